@@ -107,7 +107,7 @@ def accuracies(folder: Path) -> tuple[float, float]:
     [cell] = Run(folder / "ours0").cells
     [file] = (folder / "theirs0").rglob("results_*.json")
     theirs = json.loads(file.read_text(encoding="utf-8"))["results"]["made_up_xnli"]["acc,none"]
-    return cell["metrics"]["accuracy"]["value"], theirs
+    return cell.metrics["accuracy"].value, theirs
 
 
 def _show(seconds: Mapping[str, list[tuple[float, float]]]) -> None:

@@ -58,11 +58,11 @@ def measure(model: str, items: DecoderItems, max_tokens: int) -> dict[str, dict[
                     output=folder / task,
                 )
             [cell] = run.cells
-            if cell["status"] != "ok":
-                raise RuntimeError(cell["reason"])
+            if cell.status != "ok":
+                raise RuntimeError(cell.reason)
             records = list(run.records(cell))
             answers[task] = {
-                "score": cell["metrics"][METRICS[task][0]]["value"],
+                "score": cell.metrics[METRICS[task][0]].value,
                 "answers": [_answer(task, record.prediction) for record in records],
                 "seconds": seconds,
             }

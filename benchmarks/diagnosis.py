@@ -29,7 +29,7 @@ from benchmarks.explainaboard_peer import peer_command
 from harness.metrics import chunk, squad
 from harness.metrics.metric import MetricContext
 from harness.storage.records import ItemRecord
-from harness.storage.run_folder import RunFolder
+from harness.storage.run_folder import Run
 
 __all__ = ["main", "write_question_run", "write_tagging_run"]
 
@@ -108,7 +108,7 @@ def _sentences(items: int, right: float, seed: int) -> Iterator[ItemRecord]:
 
 
 def _write(folder: Path, task: str, spec: Mapping[str, Any], records: Iterator[ItemRecord]) -> None:
-    run = RunFolder(folder)
+    run = Run.at(folder)
     run.create()
     run.write_records(run.records_path(task, "en", "0" * 12), list(records))
     tasks = {task: {"metric_options": {}, "axes": [], "parallel": False, **spec}}

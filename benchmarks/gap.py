@@ -21,7 +21,7 @@ import numpy as np
 
 from benchmarks.measuring import alternate, show
 from harness.storage.records import ItemRecord
-from harness.storage.run_folder import Run, RunFolder
+from harness.storage.run_folder import Run
 from harness_translation.gap.measure import GapOptions, compute_gaps
 from harness_translation.gap.system import gap_systems
 
@@ -61,7 +61,7 @@ def _records(language: str, score: float, items: int, seed: int) -> Iterator[Ite
 
 def write_run(folder: Path, items: int = ITEMS) -> Run:
     """Write a run of all languages and versions."""
-    run = RunFolder(folder)
+    run = Run.at(folder)
     run.create()
     cells = []
     for place, language in enumerate(LANGUAGES):

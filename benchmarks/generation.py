@@ -17,10 +17,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from harness_vyakarana.conllu import read_sentences
+from harness.data.readers.conllu import read_sentences
+from harness_vyakarana.colorless import generate_file
 from harness_vyakarana.donors import MODES
 from harness_vyakarana.grammar import load_grammars
-from harness_vyakarana.treebank_file import Job, generate_file
+from harness_vyakarana.treebank import Job
 
 __all__ = ["main"]
 
@@ -86,7 +87,7 @@ def measure(path: Path, language: str, rounds: int) -> list[tuple[str, float, fl
             seconds = []
             for _ in range(rounds):
                 started = time.process_time()
-                report = generate_file(job, grammars, mode)
+                report = generate_file(job, grammars[job.language], mode)
                 seconds.append(time.process_time() - started)
             median = statistics.median(seconds)
             assert sum(1 for _ in read_sentences(job.target)) == report.written

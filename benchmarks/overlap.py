@@ -85,8 +85,8 @@ def _measure(task: dict[str, Any]) -> dict[str, Any]:
 
     from harness.models.capabilities import TextInput
     from harness.models.requests import AttentionOptions
+    from harness_hf.encoder.adapter import EncoderSession
     from harness_hf.encoder.attention import stream_attentions
-    from harness_hf.encoder.session import EncoderSession
     from harness_hf.options import EncoderOptions
 
     torch.set_num_threads(1)

@@ -17,9 +17,9 @@ import time
 from pathlib import Path
 
 from harness.data.sources import DataFinder
-from harness.planning.plan import RunConfig
 from harness.planning.planner import make_plan, resolve_model
 from harness.planning.resolution import resolve_plan
+from harness.planning.run_config import RunConfig
 from harness.planning.shards import parse_shard, take_shard
 from harness.running.session import data_options, open_session
 

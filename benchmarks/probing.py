@@ -11,6 +11,7 @@ probes: under 4 GB, and independent of the number of vectors.
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import resource
 import subprocess
@@ -29,12 +30,13 @@ from sklearn.metrics import f1_score
 from sklearn.preprocessing import StandardScaler
 
 from harness.models.requests import FloatArray
-from harness_probing.evaluation import Evaluator, TestSentence
+from harness_probing.evaluation import Evaluator
 from harness_probing.fitting import FittedProbes, SplitTargets, fit_probes
-from harness_probing.problem import ProbeProblem, SentenceTargets, Targets
-from harness_probing.result import probe_result
+from harness_probing.problem import ProbeProblem, Targets
+from harness_probing.result import problem_result
 from harness_probing.settings import ProbeSettings
-from harness_probing.states import MemoryStates, StateCache, States
+from harness_probing.states import StateCache, States
+from tests.probing.made_up import MemoryStates, SentenceTargets, TestSentence, add_block, gather
 
 __all__ = ["main"]
 
@@ -70,9 +72,7 @@ class SyntheticModel:
 
     def targets(self) -> Targets:
         """Return the classes and types of all words."""
-        return Targets.gather(
-            PROBLEM, [self.sentence_targets(n) for n in range(len(self.counts))], self.counts
-        )
+        return gather(PROBLEM, [self.sentence_targets(n) for n in range(len(self.counts))], self.counts)
 
     def sentence_targets(self, number: int) -> SentenceTargets:
         """Return the classes and types of one sentence."""
@@ -135,7 +135,7 @@ def compare_with_scikit_learn(tokens: int, peer_layers: int, iterations: int) ->
         seconds = {}
         for name, settings in (("one seed", plain), ("one seed, control task", replace(plain, control=True))):
             started = time.perf_counter()
-            fitted = fit_probes(train[0], dev[0], [targets], settings)[0]
+            fitted = fit_probes(train[0], dev[0], targets, settings)
             seconds[name] = time.perf_counter() - started
             epochs = fitted.epochs[0, 0].tolist()
             print(
@@ -183,15 +183,16 @@ def stream_test(tokens: int) -> None:
         )
         for _ in counts
     ]
-    targets = Targets.gather(PROBLEM, own, counts)
-    states = MemoryStates(layers=LAYERS, counts=counts, array=array)
+    targets = gather(PROBLEM, own, counts)
+    states = MemoryStates(layers=LAYERS, array=array)
     settings = ProbeSettings(max_epochs=1, fractions=())
-    fitted = fit_probes(states, states, [SplitTargets(train=targets, dev=targets)], settings)
-    evaluator = Evaluator(fitted, layers=LAYERS)
+    fitted = fit_probes(states, states, SplitTargets(train=targets, dev=targets), settings)
+    evaluator = Evaluator([fitted], layers=LAYERS)
     started = time.perf_counter()
-    for _ in evaluator.stream(_test_sentences(tokens)):
-        pass
-    result = probe_result(evaluator).problems[PROBLEM.name]
+    sentences = iter(_test_sentences(tokens))
+    while block := list(itertools.islice(sentences, 50)):
+        add_block(evaluator, block)
+    result = problem_result(fitted, evaluator.counts[PROBLEM.name])
     seconds = time.perf_counter() - started
     assert result["items"]["test"] == tokens
     peak = (

@@ -54,9 +54,9 @@ def evaluate(folder: Path, count: int, number: int) -> float:
         raise RuntimeError(f"{count} processes failed: {done.stderr[-2000:]}")
     run = Run(output)
     [cell] = run.cells
-    if run.results["run"]["processes"] != count:
-        raise RuntimeError(f"{run.results['run']['processes']} processes ran, not {count}.")
-    return float(cell["n"] / cell["seconds"])
+    if run.results.run.processes != count:
+        raise RuntimeError(f"{run.results.run.processes} processes ran, not {count}.")
+    return float(cell.n / cell.seconds)
 
 
 def loop_bare(folder: Path, count: int) -> float:

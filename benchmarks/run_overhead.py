@@ -31,18 +31,16 @@ from harness.models.adapters import AdapterEntry
 from harness.models.capabilities import Adapter, ModelDescription, TextInput
 from harness.models.options import AdapterOptions
 from harness.models.requests import Ability, Answered, Call
-from harness.planning.plan import RunConfig
+from harness.planning.run_config import RunConfig
 from harness.progress import SilentProgress
 from harness.running import inference as asking
 from harness.running.cell_reader import CellReader
 from harness.running.cell_writer import CellWriter
-from harness.running.fit_store import FitStore
-from harness.running.processes import ProcessGroup
-from harness.running.run import Runner
+from harness.running.run import run_cells
 from harness.running.session import Prepared, data_options, prepare
-from harness.running.signals import Interruption
+from harness.running.start import Command, Work
 from harness.storage.journal import Journal
-from harness.storage.run_folder import RunFolder, RunState
+from harness.storage.run_folder import Run
 
 __all__ = ["main", "write_pairs"]
 
@@ -53,8 +51,8 @@ PARTS: Mapping[str, tuple[tuple[Any, str], ...]] = {
     "plan the blocks": ((asking, "plan_blocks"),),
     "journal": ((Journal, "known"), (Journal, "append"), (Journal, "sync")),
     "scores": ((CellScorer, "add"), (CellScorer, "finish")),
-    "records": ((CellWriter, "add"), (CellWriter, "finish"), (RunState, "keep_cell")),
-    "results.json": ((RunFolder, "write_results"),),
+    "records": ((CellWriter, "add"), (CellWriter, "finish"), (Run, "keep")),
+    "results.json": ((Run, "write_results"),),
 }
 """What is timed by itself; the time of a part within another one counts for the inner one."""
 
@@ -159,25 +157,23 @@ def write_pairs(folder: Path, count: int, data: Path | None) -> None:
     (folder / name).write_text("".join(lines), encoding="utf-8")
 
 
-def run_once(prepared: Prepared, adapter: Recording, folder: Path) -> float:
+def run_once(config: RunConfig, prepared: Prepared, adapter: Recording, folder: Path) -> float:
     """Return the CPU seconds of a run into a new folder, from the opened model to the results on disk."""
     model = prepared.plan.model
     entry = OpenEntry(
         **{name: getattr(model.entry, name) for name in AdapterEntry.__slots__}, adapter=adapter
     )
     plan = replace(prepared.plan, model=replace(model, entry=entry))
-    output = RunFolder(folder)
+    output = Run.at(folder)
     output.create()
-    processes, progress = ProcessGroup(), SilentProgress()
-    interruption = Interruption(progress.announce)
+    command = Command(config=config, prepared=replace(prepared, plan=plan), progress=SilentProgress())
     with Journal.open(folder / "journal") as journal:
-        cached_model = asking.CachedModel(processes=processes, journal=journal, interruption=interruption)
-        store = FitStore(folder / "cache", prepared.finder, progress, processes, interruption)
-        state = RunState(output, {"cells": []})
-        registry = prepared.session.registry
-        runner = Runner(plan, registry, prepared.finder, store, output, progress, cached_model, state)
+        model_answers = asking.CachedModel(
+            processes=command.processes, journal=journal, interruption=command.interruption
+        )
+        work = Work(command=command, plan=plan, run=output, model=model_answers)
         started = time.process_time()
-        runner.run({}, limit=None)
+        run_cells(work)
         seconds = time.process_time() - started
     results = json.loads((output.path / "results.json").read_text(encoding="utf-8"))
     failed = [cell["reason"] for cell in results["cells"] if cell["status"] != "ok"]
@@ -195,16 +191,18 @@ def ask_alone(recording: Recording) -> float:
     return time.process_time() - started
 
 
-def play(prepared: Prepared, recording: Recording, folder: Path) -> tuple[float, dict[str, float]]:
+def play(
+    config: RunConfig, prepared: Prepared, recording: Recording, folder: Path
+) -> tuple[float, dict[str, float]]:
     """Return the CPU seconds of a run whose model takes no time, and its parts; the parts are timed in another run."""
-    whole = run_once(prepared, Playing(recording), folder / "whole")
+    whole = run_once(config, prepared, Playing(recording), folder / "whole")
     clock = Clock()
     with ExitStack() as stack:
         for part, places in PARTS.items():
             for owner, name in places:
                 timed = clock.timed(part, getattr(owner, name))
                 stack.enter_context(patch.object(owner, name, timed))
-        parted = run_once(prepared, Playing(recording), folder / "parts")
+        parted = run_once(config, prepared, Playing(recording), folder / "parts")
     clock.seconds["everything else"] = parted - sum(clock.seconds.values())
     return whole, clock.seconds
 
@@ -251,12 +249,12 @@ def main(arguments: list[str] | None = None) -> None:
         prepared = prepare(config)
         model = prepared.plan.model
         recording = Recording(model.entry.open(model.description, model.options))
-        run_once(prepared, recording, folder / "first")
+        run_once(config, prepared, recording, folder / "first")
         rounds = [
             (
                 ask_alone(recording),
-                run_once(prepared, Recording(recording.adapter), folder / f"run{number}"),
-                *play(prepared, recording, folder / f"played{number}"),
+                run_once(config, prepared, Recording(recording.adapter), folder / f"run{number}"),
+                *play(config, prepared, recording, folder / f"played{number}"),
             )
             for number in range(given.rounds)
         ]

@@ -21,10 +21,9 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from harness_transliteration.catalog import RULES
-from harness_transliteration.rules import romanize_word
+from harness.data.readers.conllu import read_sentences
+from harness_transliteration.rules import RULES, romanize_word
 from harness_vyakarana.code_switch import CodeSwitch, code_switch_file
-from harness_vyakarana.conllu import read_sentences
 
 __all__ = ["main"]
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from harness.hookspecs import hookimpl
+from harness import CellResult, hookimpl
 
 
 @hookimpl
-def harness_cell_finished(cell: Mapping[str, Any]) -> None:
+def harness_cell_finished(cell: CellResult) -> None:
     """Append a line about the cell to a log."""
     with Path("cells.jsonl").open("a", encoding="utf-8") as log:
-        log.write(json.dumps({key: cell[key] for key in ("task", "language", "status")}) + "\n")
+        log.write(json.dumps({"task": cell.task, "language": cell.language, "status": cell.status}) + "\n")
 
 
 @hookimpl

@@ -86,7 +86,6 @@ TITLES = {
     "transliterators": "Transliterators",
     "aligners": "Word aligners",
     "features": "Attributes of items",
-    "importers": "Importers",
     "reports": "Report formats",
     "launchers": "Launchers",
 }

@@ -217,7 +217,7 @@ def check_together(trial: Trial) -> None:
 
 def check(trial: Trial, wheels: Mapping[str, Path]) -> None:
     """Install everything, use it, take each example away and put it back, and at last take all away."""
-    trial.install(str(wheels["harness"]), "pytest")
+    trial.install(f"{wheels['harness']}[baselines]", "pytest")
     heavy = [name for name in ("torch", "transformers", "datasets") if trial.has(name)]
     require(not heavy, f"the core's dependencies bring {', '.join(heavy)}")
     before = trial.listings()

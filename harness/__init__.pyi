@@ -1,6 +1,6 @@
 """Types of the public surface; `harness/__init__.py` imports each name from the module named here."""
 
-from .api import evaluate
+from .api import compare_runs, evaluate
 from .data.features import Feature, FeatureContext
 from .data.readers.reader import Reader
 from .data.records import (
@@ -93,13 +93,22 @@ from .progress import Progress
 from .prompts.asking import generate_answers
 from .prompts.preset import PromptItem
 from .reporting.formats import ReportFormat, ReportSection, SectionReport
+from .reporting.model import Field, Fold, Notes, Table, TableRow
 from .running.processes import Launcher
 from .running.session import Session, open_session
-from .specs.importer import ImportedTask, TaskImporter
 from .specs.schema import Code, TaskSpec
 from .specs.task_entry import TaskEntry
 from .specs.task_source import MadeTask, TaskSource
 from .storage.records import ItemRecord
+from .storage.results import (
+    CellResult,
+    MetricValue,
+    RunResults,
+    SuiteScore,
+    SuiteSummary,
+    TaskScore,
+    TaskSummary,
+)
 from .storage.run_folder import Run
 
 __all__ = [
@@ -114,6 +123,7 @@ __all__ = [
     "Bounds",
     "Capability",
     "CapabilityError",
+    "CellResult",
     "CheckSetting",
     "Choice",
     "ChoosesBest",
@@ -131,11 +141,13 @@ __all__ = [
     "ExtractsSpans",
     "Feature",
     "FeatureContext",
+    "Field",
     "FillsMasks",
     "Finding",
     "FitOptions",
     "Fits",
     "FloatArray",
+    "Fold",
     "GenerateOptions",
     "Generated",
     "Generates",
@@ -143,7 +155,6 @@ __all__ = [
     "HarnessError",
     "Head",
     "HeadSpec",
-    "ImportedTask",
     "ItemRecord",
     "Launcher",
     "LikelihoodAnswer",
@@ -156,11 +167,13 @@ __all__ = [
     "Metric",
     "MetricContext",
     "MetricResult",
+    "MetricValue",
     "MissingDataError",
     "MissingExtraError",
     "ModelDescription",
     "MultipleChoiceExample",
     "Note",
+    "Notes",
     "PluginError",
     "Prediction",
     "Problem",
@@ -175,6 +188,7 @@ __all__ = [
     "RetrievalPair",
     "Row",
     "Run",
+    "RunResults",
     "ScoresContinuations",
     "SectionReport",
     "Session",
@@ -185,15 +199,20 @@ __all__ = [
     "SpecError",
     "StorageError",
     "SubwordCount",
+    "SuiteScore",
+    "SuiteSummary",
+    "Table",
+    "TableRow",
     "TaggedSentence",
     "Tags",
     "TaskAudit",
     "TaskChecks",
     "TaskEntry",
-    "TaskImporter",
     "TaskKind",
+    "TaskScore",
     "TaskSource",
     "TaskSpec",
+    "TaskSummary",
     "TextAttention",
     "TextInput",
     "TrainingError",
@@ -211,6 +230,7 @@ __all__ = [
     "__version__",
     "check_pairs",
     "cluster_of",
+    "compare_runs",
     "evaluate",
     "field_of",
     "generate_answers",

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from harness.errors import UnknownNameError, UsageError
-from harness.planning.plan import RunConfig
+from harness.errors import UsageError
+from harness.planning.plan import Plan
+from harness.planning.run_config import RunConfig
 from harness.progress import Progress, SilentProgress
 from harness.running.launch import join_processes
 from harness.running.run import execute
-from harness.running.session import (
-    check_output_folder,
-    data_options,
-    open_session,
-    prepare_together,
-)
-from harness.specs.selection import split_names
+from harness.running.session import Session, check_output_folder, open_session, prepare_together
 from harness.storage.run_folder import Run
 
-__all__ = ["evaluate"]
+if TYPE_CHECKING:
+    from harness.analysis.comparison import Comparison
+
+__all__ = ["compare_runs", "evaluate", "run"]
 
 
 def evaluate(
@@ -43,62 +40,51 @@ def evaluate(
         languages: Codes to restrict all tasks to.
         data: ``hub``, ``sample``, or folders that hold the published files.
         progress: Shows the progress of the run; nothing is shown by default.
-        settings: Further fields of `harness.planning.planner.RunConfig`: ``limit=100``, ``seeds=(1, 2)``, ...
+        settings: Further fields of `harness.planning.run_config.RunConfig`: ``limit=100``, ``seeds=(1, 2)``, ...
 
     Raises:
         UsageError: For unknown names, values of the wrong type, and a plan without cells. A failed cell does not
             raise: it is in the run's cells with its reason.
     """
-    config = _config(tasks, model, options, languages, data, settings)
-    check_output_folder(config)
-    session = open_session(config.tasks_from, allow_code=config.allow_code)
-    processes = join_processes(
-        session.registry, wanted=config.num_processes, cpu=config.options.get("device") == "cpu"
-    )
-    prepared = prepare_together(config, session, processes)
-    return Run(execute(config, prepared, progress or SilentProgress(), processes=processes))
-
-
-def _config(
-    tasks: str | Sequence[str],
-    model: str,
-    options: Mapping[str, Any] | None,
-    languages: str | Sequence[str] | None,
-    data: str | Path | Sequence[str | Path],
-    settings: Mapping[str, Any],
-) -> RunConfig:
-    """Return the configuration of a call; names may be one text with commas, as on the command line."""
-    from pydantic import TypeAdapter, ValidationError
-
     if not isinstance(model, str):
         raise UsageError(
             f"The model must be a text such as 'hf:FOLDER', not an object of the class {type(model).__name__!r}.",
             hint="Save the model and its tokenizer with save_pretrained(FOLDER), then pass 'hf:FOLDER'.",
         )
-    known = {one.name for one in fields(RunConfig)}
-    for name in settings:
-        if name not in known:
-            raise UnknownNameError("setting of evaluate", name, known)
-    if options is not None and not isinstance(options, Mapping):
-        raise UsageError(f"The options must be a mapping such as {{'device': 'cpu'}}, not {options!r}.")
-    places = [data] if isinstance(data, str | Path) else list(data)
-    values = {"tasks": tasks, **({} if languages is None else {"languages": languages}), **settings}
-    several = {one.name for one in fields(RunConfig) if str(one.type).startswith("tuple[")}
-    for name in several & set(values):
-        value = values[name]
-        if isinstance(value, str):
-            values[name] = split_names([value])
-        elif isinstance(value, int | Path):
-            values[name] = [value]
-    values |= {
-        "model": model,
-        "options": {key: str(value) for key, value in (options or {}).items()},
-        "data": data_options(places),
-    }
+    given = {"tasks": tasks, "model": model, "languages": languages, "data": data, **settings}
+    config = RunConfig.read(given | ({} if options is None else {"options": options}), "evaluate")
+    check_output_folder(config)
+    session = open_session(config.tasks_from, allow_code=config.allow_code)
+    folder, _ = run(config, session, lambda _: progress or SilentProgress())
+    return Run(folder)
+
+
+def compare_runs(runs: Sequence[Run], **settings: Any) -> Comparison:
+    """Return what ``harness compare`` computes; see `harness.analysis.comparison.compare`."""
+    from harness.analysis.comparison import compare
+
+    return compare(runs, open_session().registry.metrics, **settings)
+
+
+def run(
+    config: RunConfig, session: Session, show: Callable[[Plan], Progress], *, resume: bool = False
+) -> tuple[Path, bool]:
+    """Run a configuration, in this process and those that a launcher started with it.
+
+    Args:
+        config: What was asked for.
+        session: The plugins and specs.
+        show: Shows the plan before it is run, in the main process, and returns where progress is shown.
+        resume: Whether ``config.output`` is a run that is resumed.
+
+    Returns:
+        The run folder, and whether this is the main process.
+    """
+    wanted, cpu = config.num_processes, config.options.get("device") == "cpu"
+    processes = join_processes(session.registry, wanted=wanted, cpu=cpu)
     try:
-        return TypeAdapter(RunConfig).validate_python(values)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise UsageError(
-            f"The setting {str(first['loc'][0])!r} of evaluate cannot be {first['input']!r}: {first['msg']}."
-        ) from error
+        prepared = prepare_together(config, session, processes)
+        progress = show(prepared.plan) if processes.is_main else SilentProgress()
+        return execute(config, prepared, progress, processes=processes, resume=resume), processes.is_main
+    finally:
+        processes.close()

@@ -26,12 +26,12 @@ user to upgrade.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pluggy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
     from importlib.resources.abc import Traversable
     from pathlib import Path
 
@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from harness.planning.task_checks import TaskChecks
     from harness.reporting.formats import ReportFormat, ReportSection
     from harness.running.processes import Launcher
-    from harness.specs.importer import TaskImporter
     from harness.specs.task_source import TaskSource
+    from harness.storage.results import CellResult
 
 __all__ = ["HOOK_VERSION", "HookSpecs", "hookimpl", "hookspec"]
 
@@ -118,10 +118,6 @@ class HookSpecs:
         """Return folders of language definitions (YAML) for treebank generation. Called by ``harness treebank``."""
 
     @hookspec
-    def harness_register_importers(self) -> Iterable[TaskImporter]:
-        """Return importers of other harnesses' tasks; they name their code. Called by ``harness tasks import``."""
-
-    @hookspec
     def harness_register_task_sources(self) -> Iterable[TaskSource]:
         """Return sources of tasks that are named ``PREFIX:NAME``; they name their code. Called with specs."""
 
@@ -145,7 +141,7 @@ class HookSpecs:
         """
 
     @hookspec
-    def harness_cell_finished(self, cell: Mapping[str, Any]) -> None:
+    def harness_cell_finished(self, cell: CellResult) -> None:
         """Observe a cell as it is in ``results.json``, once its records are on disk."""
 
     @hookspec

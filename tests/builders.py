@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,14 +12,13 @@ from typing import Any
 import pytest
 
 from harness.metrics.aggregation import aggregate_tasks
-from harness.planning.plan import RunConfig
-from harness.planning.resolution import resolve_plan
-from harness.planning.shards import parse_shard, shard_summary, take_shard
+from harness.planning.run_config import RunConfig
 from harness.progress import SilentProgress
 from harness.running.run import execute
 from harness.running.session import prepare
 from harness.storage.records import ItemRecord
-from harness.storage.run_folder import Run, RunFolder
+from harness.storage.results import CellResult, TaskScore, TaskSummary
+from harness.storage.run_folder import Run
 
 TEST_DATA = "HARNESS_TEST_DATA"
 """Names the folder of released data sets; tests on them are skipped without it."""
@@ -62,6 +61,14 @@ def make_cell(
     }
 
 
+def scored(cells: Iterable[Mapping[str, Any]], tasks: Mapping[str, Any]) -> list[TaskScore]:
+    """Return the scores of tasks, from cells and summaries of tasks as they are on disk."""
+    return aggregate_tasks(
+        [CellResult.model_validate(cell) for cell in cells],
+        {name: TaskSummary.model_validate(task) for name, task in tasks.items()},
+    )
+
+
 def make_shown_cell(
     task: str, language: str, metrics: Mapping[str, float | Mapping[str, Any]], /, **fields: Any
 ) -> dict[str, Any]:
@@ -89,14 +96,13 @@ def write_item_run(
     **results: Any,
 ) -> Run:
     """Write a run of made-up items: the fields of each cell, and its records; no scores are computed."""
-    files = RunFolder(folder)
+    files = Run.at(folder)
     files.create()
     shown = []
     for number, (fields, records) in enumerate(cells):
         cell = {"digest": f"{number:012x}", "status": "ok", "metrics": {}, **fields}
         if cell["status"] == "ok":
-            path = files.records_path(cell["task"], cell["language"], cell["digest"])
-            files.write_records(path, list(records))
+            files.write_records(files.records_of(CellResult.model_validate(cell)), list(records))
         shown.append(cell)
     files.write_manifest({"suites": [], **manifest})
     files.write_results({"schema": 1, "run": {"data": "local", **(run or {})}, "cells": shown, **results})
@@ -105,24 +111,8 @@ def write_item_run(
 
 def run_resolved(config: RunConfig, shard: str | None = None) -> Run:
     """Execute a run, or one shard of it; its manifest says what was resolved, as that of ``harness eval`` does."""
-    whole = prepare(config)
-    parts = whole
-    if shard is not None:
-        part = parse_shard(shard)
-        baselines = tuple(take_shard(plan, part, may_be_empty=True) for plan in whole.baselines)
-        parts = replace(whole, plan=take_shard(whole.plan, part), baselines=baselines)
-    path = execute(config, parts, SilentProgress())
-    for folder, plan in (
-        (path, whole.plan),
-        *((path / "baselines" / plan.model.reference.ref, plan) for plan in whole.baselines),
-    ):
-        file = folder / "manifest.json"
-        if file.is_file():
-            content = json.loads(file.read_text(encoding="utf-8"))
-            content["resolved"] = resolve_plan(plan, whole.session.catalog).model_dump(mode="json")
-            content |= shard_summary(plan, parse_shard(shard)) if shard is not None else {}
-            file.write_text(json.dumps(content), encoding="utf-8")
-    return Run(path)
+    own = replace(config, shard=shard)
+    return Run(execute(own, prepare(own), SilentProgress()))
 
 
 def write_run(
@@ -142,7 +132,7 @@ def write_run(
         "fits": {},
         "notes": [],
         "cells": list(cells),
-        "tasks": aggregate_tasks(cells, specs),
+        "tasks": [score.to_json() for score in scored(cells, specs)],
         "suites": [],
         **results,
     }

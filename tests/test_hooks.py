@@ -116,9 +116,9 @@ def harness_register_metrics():
 """,
     )
     run = evaluated(_spec(kind="mood", metric="mood_accuracy") + "mood: good\n")
-    assert run.manifest["specs"]["greetings"]["mood"] == "good"
+    assert run.manifest.specs["greetings"]["mood"] == "good"
     [cell] = run.cells
-    assert cell["metrics"]["mood_accuracy"]["value"] == pytest.approx(2 / 3)
+    assert cell.metrics["mood_accuracy"].value == pytest.approx(2 / 3)
 
 
 def test_hook_register_methods(install_plugin: InstallPlugin, evaluated: Callable[..., Run]) -> None:
@@ -140,8 +140,8 @@ def harness_register_methods():
 """,
     )
     [cell] = evaluated(_spec(protocol="frozen")).cells
-    assert (cell["method"], cell["fit"]) == ("nearest", "none")
-    assert cell["metrics"]["accuracy"]["value"] == pytest.approx(1 / 3)
+    assert (cell.method, cell.fit) == ("nearest", "none")
+    assert cell.metrics["accuracy"].value == pytest.approx(1 / 3)
 
 
 def test_hook_register_readers(install_plugin: InstallPlugin, evaluated: Callable[..., Run]) -> None:
@@ -164,7 +164,7 @@ def harness_register_readers():
 """,
     )
     [cell] = evaluated(_spec(reader="shouted"), content="rude!go\nrude!away\n").cells
-    assert (cell["n"], cell["metrics"]["accuracy"]["value"]) == (2, 1.0)
+    assert (cell.n, cell.metrics["accuracy"].value) == (2, 1.0)
 
 
 def test_hook_register_metrics(install_plugin: InstallPlugin, evaluated: Callable[..., Run]) -> None:
@@ -187,7 +187,7 @@ def harness_register_metrics():
 """,
     )
     [cell] = evaluated(_spec(metric="error_rate")).cells
-    assert cell["metrics"]["error_rate"]["value"] == pytest.approx(1 / 3)
+    assert cell.metrics["error_rate"].value == pytest.approx(1 / 3)
 
 
 def test_hook_register_adapters(
@@ -226,7 +226,8 @@ def harness_register_adapters():
 """,
     )
     [cell] = evaluated(_spec(), model="parrot:polly").cells
-    assert (cell["protocol"], cell["metrics"]["accuracy"]["value"]) == ("frozen", pytest.approx(1 / 3))
+    assert cell.protocol == "frozen"
+    assert cell.metrics["accuracy"].value == pytest.approx(1 / 3)
     status, out, _ = cli("models")
     assert status == 0
     assert "It repeats itself." in out
@@ -263,7 +264,7 @@ def harness_register_launchers():
 
 
 def test_hook_register_reports(declare: Declare, evaluated: Callable[..., Run], cli: Cli) -> None:
-    render = "lambda runs: runs[0].manifest['model'] + chr(10)"
+    render = "lambda runs: runs[0].manifest.model + chr(10)"
     made = f"ReportFormat(name='haiku', suffix='.txt', render={render})"
     declare("reports", "harness.reporting.formats", made)
     run = evaluated(_spec())
@@ -310,12 +311,6 @@ def test_hook_register_translators(declare: Declare) -> None:
     made = "TranslatorEntry(name='x', target='with_translators:open', summary='s')"
     registry = declare("translators", "harness.data.translation.translators", made)
     assert {"identity", "hf-seq2seq", "x"} <= set(registry.translators.names)
-
-
-def test_hook_register_importers(declare: Declare) -> None:
-    made = "TaskImporter(name='x', target='builtins:print', summary='s')"
-    registry = declare("importers", "harness.specs.importer", made)
-    assert str(registry.importers.get("x").open()) == str(print)
 
 
 def test_hook_register_task_sources(declare: Declare) -> None:
@@ -416,8 +411,8 @@ def harness_resolve_data(ref, cache):
     assert status == 0, err
     run = Run(Path("run"))
     [cell] = run.cells
-    assert (cell["data"]["origin"], cell["data"]["files"]) == ("hub", "mirror of someone/greetings")
-    assert (cell["data"]["revision"], cell["metrics"]["accuracy"]["value"]) == ("a" * 40, 1.0)
+    assert (cell.data["origin"], cell.data["files"]) == ("hub", "mirror of someone/greetings")
+    assert (cell.data["revision"], cell.metrics["accuracy"].value) == ("a" * 40, 1.0)
     [record] = run.records(cell)
     assert record.reference == "rude"
 
@@ -433,7 +428,7 @@ LOG = Path({log!r})
 def harness_cell_finished(cell):
     records = list(LOG.parent.glob("run/records/*/*/*.parquet"))
     with LOG.open("a") as file:
-        file.write(json.dumps([cell["language"], cell["status"], len(records)]) + "\\n")
+        file.write(json.dumps([cell.language, cell.status, len(records)]) + "\\n")
 
 @hookimpl
 def harness_run_finished(run):

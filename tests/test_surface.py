@@ -19,58 +19,51 @@ SURFACE = {"harness", "harness.testing"}
 FURTHER: dict[str, str] = {
     "harness_accelerate": "running.launch storage.file_lock",
     "harness_audit": (
-        "data.pool data.records data.sources data.translation.guards languages.scripts languages.table "
-        "metrics.retrieval planning.id_alignment planning.lock_file planning.resolution "
+        "data.pool data.records data.sources languages.scripts languages.table "
+        "metrics.retrieval planning.id_alignment planning.resolution "
         "planning.translations prompts.preset prompts.preview prompts.prompter registry.registry "
         "specs.catalog specs.prompt specs.schema specs.selection specs.task_entry"
     ),
     "harness_baseline": "models.capabilities",
     "harness_board": (
-        "cli.output languages.table metrics.suites reporting.equity.report reporting.equity.table "
-        "reporting.formats reporting.html.equity reporting.html.heatmap reporting.html.layout "
-        "reporting.item_origin reporting.markup.character reporting.markup.element reporting.markup.heatmap "
-        "reporting.markup.page reporting.matrix reporting.number reporting.sections specs.catalog "
-        "specs.loading specs.schema specs.validating storage.files storage.run_folder"
+        "analysis.diagnosis cli.output languages.table metrics.suites reporting.equity.report reporting.equity.table "
+        "reporting.item_origin reporting.matrix reporting.model reporting.number reporting.overview reporting.page "
+        "reporting.rows reporting.sections specs.catalog specs.loading specs.schema specs.validating "
+        "storage.files storage.run_folder"
     ),
     "harness_checklist": (
-        "cli.display cli.output cli.table languages.character languages.scripts languages.table "
-        "metrics.metric reporting.formats reporting.html.items reporting.html.layout "
-        "reporting.markup.element specs.selection statistics statistics.proportion storage.files"
+        "cli.display cli.output cli.table languages.character languages.scripts metrics.metric "
+        "reporting.items reporting.model specs.loading "
+        "specs.schema specs.selection specs.validating statistics statistics.proportion storage.files"
     ),
     "harness_diagnosis": "analysis.items data.buckets data.features languages.scripts languages.segmentation",
     "harness_hf": (
         "data.records languages.table models.adapters models.capabilities models.options models.requests"
     ),
     "harness_hub": "data.resolve",
-    "harness_lm_eval": (
-        "data.readers.structured data.resolve languages.table metrics.catalog prompts.preset storage.files"
-    ),
+    "harness_lm_eval": ("data.readers.structured data.resolve languages.table metrics.catalog storage.files"),
     "harness_probing": (
-        "languages.table models.requests progress reporting.column reporting.contrast reporting.html.layout "
-        "reporting.markdown reporting.markup.curve reporting.markup.element reporting.number reporting.rows "
-        "reporting.system_name reporting.text_table statistics storage.file_lock storage.files"
+        "languages.table models.requests progress reporting.chart reporting.column reporting.console "
+        "reporting.contrast reporting.model reporting.number reporting.rows reporting.system_name "
+        "statistics storage.file_lock storage.files"
     ),
     "harness_scaffold": "cli.output data.sources languages.table planning.prompts planning.word_checks",
     "harness_translation": (
-        "analysis.agreement cli cli.display cli.option cli.output cli.table data.sampling data.sources "
-        "data.translation.aligners data.translation.guards data.translation.opening "
-        "data.translation.variants languages.character languages.scripts languages.segmentation "
-        "languages.table models.requests planning.planner planning.spec_checks planning.translations "
-        "registry.registry reporting.console reporting.html.layout reporting.markup.character "
-        "reporting.markup.chart reporting.markup.element reporting.markup.page reporting.markup.text "
-        "running.session specs.loading specs.schema specs.selection specs.validating statistics "
-        "statistics.bootstrap statistics.cluster statistics.interval storage.files storage.records "
-        "storage.run_folder"
+        "cli.display cli.option cli.output cli.table data.sampling data.sources data.translation.aligners "
+        "data.translation.guards data.translation.variants languages.character languages.scripts "
+        "languages.segmentation languages.table models.requests planning.planner planning.spec_checks "
+        "planning.translations reporting.chart reporting.console reporting.model reporting.number reporting.page "
+        "running.session specs.loading specs.schema "
+        "specs.selection specs.validating statistics storage.files"
     ),
     "harness_vllm": "models.requests storage.clean_text",
     "harness_vyakarana": (
-        "cli.display cli.output cli.table data.readers.delimited data.readers.reader errors "
-        "registry.registry specs.loading storage.files"
+        "cli.display cli.output cli.table data.readers.conllu data.readers.delimited data.readers.reader errors "
+        "registry.registry specs.loading specs.schema specs.validating storage.files"
     ),
     "harness_xtreme_r": (
         "cli.display cli.output data.readers.column data.readers.reader data.readers.squad "
-        "data.readers.structured data.readers.text data.resolve data.sources metrics metrics.metric metrics.retrieval "
-        "running.session storage.files"
+        "data.readers.structured data.readers.text metrics metrics.metric metrics.retrieval running.session"
     ),
 }
 """Modules of the core that a first-party package imports besides the public surface."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ from harness.errors import DataError, HarnessError, UsageError
 from harness.metrics.metric import Metric, MetricContext
 from harness.metrics.scoring import ScoreInput, score_cell
 from harness.storage.records import ItemRecord
+from harness.storage.results import CellResult
 from harness.storage.run_folder import Run
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Comparison", "Costs", "LanguageComparison", "TaskComparison", "compare"]
 
-Cell = Mapping[str, Any]
 LEFT_OUT = {
     "differing": "whose inputs differ between the runs",
     "regraded": "whose gold answers differ between the runs",
@@ -157,24 +157,24 @@ def compare(
             notes.append(" ".join([f"{group.title}: no item is common to the systems.", *compared.notes]))
     if not found:
         raise DataError(f"Nothing can be compared. {' '.join(notes)}")
-    sample = any(run.results["run"]["data"] == "sample" for run in runs)
+    sample = any(run.results.run.data == "sample" for run in runs)
     return Comparison(tasks=tuple(found), notes=tuple(notes), sample=sample)
 
 
 def _with_absent(compared: TaskComparison, runs: Sequence[Run], group: SystemGroup) -> TaskComparison:
     present = [system.run.path for system in group.systems]
     absent = [run for run in runs if run.path not in present]
-    notes = [f"{run.manifest['model']} ({run.path}) did not finish it: skipped." for run in absent]
+    notes = [f"{run.manifest.model} ({run.path}) did not finish it: skipped." for run in absent]
     return replace(compared, notes=(*notes, *compared.notes))
 
 
 def _chosen(metrics: Table[Metric], name: str | None, group: SystemGroup) -> list[Metric]:
     """Return the metrics of a task: the one that was asked for where it fits, or the headline of the first system."""
-    kinds = {system.spec["kind"] for system in group.systems}
+    kinds = {system.spec.kind for system in group.systems}
     if len(kinds) > 1:
         kinds_found = " and ".join(sorted(kinds))
         raise DataError(f"The runs hold different tasks under the name {group.task!r}: {kinds_found}.")
-    names = [name] if name is not None else group.systems[0].spec["headline"]
+    names = [name] if name is not None else group.systems[0].spec.headline
     found = [each for each in map(metrics.get, names) if kinds <= each.kinds]
     for each in found:
         if each.ready is not None:
@@ -267,7 +267,7 @@ def _join(code: str, systems: Sequence[System], metrics: Sequence[Metric]) -> _I
         contributions=contributions,
         answers=answers,
         right=right,
-        parallel=bool(systems[0].spec.get("parallel")) and code not in systems[0].spec.get("unpaired", ()),
+        parallel=systems[0].spec.parallel and code not in systems[0].spec.unpaired,
     )
 
 
@@ -285,19 +285,9 @@ def _score(
     scored = []
     for system, own in zip(systems, records, strict=True):
         context = MetricContext(
-            language=code, labels=tuple(system.spec["labels"]), options=system.spec["metric_options"]
+            language=code, labels=tuple(system.spec.labels), options=system.spec.metric_options
         )
-        inputs = [
-            ScoreInput(
-                id=item.id,
-                prediction=item.prediction,
-                reference=item.reference,
-                cluster=item.cluster,
-                group=item.group,
-                tags=item.tags,
-            )
-            for item in own
-        ]
+        inputs = [ScoreInput.of(item) for item in own]
         try:
             scored.append(score_cell(metrics, inputs, context))
         except HarnessError as error:
@@ -316,7 +306,7 @@ def _score(
     return found
 
 
-def _costs(cell: Cell, common: Sequence[ItemRecord], every: Sequence[ItemRecord]) -> Costs:
+def _costs(cell: CellResult, common: Sequence[ItemRecord], every: Sequence[ItemRecord]) -> Costs:
     ranked = [
         sum(record.prediction["tokens"])
         for record in every
@@ -325,9 +315,9 @@ def _costs(cell: Cell, common: Sequence[ItemRecord], every: Sequence[ItemRecord]
     return Costs(
         unparsed=sum(bool(record.flags.get("unparsed")) for record in common),
         truncated=sum(bool(record.flags.get("truncated")) for record in common),
-        dropped_shots=cell.get("dropped_shots", 0),
-        tokens=cell.get("tokens") or (sum(ranked) if ranked else None),
-        seconds=cell.get("seconds", 0.0),
+        dropped_shots=cell.dropped_shots,
+        tokens=cell.tokens or (sum(ranked) if ranked else None),
+        seconds=cell.seconds,
     )
 
 
@@ -369,15 +359,12 @@ def _unequal(systems: Sequence[System]) -> list[str]:
     """Return what systems were asked differently although their items are the same."""
     notes = []
     digests = {
-        (code, cell["pool"]["digest"])
-        for system in systems
-        for code, cell in system.cells.items()
-        if cell.get("pool")
+        (code, cell.pool["digest"]) for system in systems for code, cell in system.cells.items() if cell.pool
     }
     if len(digests) > len({code for code, _ in digests}):
         notes.append("The candidates that were searched are not the same.")
     versions = {
-        str(cell["version"]) for system in systems for cell in system.cells.values() if "version" in cell
+        str(cell.version) for system in systems for cell in system.cells.values() if cell.version is not None
     }
     if len(versions) > 1:
         notes.append(f"The versions of the task are not the same: {' and '.join(sorted(versions))}.")
@@ -393,7 +380,7 @@ def _require_equal(group: SystemGroup, compared: TaskComparison) -> None:
         differences = [f"{count} {name}" for name, count in counts.items() if count]
         if differences:
             found.append(f"Items in {part.language}: {', '.join(differences)}.")
-        digests = {system.cells[part.language].get("data", {}).get("digest") for system in systems}
+        digests = {system.cells[part.language].data.get("digest") for system in systems}
         if len(digests) > 1:
             found.append(f"The test data in {part.language} are not the same files.")
     if found or not compared.items:

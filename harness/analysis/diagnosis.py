@@ -32,6 +32,7 @@ from harness.analysis.systems import System, SystemGroup, group_systems
 from harness.data.features import Feature, FeatureContext, Items
 from harness.errors import UnknownNameError, UsageError
 from harness.statistics import benjamini_hochberg
+from harness.storage.results import CellResult
 from harness.storage.run_folder import Run
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ def diagnose(
     if not work.rows:
         raise UsageError(f"Nothing can be diagnosed. {' '.join(work.notes)}".strip())
     _adjust(work.rows)
-    sample = any(run.results["run"].get("data") == "sample" for run in runs)
+    sample = any(run.results.run.data == "sample" for run in runs)
     notes = tuple(dict.fromkeys(work.notes))
     return Diagnosis(kind=kind, found=tuple(work.rows), notes=notes, sample=sample)
 
@@ -191,7 +192,7 @@ class _Work:
                     cells.append(self._attributes([items], system, self._features))
                     self._add_labels(group, system, items)
                 else:
-                    self.notes.append(f"{group.title} {cell['language']}: no item has a gold answer.")
+                    self.notes.append(f"{group.title} {cell.language}: no item has a gold answer.")
             for part in self._parts(group, [system], cells):
                 head = {**_head(group, system), "kind": "single", "language": part.language}
                 splits = [own.split for own in part.bucketed]
@@ -230,20 +231,18 @@ class _Work:
                 compared = compare_splits(part.block, splits, examples=self._options.examples)
                 self._add(part, compared, head, _pair_row)
 
-    def _read(
-        self, group: SystemGroup, system: System, cell: Mapping[str, Any], *, inputs: bool = True
-    ) -> Items:
+    def _read(self, group: SystemGroup, system: System, cell: CellResult, *, inputs: bool = True) -> Items:
         most = self._options.most_items
-        if most is not None and cell["n"] > most:
+        if most is not None and cell.n > most:
             self.notes.append(
-                f"{group.title} {cell['language']}: the diagnosis uses {most:,} of {cell['n']:,} items."
+                f"{group.title} {cell.language}: the diagnosis uses {most:,} of {cell.n:,} items."
             )
         return read_items(system.run, cell, system.spec, inputs=inputs, most=most)
 
     def _attributes(
         self, systems: Sequence[Items], system: System, features: Iterable[Feature]
     ) -> CellAttributes:
-        headline = system.spec.get("headline") or ()
+        headline = system.spec.headline
         metric = bucket_metric(self._registry.metrics, systems[0], headline, self._options.metric)
         context = FeatureContext(model=_model_folder(system.run), vocabulary=self._options.vocabulary)
         return cell_attributes(systems, metric, features, context)
@@ -252,7 +251,7 @@ class _Work:
         self, group: SystemGroup, systems: Sequence[System], cells: Sequence[CellAttributes]
     ) -> list[_Part]:
         """Return the languages and, where there are several, all of them together; constant attributes are skipped."""
-        names = [group.title, *(f"{own.run.results['run'].get('id')} {own.name}" for own in systems)]
+        names = [group.title, *(f"{own.run.results.run.id} {own.name}" for own in systems)]
         pooled = pooled_edges(cells) if self._options.edges == "pooled" else {}
         languages = [bucket_language(cell, self._given_edges(group.task), pooled) for cell in cells]
         parts = [
@@ -263,9 +262,9 @@ class _Work:
             )
             for cell, found in zip(cells, languages, strict=True)
         ]
-        everywhere, spec = [], systems[0].spec
+        everywhere, task = [], systems[0].spec
         if len(cells) > 1:
-            parallel, unpaired = bool(spec.get("parallel")), spec.get("unpaired", ())
+            parallel, unpaired = task.parallel, task.unpaired
             block, joined = join_languages(
                 cells, languages, parallel=parallel, unpaired=unpaired, names=names
             )
@@ -332,8 +331,8 @@ def _head(group: SystemGroup, system: System) -> Row:
         "kind": "",
         "task": group.task,
         "language": None,
-        "protocol": cell["protocol"],
-        "method": cell["method"],
+        "protocol": cell.protocol,
+        "method": cell.method,
         "view": dict(group.view),
         "system": system.name,
     }
@@ -371,7 +370,7 @@ def _pairs(group: SystemGroup, runs: Sequence[Run], notes: list[str]) -> list[tu
     first, second = ([own for own in group.systems if own.run is run] for run in runs)
     for run, own in zip(runs, (first, second), strict=True):
         if not own:
-            notes.append(f"{group.title}: {run.manifest['model']} ({run.path}) did not finish it.")
+            notes.append(f"{group.title}: {run.manifest.model} ({run.path}) did not finish it.")
     every = [(one, other) for one in first for other in second]
     for names in (("protocol", "method", "seed"), ("protocol", "method"), ("protocol",)):
         same = [pair for pair in every if _condition(pair[0], names) == _condition(pair[1], names)]
@@ -382,10 +381,10 @@ def _pairs(group: SystemGroup, runs: Sequence[Run], notes: list[str]) -> list[tu
 
 def _condition(system: System, names: Sequence[str]) -> list[Any]:
     cell = next(iter(system.cells.values()))
-    return [cell[name] for name in names]
+    return [getattr(cell, name) for name in names]
 
 
 def _model_folder(run: Run) -> Path | None:
-    _, _, name = str(run.manifest.get("model", "")).partition(":")
+    _, _, name = run.manifest.model.partition(":")
     folder = Path(name)
     return folder if name and folder.is_dir() else None

@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from harness.data.features import Items, Spans
-from harness.errors import DataError, UsageError
+from harness.errors import UsageError
 from harness.languages.table import Language, known_languages, recorded_name
 from harness.metrics.chunk import corpus_chunks
-from harness.storage.records import LATER_COLUMNS, READ_TOGETHER, RECORD_COLUMNS
-from harness.storage.run_folder import Run, RunFolder
+from harness.storage.records import read_batches
+from harness.storage.results import CellResult, TaskSummary
+from harness.storage.run_folder import Run
 
 __all__ = ["read_items", "spans_of"]
 
@@ -24,8 +27,8 @@ _JSON: Final = {"prediction", "reference", "scores", "tags", "inputs"}
 
 def read_items(
     run: Run,
-    cell: Mapping[str, Any],
-    spec: Mapping[str, Any],
+    cell: CellResult,
+    task: TaskSummary,
     *,
     inputs: bool = True,
     most: int | None = None,
@@ -35,7 +38,7 @@ def read_items(
     Args:
         run: The run.
         cell: One of its cells.
-        spec: What its manifest says of the task.
+        task: What its manifest says of the task.
         inputs: Whether `Items.fields` are needed; else they are empty, which saves half of the memory.
         most: Items to return at most. They are drawn by a hash of their ids, so runs and languages that have the same
             ids get the same items. None returns all.
@@ -45,12 +48,12 @@ def read_items(
         DataError: Where they are broken.
     """
     columns = _columns(run, cell, inputs=inputs, most=most)
-    full = run.manifest.get("specs", {}).get(cell["task"], {})
+    full = run.manifest.specs.get(cell.task, {})
     return Items(
-        task=cell["task"],
-        kind=spec["kind"],
-        language=_language(cell["language"], spec),
-        labels=tuple(spec.get("labels") or ()),
+        task=cell.task,
+        kind=task.kind,
+        language=_language(cell.language, task),
+        labels=tuple(task.labels),
         input_names=tuple(full.get("inputs") or ()),
         ids=columns["id"],
         digests=columns["inputs_digest"],
@@ -63,72 +66,59 @@ def read_items(
     )
 
 
-def _language(code: str, spec: Mapping[str, Any]) -> Language:
+def _language(code: str, task: TaskSummary) -> Language:
     """Return a language of the table or, for one that a plugin brought, what the run records of it."""
     table = known_languages()
     if code in table:
         return table.get(code)
-    family, script = (spec.get("languages") or {}).get(code) or ("", "")
-    return Language(code=code, name=recorded_name(code, [spec]), script=script, family=family)
+    family, script = task.languages.get(code) or ("", "")
+    return Language(code=code, name=recorded_name(code, [task.names]), script=script, family=family)
 
 
-def _columns(run: Run, cell: Mapping[str, Any], *, inputs: bool, most: int | None) -> dict[str, list[Any]]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    path = RunFolder(run.path).records_path(cell["task"], cell["language"], cell["digest"])
+def _columns(run: Run, cell: CellResult, *, inputs: bool, most: int | None) -> dict[str, list[Any]]:
+    path = run.records_of(cell)
     if not path.is_file():
         raise UsageError(
-            f"The run {str(run.path)!r} has no records of {cell['task']!r} in {cell['language']!r}: "
+            f"The run {str(run.path)!r} has no records of {cell.task!r} in {cell.language!r}: "
             f"{str(path)!r} is not there.",
             hint="A diagnosis needs the folder 'records' that 'harness eval' wrote next to results.json.",
         )
-    try:
-        with pq.ParquetFile(path) as file:
-            present = set(file.schema_arrow.names)
-            if "inputs" not in present:
-                raise UsageError(
-                    f"The run {str(run.path)!r} is of an older version of the harness, whose records do not keep "
-                    "what was asked, so that nothing can be diagnosed.",
-                    hint="Evaluate the model again.",
-                )
-            missing = [name for name in RECORD_COLUMNS if name not in LATER_COLUMNS.union(present)]
-            if missing:
-                raise DataError(
-                    f"The records {str(path)!r} cannot be read: {', '.join(missing)} are missing."
-                )
-            wanted = [name for name in _COLUMNS if inputs or name != "inputs"]
-            kept = _kept(file, most)
-            found = {name: _values(name, _column(file, name, kept)) for name in wanted}
-        return found if inputs else {**found, "inputs": [{} for _ in found["id"]]}
-    except (OSError, ValueError, pa.ArrowInvalid) as error:
-        raise DataError(f"The records {str(path)!r} cannot be read: {error}.") from error
+    wanted = [name for name in _COLUMNS if inputs or name != "inputs"]
+    kept = _kept(path, most)
+    found = {name: _values(name, _column(path, name, kept)) for name in wanted}
+    if inputs and len(found["inputs"]) < len(found["id"]):
+        raise UsageError(
+            f"The run {str(run.path)!r} is of an older version of the harness, whose records do not keep "
+            "what was asked, so that nothing can be diagnosed.",
+            hint="Evaluate the model again.",
+        )
+    return found if inputs else {**found, "inputs": [{} for _ in found["id"]]}
 
 
-def _kept(file: Any, most: int | None) -> Any:
+def _kept(path: Path, most: int | None) -> npt.NDArray[np.bool_]:
     """Return which rows of a file are labelled and, of more than `most`, drawn."""
-    parts: list[tuple[Any, Any]] = []
-    for batch in file.iter_batches(READ_TOGETHER, columns=["id", "reference"], use_threads=False):
-        ids, references = (batch.column(name).to_pylist() for name in ("id", "reference"))
-        labelled = np.array([text not in (None, "null") for text in references], dtype=bool)
-        hashes = [zlib.crc32(str(own).encode("utf-8", "surrogatepass")) for own in ids]
-        parts.append((labelled, np.array(hashes, dtype=np.uint32)))
-    kept = np.concatenate([part[0] for part in parts]) if parts else np.zeros(0, dtype=bool)
+    labelled: list[bool] = []
+    hashes: list[int] = []
+    for batch in read_batches(path, ("id", "reference")):
+        rows = batch.to_pydict()
+        labelled += [text not in (None, "null") for text in rows["reference"]]
+        hashes += [zlib.crc32(str(own).encode("utf-8", "surrogatepass")) for own in rows["id"]]
+    kept = np.array(labelled, dtype=np.bool_)
     if most is not None and kept.sum() > most:
-        rows = np.flatnonzero(kept)
-        order = np.argsort(np.concatenate([part[1] for part in parts])[rows], kind="stable")
-        kept[rows[order[most:]]] = False
+        places = np.flatnonzero(kept)
+        order = np.argsort(np.array(hashes, dtype=np.uint32)[places], kind="stable")
+        kept[places[order[most:]]] = False
     return kept
 
 
-def _column(file: Any, name: str, kept: Any) -> list[Any]:
+def _column(path: Path, name: str, kept: npt.NDArray[np.bool_]) -> list[Any]:
     """Return the kept rows of one column; only they become Python objects."""
     values: list[Any] = []
     start = 0
-    for batch in file.iter_batches(READ_TOGETHER, columns=[name], use_threads=False):
-        end = start + batch.num_rows
-        values += batch.column(0).take(np.flatnonzero(kept[start:end])).to_pylist()
-        start = end
+    for batch in read_batches(path, (name,)):
+        if batch.num_columns:
+            values += batch.column(0).filter(kept[start : start + batch.num_rows]).to_pylist()
+        start += batch.num_rows
     return values
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,12 +19,12 @@ from harness.metrics.metric import Metric
 from harness.metrics.task_intervals import add_task_intervals
 from harness.running.summaries import empty_result
 from harness.storage.file_lock import FileLock
-from harness.storage.run_folder import STARTED, Run, RunFolder
+from harness.storage.results import CellResult, Manifest, RunResults
+from harness.storage.run_folder import LOCK, STARTED, Run
 from harness.table import Table
 
 __all__ = ["merge"]
 
-Cell = Mapping[str, Any]
 _DIGEST = re.compile(r"[0-9a-f]{4,64}")
 
 
@@ -68,18 +69,15 @@ def merge(
 
 def _check_ended(path: Path) -> None:
     """Raise `UsageError` for a run that has not ended."""
-    if not (path / "run.lock").is_file():
-        return
-    lock = FileLock(path / "run.lock")
-    if not lock.acquire():
+    lock = FileLock(path / LOCK)
+    if lock.is_held():
         raise UsageError(
             f"The run {str(path)!r} is still running: {lock.holder()}.", hint="Merge it once it has ended."
         )
-    lock.release()
 
 
 def _check_output(output: Path) -> None:
-    RunFolder(output).check_usable()
+    Run.at(output).check_usable()
     if output.is_dir() and any(output.iterdir()):
         raise UsageError(f"The folder {str(output)!r} is not empty.", hint="Give a new folder with --output.")
 
@@ -101,8 +99,8 @@ class _Merged:
     runs: Sequence[Run]
     taken: Mapping[str, Run]
     """By the digest of the cell: the run that it comes from."""
-    manifest: dict[str, Any]
-    results: dict[str, Any]
+    manifest: Manifest
+    results: RunResults
     notes: list[str]
 
 
@@ -119,36 +117,35 @@ def _merge(runs: Sequence[Run], name: str, metrics: Table[Metric], *, incomplete
             hint="Name their runs too, or give --incomplete to merge without them.",
         )
     taken, found_notes = _taken(runs)
-    cells = _ordered(taken)
+    cells = [cell for cell, _ in taken.values()]
+    tasks = list(dict.fromkeys(cell.task for cell in cells))
+    cells.sort(key=lambda cell: tasks.index(cell.task))
     absent = [_absent(cell, count) for cell in lost]
     if plan:
         position = {cell["digest"]: number for number, cell in enumerate(plan["cells"])}
-        cells = sorted([*cells, *absent], key=lambda cell: position.get(cell["digest"], len(position)))
+        cells = sorted([*cells, *absent], key=lambda cell: position.get(cell.digest, len(position)))
     cells += _skipped(runs)
     notes = [
         f"shard {shard}/{count} was not merged: {sum(cell['shard'] == shard for cell in lost)} cells are skipped"
         for shard in shards
     ]
-    versions = sorted({str(run.results["run"].get("harness")) for run in runs})
+    versions = sorted({str(run.results.run.harness) for run in runs})
     if len(versions) > 1:
         notes.append(f"parts of this run were made by the harness {' and '.join(versions)}")
-    manifest = merged_manifest(runs, cells, plan if lost else None)
+    manifest = Manifest.model_validate(merged_manifest(runs, cells, plan if lost else None))
     origins = {digest: run for digest, (_, run) in taken.items()}
     results = add_task_intervals(
         _results(runs, name, cells, manifest, notes),
-        manifest["tasks"],
-        manifest["suites"],
-        lambda cell: _records(origins[cell["digest"]], cell),
+        manifest.tasks,
+        manifest.suites,
+        lambda cell: _records(origins[cell.digest], cell),
         metrics,
     )
-    found_notes += notes + _stopped_notes(cells)
-    return _Merged(
-        runs=runs,
-        taken=origins,
-        manifest=manifest,
-        results=results,
-        notes=found_notes,
-    )
+    found_notes += notes
+    stopped = sum(cell.has("data") and cell.status == "skipped" for cell in cells)
+    if stopped:
+        found_notes.append(f"{stopped} cells were never run: their run was stopped before them")
+    return _Merged(runs=runs, taken=origins, manifest=manifest, results=results, notes=found_notes)
 
 
 # Shards -----------------------------------------------------------------------------------------------
@@ -158,13 +155,13 @@ def _whole_plan(runs: Sequence[Run]) -> dict[str, Any] | None:
     """Return the plan that runs are shards of, None where none is; raises `UsageError` for shards of several."""
     plan: dict[str, Any] | None = None
     for run in runs:
-        if "plan_cells" not in run.manifest:
+        if not run.manifest.plan_cells:
             continue
-        indices, _, count = str(run.manifest["shard"]).partition("/")
+        indices, _, count = str(run.manifest.shard).partition("/")
         found = {
-            "digest": run.manifest["plan"],
+            "digest": run.manifest.plan,
             "count": int(count),
-            "cells": run.manifest["plan_cells"],
+            "cells": run.manifest.plan_cells,
             "path": run.path,
             "indices": {int(index) for index in indices.split("+")},
         }
@@ -185,43 +182,43 @@ def _whole_plan(runs: Sequence[Run]) -> dict[str, Any] | None:
     return plan
 
 
-def _lost_cells(runs: Sequence[Run], plan: Mapping[str, Any] | None) -> list[Cell]:
-    known = {cell["digest"] for run in runs for cell in run.cells if _is_planned(cell)}
+def _lost_cells(runs: Sequence[Run], plan: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
+    known = {cell.digest for run in runs for cell in run.cells if _is_planned(cell)}
     return [] if plan is None else [cell for cell in plan["cells"] if cell["digest"] not in known]
 
 
-def _is_planned(cell: Cell) -> bool:
+def _is_planned(cell: CellResult) -> bool:
     """Whether a run had the cell; an incomplete merge names those of other shards too, without data."""
-    return "digest" in cell and "data" in cell
+    return cell.has("digest") and cell.has("data")
 
 
-def _absent(cell: Cell, count: int) -> dict[str, Any]:
+def _absent(cell: Mapping[str, Any], count: int) -> CellResult:
     names = ("task", "version", "language", "protocol", "method", "view", "seed", "digest")
     reason = f"in shard {cell['shard']}/{count}, which was not merged"
-    return {name: cell[name] for name in names} | {
-        "fit": None,
-        "prompt": None,
-        **empty_result("skipped", reason),
-    }
+    return CellResult(
+        **{name: cell[name] for name in names}, fit=None, prompt=None, **empty_result("skipped", reason)
+    )
 
 
 # Cells ------------------------------------------------------------------------------------------------
 
 
-def _taken(runs: Sequence[Run]) -> tuple[dict[str, tuple[Cell, Run]], list[str]]:
+def _taken(runs: Sequence[Run]) -> tuple[dict[str, tuple[CellResult, Run]], list[str]]:
     """Return by digest every cell with its run, a finished one where there is one, and notes on repetitions."""
-    taken: dict[str, tuple[Cell, Run]] = {}
+    taken: dict[str, tuple[CellResult, Run]] = {}
     repeated: dict[str, int] = {}
     for run in runs:
-        for cell in filter(_is_planned, run.cells):
-            before = taken.get(cell["digest"])
-            if before is None or (before[0]["status"] != "ok" and cell["status"] == "ok"):
-                taken[cell["digest"]] = (cell, run)
-            elif before[0]["status"] == cell["status"] == "ok":
+        for cell in run.cells:
+            if not _is_planned(cell):
+                continue
+            before = taken.get(cell.digest)
+            if before is None or (before[0].status != "ok" and cell.status == "ok"):
+                taken[cell.digest] = (cell, run)
+            elif before[0].status == cell.status == "ok":
                 if not same_scores(before[0], cell):
                     raise UsageError(
                         f"The runs {str(before[1].path)!r} and {str(run.path)!r} have different scores of "
-                        f"{cell['task']}:{cell['language']} ({cell['protocol']}): {_scores(before[0])} and "
+                        f"{cell.task}:{cell.language} ({cell.protocol}): {_scores(before[0])} and "
                         f"{_scores(cell)}.",
                         hint="Omit one of them; harness compare RUN RUN shows the items that differ.",
                     )
@@ -229,89 +226,67 @@ def _taken(runs: Sequence[Run]) -> tuple[dict[str, tuple[Cell, Run]], list[str]]
     return taken, [f"{count} cells of {path} are in an earlier run, too" for path, count in repeated.items()]
 
 
-def _scores(cell: Cell) -> str:
-    values = ", ".join(f"{name} {score['value']:.6f}" for name, score in cell["metrics"].items())
-    return f"{values} over {cell['n']} items"
+def _scores(cell: CellResult) -> str:
+    values = ", ".join(f"{name} {score.value:.6f}" for name, score in cell.metrics.items())
+    return f"{values} over {cell.n} items"
 
 
-def _ordered(taken: Mapping[str, tuple[Cell, Run]]) -> list[Cell]:
-    """Return the cells task by task, as one run would have them."""
-    cells = [cell for cell, _ in taken.values()]
-    order = {task: number for number, task in enumerate(dict.fromkeys(cell["task"] for cell in cells))}
-    return sorted(cells, key=lambda cell: order[cell["task"]])
-
-
-def _skipped(runs: Sequence[Run]) -> list[Cell]:
+def _skipped(runs: Sequence[Run]) -> list[CellResult]:
     """Return what the plans skipped, each once, without what another run could do after all."""
-    by_run = [{(cell["task"], cell["language"]) for cell in run.cells if _is_planned(cell)} for run in runs]
-    kept: dict[str, Cell] = {}
+    by_run = [{(cell.task, cell.language) for cell in run.cells if _is_planned(cell)} for run in runs]
+    kept: dict[str, CellResult] = {}
     for run, own in zip(runs, by_run, strict=True):
         for cell in run.cells:
-            pair = (cell["task"], cell["language"])
-            if "digest" in cell or (pair not in own and any(_does(other, cell) for other in runs)):
+            pair = (cell.task, cell.language)
+            if cell.has("digest") or (pair not in own and any(_does(other, cell) for other in runs)):
                 continue
-            kept.setdefault(repr([*pair, cell["protocol"], cell["view"], cell["reason"]]), cell)
+            kept.setdefault(repr([*pair, cell.protocol, cell.view, cell.reason]), cell)
     return list(kept.values())
 
 
-def _does(run: Run, skipped: Cell) -> bool:
+def _does(run: Run, skipped: CellResult) -> bool:
     return any(
         _is_planned(cell)
-        and (cell["task"], cell["language"]) == (skipped["task"], skipped["language"])
-        and skipped["protocol"] in {None, cell["protocol"]}
-        and skipped["view"].items() <= cell["view"].items()
+        and (cell.task, cell.language) == (skipped.task, skipped.language)
+        and skipped.protocol in {None, cell.protocol}
+        and skipped.view.items() <= cell.view.items()
         for cell in run.cells
     )
-
-
-def _stopped_notes(cells: Iterable[Cell]) -> list[str]:
-    stopped = sum("data" in cell and cell["status"] == "skipped" for cell in cells)
-    return [f"{stopped} cells were never run: their run was stopped before them"] if stopped else []
 
 
 # Documents --------------------------------------------------------------------------------------------
 
 
 def _results(
-    runs: Sequence[Run], name: str, cells: list[Cell], manifest: Mapping[str, Any], notes: Sequence[str]
-) -> dict[str, Any]:
-    heads = [run.results["run"] for run in runs]
-    requests: dict[str, int] = {}
+    runs: Sequence[Run], name: str, cells: Sequence[CellResult], manifest: Manifest, notes: Sequence[str]
+) -> RunResults:
+    heads = [run.results.run for run in runs]
+    requests: Counter[str] = Counter()
     for head in heads:
-        for kind, count in head.get("requests", {}).items():
-            requests[kind] = requests.get(kind, 0) + count
-    kept = [note for run in runs for note in run.results.get("notes", []) if not _is_of_a_merge(note)]
-    return {
-        **runs[0].results,
-        "run": {
-            **heads[0],
-            "id": name,
-            "created": min(head["created"] for head in heads),
-            "seconds": round(sum(head["seconds"] for head in heads), 2),
-            "requests": requests,
-        },
-        "model": _opened(runs).results["model"],
-        "fits": _fits(runs, cells),
-        "notes": list(dict.fromkeys([*kept, *notes])),
-        "cells": cells,
-        "tasks": aggregate_tasks(cells, manifest["tasks"]),
-    }
-
-
-def _fits(runs: Sequence[Run], cells: Sequence[Cell]) -> dict[str, Any]:
-    """Return the fits of all runs, in the order in which the cells need them."""
-    fits = {digest: fit for run in reversed(runs) for digest, fit in run.results.get("fits", {}).items()}
-    order = dict.fromkeys([*(cell.get("fit") for cell in cells), *fits])
-    return {digest: fits[digest] for digest in order if digest in fits}
-
-
-def _is_of_a_merge(note: str) -> bool:
-    return note.startswith("shard ") and " was not merged: " in note
-
-
-def _opened(runs: Sequence[Run]) -> Run:
-    """Return the first run that opened its model, so that its identity is known."""
-    return next((run for run in runs if any(cell["status"] == "ok" for cell in run.cells)), runs[0])
+        requests.update(head.requests)
+    # Of a part that was merged itself, without what was missing then.
+    kept = [
+        note
+        for run in runs
+        for note in run.results.notes
+        if not (note.startswith("shard ") and " was not merged: " in note)
+    ]
+    opened = (run for run in runs if any(cell.status == "ok" for cell in run.cells))
+    fits = {digest: fit for run in reversed(runs) for digest, fit in run.results.fits.items()}
+    order = dict.fromkeys([*(cell.fit for cell in cells), *fits])
+    return runs[0].results.changed(
+        run=heads[0].changed(
+            id=name,
+            created=min(head.created for head in heads),
+            seconds=round(sum(head.seconds for head in heads), 2),
+            requests=dict(requests),
+        ),
+        model=next(opened, runs[0]).results.model,
+        fits={digest: fits[digest] for digest in order if digest is not None and digest in fits},
+        notes=list(dict.fromkeys([*kept, *notes])),
+        cells=list(cells),
+        tasks=aggregate_tasks(cells, manifest.tasks),
+    )
 
 
 # Files ------------------------------------------------------------------------------------------------
@@ -323,15 +298,15 @@ def _place(merged: _Merged, baselines: Mapping[str, _Merged], output: Path) -> N
     with tempfile.TemporaryDirectory(dir=output.parent, prefix=f".{output.name}.merging-") as scratch:
         folder = Path(scratch) / "run"
         for name, content in baselines.items():
-            _write(content, RunFolder(folder / "baselines" / name))
-        _write(merged, RunFolder(folder))
+            _write(content, Run.at(folder / "baselines" / name))
+        _write(merged, Run.at(folder))
         folder.replace(output)
 
 
-def _write(merged: _Merged, folder: RunFolder) -> None:
+def _write(merged: _Merged, folder: Run) -> None:
     folder.create()
-    for cell in merged.results["cells"]:
-        run = merged.taken.get(cell.get("digest", ""))
+    for cell in merged.results.cells:
+        run = merged.taken.get(cell.digest)
         if run is not None:
             _copy_cell(run, cell, folder)
     logs = [path for run in merged.runs for path in _journals(run)]
@@ -341,23 +316,23 @@ def _write(merged: _Merged, folder: RunFolder) -> None:
     folder.write_results(merged.results)
 
 
-def _copy_cell(run: Run, cell: Cell, folder: RunFolder) -> None:
-    source, digest = _records(run, cell), cell["digest"]
-    if cell["status"] == "ok":
+def _copy_cell(run: Run, cell: CellResult, folder: Run) -> None:
+    source, digest = _records(run, cell), cell.digest
+    if cell.status == "ok":
         if not source.is_file():
             raise DataError(
                 f"The records {str(source)!r} of a finished cell are missing, so the run is not whole."
             )
-        _copy(source, folder.records_path(cell["task"], cell["language"], digest))
+        _copy(source, folder.records_path(cell.task, cell.language, digest))
     for name in (f"failures/{digest}.txt", f"cells/{digest}.json", f"cells/{digest}{STARTED}"):
         if (run.path / name).is_file():
             _copy(run.path / name, folder.path / name)
 
 
-def _records(run: Run, cell: Cell) -> Path:
-    if not _DIGEST.fullmatch(cell["digest"]):
-        raise DataError(f"{run.path / 'results.json'}: the cell digest {cell['digest']!r} is none.")
-    return RunFolder(run.path).records_of(cell)
+def _records(run: Run, cell: CellResult) -> Path:
+    if not _DIGEST.fullmatch(cell.digest):
+        raise DataError(f"{run.path / 'results.json'}: the cell digest {cell.digest!r} is none.")
+    return run.records_of(cell)
 
 
 def _journals(run: Run) -> list[Path]:

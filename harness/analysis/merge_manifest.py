@@ -8,15 +8,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.planning.resolution import read_resolution
+from harness.planning.run_config import settings
+from harness.storage.results import CellResult, Manifest
 from harness.storage.run_folder import Run
 
 __all__ = ["merged_manifest"]
 
-Cell = Mapping[str, Any]
-
 
 def merged_manifest(
-    runs: Sequence[Run], cells: Sequence[Cell], incomplete: Mapping[str, Any] | None
+    runs: Sequence[Run], cells: Sequence[CellResult], incomplete: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     """Return the ``manifest.json`` of a merged run.
 
@@ -27,10 +27,10 @@ def merged_manifest(
     """
     manifests = [run.manifest for run in runs]
     own = {"shard", "plan", "plan_cells", "resolved"}
-    first = {name: value for name, value in manifests[0].items() if name not in own}
-    identities = {cell["digest"]: cell for manifest in manifests for cell in manifest["cells"]}
-    digests = [cell["digest"] for cell in cells if cell.get("digest") in identities]
-    published = [item for manifest in manifests for item in manifest.get("published", [])]
+    first = {name: value for name, value in manifests[0].to_json().items() if name not in own}
+    identities = {cell["digest"]: cell for manifest in manifests for cell in manifest.cells}
+    digests = [cell.digest for cell in cells if cell.digest in identities]
+    published = [item for manifest in manifests for item in manifest.published]
     merged = {
         **first,
         "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
@@ -39,18 +39,16 @@ def merged_manifest(
         "tasks": _tasks(manifests, cells),
         "suites": _suites(manifests),
         "published": [item for number, item in enumerate(published) if item not in published[:number]],
-        "specs": {task: spec for item in reversed(manifests) for task, spec in item.get("specs", {}).items()},
+        "specs": {task: spec for item in reversed(manifests) for task, spec in item.specs.items()},
         "cells": [identities[digest] for digest in digests],
-        "fits": list(dict.fromkeys(title for manifest in manifests for title in manifest["fits"])),
-        "notes": list(dict.fromkeys(note for item in manifests for note in item.get("notes", []))),
+        "fits": list(dict.fromkeys(title for manifest in manifests for title in manifest.fits)),
+        "notes": list(dict.fromkeys(note for item in manifests for note in item.notes)),
         "merged_from": [_source(run) for run in runs],
     }
-    translators = {
-        name: item for manifest in manifests for name, item in manifest.get("translators", {}).items()
-    }
+    translators = {name: item for manifest in manifests for name, item in manifest.translators.items()}
     if translators:
         merged["translators"] = translators
-    if all("resolved" in manifest for manifest in manifests):
+    if all(manifest.resolved for manifest in manifests):
         merged["resolved"] = _resolved(manifests)
     if incomplete is not None:
         indices = "+".join(map(str, sorted(incomplete["indices"])))
@@ -64,68 +62,68 @@ def merged_manifest(
 
 def _source(run: Run) -> dict[str, Any]:
     """Return where a part came from: its name, time, machine and shard."""
-    head = run.results["run"]
-    host = run.manifest.get("host") or run.manifest.get("hardware", {}).get("host")
+    head = run.results.run
+    host = run.manifest.host or run.manifest.hardware.get("host")
     return {
-        "id": head["id"],
+        "id": head.id,
         "path": str(run.path),
-        "created": head["created"],
-        "seconds": head["seconds"],
+        "created": head.created,
+        "seconds": head.seconds,
         "host": host,
-        "shard": run.manifest.get("shard"),
-        **({"merged_from": run.manifest["merged_from"]} if "merged_from" in run.manifest else {}),
+        "shard": run.manifest.shard,
+        **({"merged_from": run.manifest.merged_from} if run.manifest.merged_from else {}),
     }
 
 
-def _config(manifests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _config(manifests: Sequence[Manifest]) -> dict[str, Any]:
     """Return the configuration of all: what was asked for is united; languages are all where one run took all."""
-    configs = [manifest.get("config", {}) for manifest in manifests]
+    configs = [manifest.config for manifest in manifests]
     config = {name: value for name, value in configs[0].items() if name not in {"shard", "output"}}
-    for name in ("tasks", "languages", "protocols", "variants", "translators", "tasks_from"):
+    for name in (name for name, setting in settings().items() if setting.merged == "united"):
         values = [item.get(name) for item in configs]
         united = list(dict.fromkeys(item for value in values for item in value or ()))
         config[name] = None if name == "languages" and None in values else united
     return config
 
 
-def _tasks(manifests: Sequence[Mapping[str, Any]], cells: Sequence[Cell]) -> dict[str, Any]:
-    specs = {name: spec for item in reversed(manifests) for name, spec in item["tasks"].items()}
+def _tasks(manifests: Sequence[Manifest], cells: Sequence[CellResult]) -> dict[str, Any]:
+    specs = {name: spec for item in reversed(manifests) for name, spec in item.tasks.items()}
     languages: dict[str, Any] = {}
     for manifest in manifests:
-        for spec in manifest["tasks"].values():
-            languages |= spec["languages"]
-    order = dict.fromkeys([*(cell["task"] for cell in cells), *specs])
+        for spec in manifest.tasks.values():
+            languages |= spec.languages
+    order = dict.fromkeys([*(cell.task for cell in cells), *specs])
     return {
-        task: {**specs[task], **_by_language(manifests, task), "languages": languages}
+        task: {**specs[task].to_json(), **_by_language(manifests, task), "languages": languages}
         for task in order
         if task in specs
     }
 
 
-def _by_language(manifests: Sequence[Mapping[str, Any]], task: str) -> dict[str, Any]:
+def _by_language(manifests: Sequence[Manifest], task: str) -> dict[str, Any]:
     """Return what the manifests say of added, unpaired and described languages of a task, together."""
-    specs = [manifest["tasks"].get(task, {}) for manifest in manifests]
+    specs = [manifest.tasks[task] for manifest in manifests if task in manifest.tasks]
     united: dict[str, Any] = {
-        name: {code: value for spec in reversed(specs) for code, value in spec.get(name, {}).items()}
+        name: {code: value for spec in reversed(specs) for code, value in getattr(spec, name).items()}
         for name in ("added", "names")
     }
-    united["unpaired"] = list(dict.fromkeys(code for spec in specs for code in spec.get("unpaired", ())))
+    united["unpaired"] = list(dict.fromkeys(code for spec in specs for code in spec.unpaired))
     return {name: value for name, value in united.items() if value}
 
 
-def _suites(manifests: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _suites(manifests: Sequence[Manifest]) -> list[dict[str, Any]]:
     """Return the suites of all, each with the languages that some run knew of its tasks."""
     suites: dict[str, dict[str, Any]] = {}
     for manifest in manifests:
-        for suite in manifest.get("suites", []):
-            known = suites.setdefault(suite["suite"], {**suite, "languages": dict(suite["languages"])})
-            for task, codes in suite["languages"].items():
+        for suite in manifest.suites:
+            known = suites.setdefault(suite.suite, {**suite.to_json(), "languages": dict(suite.languages)})
+            for task, codes in suite.languages.items():
                 known["languages"][task] = known["languages"].get(task) or codes
     return list(suites.values())
 
 
-def _resolved(manifests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    whole, *parts = [read_resolution(manifest["resolved"]) for manifest in manifests]
+def _resolved(manifests: Sequence[Manifest]) -> dict[str, Any]:
+    whole, *parts = [read_resolution(manifest.resolved) for manifest in manifests]
     for part in parts:
         whole = whole.joined(part)
     return whole.model_dump(mode="json")

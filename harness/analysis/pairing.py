@@ -19,16 +19,16 @@ COLUMNS = ("ids", "digests", "fields", "predictions", "references", "clusters", 
 def differences_of(first: System, second: System, task: str) -> list[str]:
     """Return in what two systems of a task differ so that their scores may not mean the same, as clauses."""
     clauses = []
-    versions = [sorted({str(cell.get("version")) for cell in own.cells.values()}) for own in (first, second)]
+    versions = [sorted({str(cell.version) for cell in own.cells.values()}) for own in (first, second)]
     if versions[0] != versions[1]:
         clauses.append(
             f"they are of version {' and '.join(versions[0])} and {' and '.join(versions[1])} of {task!r}"
         )
-    data = [own.run.results["run"].get("data") for own in (first, second)]
+    data = [own.run.results.run.data for own in (first, second)]
     if "sample" in data and data[0] != data[1]:
         clauses.append(f"they are on the data {data[0]!r} and {data[1]!r}")
     for name in ("protocol", "method"):
-        names = [sorted({str(cell[name]) for cell in own.cells.values()}) for own in (first, second)]
+        names = [sorted({str(getattr(cell, name)) for cell in own.cells.values()}) for own in (first, second)]
         if names[0] != names[1]:
             clauses.append(f"their {name}s are {' and '.join(names[0])} and {' and '.join(names[1])}")
     only_in = [sorted(set(own.cells) - set(other.cells)) for own, other in ((first, second), (second, first))]

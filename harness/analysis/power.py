@@ -193,9 +193,9 @@ def _measured(assumption: Assumption, registry: Registry) -> Deviations:
     found = {}
     for run in assumption.runs:
         for cell in run.cells:
-            [metric, *_] = run.manifest["tasks"][cell["task"]]["headline"]
-            kept = cell["metrics"].get(metric, {})
-            if kept.get("se") and kept.get("clusters"):
-                spread = kept["se"] * math.sqrt(kept["clusters"])
-                found[cell["task"], cell["language"]] = spread * math.sqrt(2 * (1 - assumption.correlation))
+            [metric, *_] = run.manifest.tasks[cell.task].headline
+            kept = cell.metrics.get(metric)
+            if kept is not None and kept.se and kept.clusters:
+                spread = kept.se * math.sqrt(kept.clusters)
+                found[cell.task, cell.language] = spread * math.sqrt(2 * (1 - assumption.correlation))
     return found

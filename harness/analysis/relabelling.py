@@ -17,7 +17,8 @@ from harness.planning.plan import identity_digest
 from harness.registry.registry import Registry
 from harness.storage.files import FileNotWrittenError
 from harness.storage.records import ItemRecord, RecordWriter
-from harness.storage.run_folder import Run, RunFolder, with_baselines
+from harness.storage.results import CellResult
+from harness.storage.run_folder import Run, with_baselines
 
 __all__ = ["relabel"]
 
@@ -43,7 +44,7 @@ def relabel(
     run = Run(path)
     runs = with_baselines(run)
     _check(runs, gold)
-    RunFolder(output).check_usable()
+    Run.at(output).check_usable()
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=output.parent, prefix=f".{output.name}.") as folder:
@@ -59,7 +60,7 @@ def relabel(
 
 
 def _check(runs: list[Run], gold: GoldFile) -> None:
-    tasks = {name: spec for run in runs for name, spec in run.manifest["tasks"].items()}
+    tasks = {name: task for run in runs for name, task in run.manifest.tasks.items()}
     own = sorted(gold.tasks & set(tasks))
     if not own:
         raise UsageError(
@@ -67,8 +68,8 @@ def _check(runs: list[Run], gold: GoldFile) -> None:
             f"{', '.join(sorted(tasks))}."
         )
     for task in own:
-        gold.check_labels(task, tasks[task]["kind"], tasks[task]["labels"])
-    named = next((cell["view"][VIEW] for run in runs for cell in run.cells if VIEW in cell["view"]), None)
+        gold.check_labels(task, tasks[task].kind, tasks[task].labels)
+    named = next((cell.view[VIEW] for run in runs for cell in run.cells if VIEW in cell.view), None)
     if named is not None:
         raise UsageError(
             f"The run {str(runs[0].path)!r} is scored with the gold {named!r} already.",
@@ -76,69 +77,63 @@ def _check(runs: list[Run], gold: GoldFile) -> None:
         )
 
 
-def _write(run: Run, gold: GoldFile, target: Path, name: str) -> None:
-    folder = RunFolder(target)
-    target.mkdir(parents=True)
+def _write(run: Run, gold: GoldFile, folder: Path, name: str) -> None:
+    target = Run.at(folder)
+    folder.mkdir(parents=True)
     if (run.path / "failures").is_dir():
-        shutil.copytree(run.path / "failures", target / "failures")
-    renamed: dict[str, dict[str, Any]] = {}
-    for identity in run.manifest["cells"]:
-        new = {key: value for key, value in identity.items() if key != "digest"}
-        if identity["task"] in gold.tasks:
-            new["view"] = dict(sorted({**identity["view"], VIEW: gold.name}.items()))
-        renamed[identity["digest"]] = {**new, "digest": identity_digest(new)}
-    cells = [_cell(run, cell, gold, folder, renamed) for cell in run.cells]
+        shutil.copytree(run.path / "failures", folder / "failures")
+    renamed: dict[str, Any] = {}
+    for planned in run.manifest.cells:
+        identity = {key: value for key, value in planned.items() if key != "digest"}
+        if planned["task"] in gold.tasks:
+            identity["view"] = _view(planned.get("view", {}), gold)
+        renamed[planned["digest"]] = {**identity, "digest": identity_digest(identity)}
+    cells = [_cell(run, cell, gold, target, renamed) for cell in run.cells]
     made_from = {"run": str(run.path.absolute()), "gold": str(gold.path.absolute()), "name": gold.name}
-    folder.write_manifest(
-        {**run.manifest, "cells": list(renamed.values()), "relabelled": made_from},
-    )
+    target.write_manifest(run.manifest.changed(cells=list(renamed.values()), relabelled=made_from))
     labels: dict[str, dict[str, int]] = {}
     for cell in cells:
-        if "gold" in cell:
-            own = labels.setdefault(cell["task"], {})
-            own[cell["language"]] = max(own.get(cell["language"], 0), cell["gold"]["relabelled"])
+        if cell.gold is not None:
+            own = labels.setdefault(cell.task, {})
+            own[cell.language] = max(own.get(cell.language, 0), cell.gold["relabelled"])
     notes = [gold_note(task, gold.name, own) for task, own in labels.items()]
-    folder.write_results(
-        {
-            **run.results,
-            "run": {**run.results["run"], "id": name},
-            "cells": cells,
-            "notes": [*run.results["notes"], *notes],
-        }
+    target.write_results(
+        run.results.changed(
+            run=run.results.run.changed(id=name), cells=cells, notes=[*run.results.notes, *notes]
+        )
     )
+
+
+def _view(view: Mapping[str, str], gold: GoldFile) -> dict[str, str]:
+    return dict(sorted({**view, VIEW: gold.name}.items()))
 
 
 def _cell(
-    run: Run,
-    cell: Mapping[str, Any],
-    gold: GoldFile,
-    folder: RunFolder,
-    renamed: Mapping[str, Mapping[str, Any]],
-) -> dict[str, Any]:
-    corrected = cell["task"] in gold.tasks
-    view = dict(sorted({**cell["view"], VIEW: gold.name}.items())) if corrected else cell["view"]
-    new = {**cell, "view": view}
-    if "digest" not in cell:
+    run: Run, cell: CellResult, gold: GoldFile, target: Run, renamed: Mapping[str, Mapping[str, Any]]
+) -> CellResult:
+    corrected = cell.task in gold.tasks
+    new = cell.changed(view=_view(cell.view, gold)) if corrected else cell
+    if not cell.digest:
         return new
-    new["digest"] = renamed[cell["digest"]]["digest"]
-    if cell["status"] != "ok":
+    new = new.changed(digest=renamed[cell.digest]["digest"])
+    if cell.status != "ok":
         return new
-    target = folder.records_of(new)
+    path = target.records_of(new)
     if not corrected:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(RunFolder(run.path).records_of(cell), target)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(run.records_of(cell), path)
         return new
-    own = gold.of(cell["task"], cell["language"], cell["view"])
+    own = gold.of(cell.task, cell.language, cell.view)
     counts = GoldCounts()
     seen: set[str] = set()
-    with RecordWriter(target) as writer:
+    with RecordWriter(path) as writer:
         records = _corrected(run.records(cell), own, counts, seen)
         while chunk := list(itertools.islice(records, CHUNK)):
             writer.add(chunk)
         writer.close()
-    if cell.get("size", cell["n"]) == cell["n"]:  # items beyond a limit are unknown
-        own.check_known(seen, f"{cell['task']}:{cell['language']}")
-    return {**new, "gold": {"name": gold.name, **counts.to_json()}}
+    if cell.size in {None, cell.n}:  # items beyond a limit are unknown
+        own.check_known(seen, f"{cell.task}:{cell.language}")
+    return new.changed(gold={"name": gold.name, **counts.to_json()})
 
 
 def _corrected(

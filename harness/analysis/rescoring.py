@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from harness.errors import UsageError
 from harness.metrics.aggregation import aggregate_tasks
@@ -16,7 +15,8 @@ from harness.metrics.scoring import CellScorer, MetricScore, ScoreInput
 from harness.metrics.task_intervals import add_task_intervals
 from harness.registry.registry import Registry
 from harness.storage.records import ItemRecord, RecordWriter
-from harness.storage.run_folder import Run, RunFolder, with_baselines
+from harness.storage.results import CellResult, TaskSummary
+from harness.storage.run_folder import Run, with_baselines
 
 __all__ = ["rescore"]
 
@@ -32,7 +32,7 @@ def rescore(path: Path, registry: Registry, further: Sequence[str] = ()) -> None
     """
     own = Run(path)
     wanted = [registry.metrics.get(name) for name in further]
-    kinds = {spec["kind"] for spec in own.manifest["tasks"].values()}
+    kinds = {task.kind for task in own.manifest.tasks.values()}
     for metric in wanted:
         if not metric.kinds & kinds:
             raise UsageError(
@@ -40,7 +40,7 @@ def rescore(path: Path, registry: Registry, further: Sequence[str] = ()) -> None
                 f"{', '.join(sorted(kinds))}."
             )
         methods = {
-            cell["method"] for run in with_baselines(own) for cell in run.cells if cell["status"] == "ok"
+            str(cell.method) for run in with_baselines(own) for cell in run.cells if cell.status == "ok"
         }
         if metric.methods is not None and not metric.methods & methods:
             raise UsageError(
@@ -60,7 +60,7 @@ class _Rescored:
     """A run with its new scores, before a reader can see anything of it."""
 
     run: Run
-    specs: Mapping[str, dict[str, Any]]
+    tasks: Mapping[str, TaskSummary]
     metrics: Mapping[str, Mapping[str, MetricScore]]
     """By the digest of the cell."""
     records: Sequence[RecordWriter]
@@ -68,41 +68,41 @@ class _Rescored:
 
 
 def _score_run(run: Run, registry: Registry, further: Sequence[Metric], unfinished: ExitStack) -> _Rescored:
-    known = run.manifest["tasks"]
-    specs = {name: dict(known[name]) for name in {*known, *(cell["task"] for cell in run.cells)}}
-    for spec in specs.values():
-        added = [metric.name for metric in further if spec["kind"] in metric.kinds]
-        spec["metrics"] = list(dict.fromkeys([*spec["metrics"], *added]))
-        spec["shown"] = list(dict.fromkeys([*(spec.get("shown") or spec["headline"]), *added]))
+    tasks = {}
+    for name in dict.fromkeys(
+        [*run.manifest.tasks, *(cell.task for cell in run.cells if cell.status == "ok")]
+    ):
+        task = run.manifest.tasks[name]
+        added = [metric.name for metric in further if task.kind in metric.kinds]
+        tasks[name] = task.changed(
+            metrics=list(dict.fromkeys([*task.metrics, *added])),
+            shown=list(dict.fromkeys([*(task.shown or task.headline), *added])),
+        )
     scores, writers = {}, []
     for cell in run.cells:
-        if cell["status"] == "ok":
-            spec = specs[cell["task"]]
-            named = [registry.metrics.get(name) for name in spec["metrics"]]
-            metrics = [metric for metric in named if metric.scores_method(cell["method"])]
-            folder = RunFolder(run.path)
-            path = folder.records_path(cell["task"], cell["language"], cell["digest"])
-            writer = unfinished.enter_context(RecordWriter(path))
-            scores[cell["digest"]] = _score(run.records(cell), cell, spec, metrics, writer)
+        if cell.status == "ok":
+            task = tasks[cell.task]
+            named = [registry.metrics.get(name) for name in task.metrics]
+            metrics = [metric for metric in named if metric.scores_method(str(cell.method))]
+            writer = unfinished.enter_context(RecordWriter(run.records_of(cell)))
+            scores[cell.digest] = _score(run.records(cell), cell, task, metrics, writer)
             writers.append(writer)
-    return _Rescored(run=run, specs=specs, metrics=scores, records=writers)
+    return _Rescored(run=run, tasks=tasks, metrics=scores, records=writers)
 
 
 def _score(
     records: Iterator[ItemRecord],
-    cell: Mapping[str, Any],
-    spec: Mapping[str, Any],
+    cell: CellResult,
+    task: TaskSummary,
     metrics: Sequence[Metric],
     writer: RecordWriter,
 ) -> Mapping[str, MetricScore]:
     """Return the metrics of a cell, whose records are read, and written with their new scores, chunk by chunk."""
-    context = MetricContext(
-        language=cell["language"], labels=tuple(spec["labels"]), options=spec["metric_options"]
-    )
-    scorer = CellScorer(metrics, context, task=cell["task"])
+    context = MetricContext(language=cell.language, labels=tuple(task.labels), options=task.metric_options)
+    scorer = CellScorer(metrics, context, task=cell.task)
     while chunk := list(itertools.islice(records, CHUNK)):
         labelled = [record for record in chunk if record.reference is not None]
-        contributions = scorer.add([_score_input(record) for record in labelled])
+        contributions = scorer.add([ScoreInput.of(record) for record in labelled])
         places = itertools.count()
         scored = []
         for record in chunk:
@@ -115,27 +115,16 @@ def _score(
     return scores.metrics
 
 
-def _score_input(record: ItemRecord) -> ScoreInput:
-    return ScoreInput(
-        id=record.id,
-        prediction=record.prediction,
-        reference=record.reference,
-        cluster=record.cluster,
-        group=record.group,
-        tags=record.tags,
-    )
-
-
 def _write(item: _Rescored, registry: Registry) -> None:
-    run, folder = item.run, RunFolder(item.run.path)
+    run = item.run
     for writer in item.records:
         writer.close()
     cells = []
     for cell in run.cells:
-        scores = item.metrics.get(cell.get("digest", ""))
+        scores = item.metrics.get(cell.digest)
         own = {} if scores is None else {name: score.to_json() for name, score in scores.items()}
-        cells.append(cell if scores is None else {**cell, "metrics": own})
-    results = {**run.results, "cells": cells, "tasks": aggregate_tasks(cells, item.specs)}
-    suites = run.manifest.get("suites", [])
-    folder.write_results(add_task_intervals(results, item.specs, suites, folder.records_of, registry.metrics))
-    folder.write_manifest({**run.manifest, "tasks": item.specs})
+        cells.append(cell if scores is None else CellResult(**{**cell.to_json(), "metrics": own}))
+    results = run.results.changed(cells=cells, tasks=aggregate_tasks(cells, item.tasks))
+    suites = run.manifest.suites
+    run.write_results(add_task_intervals(results, item.tasks, suites, run.records_of, registry.metrics))
+    run.write_manifest(run.manifest.changed(tasks=item.tasks))

@@ -6,15 +6,14 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any
 
 from harness.errors import DataError, UnknownNameError, UsageError
+from harness.storage.results import CellResult, TaskSummary
 from harness.storage.run_folder import Run
 
 __all__ = ["System", "SystemGroup", "group_systems"]
 
-Cell = Mapping[str, Any]
-Key = tuple[int, str, str, int, str]
+Key = tuple[int, str | None, str | None, int | None, str]
 """Number of the run, protocol, method, seed, and the conditions that do not change the items, as JSON."""
 
 
@@ -25,8 +24,8 @@ class System:
     run: Run
     name: str
     """The model, with what distinguishes it from other systems of that model."""
-    cells: Mapping[str, Cell]
-    spec: Mapping[str, Any]
+    cells: Mapping[str, CellResult]
+    spec: TaskSummary
     """What the run's manifest says of the task."""
 
 
@@ -67,14 +66,14 @@ def group_systems(
         if paths.count(path) > 1:
             raise UsageError(f"The run {str(run.path)!r} is named twice; its systems are compared as it is.")
     finished = [
-        (number, cell) for number, run in enumerate(runs) for cell in run.cells if cell["status"] == "ok"
+        (number, cell) for number, run in enumerate(runs) for cell in run.cells if cell.status == "ok"
     ]
     _check_names([cell for _, cell in finished], tasks, languages)
     wanted = [
         (number, cell)
         for number, cell in finished
-        if (not tasks or any(fnmatchcase(cell["task"], pattern) for pattern in tasks))
-        and (not languages or cell["language"] in languages)
+        if (not tasks or any(fnmatchcase(cell.task, pattern) for pattern in tasks))
+        and (not languages or cell.language in languages)
     ]
     groups = _grouped(runs, wanted)
     if all(len(group.systems) < least for group in groups):
@@ -84,53 +83,55 @@ def group_systems(
     return groups
 
 
-def _check_names(cells: Sequence[Cell], tasks: Sequence[str], languages: Sequence[str]) -> None:
-    names = {cell["task"] for cell in cells}
+def _check_names(cells: Sequence[CellResult], tasks: Sequence[str], languages: Sequence[str]) -> None:
+    names = {cell.task for cell in cells}
     for pattern in tasks:
         if not any(fnmatchcase(name, pattern) for name in names):
             raise UnknownNameError("finished task of these runs", pattern, names)
-    codes = {cell["language"] for cell in cells}
+    codes = {cell.language for cell in cells}
     for code in languages:
         if code not in codes:
             raise UnknownNameError("finished language of these runs", code, codes)
 
 
-def _holding(run: Run, number: int, wanted: Sequence[tuple[int, Cell]]) -> str:
-    names = sorted({cell["task"] for owner, cell in wanted if owner == number})
+def _holding(run: Run, number: int, wanted: Sequence[tuple[int, CellResult]]) -> str:
+    names = sorted({cell.task for owner, cell in wanted if owner == number})
     return f"{str(run.path)!r} has {', '.join(names) or 'none'}"
 
 
-def _grouped(runs: Sequence[Run], cells: Sequence[tuple[int, Cell]]) -> list[SystemGroup]:
-    groups: dict[tuple[str, str], dict[Key, dict[str, Cell]]] = {}
+def _grouped(runs: Sequence[Run], cells: Sequence[tuple[int, CellResult]]) -> list[SystemGroup]:
+    groups: dict[tuple[str, str], dict[Key, dict[str, CellResult]]] = {}
     for number, cell in cells:
-        item_axes = {"variant", *runs[number].manifest["tasks"][cell["task"]].get("axes", ())}
-        view = {name: value for name, value in cell["view"].items() if name in item_axes}
-        conditions = {name: value for name, value in cell["view"].items() if name not in item_axes}
+        item_axes = {"variant", *runs[number].manifest.tasks[cell.task].axes}
+        view = {name: value for name, value in cell.view.items() if name in item_axes}
+        conditions = {name: value for name, value in cell.view.items() if name not in item_axes}
         key = (
             number,
-            cell["protocol"],
-            cell["method"],
-            cell["seed"],
+            cell.protocol,
+            cell.method,
+            cell.seed,
             json.dumps(conditions, sort_keys=True),
         )
-        group = groups.setdefault((cell["task"], json.dumps(view, sort_keys=True)), {})
+        group = groups.setdefault((cell.task, json.dumps(view, sort_keys=True)), {})
         by_language = group.setdefault(key, {})
-        if cell["language"] in by_language:
+        if cell.language in by_language:
             raise DataError(
-                f"The run {str(runs[number].path)!r} has two cells of {cell['task']!r} in "
-                f"{cell['language']!r} that nothing distinguishes."
+                f"The run {str(runs[number].path)!r} has two cells of {cell.task!r} in "
+                f"{cell.language!r} that nothing distinguishes."
             )
-        by_language[cell["language"]] = cell
+        by_language[cell.language] = cell
     return [
         SystemGroup(task=task, view=json.loads(view), systems=_systems(runs, task, group))
         for (task, view), group in groups.items()
     ]
 
 
-def _systems(runs: Sequence[Run], task: str, group: Mapping[Key, Mapping[str, Cell]]) -> tuple[System, ...]:
+def _systems(
+    runs: Sequence[Run], task: str, group: Mapping[Key, Mapping[str, CellResult]]
+) -> tuple[System, ...]:
     names = _names(runs, list(group))
     return tuple(
-        System(run=runs[key[0]], name=names[key], cells=cells, spec=runs[key[0]].manifest["tasks"][task])
+        System(run=runs[key[0]], name=names[key], cells=cells, spec=runs[key[0]].manifest.tasks[task])
         for key, cells in group.items()
     )
 
@@ -155,4 +156,4 @@ def _names(runs: Sequence[Run], keys: Sequence[Key]) -> dict[Key, str]:
 def _description(run: Run, key: Key) -> tuple[str, tuple[str, ...], str]:
     _, protocol, method, seed, conditions = key
     view = ", ".join(f"{name}={value}" for name, value in json.loads(conditions).items())
-    return str(run.manifest["model"]), (protocol, method, view, f"seed={seed}"), str(run.path)
+    return run.manifest.model, (str(protocol), str(method), view, f"seed={seed}"), str(run.path)

@@ -66,8 +66,6 @@ def audit_checked(
             echo(f"  skipped  {audit.task}: {reason}.")
         for line in audit.prompt_lines(whole=prompts):
             echo(line)
-    for sentence in auditor.translation_notes():
-        echo(f"  note     {sentence}")
     return faulty
 
 

@@ -43,9 +43,9 @@ def compare(
     Example: harness compare runs/e5-small runs/smollm2 --tasks xnli
     """
     from harness.analysis.comparison import compare as compare_runs
-    from harness.cli.display import stdout
+    from harness.cli.display import print_report
     from harness.cli.output import check_output_file, reporting_broken_plugins, write_rows
-    from harness.reporting.comparison import comparison_rows, item_rows, render_comparison
+    from harness.reporting.comparison import comparison_blocks, comparison_rows, item_rows
     from harness.running.session import open_session
     from harness.specs.selection import split_names
     from harness.storage.run_folder import Run
@@ -67,4 +67,4 @@ def compare(
         write_rows(items_file, item_rows(compared.tasks))
     if json_file is not None:
         write_rows(json_file, comparison_rows(compared.tasks))
-    stdout().print(render_comparison(compared))
+    print_report(comparison_blocks(compared))

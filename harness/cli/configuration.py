@@ -1,112 +1,127 @@
-"""The file that ``--config`` names: any options of a command, by their names."""
+"""The configuration of a command: what its options give, over what the file of ``--config`` or a resumed run says."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from harness.errors import Problem, SpecError, UsageError, near_names
-from harness.specs.loading import Document, read_yaml
+from harness.planning.run_config import RunConfig, Setting, settings
 
-__all__ = ["read_configuration"]
+__all__ = ["make_config", "read_options", "resumed_config"]
 
-LISTS = frozenset(
-    {
-        "tasks",
-        "languages",
-        "data",
-        "protocols",
-        "train_languages",
-        "tasks_from",
-        "translators",
-        "variants",
-        "reuse",
-    }
-)
-"""Options that take one text or a list of texts."""
-NAMES = {"protocol": "protocols", "option": "options", "translator": "translators"}
-"""Options whose name on the command line is a singular."""
-EXPECTED = {
-    **dict.fromkeys(LISTS, "a text or a list of texts"),
-    **dict.fromkeys(("limit", "train_limit", "batch_tokens", "num_processes"), "a whole number"),
-    "with_baselines": "true or false",
-    "chat": "true or false",
-    "constrained": "true or false",
-    "shots": "a whole number",
-    "with_published": "true or false",
-    "seeds": "a whole number or a list of them",
-    "options": "a mapping of keys to values, or a list of KEY=VALUE",
-}
+BATCH_TOKENS = "batch_tokens"
+"""An option of every adapter, which has an option of the command of its own."""
+CODE_OPTION = "trust_remote_code"
+"""Option of adapters that lets a model's folder run its own code."""
 
 
-def read_configuration(path: Path, known: set[str]) -> dict[str, Any]:
-    """Return the options of a configuration file; raises `SpecError` with all its faults and their lines."""
+def make_config(given: Mapping[str, Any], file: Path | None) -> RunConfig:
+    """Return the configuration of a command: what was given, over what the configuration file says."""
+    values = ({} if file is None else _read_file(file)) | read_options(given)
+    if not values.get("tasks"):
+        raise UsageError("No task was named.", hint="Give --tasks; run 'harness tasks list' to see all.")
+    if not values.get("model"):
+        raise UsageError(
+            "No model was named.", hint="Give --model; run 'harness models' to see the adapters."
+        )
+    tokens = values.pop(BATCH_TOKENS, None)
+    if tokens is not None:
+        values["options"] = {**values.get("options", {}), BATCH_TOKENS: str(tokens)}
+    return RunConfig(**values)
+
+
+def resumed_config(given: Mapping[str, Any], file: Path | None, folder: Path) -> RunConfig:
+    """Return the configuration of a run that is resumed; raises `UsageError` for options that it has already."""
+    from dataclasses import replace
+
+    from harness.running.resume import read_configuration_of
+    from harness.storage.run_folder import Run
+
+    values = read_options(given)
+    known = settings()
+    further = [known[name].long for name in values if name != BATCH_TOKENS and not known[name].resumable]
+    if further or file is not None:
+        raise UsageError(
+            f"--resume keeps the options of the run: {[*further, '--config'][0]} cannot be given with it."
+        )
+    own = read_configuration_of(Run.read_manifest(folder), folder)
+    options = dict(values.get("options", {}))
+    if BATCH_TOKENS in values:
+        options[BATCH_TOKENS] = str(values[BATCH_TOKENS])
+    _require_consent(own, options, allow_code=values.get("allow_code", False))
+    return replace(
+        own,
+        model=values.get("model", own.model),
+        options={**own.options, **options},
+        reuse=(*own.reuse, *values.get("reuse", ())),
+        num_processes=values.get("num_processes"),
+    )
+
+
+def read_options(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of the options that were given."""
+    values: dict[str, Any] = {}
+    for name, value in given.items():
+        if value is None or value is False or value in ([], ""):
+            continue
+        if name == BATCH_TOKENS:
+            values[name] = value
+            continue
+        setting = settings()[name]
+        try:
+            values[name] = setting.read(value)
+        except ValueError as error:
+            raise UsageError(f"{setting.long} must be {setting.shape.words}, got {value!r}.") from error
+    return values
+
+
+def _read_file(path: Path) -> dict[str, Any]:
+    """Return the values of a configuration file; raises `SpecError` with all its faults and their lines."""
+    from harness.specs.loading import read_yaml
+
     try:
         document = read_yaml(path.read_text(encoding="utf-8"), str(path))
     except OSError as error:
         raise UsageError(f"The configuration file {str(path)!r} cannot be read: {error.strerror}.") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"The configuration file {str(path)!r} is not UTF-8: {error}.") from error
+    known = {name: setting for name, setting in settings().items() if setting.of_file}
+    known[BATCH_TOKENS] = Setting("", "", type=int)
+    names = {setting.option: name for name, setting in known.items() if setting.option}
     values: dict[str, Any] = {}
     problems: list[Problem] = []
     for written, value in document.data.items():
-        key = NAMES.get(written.replace("-", "_"), written.replace("-", "_"))
-        fault = _fault(key, value, known)
-        if key in values:
-            fault = "is given twice under two spellings"
-        if fault is not None:
-            problems.append(_problem(document, written, fault))
-        elif value is not None:
-            values[key] = _plain(key, value)
+        key = written.replace("-", "_")
+        key = names.get(key, key)
+        try:
+            if key not in known:
+                near = near_names(key, known)
+                raise ValueError("unknown key" + (f"; did you mean {near[0]!r}?" if near else ""))
+            if key in values:
+                raise ValueError("is given twice under two spellings")
+            if value is not None:
+                values[key] = known[key].read(value)
+        except ValueError as error:
+            problems.append(Problem(message=str(error), key=written, line=document.line_of([written])))
     if problems:
         raise SpecError(path, problems)
     return values
 
 
-def _problem(document: Document, written: str, fault: str) -> Problem:
-    return Problem(message=fault, key=written, line=document.line_of([written]))
+def _require_consent(own: RunConfig, options: Mapping[str, str], *, allow_code: bool) -> None:
+    """Raise `UsageError` if a run folder allows foreign code and the command line does not.
 
-
-def _fault(key: str, value: Any, known: set[str]) -> str | None:
-    if key not in known:
-        near = near_names(key, known)
-        return "unknown key" + (f"; did you mean {near[0]!r}?" if near else "")
-    if value is None or _fits(key, value):
-        return None
-    return f"expected {EXPECTED.get(key, 'a text')}, found {value!r}"
-
-
-def _fits(key: str, value: Any) -> bool:
-    if key in LISTS:
-        return isinstance(value, str) or _is_list_of(value, str)
-    whole = type(value) is int  # a truth value is an int to Python, and no number to a user
-    match key:
-        case "limit" | "train_limit" | "shots" | "batch_tokens" | "num_processes":
-            return whole
-        case "seeds":
-            return whole or isinstance(value, str) or _is_list_of(value, int)
-        case "with_baselines" | "with_published" | "chat" | "constrained":
-            return isinstance(value, bool)
-        case "options":
-            return _is_list_of(value, str) or isinstance(value, dict)
-        case _:
-            return isinstance(value, str)
-
-
-def _is_list_of(value: Any, sort: type) -> bool:
-    return isinstance(value, list) and all(type(item) is sort for item in value)
-
-
-def _plain(key: str, value: Any) -> Any:
-    """Return the value as the command line would have given it."""
-    if key in LISTS and isinstance(value, str):
-        return [value]
-    if key == "seeds":
-        return ",".join(map(str, value)) if isinstance(value, list) else str(value)
-    if key == "options" and isinstance(value, dict):
-        return [f"{name}={_text(item)}" for name, item in value.items()]
-    return value
-
-
-def _text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    A run folder may come from somebody else: only the user of this machine can allow code to run on it.
+    """
+    if own.allow_code and not allow_code:
+        raise UsageError(
+            "The run was started with --allow-code, which lets metrics run programs of others.",
+            hint="Give --allow-code again to allow it.",
+        )
+    if CODE_OPTION in own.options and CODE_OPTION not in options:
+        raise UsageError(
+            f"The run was started with -o {CODE_OPTION}={own.options[CODE_OPTION]}, which lets the model run code.",
+            hint=f"Give -o {CODE_OPTION}=true again to allow it.",
+        )

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from harness.cli import option as o
 from harness.cli.output import echo
 from harness.errors import DataError, UnknownNameError
+
+if TYPE_CHECKING:
+    from harness.analysis.diagnosis import Diagnosis
 
 app = typer.Typer(add_completion=False)
 FORMATS = ("text", "json")
@@ -88,30 +91,24 @@ def diagnose(
     _show(found, form, output, each_language=bool(languages))
 
 
-def _show(found: object, form: str, output: Path | None, *, each_language: bool) -> None:
+def _show(found: Diagnosis, form: str, output: Path | None, *, each_language: bool) -> None:
     import json
 
-    from rich.console import Console
-
-    from harness.analysis.diagnosis import Diagnosis
-    from harness.cli.display import stdout
+    from harness.cli.display import print_report
     from harness.cli.output import write_file
-    from harness.reporting.diagnosis import render_diagnosis
+    from harness.reporting.console import print_blocks
+    from harness.reporting.diagnosis import diagnosis_blocks
 
-    assert isinstance(found, Diagnosis)
     if form == "json":
         text = json.dumps(found.rows(), ensure_ascii=False, indent=1) + "\n"
         if output is None:
             echo(text, nl=False)
     else:
-        shown = render_diagnosis(found, each_language=each_language)
+        blocks = diagnosis_blocks(found, each_language=each_language)
         if output is None:
-            stdout().print(shown)
+            print_report(blocks)
             return
-        console = Console(width=100, highlight=False, color_system=None, emoji=False)
-        with console.capture() as captured:
-            console.print(shown)
-        text = captured.get()
+        text = print_blocks(blocks)
     if output is not None:
         write_file(output, text)
 

@@ -16,19 +16,30 @@ from rich.segment import Segment
 from rich.table import Column, Table
 
 from harness.cli.output import printable, write_rows
-from harness.cli.table import PLAIN_WIDTH
 from harness.storage.clean_text import redact
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from rich.console import ConsoleOptions, RenderableType
     from rich.progress import TaskID
 
     from harness.planning.plan import Plan
+    from harness.reporting.model import Block
 
-__all__ = ["ConsoleProgress", "PrintableConsole", "show_plan", "show_run", "stderr", "stdout"]
+__all__ = [
+    "PLAIN_WIDTH",
+    "ConsoleProgress",
+    "PrintableConsole",
+    "print_report",
+    "show_plan",
+    "show_run",
+    "stderr",
+    "stdout",
+]
 
+PLAIN_WIDTH = 100
+"""Columns of what is written into a pipe."""
 PLAIN_EVERY = 10.0
 """Seconds between two lines about the same piece of work where there is no terminal."""
 WIDEST = 10_000
@@ -121,6 +132,14 @@ class ConsoleProgress:
         self._total = 0
 
 
+def print_report(blocks: Sequence[Block]) -> None:
+    """Print blocks of a report."""
+    from harness.reporting.console import render_blocks
+
+    console = stdout()
+    console.print(render_blocks(blocks, width=console.width))
+
+
 def show_plan(plan: Plan, *, brief: bool) -> None:
     """Print what will be run, fitted and skipped; the brief form skips the table of cells."""
     from harness.planning.plan import grouped_reason
@@ -173,16 +192,17 @@ def _grouped_skips(plan: Plan) -> list[tuple[str, dict[str, str]]]:
 
 def show_run(folder: Path, json_file: Path | None = None) -> int:
     """Print the summary of a run folder and of its baselines; return 1 where a cell failed, else 0."""
-    from harness.reporting.console import render_summary
     from harness.reporting.rows import cell_rows
     from harness.reporting.sections import installed_sections
     from harness.reporting.summary import summarise
+    from harness.reporting.summary_blocks import terminal_blocks
     from harness.storage.run_folder import Run, with_baselines
 
     console = stdout()
     runs = with_baselines(Run(folder))
-    console.print(render_summary(summarise(runs, sections=installed_sections()), width=console.width))
+    summary = summarise(runs, sections=installed_sections())
+    print_report(terminal_blocks(summary, width=console.width))
     console.print(escape(f"Run folder: {folder}   Show it again: harness report {folder}"), soft_wrap=True)
     if json_file is not None:
         write_rows(json_file, cell_rows(runs))
-    return int(any(cell["status"] == "failed" for run in runs for cell in run.cells))
+    return int(any(cell.status == "failed" for run in runs for cell in run.cells))

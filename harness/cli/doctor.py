@@ -6,6 +6,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -57,7 +58,7 @@ def doctor(
     for problem in plugins.undone:
         print_problem(f"Warning: {problem}", problem)
     if json_file is not None:
-        write_rows(json_file, [finding.to_json() for finding in found])
+        write_rows(json_file, [asdict(finding) for finding in found])
 
 
 def _lines(row: Finding, width: int) -> Iterator[str]:

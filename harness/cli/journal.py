@@ -5,16 +5,12 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from harness.cli.output import echo
-
-if TYPE_CHECKING:
-    from harness.storage.journal_index import KeyIndex
 
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, help="Show or check the answers that a run has written down."
@@ -26,70 +22,38 @@ SHORT = 12
 """Characters of a digest that are shown."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Contents:
-    """What one log holds, or all logs together."""
-
-    name: str
-    answers: int = 0
-    distinct: int = 0
-    """Different keys."""
-    bytes: int = 0
-    bad: int = 0
-    """Stretches that are no records."""
-    abilities: Counter[str] = field(default_factory=Counter)
-    sources: Counter[str] = field(default_factory=Counter)
-    """Answers by source, in hexadecimal digits."""
-    identities: dict[str, Any] = field(default_factory=dict)
-    """What the sources mean."""
-
-    def add(self, other: Contents) -> None:
-        """Add what another log holds; keys in common are not known here."""
-        self.answers += other.answers
-        self.bytes += other.bytes
-        self.bad += other.bad
-        self.abilities += other.abilities
-        self.sources += other.sources
-        self.identities |= other.identities
-
-    def as_row(self) -> dict[str, Any]:
-        """Return a row of plain objects."""
-        return {
-            "log": self.name,
-            "answers": self.answers,
-            "distinct": self.distinct,
-            "repeated": self.answers - self.distinct,
-            "bytes": self.bytes,
-            "abilities": dict(sorted(self.abilities.items())),
-            "sources": [
-                {"source": source, "answers": count, "identity": self.identities.get(source)}
-                for source, count in sorted(self.sources.items())
-            ],
-            "bad": self.bad,
-        }
-
-
 @app.command()
 def stats(folder: RunArgument, json_file: JsonFile = None) -> None:
     """Count the answers of each log: by ability, by source, and those that were asked more than once."""
     from harness.cli.output import check_output_file, write_rows
     from harness.cli.table import print_table
-    from harness.storage.journal_index import KeyIndex
+    from harness.storage.journal import KeyIndex
+    from harness.storage.journal_log import BODY_AT, DESCRIPTION, KEY_BYTES, Log
 
     check_output_file(json_file)
-    everything, total = KeyIndex(), Contents(name="all")
-    rows = []
-    for path in _logs(folder):
-        contents = _read_contents(path, everything)
-        total.add(contents)
-        rows.append(contents.as_row())
-    total.distinct = len(everything)
-    rows.append(total.as_row())
+    rows: list[dict[str, Any]] = []
+    all_identities: dict[str, Any] = {}
+    all_keys, all_counts = KeyIndex(), Counter[bytes]()
+    for log in map(Log, _logs(folder)):
+        keys, counts, identities = KeyIndex(), Counter[bytes](), {}
+        for position, size, content in log.records():
+            ability_and_source = content[KEY_BYTES:BODY_AT]
+            if ability_and_source[0] == DESCRIPTION:
+                identities[ability_and_source[1:].hex()] = json.loads(content[BODY_AT:])
+                continue
+            counts[ability_and_source] += 1
+            for index in (keys, all_keys):
+                index.add(content[:KEY_BYTES], 0, position, size)
+        rows.append(_row(log.path.name, counts, len(keys), identities, log.size, len(log.bad)))
+        all_counts += counts
+        all_identities |= identities
+    size, bad = (sum(row[name] for row in rows) for name in ("bytes", "bad"))
+    rows.append(_row("all", all_counts, len(all_keys), all_identities, size, bad))
     heads = ["log", "answers", "distinct", "repeated", "bytes", "bad", "abilities"]
     print_table(heads, [_shown(row) for row in rows])
     for source in rows[-1]["sources"]:
         echo(f"{source['source']}: {_count(source['answers'], 'answer')} of {_identity(source['identity'])}")
-    if total.bad:
+    if bad:
         echo(f"Some bytes are no records; harness journal verify {folder} shows which.", err=True)
     if json_file is not None:
         write_rows(json_file, rows)
@@ -140,27 +104,29 @@ def _logs(folder: Path) -> list[Path]:
     )
 
 
-def _read_contents(path: Path, everything: KeyIndex) -> Contents:
-    """Return what a log holds, and add its keys to those of all logs."""
-    from harness.storage.journal_index import KeyIndex
-    from harness.storage.journal_log import BODY_AT, DESCRIPTION, KEY_BYTES, Log, ability_name
+def _row(
+    name: str, counts: Counter[bytes], distinct: int, identities: Mapping[str, Any], size: int, bad: int
+) -> dict[str, Any]:
+    """Return what a log holds: counts are by the ability and source of an answer, as bytes."""
+    from harness.storage.journal_log import ability_name
 
-    contents, log, own = Contents(name=path.name), Log(path), KeyIndex()
-    counts: Counter[bytes] = Counter()
-    for position, size, content in log.records():
-        ability_and_source = content[KEY_BYTES:BODY_AT]
-        if ability_and_source[0] == DESCRIPTION:
-            contents.identities[ability_and_source[1:].hex()] = json.loads(content[BODY_AT:])
-            continue
-        counts[ability_and_source] += 1
-        own.add(content[:KEY_BYTES], 0, position, size)
-        everything.add(content[:KEY_BYTES], 0, position, size)
+    abilities, sources = Counter[str](), Counter[str]()
     for ability_and_source, count in counts.items():
-        contents.abilities[ability_name(ability_and_source[0])] += count
-        contents.sources[ability_and_source[1:].hex()] += count
-    contents.answers, contents.distinct = counts.total(), len(own)
-    contents.bytes, contents.bad = log.size, len(log.bad)
-    return contents
+        abilities[ability_name(ability_and_source[0])] += count
+        sources[ability_and_source[1:].hex()] += count
+    return {
+        "log": name,
+        "answers": counts.total(),
+        "distinct": distinct,
+        "repeated": counts.total() - distinct,
+        "bytes": size,
+        "abilities": dict(sorted(abilities.items())),
+        "sources": [
+            {"source": source, "answers": count, "identity": identities.get(source)}
+            for source, count in sorted(sources.items())
+        ],
+        "bad": bad,
+    }
 
 
 def _shown(row: Mapping[str, Any]) -> list[str]:

@@ -17,49 +17,39 @@ app = typer.Typer(add_completion=False)
 
 
 @app.command()
+@o.takes_settings("languages", "tasks_from", "data", "recipe", "train_languages", "variants")
 def lock(
     named: Annotated[
         list[str], typer.Argument(metavar="RUN|TASKS", help="A run folder, or tasks and suites as for eval.")
     ],
-    languages: o.Languages = None,
-    tasks_from: o.TasksFrom = None,
-    data: o.Data = None,
-    recipe: o.Recipe = None,
-    train_languages: o.TrainLanguages = None,
-    variants: o.Variants = None,
     output: Annotated[
         Path, typer.Option("--output", "--out", help="The lock file.", rich_help_panel=o.OUTPUT)
     ] = Path("harness.lock.json"),
     json_file: o.JsonFile = None,
+    **given: Any,
 ) -> None:
     """Write the revisions and digests of all data and specs; eval --locked FILE rejects anything else.
 
     Example: harness lock xnli --data hub --output xnli.lock.json
     """
+    from harness.cli.configuration import read_options
     from harness.cli.output import check_output_file, write_file, write_rows
     from harness.planning.lock_file import lock_run
+    from harness.planning.run_config import settings
     from harness.storage.run_folder import Run
 
-    given = {
-        "--languages": languages,
-        "--tasks-from": tasks_from,
-        "--data": data,
-        "--recipe": recipe,
-        "--train-languages": train_languages,
-        "--variants": variants,
-    }
+    values = read_options(given)
     check_output_file(output)
     check_output_file(json_file)
     missing: list[str] = []
     if _names_a_run(named):
-        chosen = [name for name, value in given.items() if value]
-        if chosen:
+        for name in values:
             raise UsageError(
-                f"{chosen[0]} chooses among tasks; the run {named[0]!r} is locked as it was made."
+                f"{settings()[name].long} chooses among tasks; the run {named[0]!r} is locked as it was made."
             )
         found = lock_run(Run(named[0]))
     else:
-        found, missing = _lock_tasks(named, given)
+        found, missing = _lock_tasks(named, values)
     write_file(output, found.to_text())
     _show(found, missing, output)
     if json_file is not None:
@@ -76,27 +66,26 @@ def _names_a_run(named: list[str]) -> bool:
     return bool(runs)
 
 
-def _lock_tasks(named: list[str], given: dict[str, Any]) -> tuple[Lock, list[str]]:
+def _lock_tasks(named: list[str], values: dict[str, Any]) -> tuple[Lock, list[str]]:
     from harness.cli.output import reporting_broken_plugins
     from harness.data.sources import DataFinder
     from harness.planning.lock_file import Lock
     from harness.planning.resolution import TasksResolver
     from harness.running.session import data_options, open_session
-    from harness.specs.selection import select, split_names
+    from harness.specs.selection import select
     from harness.storage.files import cache_folder
 
-    session = open_session(given["--tasks-from"] or ())
+    session = open_session(values.get("tasks_from", ()))
     with reporting_broken_plugins(session.registry.plugins, session.catalog):
-        finder = DataFinder(data_options(given["--data"] or []), session.registry, cache_folder() / "data")
+        finder = DataFinder(values.get("data") or data_options([]), session.registry, cache_folder() / "data")
         resolver = TasksResolver(
             session.catalog,
             finder,
-            train_languages=split_names(given["--train-languages"] or ()),
-            variants=split_names(given["--variants"] or ()),
-            recipe=given["--recipe"],
+            train_languages=values.get("train_languages", ()),
+            variants=values.get("variants", ()),
+            recipe=values.get("recipe"),
         )
-        codes = split_names(given["--languages"] or ()) or None
-        resolution = resolver.resolve(select(session.catalog, named, codes))
+        resolution = resolver.resolve(select(session.catalog, named, values.get("languages")))
     return Lock.of(resolution), resolver.missing
 
 

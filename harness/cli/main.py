@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
 import os
 import sys
 import traceback
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness.cli.output import printable
 from harness.cli.tracing import DEBUG
 from harness.errors import BrokenPluginError, HarnessError, StoppedError, UnknownNameError
 from harness.registry.guard import call_named, is_interrupt, kept_streams
-from harness.registry.package import find_entry_points, load_entry_point, package_of
-from harness.registry.plugin import DISTRIBUTION
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 __all__ = ["main", "run"]
 
@@ -30,7 +30,7 @@ COMMANDS = {
     "journal": ("harness.cli.journal", "Show or check the answers that a run has written down."),
     "compare": ("harness.cli.compare", "Compare runs item by item: scores, differences, agreement."),
     "diagnose": ("harness.cli.diagnose", "Show where a run is weak, or where two differ, by attribute."),
-    "tasks": ("harness.cli.tasks", "List, show, validate and import task specs; print their JSON schema."),
+    "tasks": ("harness.cli.tasks", "List, show and validate task specs; print their JSON schema."),
     "models": ("harness.cli.models", "List the model adapters, or show what a model can do."),
     "doctor": (
         "harness.cli.doctor",
@@ -67,7 +67,7 @@ Options:
   -h, --help   Show this message; 'harness COMMAND --help' shows a command's options.
 
 First run, offline:
-  harness eval --tasks xnli --model baseline:char-ngram --data sample
+  harness eval --tasks xnli --model baseline:majority --data sample
 """
 
 
@@ -105,7 +105,9 @@ def _dispatch(given: list[str]) -> int:
         sys.stdout.write(printable(_help()))
         return 0 if given else 2
     if given[0] == "--version":
-        sys.stdout.write(f"harness {importlib.metadata.version('multilingual-harness')}\n")
+        from importlib.metadata import version
+
+        sys.stdout.write(f"harness {version('multilingual-harness')}\n")
         return 0
     name, rest = given[0], given[1:]
     if name in COMMANDS:
@@ -120,6 +122,8 @@ def _dispatch(given: list[str]) -> int:
 
 def _load(name: str) -> Any:
     """Return the typer app of a plugin's command; raises `BrokenPluginError`."""
+    from harness.registry.plugin import DISTRIBUTION, load_entry_point, package_of
+
     found = sorted(_entry_points(name), key=lambda item: item.value)
     owners = [package_of(entry_point.dist)[0] for entry_point in found]
     if len({entry_point.value for entry_point in found}) > 1:
@@ -181,6 +185,8 @@ def _invoke(app: Any, name: str, arguments: list[str]) -> int:
 
 
 def _help() -> str:
+    from harness.registry.plugin import package_of
+
     rows = {name: summary for name, (_, summary) in COMMANDS.items()}
     for name, entry_point in sorted(_plugin_commands().items()):
         rows.setdefault(
@@ -189,14 +195,18 @@ def _help() -> str:
     return HELP.format(commands="\n".join(f"  {name:<12} {summary}" for name, summary in rows.items()))
 
 
-def _entry_points(name: str) -> list[importlib.metadata.EntryPoint]:
+def _entry_points(name: str) -> list[EntryPoint]:
     """Return the entry points of a command; ours alone where there is one, so that no package replaces it."""
+    from harness.registry.plugin import DISTRIBUTION, find_entry_points, package_of
+
     found = [item for item in find_entry_points(GROUP)[0] if item.name == name]
     ours = [item for item in found if name in SHIPPED and package_of(item.dist)[0] == DISTRIBUTION]
     return ours or found
 
 
-def _plugin_commands() -> dict[str, importlib.metadata.EntryPoint]:
+def _plugin_commands() -> dict[str, EntryPoint]:
+    from harness.registry.plugin import find_entry_points
+
     return {entry_point.name: entry_point for entry_point in find_entry_points(GROUP)[0]}
 
 
@@ -209,6 +219,9 @@ def _print_error(message: str, *, debug: bool = False) -> None:
 
 def run() -> None:
     """Run the command line and exit."""
-    from harness.running.launch import leave_status
+    status = main()
+    if "HARNESS_STATUS_FOLDER" in os.environ:  # this process was started by another one of the harness
+        from harness.running.launch import leave_status
 
-    sys.exit(leave_status(main()))
+        status = leave_status(status)
+    sys.exit(status)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -29,58 +29,30 @@ app = typer.Typer(add_completion=False)
 
 
 @app.command()
+@o.takes_settings(*(name for name, setting in o.settings().items() if setting.of_plan))
 def plan(
-    tasks: o.Tasks = [],  # noqa: B006
-    model: o.ModelOption = "",
-    options: o.Options = None,
-    languages: o.Languages = None,
-    tasks_from: o.TasksFrom = None,
-    protocols: o.Protocols = None,
-    method: o.MethodOption = None,
-    data: o.Data = None,
-    limit: o.Limit = None,
-    train_limit: o.TrainLimit = None,
-    seeds: o.Seeds = None,
-    recipe: o.Recipe = None,
-    train_languages: o.TrainLanguages = None,
-    select_on: o.SelectOn = None,
-    variants: o.Variants = None,
-    gold: o.Gold = None,
-    translators: o.TranslatorNames = None,
-    romanised: o.Romanised = None,
-    train_variant: o.TrainVariant = None,
-    train_pivot: o.TrainPivot = None,
-    prompt: o.PromptName = None,
-    shots: o.Shots = None,
-    shots_from: o.ShotsFrom = None,
-    shots_language: o.ShotsLanguage = None,
-    instruction_language: o.InstructionLanguage = None,
-    literals: o.LiteralsPolicy = None,
-    chat: o.Chat = False,
-    constrained: o.Constrained = False,
     config: o.ConfigFile = None,
     power: Power = False,
     assume: Assume = None,
     score: ExpectedScore = 0.5,
     correlation: Correlation = 0.5,
     json_file: o.JsonFile = None,
+    **given: Any,
 ) -> None:
     """Show the cells that eval would run, the models it would fit, and what it would skip and why."""
-    given = dict(locals())
-    for name in ("config", "json_file", "power", "assume", "score", "correlation"):
-        del given[name]
-    from harness.cli.display import show_plan, stdout
+    from harness.cli.configuration import make_config
+    from harness.cli.display import print_report, show_plan
     from harness.cli.output import reporting_broken_plugins, write_rows
-    from harness.reporting.power import power_rows, render_power
+    from harness.reporting.power import power_blocks, power_rows
     from harness.running.session import open_session, prepare
 
-    run_config = o.make_config(given, config)
+    run_config = make_config(given, config)
     session = open_session(run_config.tasks_from)
     with reporting_broken_plugins(session.registry.plugins, session.catalog):
         prepared = prepare(run_config, session)
     if power:
         found = _detectable(prepared, assume or [], score, correlation, run_config.limit)
-        stdout().print(render_power(found))
+        print_report(power_blocks(found))
         rows = power_rows(found)
     else:
         show_plan(prepared.plan, brief=False)

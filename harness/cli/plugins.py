@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False)
 
 TABLES = (
-    *("adapters", "aligners", "features", "importers", "kinds", "launchers", "methods", "metrics"),
+    *("adapters", "aligners", "features", "kinds", "launchers", "methods", "metrics"),
     *("readers", "report_sections", "reports", "task_checks", "translators", "transliterators"),
 )
 
@@ -88,8 +88,7 @@ def _commands() -> Iterator[HarnessError]:
     """Yield commands of packages whose names are taken."""
     from harness.cli.main import COMMANDS, GROUP, SHIPPED
     from harness.errors import BrokenPluginError
-    from harness.registry.package import find_entry_points, package_of
-    from harness.registry.plugin import DISTRIBUTION
+    from harness.registry.plugin import DISTRIBUTION, find_entry_points, package_of
 
     owners: dict[str, str] = {}
     for item in sorted(set(find_entry_points(GROUP)[0]), key=lambda item: (item.name, item.value)):

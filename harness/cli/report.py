@@ -47,8 +47,7 @@ def report(
 ) -> None:
     """Print or write the report of a run; baselines that were run with it are shown too."""
     from harness.cli.output import reporting_broken_plugins, write_file, write_rows
-    from harness.reporting.equity.formats import equity_format
-    from harness.reporting.equity.rows import equity_rows
+    from harness.reporting.equity.rows import equity_format, equity_rows
     from harness.reporting.rows import cell_rows
     from harness.running.manifest import published_documents
     from harness.running.session import open_session
@@ -60,7 +59,8 @@ def report(
         chosen = registry.reports.get(format_name)
     runs = [run for folder in folders for run in with_baselines(Run(folder))]
     if with_published:
-        runs[0].manifest["published"] = published_documents(session.catalog, runs[0].manifest["suites"])
+        published = published_documents(session.catalog, runs[0].manifest.suites)
+        runs[0].manifest = runs[0].manifest.changed(published=published)
     if json_file is not None:
         if probing and not equity:
             section = registry.report_sections.get(PROBING).read(runs)
@@ -82,20 +82,21 @@ def report(
 
 def _print(runs: Sequence[Run], sections: Table[ReportSection], *, part: str) -> None:
     """Print the report, or one part of it alone, in all its tables."""
-    from harness.cli.display import stdout
-    from harness.reporting.console import render_matrices, render_section, render_summary
-    from harness.reporting.equity.console import render_equity
+    from harness.cli.display import print_report, stdout
     from harness.reporting.equity.report import equity_report
+    from harness.reporting.equity.table import equity_blocks
+    from harness.reporting.model import Note
     from harness.reporting.summary import summarise
+    from harness.reporting.summary_blocks import matrix_blocks, part_blocks, terminal_blocks
 
-    console = stdout()
     if part == "equity":
-        console.print(render_equity(equity_report(runs), width=console.width))
-        return
-    summary = summarise(runs, sections=tuple(sections))
-    if part == "matrices":
-        console.print(render_matrices(summary))
-    elif part:
-        console.print(render_section(summary, sections.get(part), width=console.width))
+        blocks = equity_blocks(equity_report(runs))
     else:
-        console.print(render_summary(summary, width=console.width))
+        summary = summarise(runs, sections=tuple(sections))
+        if part == "matrices":
+            blocks = matrix_blocks(summary) or [Note("This run has no matrix.")]
+        elif part:
+            blocks = part_blocks(summary, sections.get(part))
+        else:
+            blocks = terminal_blocks(summary, width=stdout().width)
+    print_report(blocks)

@@ -1,4 +1,4 @@
-"""``harness tasks list|show|validate|schema|import``."""
+"""``harness tasks list|show|validate|schema``."""
 
 from __future__ import annotations
 
@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from harness.specs.schema import TaskSpec
     from harness.specs.task_entry import TaskEntry
 
-app = typer.Typer(
-    add_completion=False, no_args_is_help=True, help="List, show, validate and import task specs."
-)
+app = typer.Typer(add_completion=False, no_args_is_help=True, help="List, show and validate task specs.")
 
 JsonFile = Annotated[Path | None, typer.Option("--json", help="Also write the rows to this file.")]
 TasksFrom = Annotated[
@@ -282,15 +280,6 @@ def validate(
         Path | None,
         typer.Option("--locked", metavar="FILE", help="With --data: the data must be those of FILE."),
     ] = None,
-    variants: Annotated[
-        str | None, typer.Option("--variants", help="With --data: also check tt, te, bt, comma-separated.")
-    ] = None,
-    translator: Annotated[
-        list[str] | None, typer.Option("--translator", metavar="NAME[:REF]", help="Makes the --variants.")
-    ] = None,
-    limit: Annotated[
-        int | None, typer.Option("--limit", min=1, help="With --variants: translate N items per language.")
-    ] = None,
     prompts: Annotated[
         bool, typer.Option("--prompts", help="With --data: print all that every prompt shows of one item.")
     ] = False,
@@ -316,15 +305,10 @@ def validate(
     print_checked(checked, spec_alone=not data)
     broken = any(item["problems"] for item in checked)
     found = False
-    names = [name.strip() for name in (variants or "").split(",") if name.strip()]
     if locked is not None and not data:
         raise UsageError("--locked compares data with a lock file: name the data with --data.")
-    if (names or translator) and not data:
-        raise UsageError("--variants are checked on test items: name the data with --data.")
     if data:
-        auditor = open_auditor(
-            session, data, locked, variants=names, translators=translator or (), limit=limit
-        )
+        auditor = open_auditor(session, data, locked)
         found = audit_checked(session, checked, auditor, named=bool(targets), prompts=prompts)
     if json_file is not None:
         write_rows(json_file, checked)
@@ -345,47 +329,3 @@ def schema(
         echo(text, nl=False)
     else:
         write_file(output, text)
-
-
-@app.command("import")
-def import_task(
-    form: Annotated[str, typer.Argument(metavar="FORMAT", help="What it is a task of, such as lm_eval.")],
-    source: Annotated[str, typer.Argument(metavar="PATH|NAME", help="The task's file, or its name.")],
-    output: Annotated[Path, typer.Option("--output", "--out", help="Write the documents into this folder.")],
-    language: Annotated[
-        str | None, typer.Option("--language", "-l", help="Code of the task's language.")
-    ] = None,
-) -> int:
-    """Write a task of another harness as a spec and a prompt of ours, or list what cannot be imported, by line."""
-    from harness.cli.output import reporting_broken_plugins, write_file
-    from harness.errors import UsageError
-    from harness.planning.spec_validation import validate_specs
-    from harness.running.session import open_session
-
-    session = open_session()
-    with reporting_broken_plugins(session.registry.plugins):
-        made = session.registry.importers.get(form).open()(source, language)
-    paths = [output / name for name in made.files]
-    for path in paths:
-        if path.exists():
-            raise UsageError(
-                f"The file {str(path)!r} exists already.", hint="Name another folder with --output."
-            )
-    try:
-        output.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"The folder {str(output)!r} cannot be made: {error.strerror}.") from error
-    for path, text in zip(paths, made.files.values(), strict=True):
-        write_file(path, text)
-        echo(f"wrote {path}")
-    for note in made.notes:
-        echo(f"note  {note}")
-    checked = open_session([*paths])
-    faults = [
-        f"{row['source']}: {problem}"
-        for row in validate_specs(checked.registry, checked.catalog, [str(path) for path in paths])
-        for problem in row["problems"]
-    ]
-    for fault in faults:
-        echo(fault, err=True)
-    return 2 if faults else 0

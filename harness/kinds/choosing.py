@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from harness.data.records import Prediction
-from harness.kinds.methods import FITTING_PROTOCOLS, Method, MethodContext
+from harness.kinds.methods import Method, MethodContext, generate_method
 from harness.models.capabilities import Capability, Generates, ScoresContinuations
 from harness.models.requests import GenerateOptions
 from harness.prompts.asking import generate_answers, rank_choices
@@ -27,14 +27,7 @@ def choice_methods(kind: str) -> tuple[Method, ...]:
             predict=_predict_by_rank,
             prompted=True,
         ),
-        Method(
-            name="generate",
-            kind=kind,
-            requires=Capability.GENERATES,
-            protocols=FITTING_PROTOCOLS | {"prompted"},
-            predict=_predict_by_generation,
-            prompted=True,
-        ),
+        generate_method(kind, _predict_by_generation),
     )
 
 

@@ -6,14 +6,14 @@ form, a masked one also what follows it (Goldberg, 2019, "Assessing BERT's Synta
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
 
 from harness.data.records import FormChoice, Prediction, Row
 from harness.errors import ContractError, DataError
-from harness.kinds.kind import ReadContext, TaskKind, cluster_of, id_of, text_of
+from harness.kinds.kind import ReadContext, TaskKind, cluster_of, group_of, id_of, meta_of, text_of
 from harness.kinds.methods import Method, MethodContext
 from harness.models.capabilities import Capability, FillsMasks, ScoresContinuations
 from harness.models.requests import LikelihoodAnswer, LikelihoodRequest, MaskRequest
@@ -29,14 +29,13 @@ class FormPreferenceSpec(TaskSpec):
 
 
 def _example(row: Row, number: int, context: ReadContext) -> FormChoice:
-    group, tags = row.fields.get("group"), row.fields.get("tags")
     right = text_of(row, "right", context)
     wrong = _wrong_forms(row, right, context)
     return FormChoice(
         id=id_of(row, number),
         cluster=cluster_of(row, context),
-        group=None if group is None else str(group),
-        meta={str(name): str(value) for name, value in tags.items()} if isinstance(tags, Mapping) else {},
+        group=group_of(row),
+        meta=meta_of(row, "tags"),
         before=text_of(row, "before", context),
         right=right,
         wrong=wrong,

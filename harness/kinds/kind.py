@@ -24,6 +24,7 @@ __all__ = [
     "group_of",
     "id_of",
     "iter_examples",
+    "known_label",
     "label_of",
     "meta_of",
     "read_examples",
@@ -46,18 +47,32 @@ class ReadContext:
     phrases: Phrases = field(default_factory=dict)
 
     @classmethod
-    def of_test(cls, spec: TaskSpec, language: str, label_map: Mapping[str, str]) -> Self:
-        """Return what rows of a task's test split in a language need."""
+    def of(
+        cls,
+        spec: TaskSpec | TrainingSpec,
+        owner: str,
+        language: str,
+        split: str,
+        label_map: Mapping[str, str],
+        *,
+        cluster: str | None = None,
+    ) -> Self:
+        """Return what rows of a split of a task or training set need."""
         return cls(
-            owner=spec.task,
+            owner=owner,
             language=language,
-            split="test",
+            split=split,
             inputs=spec.input_names,
             labels=spec.label_names,
             label_map=label_map,
-            cluster=spec.cluster,
+            cluster=cluster,
             phrases=spec.input_phrases,
         )
+
+    @classmethod
+    def of_test(cls, spec: TaskSpec, language: str, label_map: Mapping[str, str]) -> Self:
+        """Return what rows of a task's test split in a language need."""
+        return cls.of(spec, spec.task, language, "test", label_map, cluster=spec.cluster)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,14 +242,20 @@ def label_of(row: Row, context: ReadContext, *, name: str = "label") -> str | No
         if name not in row.fields:
             _check_unlabelled(row, context, name)
         return None
-    raw = str(value).strip()
-    label = context.label_map.get(raw, raw)
-    if label not in context.labels:
-        near = near_names(label, context.labels)
+    return known_label(str(value).strip(), context, where=f"{row.where}: unknown label")
+
+
+def known_label(raw: str, context: ReadContext, *, where: str, labels: Sequence[str] = ()) -> str:
+    """Return a label, mapped; raises `DataError`, which begins with `where`, for one that is not among the labels.
+
+    `labels` are those of the spec where none are given.
+    """
+    label, known = context.label_map.get(raw, raw), labels or context.labels
+    if label not in known:
+        near = near_names(label, known)
         meant = f" Did you mean {near[0]!r}?" if near else ""
         raise DataError(
-            f"{row.where}: unknown label {raw!r}; expected one of {', '.join(context.labels)} "
-            f"(task {context.owner!r}).{meant}"
+            f"{where} {raw!r}; expected one of {', '.join(known)} (task {context.owner!r}).{meant}"
         )
     return label
 
@@ -281,13 +302,13 @@ def group_of(row: Row) -> str | None:
     return None if group is None else str(group)
 
 
-def meta_of(row: Row) -> dict[str, str]:
-    """Return the field ``meta``, further attributes by name; raises `DataError` where it is no mapping."""
-    given = row.fields.get("meta")
+def meta_of(row: Row, field: str = "meta") -> dict[str, str]:
+    """Return a field with further attributes by name; raises `DataError` where it is no mapping."""
+    given = row.fields.get(field)
     if given is None:
         return {}
     if not isinstance(given, Mapping):
         raise DataError(
-            f"{row.where}: expected the field 'meta' as attributes by name, found {type(given).__name__}."
+            f"{row.where}: expected the field {field!r} as attributes by name, found {type(given).__name__}."
         )
     return {str(name): str(value) for name, value in given.items()}

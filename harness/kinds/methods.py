@@ -18,7 +18,16 @@ from harness.progress import Progress, SilentProgress
 from harness.prompts.prompter import Prompter
 from harness.specs.schema import TaskSpec
 
-__all__ = ["FITTING_PROTOCOLS", "LearnedSplit", "Method", "MethodContext", "Pairing", "choose_pairings"]
+__all__ = [
+    "FITTING_PROTOCOLS",
+    "LearnedSplit",
+    "Method",
+    "MethodContext",
+    "Pairing",
+    "choose_pairings",
+    "generate_method",
+    "head_method",
+]
 
 FITTING_PROTOCOLS = frozenset({"zero_shot_transfer", "translate_train", "translate_train_all", "in_language"})
 """Protocols that fine-tune; `frozen` and `prompted` use the model as it is."""
@@ -100,6 +109,27 @@ class Method:
     """Of a method that learns: one cell each where the user names none."""
     on_request: bool = False
     """Whether it is taken only where ``--method`` names it, or where the task's own protocols have one of its own."""
+
+
+Predict = Callable[[Any, Sequence[Any], MethodContext], list[Prediction]]
+
+
+def head_method(kind: str, requires: Capability, predict: Predict) -> Method:
+    """Return the method `head` of a kind: a fine-tuned model answers by its head."""
+    protocols = FITTING_PROTOCOLS | {"frozen"}
+    return Method(name="head", kind=kind, requires=requires, protocols=protocols, predict=predict)
+
+
+def generate_method(kind: str, predict: Predict) -> Method:
+    """Return the method `generate` of a kind: a model writes the answer to a prompt."""
+    return Method(
+        name="generate",
+        kind=kind,
+        requires=Capability.GENERATES,
+        protocols=FITTING_PROTOCOLS | {"prompted"},
+        predict=predict,
+        prompted=True,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from harness.data.records import MultipleChoiceExample, Prediction, Row
 from harness.errors import ContractError, DataError
 from harness.kinds.choosing import choice_methods
 from harness.kinds.kind import ReadContext, TaskKind, cluster_of, id_of, label_of, text_of
-from harness.kinds.methods import FITTING_PROTOCOLS, Method, MethodContext
+from harness.kinds.methods import MethodContext, head_method
 from harness.models.capabilities import Capability, Choice, ChoosesBest, Head
 from harness.prompts.preset import PromptItem
 from harness.specs.schema import Phrases, TaskSpec
@@ -30,21 +30,6 @@ class MultipleChoiceSpec(TaskSpec):
     """The fields of the choices; the gold label names one of them."""
     phrases: Phrases = Field(default_factory=dict)
     """Field of the context -> its value in the file -> the words that replace it."""
-
-    @property
-    def label_names(self) -> tuple[str, ...]:
-        """The fields of the choices in the order of the spec."""
-        return self.labels
-
-    @property
-    def input_names(self) -> tuple[str, ...]:
-        """The fields of the context in the order they are joined."""
-        return self.inputs
-
-    @property
-    def input_phrases(self) -> Phrases:
-        """Field -> value in the file -> the words a model gets for it."""
-        return self.phrases
 
 
 def _example(row: Row, number: int, context: ReadContext) -> MultipleChoiceExample:
@@ -115,13 +100,7 @@ def _texts(example: MultipleChoiceExample, spec: TaskSpec) -> tuple[str, ...]:
 
 
 METHODS = (
-    Method(
-        name="head",
-        kind="multiple_choice",
-        requires=Capability.CHOOSES_BEST,
-        protocols=FITTING_PROTOCOLS | {"frozen"},
-        predict=_predict_with_head,
-    ),
+    head_method("multiple_choice", Capability.CHOOSES_BEST, _predict_with_head),
     *choice_methods("multiple_choice"),
 )
 

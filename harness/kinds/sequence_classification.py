@@ -12,7 +12,7 @@ from harness.data.records import ClassificationExample, Prediction, Row
 from harness.errors import ContractError
 from harness.kinds.choosing import choice_methods
 from harness.kinds.kind import ReadContext, TaskKind, cluster_of, group_of, id_of, label_of, meta_of, text_of
-from harness.kinds.methods import FITTING_PROTOCOLS, Method, MethodContext
+from harness.kinds.methods import MethodContext, head_method
 from harness.models.capabilities import Capability, Classifies, Head, TextInput
 from harness.prompts.preset import PromptItem
 from harness.specs.schema import TaskSpec
@@ -28,16 +28,6 @@ class SequenceClassificationSpec(TaskSpec):
     labels: Annotated[tuple[str, ...], Field(min_length=2)]
     mask_word: Annotated[str, Field(pattern=r"^\S+$")] | None = None
     """The word of the input that marks a masked one: methods that read words put the model's own mask there."""
-
-    @property
-    def label_names(self) -> tuple[str, ...]:
-        """The labels in the order of the spec."""
-        return self.labels
-
-    @property
-    def input_names(self) -> tuple[str, ...]:
-        """The input fields in the order they are given to a model."""
-        return self.inputs
 
 
 def _example(row: Row, number: int, context: ReadContext) -> ClassificationExample:
@@ -89,13 +79,7 @@ def _prompt_item(example: ClassificationExample) -> PromptItem:
 
 
 METHODS = (
-    Method(
-        name="head",
-        kind="sequence_classification",
-        requires=Capability.CLASSIFIES,
-        protocols=FITTING_PROTOCOLS | {"frozen"},
-        predict=_predict_with_head,
-    ),
+    head_method("sequence_classification", Capability.CLASSIFIES, _predict_with_head),
     *choice_methods("sequence_classification"),
 )
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from harness.data.records import Answer, Prediction, Row, SpanExample
 from harness.errors import ContractError, DataError
-from harness.kinds.kind import ReadContext, TaskKind, cluster_of, id_of, text_of
-from harness.kinds.methods import FITTING_PROTOCOLS, Method, MethodContext
+from harness.kinds.kind import ReadContext, TaskKind, cluster_of, group_of, id_of, meta_of, text_of
+from harness.kinds.methods import MethodContext, generate_method, head_method
 from harness.models.capabilities import Capability, ExtractsSpans, Generates, Head, SpanQuestion
 from harness.prompts.asking import generate_answers
 from harness.prompts.parsing import read_answer
@@ -26,12 +26,11 @@ class SpanExtractionSpec(TaskSpec):
 
 def _example(row: Row, number: int, context: ReadContext) -> SpanExample:
     passage = text_of(row, "context", context)
-    group, tags = row.fields.get("group"), row.fields.get("tags")
     return SpanExample(
         id=id_of(row, number),
         cluster=cluster_of(row, context),
-        group=None if group is None else str(group),
-        meta={str(name): str(value) for name, value in tags.items()} if isinstance(tags, Mapping) else {},
+        group=group_of(row),
+        meta=meta_of(row, "tags"),
         question=text_of(row, "question", context),
         context=passage,
         answers=_answers(row, passage, trained=context.split == "train"),
@@ -107,21 +106,8 @@ def _read(example: SpanExample, text: str) -> tuple[dict[str, Any], bool]:
 
 
 METHODS = (
-    Method(
-        name="head",
-        kind="span_extraction",
-        requires=Capability.EXTRACTS_SPANS,
-        protocols=FITTING_PROTOCOLS | {"frozen"},
-        predict=_predict_with_head,
-    ),
-    Method(
-        name="generate",
-        kind="span_extraction",
-        requires=Capability.GENERATES,
-        protocols=FITTING_PROTOCOLS | {"prompted"},
-        predict=_predict_by_generation,
-        prompted=True,
-    ),
+    head_method("span_extraction", Capability.EXTRACTS_SPANS, _predict_with_head),
+    generate_method("span_extraction", _predict_by_generation),
 )
 
 KIND = TaskKind(

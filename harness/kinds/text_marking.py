@@ -15,10 +15,10 @@ from pydantic import Field, model_validator
 
 from harness.data.alignment import detokenise, locate
 from harness.data.records import MarkedText, Prediction, Row, TaggedSentence, TaggedSpan
-from harness.errors import ContractError, DataError, near_names
+from harness.errors import ContractError, DataError
 from harness.kinds import token_tagging
-from harness.kinds.kind import ReadContext, TaskKind, cluster_of, id_of, text_of
-from harness.kinds.methods import FITTING_PROTOCOLS, Method, MethodContext
+from harness.kinds.kind import ReadContext, TaskKind, cluster_of, id_of, known_label, text_of
+from harness.kinds.methods import MethodContext, generate_method, head_method
 from harness.kinds.pretoken import Pretoken, pretokens
 from harness.languages.character import splits_combination
 from harness.metrics.chunk import chunks
@@ -49,11 +49,6 @@ class TextMarkingSpec(TaskSpec):
         if self.scheme == "flat" and _is_bio(self.labels):
             raise ValueError("these labels are BIO tags, so 'scheme' must be 'bio'")
         return self
-
-    @property
-    def label_names(self) -> tuple[str, ...]:
-        """The tags in the order of the spec."""
-        return self.labels
 
 
 def _is_bio(labels: Sequence[str]) -> bool:
@@ -155,15 +150,8 @@ def _given_span(given: Any, text: str, item: str, context: ReadContext) -> Tagge
                 f"{text[offset - 1 : offset + 1]!r}.",
                 hint="Offsets count Unicode code points of the text as the file has it.",
             )
-    tag = context.label_map.get(str(raw), str(raw))
     allowed = _span_tags(context.labels)
-    if tag not in allowed:
-        near = near_names(tag, allowed)
-        meant = f" Did you mean {near[0]!r}?" if near else ""
-        raise DataError(
-            f"{item}: unknown tag {raw!r} of a span; expected one of {', '.join(allowed)} "
-            f"(task {context.owner!r}).{meant}"
-        )
+    tag = known_label(str(raw), context, where=f"{item}: unknown tag of a span", labels=allowed)
     return TaggedSpan(start=start, end=end, tag=tag)
 
 
@@ -249,21 +237,8 @@ def _predict_by_generation(
 
 
 METHODS = (
-    Method(
-        name="head",
-        kind="text_marking",
-        requires=Capability.TAGS,
-        protocols=FITTING_PROTOCOLS | {"frozen"},
-        predict=_predict_with_head,
-    ),
-    Method(
-        name="generate",
-        kind="text_marking",
-        requires=Capability.GENERATES,
-        protocols=FITTING_PROTOCOLS | {"prompted"},
-        predict=_predict_by_generation,
-        prompted=True,
-    ),
+    head_method("text_marking", Capability.TAGS, _predict_with_head),
+    generate_method("text_marking", _predict_by_generation),
 )
 
 KIND = TaskKind(

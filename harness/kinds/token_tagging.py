@@ -10,9 +10,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from harness.data.records import Prediction, Row, TaggedSentence
-from harness.errors import ContractError, DataError, near_names
-from harness.kinds.kind import ReadContext, TaskKind, cluster_of, group_of, id_of, meta_of
-from harness.kinds.methods import FITTING_PROTOCOLS, Method, MethodContext
+from harness.errors import ContractError, DataError
+from harness.kinds.kind import ReadContext, TaskKind, cluster_of, group_of, id_of, known_label, meta_of
+from harness.kinds.methods import MethodContext, generate_method, head_method
 from harness.models.capabilities import Capability, Generates, Head, Tags
 from harness.models.requests import GenerateOptions
 from harness.prompts.asking import generate_answers
@@ -31,11 +31,6 @@ class TokenTaggingSpec(TaskSpec):
 
     kind: Literal["token_tagging"]
     labels: Annotated[tuple[str, ...], Field(min_length=2)]
-
-    @property
-    def label_names(self) -> tuple[str, ...]:
-        """The tags in the order of the spec."""
-        return self.labels
 
 
 def _example(row: Row, number: int, context: ReadContext) -> TaggedSentence:
@@ -60,15 +55,8 @@ def _example(row: Row, number: int, context: ReadContext) -> TaggedSentence:
 
 
 def _tag(raw: str, row: Row, at: int, context: ReadContext) -> str:
-    tag = context.label_map.get(raw, raw)
-    if tag not in context.labels:
-        near = near_names(tag, context.labels)
-        meant = f" Did you mean {near[0]!r}?" if near else ""
-        raise DataError(
-            f"{row.where}: token {at + 1}, {row.fields['tokens'][at]!r}: unknown tag {raw!r}; expected one of "
-            f"{', '.join(context.labels)} (task {context.owner!r}).{meant}"
-        )
-    return tag
+    where = f"{row.where}: token {at + 1}, {row.fields['tokens'][at]!r}: unknown tag"
+    return known_label(raw, context, where=where)
 
 
 def _reference(example: TaggedSentence) -> list[str] | None:
@@ -131,21 +119,8 @@ def _predict_by_generation(
 
 
 METHODS = (
-    Method(
-        name="head",
-        kind="token_tagging",
-        requires=Capability.TAGS,
-        protocols=FITTING_PROTOCOLS | {"frozen"},
-        predict=_predict_with_head,
-    ),
-    Method(
-        name="generate",
-        kind="token_tagging",
-        requires=Capability.GENERATES,
-        protocols=FITTING_PROTOCOLS | {"prompted"},
-        predict=_predict_by_generation,
-        prompted=True,
-    ),
+    head_method("token_tagging", Capability.TAGS, _predict_with_head),
+    generate_method("token_tagging", _predict_by_generation),
 )
 
 KIND = TaskKind(

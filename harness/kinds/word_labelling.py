@@ -7,8 +7,8 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field
 
 from harness.data.records import LabelledWords, Row
-from harness.errors import DataError, near_names
-from harness.kinds.kind import ReadContext, TaskKind, cluster_of, group_of, id_of, meta_of
+from harness.errors import DataError
+from harness.kinds.kind import ReadContext, TaskKind, cluster_of, group_of, id_of, known_label, meta_of
 from harness.kinds.methods import Method
 from harness.specs.schema import TaskSpec
 
@@ -20,11 +20,6 @@ class WordLabellingSpec(TaskSpec):
 
     kind: Literal["word_labelling"]
     labels: Annotated[tuple[str, ...], Field(min_length=2)]
-
-    @property
-    def label_names(self) -> tuple[str, ...]:
-        """The labels in the order of the spec."""
-        return self.labels
 
 
 def _example(row: Row, number: int, context: ReadContext) -> LabelledWords:
@@ -41,7 +36,10 @@ def _example(row: Row, number: int, context: ReadContext) -> LabelledWords:
                 "token, null for words without."
             )
         targets = tuple(position for position, label in enumerate(given) if label is not None)
-        labels = tuple(_label(str(given[position]), row, context) for position in targets)
+        labels = tuple(
+            known_label(str(given[position]), context, where=f"{row.where}: unknown label")
+            for position in targets
+        )
     return LabelledWords(
         id=id_of(row, number),
         cluster=cluster_of(row, context),
@@ -67,18 +65,6 @@ def _given_targets(row: Row, size: int) -> tuple[int, ...]:
             f"{row.where}: expected 'targets' rising from 0 to {size - 1}, found {', '.join(map(str, targets))}."
         )
     return targets
-
-
-def _label(raw: str, row: Row, context: ReadContext) -> str:
-    label = context.label_map.get(raw, raw)
-    if label not in context.labels:
-        near = near_names(label, context.labels)
-        meant = f" Did you mean {near[0]!r}?" if near else ""
-        raise DataError(
-            f"{row.where}: unknown label {raw!r}; expected one of {'; '.join(context.labels)} "
-            f"(task {context.owner!r}).{meant}"
-        )
-    return label
 
 
 def _reference(example: Any) -> list[str] | None:

@@ -15,7 +15,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cache
 from importlib import resources
-from typing import Any
 
 from harness.errors import UnknownNameError, UsageError
 
@@ -146,12 +145,12 @@ class LanguageTable:
         return LanguageTable({**additional, **self._languages})
 
 
-def recorded_name(code: str, tasks: Iterable[Mapping[str, Any]]) -> str:
-    """Return the name of a language: the table's, or the one that a run's summaries of tasks record, or the code."""
+def recorded_name(code: str, recorded: Iterable[Mapping[str, str]]) -> str:
+    """Return the name of a language: the table's, or the one that a task of a run records, or the code."""
     table = known_languages()
     if code in table:
         return table.get(code).name
-    return next((str(task["names"][code]) for task in tasks if code in task.get("names", {})), code)
+    return next((names[code] for names in recorded if code in names), code)
 
 
 @cache

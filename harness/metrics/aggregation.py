@@ -15,124 +15,127 @@ from typing import Any
 
 from harness.metrics.suites import Overall, overall
 from harness.statistics import Interval, independent_mean
+from harness.storage.results import (
+    CellResult,
+    ExtendedScore,
+    GroupValue,
+    SuiteScore,
+    SuiteSummary,
+    SuiteValue,
+    TaskScore,
+    TaskSummary,
+    Value,
+)
 
-__all__ = ["aggregate_suites", "aggregate_tasks", "cell_value", "cells_of_row", "headline_value"]
+__all__ = ["aggregate_suites", "aggregate_tasks", "cell_value", "cells_of_row"]
 
-Group = tuple[str, str, str, str]
+Group = tuple[str, str | None, str | None, str]
 NORMAL = 1.959963984540054
 """The 97.5 % quantile of the normal distribution."""
 
 
-def cell_value(cell: Mapping[str, Any], metric: str) -> float | None:
-    """Return the value of a metric in a cell of ``results.json``, or None where the cell has no such metric."""
-    found = cell["metrics"].get(metric)
-    return None if found is None else float(found["value"])
+def cell_value(cell: CellResult, metric: str) -> float | None:
+    """Return the value of a metric in a cell, or None where the cell has no such metric."""
+    found = cell.metrics.get(metric)
+    return None if found is None else found.value
 
 
-def headline_value(cell: Mapping[str, Any], metrics: Sequence[str]) -> float | None:
-    """Return the mean of a cell's headline metrics, or None where one of them is missing."""
-    values = [cell_value(cell, metric) for metric in metrics]
-    known = [value for value in values if value is not None]
-    return fmean(known) if known and len(known) == len(values) else None
+def aggregate_tasks(cells: Iterable[CellResult], tasks: Mapping[str, TaskSummary]) -> list[TaskScore]:
+    """Return one score for every task, protocol, method, view and metric, in the order of the cells.
 
-
-def aggregate_tasks(
-    cells: Iterable[Mapping[str, Any]], specs: Mapping[str, Mapping[str, Any]]
-) -> list[dict[str, Any]]:
-    """Return one row for every task, protocol, method, view and metric, in the order of the cells.
-
-    Seeds of one language are averaged first. `specs` holds the spec summary of each task.
+    Seeds of one language are averaged first.
     """
-    groups: dict[Group, list[Mapping[str, Any]]] = {}
+    groups: dict[Group, list[CellResult]] = {}
     missing: dict[str, set[str]] = {}
     for cell in cells:
-        if _is_scored(cell):
+        if cell.is_scored:
             groups.setdefault(_group(cell), []).append(cell)
         else:
-            missing.setdefault(cell["task"], set()).add(cell["language"])
-    rows = []
+            missing.setdefault(cell.task, set()).add(cell.language)
+    found = []
     for (task, protocol, method, view), members in groups.items():
-        for metric in specs[task]["metrics"]:
-            row = _row(members, metric, specs[task])
+        lost = sorted(missing.get(task, set()) - {cell.language for cell in members})
+        for metric in tasks[task].metrics:
+            row = _row(members, metric, tasks[task])
             if row is not None:
                 identity = {"task": task, "protocol": protocol, "method": method, "view": json.loads(view)}
-                present = {cell["language"] for cell in members}
-                rows.append({**identity, **row, "missing": sorted(missing.get(task, set()) - present)})
-    return rows
-
-
-def cells_of_row(
-    row: Mapping[str, Any], cells: Iterable[Mapping[str, Any]]
-) -> dict[str, list[Mapping[str, Any]]]:
-    """Return the cells whose mean a row of `aggregate_tasks` is, by language: one for each seed."""
-    found: dict[str, list[Mapping[str, Any]]] = {}
-    for cell in cells:
-        if _is_scored(cell) and _group(cell) == _group(row) and row["metric"] in cell["metrics"]:
-            found.setdefault(cell["language"], []).append(cell)
+                found.append(TaskScore(**identity, **row, missing=lost))
     return found
 
 
-def _is_scored(cell: Mapping[str, Any]) -> bool:
-    return cell["status"] == "ok" and bool(cell["metrics"])
+def cells_of_row(row: TaskScore, cells: Iterable[CellResult]) -> dict[str, list[CellResult]]:
+    """Return the cells whose mean a score of `aggregate_tasks` is, by language: one for each seed."""
+    found: dict[str, list[CellResult]] = {}
+    for cell in cells:
+        if cell.is_scored and _group(cell) == _group(row) and row.metric in cell.metrics:
+            found.setdefault(cell.language, []).append(cell)
+    return found
 
 
-def _group(item: Mapping[str, Any]) -> Group:
-    return (item["task"], item["protocol"], item["method"], json.dumps(item["view"], sort_keys=True))
+def _group(item: CellResult | TaskScore) -> Group:
+    return (item.task, item.protocol, item.method, json.dumps(item.view, sort_keys=True))
 
 
-def _row(cells: Sequence[Mapping[str, Any]], metric: str, spec: Mapping[str, Any]) -> dict[str, Any] | None:
+def _row(cells: Sequence[CellResult], metric: str, task: TaskSummary) -> dict[str, Any] | None:
     by_language: dict[str, list[float]] = {}
     for cell in cells:
         value = cell_value(cell, metric)
         if value is not None:
-            by_language.setdefault(cell["language"], []).append(value)
+            by_language.setdefault(cell.language, []).append(value)
     if not by_language:
         return None
     means = {language: fmean(values) for language, values in by_language.items()}
-    counts = {cell["language"]: cell.get("n", 0) for cell in cells}
-    human = spec.get("human", {}).get(metric)
-    published = spec.get("published_languages") or list(means)
+    counts = {cell.language: cell.n for cell in cells}
+    human = task.human.get(metric)
+    published = task.published_languages or list(means)
     whole = set(published) <= set(means)
-    source = spec["source"]
-    others = [value for language, value in means.items() if language != source]
-    gap = means[source] - fmean(others) if source in means and others else None
-    families = {language: pair[0] for language, pair in spec["languages"].items()}
-    scripts = {language: pair[1] for language, pair in spec["languages"].items()}
+    others = [value for language, value in means.items() if language != task.source]
+    gap = means[task.source] - fmean(others) if task.source in means and others else None
     return {
-        "fit": sorted({str(cell["fit"]) for cell in cells}),
+        "fit": sorted({str(cell.fit) for cell in cells}),
         "metric": metric,
-        "headline": metric in spec["headline"],
+        "headline": metric in task.headline,
         "value": fmean(means.values()),
-        **_interval(cells, metric, fmean(means.values()), linked=bool(spec.get("parallel"))),
+        **_interval(cells, metric, fmean(means.values()), linked=task.parallel),
         "micro": _weighted([(value, counts[language]) for language, value in means.items()]),
         "languages": len(means),
         "by_language": means,
-        "by_family": _by(means, families),
-        "by_script": _by(means, scripts),
+        "by_family": _by(means, {language: pair[0] for language, pair in task.languages.items()}),
+        "by_script": _by(means, {language: pair[1] for language, pair in task.languages.items()}),
         "transfer_gap": gap,
         "human_gap": None if human is None or not whole else human - fmean(means[code] for code in published),
-        **_by_group(cells, metric, spec),
+        **_by_group(cells, metric, task),
         "seeds": max(len(values) for values in by_language.values()),
         "seed_sd": _seed_spread(by_language),
     }
 
 
-def _interval(
-    cells: Sequence[Mapping[str, Any]], metric: str, value: float, *, linked: bool
-) -> dict[str, Any]:
+def _interval(cells: Sequence[CellResult], metric: str, value: float, *, linked: bool) -> dict[str, Any]:
     """Return the interval of a mean over languages as far as it follows from the cells' own intervals.
 
     Items of parallel languages are drawn jointly, and those of several seeds are the same: both need the records, and
     are left to `harness.metrics.task_intervals`.
     """
-    own = [cell["metrics"][metric] for cell in cells if metric in cell["metrics"]]
-    languages = {cell["language"] for cell in cells if metric in cell["metrics"]}
-    parts = [Interval.from_json(kept) for kept in own]
+    own = [cell for cell in cells if metric in cell.metrics]
+    parts = [_interval_of(cell.metrics[metric]) for cell in own]
     if len(own) == 1:
         return parts[0].to_json()
-    if linked or len(own) > len(languages):
+    if linked or len(own) > len({cell.language for cell in own}):
         return Interval(se=None, low=None, high=None, method=None).to_json()
     return independent_mean(parts, value).to_json()
+
+
+def _interval_of(kept: Value) -> Interval:
+    low, high = kept.ci or (None, None)
+    return Interval(
+        se=kept.se,
+        low=low,
+        high=high,
+        method=kept.ci_method,
+        groups=kept.clusters,
+        draws=kept.draws,
+        seed=kept.seed,
+    )
 
 
 def _by(means: Mapping[str, float], groups: Mapping[str, str]) -> dict[str, float]:
@@ -148,52 +151,46 @@ def _weighted(values: Sequence[tuple[float, int]]) -> float | None:
     return sum(value * count for value, count in values) / total if total else None
 
 
-def _by_group(cells: Sequence[Mapping[str, Any]], metric: str, spec: Mapping[str, Any]) -> dict[str, Any]:
+def _by_group(cells: Sequence[CellResult], metric: str, task: TaskSummary) -> dict[str, Any]:
     """Return the matrix of a metric that is given by group, language of the cell x group, and its two halves.
 
     `same_language` takes the fields whose group is the cell's own language, `cross_language` the others, each as
     the mean of its fields (macro) and over all their observations (micro), as in XTREME-R's Table 14. Where no
     group is a language of the task, as with the tests of a checklist, there are no halves.
     """
-    observed: dict[str, dict[str, list[tuple[float, int]]]] = {}
-    bounds: dict[tuple[str, str], dict[str, Any]] = {}
+    observed: dict[str, dict[str, list[GroupValue]]] = {}
     for cell in cells:
-        for group, score in cell["metrics"].get(metric, {}).get("groups", {}).items():
-            row = observed.setdefault(cell["language"], {})
-            row.setdefault(group, []).append((score["value"], score["n"]))
-            if len(row[group]) == 1 and "ci" in score:
-                bounds[cell["language"], group] = {name: score[name] for name in ("se", "ci", "ci_method")}
-            else:  # several seeds: the interval of one is not that of their mean
-                bounds.pop((cell["language"], group), None)
+        for group, score in cell.metrics[metric].groups.items() if metric in cell.metrics else ():
+            observed.setdefault(cell.language, {}).setdefault(group, []).append(score)
     if not observed:
         return {}
-    fields = {
-        (language, group): (fmean(value for value, _ in scores), scores[0][1])
+    matrix = {
+        language: {group: _field(scores) for group, scores in row.items()}
         for language, row in observed.items()
-        for group, scores in row.items()
     }
-    of_languages = not {group for _, group in fields}.isdisjoint(spec["languages"])
-    fields_of_halves = fields if of_languages else {}
+    fields = [(language == group, score) for language, row in matrix.items() for group, score in row.items()]
+    of_languages = any(group in task.languages for row in matrix.values() for group in row)
     halves = {
-        "same_language": [pair for (language, group), pair in fields_of_halves.items() if language == group],
-        "cross_language": [pair for (language, group), pair in fields_of_halves.items() if language != group],
+        "same_language": [score for is_own, score in fields if is_own and of_languages],
+        "cross_language": [score for is_own, score in fields if not is_own and of_languages],
     }
-    return {
-        "matrix": {
-            language: {
-                group: {
-                    **dict(zip(("value", "n"), fields[language, group], strict=True)),
-                    **bounds.get((language, group), {}),
-                }
-                for group in row
-            }
-            for language, row in observed.items()
-        },
-        **{
-            name: {"macro": fmean(value for value, _ in half), "micro": _weighted(half)} if half else None
-            for name, half in halves.items()
-        },
-    }
+    return {"matrix": matrix, **{name: _half(half) for name, half in halves.items()}}
+
+
+def _field(scores: Sequence[GroupValue]) -> GroupValue:
+    """Return one field: the mean over seeds; the interval of one seed is not that of their mean."""
+    value = fmean(score.value or 0.0 for score in scores)
+    if len(scores) > 1 or "ci" not in scores[0].model_fields_set:
+        return GroupValue(value=value, n=scores[0].n)
+    only = scores[0]
+    return GroupValue(value=value, n=only.n, se=only.se, ci=only.ci, ci_method=only.ci_method)
+
+
+def _half(fields: Sequence[GroupValue]) -> dict[str, float | None] | None:
+    if not fields:
+        return None
+    pairs = [(field.value or 0.0, field.n) for field in fields]
+    return {"macro": fmean(value for value, _ in pairs), "micro": _weighted(pairs)}
 
 
 def _seed_spread(by_language: Mapping[str, Sequence[float]]) -> float | None:
@@ -204,89 +201,90 @@ def _seed_spread(by_language: Mapping[str, Sequence[float]]) -> float | None:
     return stdev(fmean(column) for column in zip(*by_language.values(), strict=True))
 
 
-def aggregate_suites(
-    rows: Iterable[Mapping[str, Any]], suites: Iterable[Mapping[str, Any]]
-) -> list[dict[str, Any]]:
+def aggregate_suites(rows: Iterable[TaskScore], suites: Iterable[SuiteSummary]) -> list[SuiteScore]:
     """Return the overall scores of every suite, for its own protocol and for others in which no task is missing.
 
     Views are never mixed: there is one row for each view that some task of the suite was run in. A task counts with
     its published languages; `extended` takes those that fragments added too. `tasks` says over how many of them: a
     suite is `complete` only where no language is missing either.
-
-    Args:
-        rows: What `aggregate_tasks` returned.
-        suites: What `harness.running.summaries.suite_summaries` returned.
     """
     rows = list(rows)
     found = []
     for suite in suites:
-        headline = [
-            {**row, "view": own}
-            for row in rows
-            if row["headline"] and row["task"] in suite["tasks"]
-            if (own := _suite_view(suite, row)) is not None
-        ]
-        conditions = dict.fromkeys((row["protocol"], json.dumps(row["view"])) for row in headline)
-        for protocol, view in conditions:
-            members = [
-                row for row in headline if (row["protocol"], json.dumps(row["view"])) == (protocol, view)
-            ]
-            row = _suite_row(suite, members)
+        by_condition: dict[tuple[str | None, str], list[TaskScore]] = {}
+        for row in rows:
+            view = _suite_view(suite, row) if row.headline and row.task in suite.tasks else None
+            if view is not None:
+                by_condition.setdefault((row.protocol, json.dumps(view)), []).append(row)
+        for (protocol, text), members in by_condition.items():
+            score = _suite_score(suite, protocol, json.loads(text), members)
             # A variant that only some tasks have makes no suite of its own next to the usual one.
-            is_usual = protocol == suite["protocol"] and (view == "{}" or (protocol, "{}") not in conditions)
-            if is_usual or not row["missing"]:
-                found.append({"suite": suite["suite"], "protocol": protocol, "view": json.loads(view), **row})
+            is_usual = protocol == suite.protocol and (text == "{}" or (protocol, "{}") not in by_condition)
+            if is_usual or not score.missing:
+                found.append(score)
     return found
 
 
-def _suite_view(suite: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, str] | None:
+def _suite_view(suite: SuiteSummary, row: TaskScore) -> dict[str, str] | None:
     """Return the view of a row without what the suite fixes for its task; None for a row with other values of that."""
-    fixed = suite.get("views", {}).get(row["task"], {})
-    view = dict(row["view"])
-    if any(view.pop(name, None) != value for name, value in fixed.items()):
+    view = dict(row.view)
+    if any(view.pop(name, None) != value for name, value in suite.views.get(row.task, {}).items()):
         return None
     return view
 
 
-def _suite_row(suite: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _suite_score(
+    suite: SuiteSummary, protocol: str | None, view: dict[str, str], rows: Sequence[TaskScore]
+) -> SuiteScore:
     by_task: dict[str, list[dict[str, float]]] = {}
     for row in rows:
-        by_task.setdefault(row["task"], []).append(row["by_language"])
+        by_task.setdefault(row.task, []).append(row.by_language)
     published = {
-        task: [{code: by[code] for code in suite["languages"][task] if code in by} for by in languages]
+        task: [{code: by[code] for code in suite.languages[task] if code in by} for by in languages]
         for task, languages in by_task.items()
     }
     whole = _overall(suite, published)
-    extended = _overall(suite, by_task)
     counts = {
-        task: {"languages": min(map(len, languages)), "of": len(suite["languages"][task])}
+        task: {"languages": min(map(len, languages)), "of": len(suite.languages[task])}
         for task, languages in published.items()
     }
     errors = _task_errors(rows)
     own = {task: error for task, error in errors.items() if published[task] == by_task[task]}
-    return {
-        "paper": {"value": whole.paper, **_suite_interval(suite, whole, own), "categories": whole.categories},
-        "flat": {"value": whole.flat, **_suite_interval(suite, whole, own, flat=True)},
-        "extended": None
-        if published == by_task
-        else {
-            "paper": {"value": extended.paper, **_suite_interval(suite, extended, errors)},
-            "flat": {"value": extended.flat, **_suite_interval(suite, extended, errors, flat=True)},
-            "categories": extended.categories,
-            "languages": {
-                task: sorted({code for by in languages for code in by} - set(suite["languages"][task]))
-                for task, languages in by_task.items()
-                if any(set(by) - set(suite["languages"][task]) for by in languages)
-            },
-        },
-        "missing": list(whole.missing),
-        "tasks": counts,
-        "methods": {row["task"]: row["method"] for row in rows},
-        "complete": not whole.missing and all(count["languages"] == count["of"] for count in counts.values()),
+    paper = {"value": whole.paper, **_suite_interval(suite, whole, own), "categories": whole.categories}
+    return SuiteScore(
+        suite=suite.suite,
+        protocol=protocol,
+        view=view,
+        paper=SuiteValue(**paper),
+        flat=SuiteValue(value=whole.flat, **_suite_interval(suite, whole, own, flat=True)),
+        extended=None if published == by_task else _extended(suite, by_task, errors),
+        missing=list(whole.missing),
+        tasks=counts,
+        methods={row.task: str(row.method) for row in rows},
+        complete=not whole.missing and all(count["languages"] == count["of"] for count in counts.values()),
+    )
+
+
+def _extended(
+    suite: SuiteSummary,
+    by_task: Mapping[str, Sequence[Mapping[str, float]]],
+    errors: Mapping[str, float | None],
+) -> ExtendedScore:
+    """Return the scores with the languages that fragments added."""
+    whole = _overall(suite, by_task)
+    added = {
+        task: sorted({code for by in languages for code in by} - set(suite.languages[task]))
+        for task, languages in by_task.items()
     }
+    return ExtendedScore(
+        paper=SuiteValue(value=whole.paper, **_suite_interval(suite, whole, errors)),
+        flat=SuiteValue(value=whole.flat, **_suite_interval(suite, whole, errors, flat=True)),
+        categories=whole.categories,
+        languages={task: codes for task, codes in added.items() if codes},
+    )
 
 
-def _task_errors(rows: Iterable[Mapping[str, Any]]) -> dict[str, float | None]:
+def _task_errors(rows: Iterable[TaskScore]) -> dict[str, float | None]:
     """Return the standard error of each task's score, which is the mean of its headline metrics.
 
     Metrics of one task are computed from the same answers: their mean has at most the mean of their errors. None
@@ -294,8 +292,7 @@ def _task_errors(rows: Iterable[Mapping[str, Any]]) -> dict[str, float | None]:
     """
     found: dict[str, list[float | None]] = {}
     for row in rows:
-        error = 0.0 if row.get("ci_method") == "constant" else row.get("se")
-        found.setdefault(row["task"], []).append(error)
+        found.setdefault(row.task, []).append(0.0 if row.ci_method == "constant" else row.se)
     return {
         task: None if None in errors else fmean(error for error in errors if error is not None)
         for task, errors in found.items()
@@ -303,11 +300,11 @@ def _task_errors(rows: Iterable[Mapping[str, Any]]) -> dict[str, float | None]:
 
 
 def _suite_interval(
-    suite: Mapping[str, Any], scores: Overall, errors: Mapping[str, float | None], *, flat: bool = False
+    suite: SuiteSummary, scores: Overall, errors: Mapping[str, float | None], *, flat: bool = False
 ) -> dict[str, Any]:
     """Return the interval of a suite's score, whose tasks are taken as independent; None where one has no error."""
     value = scores.flat if flat else scores.paper
-    groups = [suite["tasks"]] if flat else list(suite["categories"].values())
+    groups = [suite.tasks] if flat else list(suite.categories.values())
     weights = {task: 1 / (len(groups) * len(tasks)) for tasks in groups for task in tasks}
     known = [(weight, error) for task, weight in weights.items() if (error := errors.get(task)) is not None]
     if value is None or len(known) < len(weights):
@@ -317,10 +314,10 @@ def _suite_interval(
     return Interval(se=se, low=low, high=high, method="normal, tasks independent").to_json()
 
 
-def _overall(suite: Mapping[str, Any], by_task: Mapping[str, Sequence[Mapping[str, float]]]) -> Overall:
+def _overall(suite: SuiteSummary, by_task: Mapping[str, Sequence[Mapping[str, float]]]) -> Overall:
     """Return the overall scores, a task's score being the mean over its languages and headline metrics."""
     scores = {
         task: fmean(fmean(by.values()) for by in languages) if all(languages) else None
         for task, languages in by_task.items()
     }
-    return overall(scores, suite["tasks"], suite["categories"])
+    return overall(scores, suite.tasks, suite.categories)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ import numpy.typing as npt
 from harness.errors import HarnessError
 from harness.metrics.metric import Floats, GroupScore, Metric, MetricContext, MetricResult
 from harness.statistics import ClusterCodes, Interval, count_interval, mean_of_codes, seed_of
+from harness.storage.records import ItemRecord
 
 __all__ = ["CellScorer", "CellScores", "MetricScore", "ScoreInput", "score_cell"]
 
@@ -30,6 +31,18 @@ class ScoreInput:
     cluster: str | None = None
     group: str | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, record: ItemRecord) -> Self:
+        """Return the part of a record that is scored."""
+        return cls(
+            id=record.id,
+            prediction=record.prediction,
+            reference=record.reference,
+            cluster=record.cluster,
+            group=record.group,
+            tags=record.tags,
+        )
 
 
 _NONE = Interval(se=None, low=None, high=None, method=None)

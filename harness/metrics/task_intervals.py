@@ -34,60 +34,59 @@ from harness.statistics import (
     stratified_mean,
 )
 from harness.storage.records import read_scores
+from harness.storage.results import CellResult, RunResults, SuiteSummary, TaskScore, TaskSummary
 from harness.table import Table
 
 __all__ = ["add_task_intervals", "task_intervals"]
 
-Cell = Mapping[str, Any]
-Locate = Callable[[Cell], Path]
+Locate = Callable[[CellResult], Path]
 """From a finished cell to the file of its records."""
 Floats = npt.NDArray[np.float64]
 
 
 def add_task_intervals(
-    results: Mapping[str, Any],
-    specs: Mapping[str, Mapping[str, Any]],
-    suites: Sequence[Mapping[str, Any]],
+    results: RunResults,
+    tasks: Mapping[str, TaskSummary],
+    suites: Sequence[SuiteSummary],
     locate: Locate,
     metrics: Table[Metric],
-) -> dict[str, Any]:
-    """Return results whose rows of tasks and suites have all intervals that follow from the records.
+) -> RunResults:
+    """Return results whose scores of tasks and suites have all intervals that follow from the records.
 
     Args:
-        results: What ``results.json`` holds; its cells have their records on disk.
-        specs: By task, what `harness.running.summaries.spec_summary` returns.
-        suites: What `harness.running.summaries.suite_summaries` returned.
+        results: Its cells have their records on disk.
+        tasks: Summaries of the tasks.
+        suites: Summaries of the suites that were asked for.
         locate: Finds the records of a cell.
         metrics: The registry's, for set-level metrics.
     """
-    rows = task_intervals(results["tasks"], results["cells"], specs, locate, metrics)
-    return {**results, "tasks": rows, "suites": aggregate_suites(rows, suites)}
+    scores = task_intervals(results.tasks, results.cells, tasks, locate, metrics)
+    return results.changed(tasks=scores, suites=aggregate_suites(scores, suites))
 
 
 def task_intervals(
-    rows: Sequence[Mapping[str, Any]],
-    cells: Sequence[Cell],
-    specs: Mapping[str, Mapping[str, Any]],
+    scores: Sequence[TaskScore],
+    cells: Sequence[CellResult],
+    tasks: Mapping[str, TaskSummary],
     locate: Locate,
     metrics: Table[Metric],
-) -> list[dict[str, Any]]:
-    """Return the rows of `aggregate_tasks` with the intervals that it left open."""
+) -> list[TaskScore]:
+    """Return the scores of `aggregate_tasks` with the intervals that it left open."""
     found = []
-    for row in rows:
-        by_language = cells_of_row(row, cells)
-        unpaired = specs[row["task"]].get("unpaired", ())
-        linked = bool(specs[row["task"]].get("parallel")) and len(by_language) > 1
+    for score in scores:
+        by_language, task = cells_of_row(score, cells), tasks[score.task]
+        linked = task.parallel and len(by_language) > 1
         if not linked and all(len(own) == 1 for own in by_language.values()):
-            found.append(dict(row))
+            found.append(score)
             continue
-        parts = [_read(language, own, row["metric"], locate) for language, own in by_language.items()]
+        parts = [_read(language, own, score.metric, locate) for language, own in by_language.items()]
         known = [part for part in parts if isinstance(part, _Part)]
         if len(known) < len(parts):
             reason = next(part for part in parts if isinstance(part, str))
             interval = Interval(se=None, low=None, high=None, method=reason)
         else:
-            interval = _interval(row, known, metrics, linked=linked, unpaired=unpaired)
-        found.append({**row, **interval.to_json()})
+            interval = _interval(score, known, metrics, linked=linked, unpaired=task.unpaired)
+        found.append(TaskScore.model_validate({**score.to_json(), **interval.to_json()}))
     return found
 
 
@@ -102,7 +101,7 @@ class _Part:
     """Shape (seeds, n), or (seeds, n, k) for counts."""
 
 
-def _read(language: str, cells: Sequence[Cell], metric: str, locate: Locate) -> _Part | str:
+def _read(language: str, cells: Sequence[CellResult], metric: str, locate: Locate) -> _Part | str:
     """Return the items of one language by all seeds, or why they cannot be used."""
     found = []
     for cell in cells:
@@ -126,7 +125,7 @@ def _read(language: str, cells: Sequence[Cell], metric: str, locate: Locate) -> 
 
 
 def _interval(
-    row: Mapping[str, Any],
+    score: TaskScore,
     parts: Sequence[_Part],
     metrics: Table[Metric],
     *,
@@ -141,16 +140,16 @@ def _interval(
         own = [mean_of_codes(mean, _codes([part])) for mean, part in zip(means, parts, strict=True)]
     else:
         try:
-            statistic = metrics.get(row["metric"]).from_counts
+            statistic = metrics.get(score.metric).from_counts
         except HarnessError:
             statistic = None
         if statistic is None:
             return Interval(se=None, low=None, high=None, method="the metric is not at hand")
-        names = (row["task"], row["metric"])
+        names = (score.task, score.metric)
         if linked:
             return _bootstrap(parts, statistic, names, unpaired)
         own = [_bootstrap([part], statistic, names) for part in parts]
-    return own[0] if len(own) == 1 else independent_mean(own, row["value"])
+    return own[0] if len(own) == 1 else independent_mean(own, score.value or 0.0)
 
 
 def _bootstrap(

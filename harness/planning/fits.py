@@ -2,37 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from importlib.resources.abc import Traversable
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
-from harness.data.sources import DataFinder, FoundData, find_split
+from harness.data.sources import DataFinder, FoundData
 from harness.errors import HarnessError, MissingDataError, UnknownNameError
-from harness.languages.table import Language, LanguageTable
+from harness.languages.table import Language
 from harness.models.capabilities import Head, HeadSpec, ModelDescription
-from harness.planning.plan import Cell, FitPlan, PromptPlan, RunConfig, StagePlan
+from harness.planning.origin import Origin
+from harness.planning.plan import Cell, FitPlan, PromptPlan, StagePlan
+from harness.planning.run_config import RunConfig
 from harness.planning.spec_checks import check_training
-from harness.planning.train_variants import TRANSLATE_TRAIN, TrainVariants
+from harness.planning.translations import TRANSLATE_TRAIN, TrainVariants
 from harness.registry.registry import Registry
 from harness.specs.catalog import Catalog
 from harness.specs.recipe_settings import resolve_settings
-from harness.specs.schema import TaskSpec, TrainingSpec
-from harness.specs.task_entry import TaskEntry, described_languages
+from harness.specs.schema import TaskSpec
 
-__all__ = ["FitPlanner", "Origin", "without_selection_on_test"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
-    """Where the data of a training stage come from: a training set, or a task's own training split."""
-
-    kind: str
-    spec: TaskSpec | TrainingSpec
-    labels: tuple[str, ...]
-    inputs: tuple[str, ...]
-    languages: LanguageTable
-    folders: Mapping[str, Traversable]
+__all__ = ["FitPlanner", "without_selection_on_test"]
 
 
 class FitPlanner:
@@ -62,18 +51,10 @@ class FitPlanner:
 
     def origin(self, name: str) -> Origin:
         """Return where the data of a training stage come from."""
-        if name not in self._catalog.names("training"):
-            return _own_origin(self._catalog.task(name))
-        spec, entry = self._catalog.training(name)
-        check_training(spec, entry.document, self._registry)
-        return Origin(
-            kind=spec.kind,
-            spec=spec,
-            labels=spec.labels,
-            inputs=spec.inputs,
-            languages=described_languages(spec.languages),
-            folders=dict.fromkeys(spec.languages, entry.folder),
-        )
+        if name in self._catalog.names("training"):
+            spec, entry = self._catalog.training(name)
+            check_training(spec, entry.document, self._registry)
+        return Origin.named(name, self._catalog)
 
     def fit(self, spec: TaskSpec, language: Language, protocol: str, seed: int) -> FitPlan:
         """Return the fit of a cell, the same object for cells that share it; raises `MissingDataError`."""
@@ -131,21 +112,17 @@ class FitPlanner:
         targets: tuple[str, ...],
     ) -> StagePlan:
         origin = self.origin(name)
-        kind = self._registry.kinds.get(origin.kind)
+        kind = self._registry.kinds.get(origin.spec.kind)
         assert kind.head is not None
         train = []
         for code in languages:
-            source = origin.spec.source(code, "train")
-            if source is None:
+            if origin.spec.source(code, "train") is None:
                 having = [known for known in origin.spec.languages if origin.spec.source(known, "train")]
                 raise MissingDataError(
                     f"The training set {name!r} has no training split in {code!r}.",
                     hint=f"It has: {', '.join(having) or 'none'}.",
                 )
-            language = origin.languages.get(code)
-            train.append(
-                (code, find_split(self._finder, source, name, language, "train", origin.folders.get(code)))
-            )
+            train.append((code, origin.find(self._finder, code, "train")))
         train = self._translated.parts(name, train, origin.spec.translate, protocol, targets)
         head = kind.head
         prompt: PromptPlan | None = None
@@ -160,11 +137,11 @@ class FitPlanner:
             head=HeadSpec(
                 head=head,
                 # The choices are inputs there: one head scores any number of them, so that stages can share it.
-                labels=() if head in {Head.MULTIPLE_CHOICE, Head.TEXT_TO_TEXT} else origin.labels,
-                inputs=origin.inputs,
+                labels=() if head in {Head.MULTIPLE_CHOICE, Head.TEXT_TO_TEXT} else origin.spec.label_names,
+                inputs=origin.spec.input_names,
             ),
             prompt=prompt,
-            labels=origin.labels,
+            labels=origin.spec.label_names,
             train=tuple(train),
             validation=validation,
             settings=settings,
@@ -188,21 +165,12 @@ class FitPlanner:
     def _validation(
         self, spec: TaskSpec, name: str, origin: Origin, code: str
     ) -> tuple[str, FoundData] | None:
-        places = [(name, origin)]
+        places = [origin]
         if self._config.select_on is not None:
-            places.append((spec.task, _own_origin(self._catalog.task(spec.task))))
-        for owner, candidate in places:
-            source = candidate.spec.source(code, "validation")
-            if source is None:
-                continue
-            language = candidate.languages.get(code)
-            try:
-                found = find_split(
-                    self._finder, source, owner, language, "validation", candidate.folders.get(code)
-                )
-            except MissingDataError:
-                continue
-            return code, found
+            places.append(Origin.of(self._catalog.task(spec.task)))
+        for place in places:
+            with suppress(MissingDataError):
+                return code, place.find(self._finder, code, "validation")
         if self._config.select_on is not None:
             raise MissingDataError(
                 f"No dev set in {code!r} was found for {name!r} or {spec.task!r}, which --select-on {code} needs."
@@ -223,17 +191,6 @@ def _separate(
     if validation is None and select_best:
         return None, f"{name}: no dev set was found, so the last checkpoint is kept"
     return validation, ""
-
-
-def _own_origin(entry: TaskEntry) -> Origin:
-    return Origin(
-        kind=entry.spec.kind,
-        spec=entry.spec,
-        labels=entry.spec.label_names,
-        inputs=entry.spec.input_names,
-        languages=entry.languages,
-        folders=entry.folders,
-    )
 
 
 def without_selection_on_test(cells: Sequence[Cell]) -> tuple[list[Cell], list[str]]:

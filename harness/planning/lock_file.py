@@ -15,8 +15,6 @@ from harness.errors import AdapterError, UsageError
 from harness.models.capabilities import ModelDescription
 from harness.planning.plan import Plan
 from harness.planning.resolution import (
-    LockedDocument,
-    LockedSplit,
     LockEntry,
     Resolution,
     read_resolution,
@@ -28,13 +26,10 @@ from harness.storage.run_folder import Run
 
 __all__ = [
     "FORMAT",
-    "READ_OTHERWISE",
-    "WORDS",
     "Lock",
     "LockFile",
     "LockedModel",
     "check_locked",
-    "data_difference",
     "lock_run",
     "locked_model",
     "read_lock",
@@ -42,11 +37,6 @@ __all__ = [
 
 FORMAT = 1
 RENEW = "To accept what is found now, rewrite the lock file: harness lock RUN|TASKS --output {path}"
-READ_OTHERWISE = "the same files are read in another way"
-ORDER = ("task", "training", "extends", "prompt", "recipe")
-"""The order in which differences are reported where several documents are not the locked ones."""
-WORDS = {"training": "training set", "extends": "added language"}
-"""What the sorts of `LockedDocument` are called, where that is another word."""
 
 
 class LockedModel(LockEntry):
@@ -113,8 +103,8 @@ def lock_run(run: Run) -> Lock:
 
     Raises `UsageError` for a run whose manifest does not say what was resolved.
     """
-    recorded = run.manifest.get("resolved")
-    if not isinstance(recorded, Mapping):
+    recorded = run.manifest.resolved
+    if not recorded:
         raise UsageError(
             f"The run {str(run.path)!r} does not say what it resolved; an older harness made it.",
             hint="Lock its tasks instead: harness lock TASKS --data DIR",
@@ -123,12 +113,12 @@ def lock_run(run: Run) -> Lock:
         resolution = read_resolution(recorded)
     except ValidationError as error:
         raise UsageError(f"{run.path / 'manifest.json'}: 'resolved' is broken: {_first(error)}.") from error
-    described = run.results["model"]
-    metadata = described.get("metadata", {})
+    described = run.results.model
+    metadata = described.metadata
     model = LockedModel(
-        adapter=described["adapter"],
-        ref=described["ref"],
-        revision=described.get("revision"),
+        adapter=described.adapter,
+        ref=described.ref,
+        revision=described.revision,
         weights=metadata.get("weights"),
         files=metadata.get("files"),
     )
@@ -174,70 +164,17 @@ def check_locked(plan: Plan, locked: LockFile, catalog: Catalog) -> None:
 
     Entries of the lock that the plan does not need are fine: the lock of a suite serves each of its tasks.
     """
-    resolution = resolve_plan(plan, catalog)
-    documents = {entry.key: entry for entry in locked.lock.specs}
-    for document in sorted(resolution.specs, key=lambda entry: ORDER.index(entry.sort)):
-        _check_document(document, documents.get(document.key), locked)
-    splits = {entry.key: entry for entry in locked.lock.data}
-    for split in resolution.data:
-        _check_split(split, splits.get(split.key), locked)
-
-
-def _check_document(here: LockedDocument, kept: LockedDocument | None, locked: LockFile) -> None:
-    title = f"{WORDS.get(here.sort, here.sort)} {here.name!r}"
-    if kept is None:
+    holder = f"the lock file {str(locked.path)!r}"
+    for here, there in resolve_plan(plan, catalog).diff(locked.lock):
+        if there is None:
+            raise UsageError(
+                f"The {here.subject} is not in {holder}.", hint=f"Run only what it locks. {locked.renewal}"
+            )
         raise UsageError(
-            f"The {title} is not in the lock file {str(locked.path)!r}.",
-            hint=f"Run only what it locks. {locked.renewal}",
-        )
-    if here.version != kept.version:
-        raise UsageError(
-            f"The {title} has version {here.version}; the lock file {str(locked.path)!r} has version {kept.version}.",
+            f"The {here.subject} is not the locked one: {here.difference(there, 'the lock')} (digest {here.digest} "
+            f"here, {there.digest} in {holder}).",
             hint=locked.renewal,
         )
-    if here.digest != kept.digest:
-        raise UsageError(
-            f"The document of the {title} has the digest {here.digest}; the lock file {str(locked.path)!r} has "
-            f"{kept.digest}.",
-            hint=locked.renewal,
-        )
-
-
-def _check_split(here: LockedSplit, kept: LockedSplit | None, locked: LockFile) -> None:
-    if kept is None:
-        raise UsageError(
-            f"The data of {here.title} are not in the lock file {str(locked.path)!r}.",
-            hint=f"Run only what it locks. {locked.renewal}",
-        )
-    if here.digest != kept.digest:
-        raise UsageError(
-            f"The data of {here.title} are not the locked ones: {data_difference(here, kept)} (digest {here.digest} "
-            f"here, {kept.digest} in {str(locked.path)!r}).",
-            hint=locked.renewal,
-        )
-
-
-def data_difference(here: LockedSplit, kept: LockedSplit, holder: str = "the lock") -> str:
-    """Return what differs between two splits: the place, a file with both digests, or only how it is read."""
-    if here.origin != kept.origin:
-        return f"they come from {_place(here)}, and {holder} has {_place(kept)}"
-    if here.hub is not None and here.hub != kept.hub:
-        return f"they come from {_place(here)}, and {holder} has {_place(kept)}"
-    locked = {file.name: file.sha256 for file in kept.files}
-    for file in here.files:
-        if file.name not in locked:
-            return f"{holder} has no file {file.name!r}, but {', '.join(map(repr, locked))}"
-        if locked[file.name] != file.sha256:
-            return f"the file {file.name!r} has SHA-256 {file.sha256}, and {holder} has {locked[file.name]}"
-    if len(here.files) != len(kept.files):
-        return f"{len(here.files)} files were found, and {holder} has {len(kept.files)}"
-    return READ_OTHERWISE
-
-
-def _place(split: LockedSplit) -> str:
-    if split.hub is None:
-        return {"local": "a data folder", "sample": "the embedded sample", "hub": "the Hub"}[split.origin]
-    return f"the Hub dataset {split.hub.path!r} at revision {split.hub.revision or 'unknown'}"
 
 
 def locked_model(locked: LockFile, description: ModelDescription, identity: Mapping[str, Any]) -> None:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Literal
 
 from harness.data.gold import CellGold
-from harness.data.resolve import DataOptions
 from harness.data.sources import FoundData
 from harness.errors import CapabilityError, UsageError
 from harness.kinds.kind import TaskKind
@@ -22,10 +20,9 @@ from harness.models.capabilities import HeadSpec, ModelDescription, TrainingSett
 from harness.models.options import AdapterOptions
 from harness.prompts.preset import CompiledPrompt, compile_prompt
 from harness.specs.prompt import PromptSpec
-from harness.specs.schema import Phrases, SuiteSpec, TaskSpec
+from harness.specs.schema import Phrases, SuiteSpec, TaskSpec, TrainingSpec
 
 __all__ = [
-    "DEFAULT_SEED",
     "Cell",
     "FitPlan",
     "LearningPlan",
@@ -33,7 +30,6 @@ __all__ = [
     "Plan",
     "PoolPlan",
     "PromptPlan",
-    "RunConfig",
     "ShotPool",
     "Skip",
     "StagePlan",
@@ -44,65 +40,8 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunConfig:
-    """What a user asked for; the command and the Python function build the same object."""
-
-    tasks: tuple[str, ...]
-    model: str
-    options: Mapping[str, str] = field(default_factory=dict)
-    languages: tuple[str, ...] | None = None
-    tasks_from: tuple[Path, ...] = ()
-    data: DataOptions = field(default_factory=lambda: DataOptions(mode="hub"))
-    protocols: tuple[str, ...] = ()
-    method: str | None = None
-    seeds: tuple[int, ...] = ()
-    """Training seeds; empty takes 42, the seed of the public XTREME scripts."""
-    limit: int | None = None
-    train_limit: int | None = None
-    recipe: str | None = None
-    train_languages: tuple[str, ...] = ()
-    select_on: str | None = None
-    """Language whose dev set chooses the checkpoint; None takes the source language's."""
-    prompt: str | None = None
-    """Preset; None takes `default`, and `mt5` for text-to-text models that are fine-tuned."""
-    shots: int = 0
-    shots_from: Literal["train", "validation"] = "train"
-    shots_language: Literal["source", "target"] = "source"
-    instruction_language: str | None = None
-    """Language of the prompt's words; None takes the item's."""
-    literals: Literal["english", "fail"] = "english"
-    """What happens where a prompt has no words in a language."""
-    chat: bool = False
-    constrained: bool = False
-    variants: tuple[str, ...] = ()
-    """Versions of the test items; empty takes the tasks' own. `zs` is another name of `original`."""
-    translators: tuple[str, ...] = ()
-    """What makes the variants `tt`, `te` and `bt`; the first one translates training sets."""
-    romanised: str = "keep"
-    """What becomes of romanised texts before `tt`: `keep`, `skip`, or a translator that writes them in their script."""
-    train_variant: str | None = None
-    """``b-train``, ``t-train``, ``bt-orig`` or ``mt-LANGUAGE``; None takes the training set as it is."""
-    train_pivot: str = "es"
-    """Language through which ``b-train``, ``t-train`` and ``bt-orig`` go."""
-    allow_code: bool = False
-    """Whether metrics that are programs of others may run."""
-    with_baselines: bool = False
-    with_published: bool = False
-    num_processes: int | None = None
-    """How many processes share the work; None takes those that a launcher started, or one."""
-    shard: str | None = None
-    """``2/4``: only the second of four parts of the cells."""
-    reuse: tuple[Path, ...] = ()
-    """Run folders whose answers are reused where they are answers to the same requests of the same model."""
-    locked: Path | None = None
-    """Lock file that data, specs and model must agree with."""
-    gold: Path | None = None
-    """File of corrected labels that items are scored with."""
-    output: Path | None = None
-
-
-DEFAULT_SEED = 42
+FIT_FORMAT = 2
+"""Raised when the training code changes what the same digest would give."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +73,21 @@ class StagePlan:
     """How examples become text pairs, where a text-to-text model is trained."""
     note: str = ""
 
+    def identity(self) -> dict[str, Any]:
+        """Return what makes the stage what it is; digests on disk depend on every part and on their order."""
+        validation = None if self.validation is None else [self.validation[0], self.validation[1].digest()]
+        return {
+            "head": self.head.head.value,
+            "labels": self.head.labels,
+            "inputs": self.head.inputs,
+            "train": [[language, found.digest()] for language, found in self.train],
+            "validation": validation,
+            "settings": asdict(self.settings),
+            "limit": self.limit,
+            "read": [list(self.labels), self.phrases],
+            "prompt": None if self.prompt is None else self.prompt.digest,
+        }
+
 
 @dataclass(frozen=True, kw_only=True)
 class FitPlan:
@@ -145,10 +99,35 @@ class FitPlan:
 
     @cached_property
     def key(self) -> str:
-        """A digest of all of it but the model; cells with the same key share one fit."""
-        parts = [[self.seed, self.recipe], *([stage.name, *_stage_identity(stage)] for stage in self.stages)]
-        text = json.dumps(parts, sort_keys=True, ensure_ascii=False, default=str)
-        return hashlib.sha256(text.encode()).hexdigest()
+        """A digest of all of it but the model, which is part of the digests of cells."""
+        parts: list[Any] = [[self.seed, self.recipe]]
+        for stage in self.stages:
+            *own, read, prompt = stage.identity().values()
+            parts.append([stage.name, *own, *read, prompt])
+        return _digest(parts, default=str)
+
+    def digests(self, model: Mapping[str, str], translators: Callable[[FoundData], list[str]]) -> list[str]:
+        """Return what each fitted stage is, the digest of the last one being that of the fit.
+
+        Args:
+            model: The identity of the model that is fitted.
+            translators: Returns the fingerprints of what translated a training set, which a user may name otherwise.
+        """
+        digest = _digest({"format": FIT_FORMAT, "model": dict(model)})[:16]
+        found = []
+        for stage in self.stages:
+            content = stage.identity()
+            validation = content["validation"]
+            content["validation"] = None if validation is None else validation[1]
+            if content["prompt"] is None:
+                del content["prompt"]
+            made = {"parent": digest, "seed": self.seed, "stage": content}
+            changed = [data for _, data in stage.train if data.change is not None]
+            if changed:
+                made["translators"] = [translators(data) for data in changed]
+            digest = _digest(made)[:16]
+            found.append(digest)
+        return found
 
     @property
     def title(self) -> str:
@@ -162,20 +141,10 @@ class FitPlan:
         return f"{names}{translated}, seed {self.seed}"
 
 
-def _stage_identity(stage: StagePlan) -> list[Any]:
-    validation = None if stage.validation is None else [stage.validation[0], stage.validation[1].digest()]
-    return [
-        stage.head.head.value,
-        list(stage.head.labels),
-        list(stage.head.inputs),
-        [[language, found.digest()] for language, found in stage.train],
-        validation,
-        {name: getattr(stage.settings, name) for name in stage.settings.__slots__},
-        stage.limit,
-        list(stage.labels),
-        stage.phrases,
-        None if stage.prompt is None else stage.prompt.digest,
-    ]
+def _digest(content: Any, default: Callable[[Any], Any] = list) -> str:
+    """Return a digest that is kept on disk: in the names of cached fits and in the identities of cells."""
+    text = json.dumps(content, sort_keys=True, ensure_ascii=False, default=default)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,9 +157,8 @@ class LearningPlan:
     train: FoundData
     validation: FoundData | None
     """None where every tenth cluster of train is held out instead."""
-    inputs: tuple[str, ...]
-    labels: tuple[str, ...]
-    phrases: Phrases
+    spec: TaskSpec | TrainingSpec
+    """Of the owner: how its rows are read."""
     limit: int | None
     """At most so many items of either split."""
     seeds: tuple[int, ...]
@@ -200,10 +168,9 @@ class LearningPlan:
     def key(self) -> str:
         """A digest of the data, of how they are read, and of the seeds."""
         found = None if self.validation is None else self.validation.digest()
-        reading = [list(self.inputs), list(self.labels), self.phrases]
+        reading = [list(self.spec.input_names), list(self.spec.label_names), self.spec.input_phrases]
         parts = [self.owner, self.language, self.train.digest(), found, reading, self.limit, list(self.seeds)]
-        text = json.dumps(parts, ensure_ascii=False, sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        return _digest(parts)[:16]
 
     def to_json(self) -> dict[str, Any]:
         """Return what results record of it."""
@@ -237,9 +204,8 @@ class ShotPool:
     language: str
     split: str
     found: FoundData
-    labels: tuple[str, ...]
-    inputs: tuple[str, ...]
-    phrases: Phrases
+    spec: TaskSpec | TrainingSpec
+    """Of the owner."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,8 +235,7 @@ class PromptPlan:
             [self.policy, self.instruction, self.shots, self.chat, self.constrained],
             None if self.pool is None else [self.pool.owner, self.pool.language, self.pool.found.digest()],
         ]
-        text = json.dumps(content, ensure_ascii=False, sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        return _digest(content)[:16]
 
     def to_json(self, compiled: CompiledPrompt) -> dict[str, Any]:
         """Return what results record of it."""
@@ -342,8 +307,7 @@ class Cell:
 
 def identity_digest(identity: Mapping[str, Any]) -> str:
     """Return the twelve hexadecimal digits that identify a cell."""
-    text = json.dumps(identity, sort_keys=True, ensure_ascii=False)
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
+    return _digest(identity)[:12]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -397,6 +361,8 @@ class Plan:
     """By task: the languages that fragments added, with the plugin or file that did."""
     human: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """By task and metric: published human performance, as a fraction."""
+    shard: Mapping[str, Any] = field(default_factory=dict)
+    """What the manifest keeps of the plan that this one is a shard of."""
 
     @property
     def fits(self) -> list[FitPlan]:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import get_args
 
-from harness.data.sources import DataFinder, FoundData, find_split
+from harness.data.sources import DataFinder, FoundData
 from harness.errors import MissingDataError, UnknownNameError, UsageError
 from harness.kinds.kind import TaskKind
 from harness.kinds.methods import Method, Pairing, choose_pairings
@@ -18,25 +20,17 @@ from harness.models.capabilities import Head
 from harness.models.options import parse_options
 from harness.planning.fits import FitPlanner, without_selection_on_test
 from harness.planning.id_alignment import AlignmentCheck
-from harness.planning.plan import (
-    DEFAULT_SEED,
-    Cell,
-    LearningPlan,
-    Model,
-    Plan,
-    PoolPlan,
-    PromptPlan,
-    RunConfig,
-    Skip,
-)
+from harness.planning.origin import Origin
+from harness.planning.plan import Cell, Model, Plan, PoolPlan, Skip
 from harness.planning.probe_data import LearningPlanner
 from harness.planning.prompts import PromptPlanner
+from harness.planning.run_config import DEFAULT_SEED, RunConfig
 from harness.planning.shared_rows import FoundTest, check_own_rows
 from harness.planning.spec_checks import check_task
 from harness.planning.translations import VariantPlanner
 from harness.registry.registry import Registry
 from harness.specs.catalog import Catalog
-from harness.specs.schema import Source, TaskSpec
+from harness.specs.schema import ProtocolName, Source, TaskSpec
 from harness.specs.selection import SelectedTask, select
 from harness.specs.task_entry import TaskEntry
 from harness.table import Table
@@ -78,26 +72,13 @@ def make_plan(
 
 
 def _check_config(config: RunConfig, catalog: Catalog) -> None:
-    for name, value in (("--limit", config.limit), ("--train-limit", config.train_limit)):
-        if value is not None and value < 1:
-            raise UsageError(f"{name} must be at least 1, got {value}.")
-    if config.shots < 0:
-        raise UsageError(f"--shots must be at least 0, got {config.shots}.")
-    for name, chosen, allowed in (
-        ("--shots-from", config.shots_from, ("train", "validation")),
-        ("--shots-language", config.shots_language, ("source", "target")),
-        ("--literals", config.literals, ("english", "fail")),
-    ):
-        if chosen not in allowed:
-            raise UsageError(f"{name} must be one of {', '.join(allowed)}, got {chosen!r}.")
-    known = catalog.language_codes()
-    for code in (
-        *config.train_languages,
-        *(config.languages or ()),
-        config.select_on,
-        config.instruction_language,
-    ):
-        if code is not None and code not in known:
+    """Raise `UnknownNameError` for unknown protocols and languages."""
+    for name in config.protocols:
+        if name not in get_args(ProtocolName):
+            raise UnknownNameError("protocol", name, get_args(ProtocolName))
+    single = [code for code in (config.select_on, config.instruction_language) if code is not None]
+    for code in (*config.train_languages, *(config.languages or ()), *single):
+        if code not in catalog.language_codes():
             known_languages().get(code)
 
 
@@ -122,6 +103,17 @@ def _check_prompt_name(config: RunConfig, chosen: Sequence[SelectedTask], catalo
     known = {preset for owner in owners for preset in catalog.presets(owner)}
     if config.prompt not in known:
         raise UnknownNameError("prompt of the selected tasks", config.prompt, known)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Version:
+    """One version of a language's test items."""
+
+    view: Mapping[str, str]
+    test: FoundData
+    pool: PoolPlan | None = None
+    text: Language | None = None
+    """The language that answers are in, where translation made it another one."""
 
 
 class _Planner:
@@ -172,10 +164,8 @@ class _Planner:
         self._published[spec.task] = tuple(code for code in spec.languages if code not in added)
         self._tests = []
         for code in selected.languages:
-            for view, source in self._versions(spec, code):
-                self._add_language(selected, code, pairings, view, source)
-            for variant, translator in self._variants.translations():
-                self._add_translated(selected, code, pairings, variant, translator)
+            for version in (*self._versions(selected.entry, code), *self._translated(selected.entry, code)):
+                self._add_pairings(selected.entry, code, pairings, version)
         check_own_rows(selected.entry, self._tests)
 
     def _pairings(self, spec: TaskSpec, kind: TaskKind, selected: SelectedTask) -> list[Pairing]:
@@ -205,7 +195,7 @@ class _Planner:
 
     def _head_of(self, spec: TaskSpec) -> Head | None:
         """Return the head that the task's training fits: its kind's, or text to text where a model has only that."""
-        kind = spec.kind if spec.transfer is None else self._fits.origin(spec.transfer.stages[-1]).kind
+        kind = spec.kind if spec.transfer is None else self._fits.origin(spec.transfer.stages[-1]).spec.kind
         head = self._registry.kinds.get(kind).head
         after_fit = self._model.description.after_fit
         return Head.TEXT_TO_TEXT if head not in after_fit and Head.TEXT_TO_TEXT in after_fit else head
@@ -226,11 +216,12 @@ class _Planner:
             else bool(prompt.item) or prompt.formulation == "cloze"
         )
 
-    def _versions(self, spec: TaskSpec, code: str) -> Iterator[tuple[dict[str, str], Source | None]]:
-        """Yield the view and the source of every version of a language's items: variants and axes crossed."""
+    def _versions(self, entry: TaskEntry, code: str) -> Iterator[_Version]:
+        """Yield every version of a language's own items that was found: variants and axes crossed."""
+        spec = entry.spec
         wanted = ["original" if name == "zs" else name for name in self._config.variants or ("original",)]
         for name in dict.fromkeys(name for name in wanted if name not in self._variants.variants):
-            view: dict[str, str] = {}
+            named: dict[str, str] = {}
             source = spec.source(code, "test")
             if name != "original":
                 variant = spec.variants.get(name)
@@ -238,92 +229,101 @@ class _Planner:
                     known = ", ".join(["original", *spec.variants])
                     self._skip(spec, code, f"task {spec.task!r} has no variant {name!r}; it has: {known}")
                     continue
-                view["variant"] = name
+                named["variant"] = name
                 source = variant.splits.get("test", source)
             for values in itertools.product(*spec.axes.values()):
-                yield {**view, **dict(zip(spec.axes, values, strict=True))}, source
+                conditions = dict(zip(spec.axes, values, strict=True))
+                version = self._version(entry, code, named, conditions, source)
+                if version is not None:
+                    yield version
 
-    def _add_language(
+    def _version(
         self,
-        selected: SelectedTask,
+        entry: TaskEntry,
         code: str,
-        pairings: Sequence[Pairing],
-        view: Mapping[str, str],
+        named: Mapping[str, str],
+        conditions: Mapping[str, str],
         source: Source | None,
-    ) -> None:
-        spec = selected.entry.spec
-        language = selected.entry.languages.get(code)
+    ) -> _Version | None:
+        """Return one version of a language's own items; None where it is skipped."""
+        spec, view = entry.spec, {**named, **conditions}
         if source is None:
+            language = entry.languages.get(code)
             self._skip(spec, code, f"task {spec.task!r} has no test split in {language.name} ({code})")
-            return
-        folder = selected.entry.folders.get(code)
-        conditions = {axis: view[axis] for axis in spec.axes}
+            return None
         try:
-            test = find_split(self._finder, source, spec.task, language, "test", folder, conditions)
+            test = Origin.of(entry).find(self._finder, code, "test", conditions, source=source)
             self._tests.append(FoundTest(language=code, view=view, found=test))
-            pool = self._pool(selected.entry, code)
+            pool = self._pool(entry, code)
         except MissingDataError as error:
             self._skip(spec, code, str(error), view=view)
-            return
-        strange = self._alignment.reason(
-            selected.entry, code, variant=view.get("variant"), conditions=conditions
-        )
+            return None
+        strange = self._alignment.reason(entry, code, variant=named.get("variant"), conditions=conditions)
         if strange is not None:
             self._skip(spec, code, strange, view=view)
-            return
-        self._add_pairings(selected, code, pairings, view, test, pool)
+            return None
+        return _Version(view=view, test=test, pool=pool)
 
-    def _add_translated(
-        self, selected: SelectedTask, code: str, pairings: Sequence[Pairing], variant: str, translator: str
-    ) -> None:
-        """Add the cells of a variant that a translator makes."""
-        spec = selected.entry.spec
-        conditions = dict.fromkeys(spec.axes, "")
-        try:
-            made = self._variants.plan(selected.entry, code, variant, translator, conditions)
-        except MissingDataError as error:
-            self._skip(spec, code, str(error), view={"variant": variant, "translator": translator})
-            return
-        strange = self._alignment.reason(selected.entry, code)
-        if strange is not None:
-            self._skip(spec, code, strange, view=made.view)
-            return
-        self._add_pairings(selected, code, pairings, made.view, made.found, None, text=made.text)
+    def _translated(self, entry: TaskEntry, code: str) -> Iterator[_Version]:
+        """Yield the versions of a language's items that translators make."""
+        conditions = dict.fromkeys(entry.spec.axes, "")
+        for variant, translator in self._variants.translations():
+            try:
+                made = self._variants.plan(entry, code, variant, translator, conditions)
+            except MissingDataError as error:
+                view = {"variant": variant, "translator": translator}
+                self._skip(entry.spec, code, str(error), view=view)
+                continue
+            strange = self._alignment.reason(entry, code)
+            if strange is not None:
+                self._skip(entry.spec, code, strange, view=made.view)
+                continue
+            yield _Version(view=made.view, test=made.found, text=made.text)
 
     def _add_pairings(
-        self,
-        selected: SelectedTask,
-        code: str,
-        pairings: Sequence[Pairing],
-        view: Mapping[str, str],
-        test: FoundData,
-        pool: PoolPlan | None,
-        *,
-        text: Language | None = None,
+        self, entry: TaskEntry, code: str, pairings: Sequence[Pairing], version: _Version
     ) -> None:
         """Add the cells of one version of a language's items: a cell per pairing and seed."""
-        spec = selected.entry.spec
-        language = selected.entry.languages.get(code)
-        conditions = {axis: view[axis] for axis in spec.axes if axis in view}
+        spec, language = entry.spec, entry.languages.get(code)
+        conditions = {axis: version.view[axis] for axis in spec.axes if axis in version.view}
         for pairing in pairings:
-            try:
-                prompt = self._prompts.plan(selected.entry, text or language, pairing, test)
-            except (MissingDataError, UnknownNameError) as error:
-                self._skip(spec, code, str(error), pairing.protocol, view=view)
-                continue
-            version = {**view, **self._prompts.view(prompt, fits=pairing.fits)}
             seeds = self._seeds_of(pairing)
             try:
+                prompt = self._prompts.plan(entry, version.text or language, pairing, version.test)
+            except (MissingDataError, UnknownNameError) as error:
+                self._skip(spec, code, str(error), pairing.protocol, view=version.view)
+                continue
+            try:
                 learning = self._learning.plan(
-                    selected.entry, language, pairing.method, conditions, test, seeds
+                    entry, language, pairing.method, conditions, version.test, seeds
                 )
             except MissingDataError as error:
-                self._skip(spec, code, str(error), pairing.protocol, view=view)
+                self._skip(spec, code, str(error), pairing.protocol, view=version.view)
                 continue
+            view = {**version.view, **self._prompts.view(prompt, fits=pairing.fits)}
             if learning is not None and learning.language != code:
-                version["probe_train"] = learning.language
+                view["probe_train"] = learning.language
             for seed in seeds:
-                self._add_cell(spec, language, pairing, seed, test, version, pool, prompt, learning, text)
+                try:
+                    fit = self._fits.fit(spec, language, pairing.protocol, seed) if pairing.fits else None
+                except MissingDataError as error:
+                    self._skip(spec, code, str(error), pairing.protocol, view)
+                    continue
+                fitted = {} if fit is None else self._fits.view(pairing.protocol)
+                cell = Cell(
+                    spec=spec,
+                    language=language,
+                    pairing=pairing,
+                    fit=fit,
+                    seed=seed,
+                    test=version.test,
+                    view={**fitted, **view},
+                    pool=version.pool,
+                    prompt=prompt,
+                    learning=learning,
+                    text=version.text,
+                )
+                self._cells.append(cell)
 
     def _seeds_of(self, pairing: Pairing) -> tuple[int, ...]:
         if pairing.method.splits:
@@ -342,11 +342,8 @@ class _Planner:
             missing: list[str] = []
             failure: MissingDataError | None = None
             for code in entry.pool_languages(language):
-                folder = entry.folders.get(code)
                 try:
-                    found = find_split(
-                        self._finder, source, spec.task, entry.languages.get(code), "candidates", folder
-                    )
+                    found = Origin.of(entry).find(self._finder, code, "candidates", source=source)
                     parts.append((code, found))
                 except MissingDataError as error:
                     failure = error
@@ -356,42 +353,6 @@ class _Planner:
                 raise failure
             self._pools[key] = PoolPlan(parts=tuple(parts), missing=tuple(missing))
         return self._pools[key]
-
-    def _add_cell(
-        self,
-        spec: TaskSpec,
-        language: Language,
-        pairing: Pairing,
-        seed: int,
-        test: FoundData,
-        version: Mapping[str, str],
-        pool: PoolPlan | None,
-        prompt: PromptPlan | None,
-        learning: LearningPlan | None,
-        text: Language | None,
-    ) -> None:
-        fit = None
-        if pairing.fits:
-            try:
-                fit = self._fits.fit(spec, language, pairing.protocol, seed)
-            except MissingDataError as error:
-                self._skip(spec, language.code, str(error), pairing.protocol, version)
-                return
-        view = {**({} if fit is None else self._fits.view(pairing.protocol)), **version}
-        cell = Cell(
-            spec=spec,
-            language=language,
-            pairing=pairing,
-            fit=fit,
-            seed=seed,
-            test=test,
-            view=view,
-            pool=pool,
-            prompt=prompt,
-            learning=learning,
-            text=text,
-        )
-        self._cells.append(cell)
 
     def _skip(
         self,

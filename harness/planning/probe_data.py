@@ -3,30 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
 
-from harness.data.sources import DataFinder, FoundData, find_split
-from harness.errors import HarnessError, MissingDataError
+from harness.data.sources import DataFinder, FoundData
+from harness.errors import MissingDataError
 from harness.kinds.methods import Method
 from harness.languages.table import Language
 from harness.planning.fits import FitPlanner
-from harness.planning.plan import LearningPlan, RunConfig
-from harness.specs.schema import Source, TaskSpec, TrainingSpec
+from harness.planning.origin import Origin
+from harness.planning.plan import LearningPlan
+from harness.planning.run_config import RunConfig
 from harness.specs.task_entry import TaskEntry
 
 __all__ = ["LearningPlanner"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Place:
-    """Where train and validation of a language may be."""
-
-    owner: str
-    spec: TaskSpec | TrainingSpec
-    language: Language
-    folder: Any
-    conditions: Mapping[str, str]
 
 
 class LearningPlanner:
@@ -62,69 +50,58 @@ class LearningPlanner:
         """
         if not method.splits:
             return None
-        spec = entry.spec
-        folder = entry.folders.get(language.code)
-        own = _Place(owner=spec.task, spec=spec, language=language, folder=folder, conditions=conditions)
+        origin, code = Origin.of(entry), language.code
         try:
-            place, train = own, self._find(own, "train", test)
+            train = self._find(origin, code, "train", conditions, test)
         except MissingDataError as error:
-            place = self._transferred(entry, conditions, error)
-            train = self._find(place, "train", test)
+            origin, code = self._transferred(entry, error)
+            conditions = conditions if origin.name == entry.spec.task else {}
+            train = self._find(origin, code, "train", conditions, test)
         return LearningPlan(
-            owner=place.owner,
-            language=place.language.code,
+            owner=origin.name,
+            language=code,
             train=train,
-            validation=self._validation(place, test) if "validation" in method.splits else None,
-            inputs=place.spec.input_names,
-            labels=place.spec.label_names,
-            phrases=place.spec.input_phrases,
+            validation=self._validation(origin, code, conditions, test)
+            if "validation" in method.splits
+            else None,
+            spec=origin.spec,
             limit=self._config.train_limit,
             seeds=tuple(seeds),
         )
 
-    def _find(self, place: _Place, split: Any, test: FoundData) -> FoundData:
-        source: Source | None = place.spec.source(place.language.code, split)
-        if source is None:
-            raise MissingDataError(f"{place.owner!r} has no {split} split in {place.language.code!r}.")
-        found = find_split(
-            self._finder, source, place.owner, place.language, split, place.folder, place.conditions
-        )
+    def _find(
+        self, origin: Origin, code: str, split: str, conditions: Mapping[str, str], test: FoundData
+    ) -> FoundData:
+        found = origin.find(self._finder, code, split, conditions)
         if set(found.files.paths) & set(test.files.paths):
             raise MissingDataError(
-                f"The {split} split of {place.owner!r} in {place.language.code!r} is the file that is tested on "
+                f"The {split} split of {origin.name!r} in {code!r} is the file that is tested on "
                 f"({found.files.describe}), so nothing can be learnt from it."
             )
         return found
 
-    def _transferred(
-        self, entry: TaskEntry, conditions: Mapping[str, str], error: MissingDataError
-    ) -> _Place:
-        """Return where the last training stage is, in the source language; raises what is missing otherwise."""
+    def _transferred(self, entry: TaskEntry, error: MissingDataError) -> tuple[Origin, str]:
+        """Return the last training stage and the source language; raises what is missing otherwise."""
         spec = entry.spec
         if spec.transfer is None:
             raise error
-        stage, code = spec.transfer.stages[-1], spec.transfer.source
+        stage = spec.transfer.stages[-1]
         origin = self._fits.origin(stage)
-        strange = sorted(set(origin.labels) - set(spec.label_names))
-        if origin.kind != spec.kind or strange:
-            what = f"the label {strange[0]!r}" if strange else f"the kind {origin.kind!r}"
+        strange = sorted(set(origin.spec.label_names) - set(spec.label_names))
+        if origin.spec.kind != spec.kind or strange:
+            what = f"the label {strange[0]!r}" if strange else f"the kind {origin.spec.kind!r}"
             raise MissingDataError(
                 f"{error} Its training set {stage!r} has {what}, which {spec.task!r} does not have."
             ) from error
-        return _Place(
-            owner=stage,
-            spec=origin.spec,
-            language=origin.languages.get(code),
-            folder=origin.folders.get(code),
-            conditions=conditions if stage == spec.task else {},
-        )
+        return origin, spec.transfer.source
 
-    def _validation(self, place: _Place, test: FoundData) -> FoundData | None:
+    def _validation(
+        self, origin: Origin, code: str, conditions: Mapping[str, str], test: FoundData
+    ) -> FoundData | None:
         """Return the validation split, None where it is missing or is what the cell is tested on."""
         try:
-            return self._find(place, "validation", test)
+            return self._find(origin, code, "validation", conditions, test)
         except MissingDataError as error:
-            reason: HarnessError = error
-        first = str(reason).splitlines()[0].removesuffix(".")
+            first = str(error).splitlines()[0].removesuffix(".")
         self.notes.append(f"Every tenth cluster of train is held out to choose on: {first}")
         return None

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from harness.data.sources import DataFinder, FoundData, find_split
+from harness.data.sources import DataFinder, FoundData
 from harness.errors import MissingDataError
 from harness.kinds.methods import Pairing
 from harness.languages.table import Language
-from harness.planning.fits import FitPlanner, Origin
-from harness.planning.plan import PromptPlan, RunConfig, ShotPool
+from harness.planning.fits import FitPlanner
+from harness.planning.plan import PromptPlan, ShotPool
+from harness.planning.run_config import RunConfig
 from harness.planning.word_checks import needed_words, place_of_words
 from harness.specs.catalog import Catalog
 from harness.specs.task_entry import TaskEntry
@@ -147,17 +148,14 @@ class PromptPlanner:
         stages = () if spec.transfer is None else spec.transfer.stages[-1:]
         for name in dict.fromkeys([spec.task, *stages]):
             origin = self._fits.origin(name)
-            given = origin.spec.source(code, split)
-            if given is None or origin.kind != spec.kind:
+            if origin.spec.source(code, split) is None or origin.spec.kind != spec.kind:
                 continue
             try:
-                place = origin.folders.get(code)
-                found = find_split(self._finder, given, name, origin.languages.get(code), split, place)
+                found = origin.find(self._finder, code, split)
             except MissingDataError:
                 continue
-            if _reveals(found, tested, parallel=spec.pairs(language.code)):
-                continue
-            return _shot_pool(name, origin, code, split, found)
+            if not _reveals(found, tested, parallel=spec.pairs(language.code)):
+                return ShotPool(owner=name, language=code, split=split, found=found, spec=origin.spec)
         raise MissingDataError(
             f"No {split} data in {code!r} were found for the shots of {spec.task!r}, apart from what is tested.",
             hint=f"Try --shots-from {_OTHER[split]}, or the other --shots-language.",
@@ -172,15 +170,3 @@ def _reveals(pool: FoundData, tested: FoundData, *, parallel: bool) -> bool:
     if set(pool.files.paths) & set(tested.files.paths) or pool.files.split_used == "test":
         return True
     return parallel and pool.files.split_used == tested.files.split_used
-
-
-def _shot_pool(name: str, origin: Origin, code: str, split: str, found: FoundData) -> ShotPool:
-    return ShotPool(
-        owner=name,
-        language=code,
-        split=split,
-        found=found,
-        labels=origin.labels,
-        inputs=origin.inputs,
-        phrases=origin.spec.input_phrases,
-    )

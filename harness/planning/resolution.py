@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from glob import escape
 from pathlib import Path
 from types import MappingProxyType
@@ -14,20 +15,22 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from harness.data.resolve import DataMode
-from harness.data.sources import DataFinder, FoundData, find_split
+from harness.data.sources import DataFinder, FoundData
 from harness.errors import MissingDataError, UnknownNameError
-from harness.languages.table import Language
-from harness.planning.plan import Cell, Plan, PromptPlan
+from harness.planning.origin import Origin
+from harness.planning.plan import Cell, Plan
 from harness.planning.translations import MACHINE_VARIANTS, beginning, source_language
 from harness.specs.catalog import Catalog
+from harness.specs.loading import Document
 from harness.specs.schema import TRANSLATED, Source, Split, TaskSpec
 from harness.specs.selection import SelectedTask
-from harness.specs.task_entry import TaskEntry, described_languages
+from harness.specs.task_entry import TaskEntry
 
 __all__ = [
     "HubSplit",
     "LockEntry",
     "LockedDocument",
+    "LockedEntry",
     "LockedFile",
     "LockedSplit",
     "Resolution",
@@ -39,6 +42,11 @@ __all__ = [
 View = Mapping[str, str]
 _LEARNED: tuple[Split, ...] = ("train", "validation")
 """The splits that a model may learn from."""
+READ_OTHERWISE = "the same files are read in another way, with another reader, columns, options or labels"
+ORDER = ("task", "training", "extends", "prompt", "recipe")
+"""The order in which differences are reported where several documents differ."""
+WORDS = {"training": "training set", "extends": "added language"}
+"""What the sorts of `LockedDocument` are called, where that is another word."""
 
 
 class LockEntry(BaseModel):
@@ -65,7 +73,27 @@ class HubSplit(LockEntry):
     """The commit; null where none was seen."""
 
 
-class LockedSplit(LockEntry):
+class LockedEntry(LockEntry):
+    """A split or a document, which two resolutions can both have."""
+
+    digest: str
+
+    @property
+    @abstractmethod
+    def key(self) -> tuple[str, ...]:
+        """What two entries for the same thing share."""
+
+    @property
+    @abstractmethod
+    def subject(self) -> str:
+        """``data of 'xnli' in 'sw' (test)``, or ``document of the task 'xnli'``."""
+
+    @abstractmethod
+    def difference(self, other: Any, holder: str) -> str:
+        """Return what differs from `other`, which is of `holder`, as a clause."""
+
+
+class LockedSplit(LockedEntry):
     """One split of one language of a task or training set, and what it was read from."""
 
     owner: str
@@ -82,7 +110,7 @@ class LockedSplit(LockEntry):
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What two entries for the same data share."""
+        """Return owner, language, split and view."""
         return _key(self.owner, self.language, self.split, self.view)
 
     @property
@@ -92,12 +120,40 @@ class LockedSplit(LockEntry):
         return f"{self.owner!r} in {self.language!r} ({self.split}{view})"
 
     @property
+    def subject(self) -> str:
+        """Return ``data of 'xnli' in 'sw' (test)``."""
+        return f"data of {self.title}"
+
+    @property
+    def place(self) -> str:
+        """Where the files were found."""
+        if self.hub is None:
+            return {"local": "a data folder", "sample": "the embedded sample", "hub": "the Hub"}[self.origin]
+        return f"the Hub dataset {self.hub.path!r} at revision {self.hub.revision or 'unknown'}"
+
+    def difference(self, other: Any, holder: str) -> str:
+        """Return the place, or a file with both digests, or that files are read in another way."""
+        if self.origin != other.origin or (self.hub is not None and self.hub != other.hub):
+            return f"they come from {self.place}, and {holder} has {other.place}"
+        known = {file.name: file.sha256 for file in other.files}
+        for file in self.files:
+            if file.name not in known:
+                return f"{holder} has no file {file.name!r}, but {', '.join(map(repr, known))}"
+            if known[file.name] != file.sha256:
+                return (
+                    f"the file {file.name!r} has SHA-256 {file.sha256}, and {holder} has {known[file.name]}"
+                )
+        if len(self.files) != len(other.files):
+            return f"{len(self.files)} files were found, and {holder} has {len(other.files)}"
+        return READ_OTHERWISE
+
+    @property
     def pinned(self) -> bool:
         """Whether the same files can be fetched again by name: those of a Hub dataset only by their commit."""
         return self.origin != "hub" or (self.hub is not None and self.hub.revision is not None)
 
 
-class LockedDocument(LockEntry):
+class LockedDocument(LockedEntry):
     """A document that was used."""
 
     sort: str
@@ -109,9 +165,20 @@ class LockedDocument(LockEntry):
     """SHA-256 of its content, whatever its layout and comments."""
 
     @property
-    def key(self) -> tuple[str, str]:
-        """What two entries for the same document share."""
+    def key(self) -> tuple[str, ...]:
+        """Return sort and name."""
         return (self.sort, self.name)
+
+    @property
+    def subject(self) -> str:
+        """Return ``document of the task 'xnli'``."""
+        return f"document of the {WORDS.get(self.sort, self.sort)} {self.name!r}"
+
+    def difference(self, other: Any, holder: str) -> str:
+        """Return both versions, or that the content differs."""
+        if self.version != other.version:
+            return f"it has version {self.version}, and {holder} has version {other.version}"
+        return "its content is another one"
 
 
 class Resolution(LockEntry):
@@ -119,6 +186,20 @@ class Resolution(LockEntry):
 
     data: tuple[LockedSplit, ...]
     specs: tuple[LockedDocument, ...]
+
+    @property
+    def entries(self) -> list[LockedEntry]:
+        """All entries, documents first."""
+        return [*sorted(self.specs, key=lambda entry: ORDER.index(entry.sort)), *self.data]
+
+    def diff(self, other: Resolution) -> list[tuple[LockedEntry, LockedEntry | None]]:
+        """Return the own entries that another resolution has otherwise or (then with None) does not have.
+
+        What only the other has makes no difference: the lock of a suite serves each of its tasks.
+        """
+        known = {entry.key: entry for entry in other.entries}
+        pairs = [(entry, known.get(entry.key)) for entry in self.entries]
+        return [(here, there) for here, there in pairs if there is None or there.digest != here.digest]
 
     def joined(self, other: Resolution) -> Resolution:
         """Return both together; of entries for the same thing the own one stays."""
@@ -138,15 +219,19 @@ def read_resolution(content: Any) -> Resolution:
 def resolve_plan(plan: Plan, catalog: Catalog) -> Resolution:
     """Return what the cells of a plan read and by which documents."""
     found: dict[tuple[str, ...], LockedSplit] = {}
-    uses = _Uses()
+    used: set[tuple[str, str]] = set()
     for cell in plan.cells:
-        uses.add_cell(cell)
+        stages = () if cell.fit is None else cell.fit.stages
+        used |= set() if cell.fit is None else {("recipe", cell.fit.recipe)}
+        for prompt in (cell.prompt, *(stage.prompt for stage in stages)):
+            specs = () if prompt is None else (prompt.spec, prompt.inherited)
+            used |= {("prompt", spec.prompt) for spec in specs if spec is not None}
         for data, view in _data_of(cell):
             # What a source resolves to depends on nothing else, so that each is digested once.
             key = _key(data.ref.owner, data.ref.language, data.ref.split, view)
             if key not in found:
                 found[key] = _locked_split(data, view)
-    return _resolution(found.values(), uses, catalog)
+    return _resolution(found.values(), used, catalog)
 
 
 def _key(owner: str, language: str, split: str, view: View) -> tuple[str, ...]:
@@ -178,69 +263,39 @@ def _item_view(view: View, spec: TaskSpec) -> dict[str, str]:
     return {name: value for name, value in view.items() if name == "variant" or name in spec.axes}
 
 
-class _Uses:
-    """Names of the documents that are used besides those of the data."""
-
-    def __init__(self) -> None:
-        self.recipes: set[str] = set()
-        self.prompts: set[str] = set()
-
-    def add_cell(self, cell: Cell) -> None:
-        self._add_prompt(cell.prompt)
-        if cell.fit is not None:
-            self.recipes.add(cell.fit.recipe)
-            for stage in cell.fit.stages:
-                self._add_prompt(stage.prompt)
-
-    def _add_prompt(self, prompt: PromptPlan | None) -> None:
-        for spec in () if prompt is None else (prompt.spec, prompt.inherited):
-            if spec is not None:
-                self.prompts.add(spec.prompt)
-
-
-def _resolution(entries: Iterable[LockedSplit], uses: _Uses, catalog: Catalog) -> Resolution:
+def _resolution(entries: Iterable[LockedSplit], used: set[tuple[str, str]], catalog: Catalog) -> Resolution:
+    """Return splits with their documents and those that are `used` besides, by sort and name."""
     splits = sorted(entries, key=lambda entry: entry.key)
-    documents = [_document(catalog, "recipe", name) for name in uses.recipes]
-    documents += [_document(catalog, "prompt", name) for name in uses.prompts]
+    documents = [_document(sort, name, catalog.entry(sort, name).document) for sort, name in used]
     for owner in {entry.owner for entry in splits}:
-        if owner in catalog.names("training"):
-            documents.append(_document(catalog, "training", owner))
+        sort = "training" if owner in catalog.names("training") else "task"
+        documents.append(_document(sort, owner, catalog.entry(sort, owner).document))
+        if sort == "training":
             continue
-        documents.append(_document(catalog, "task", owner))
-        fragments = catalog.task(owner).fragments
-        for code in {entry.language for entry in splits if entry.owner == owner} & set(fragments):
-            digest = _content_digest(fragments[code].data)
-            name = f"{owner}:{code}"
-            documents.append(LockedDocument(sort="extends", name=name, version=None, digest=digest))
-        documents += _word_documents(
-            catalog.task(owner), {entry.language for entry in splits if entry.owner == owner}
-        )
+        task, codes = catalog.task(owner), {entry.language for entry in splits if entry.owner == owner}
+        fragments = {(code,): document for code, document in task.fragments.items()}
+        words = {
+            (code, preset): given.document
+            for (preset, code), given in task.words.items()
+            if task.fragments.get(code) is not given.document
+        }
+        documents += [
+            _document("extends", ":".join((owner, *place)), document)
+            for place, document in (*fragments.items(), *words.items())
+            if place[0] in codes
+        ]
     return Resolution(data=tuple(splits), specs=tuple(sorted(documents, key=lambda entry: entry.key)))
 
 
-def _word_documents(entry: TaskEntry, codes: Collection[str]) -> Iterator[LockedDocument]:
-    """Yield the fragments that bring nothing but words for prompts in some of the languages."""
-    for (preset, code), given in sorted(entry.words.items()):
-        if code in codes and entry.fragments.get(code) is not given.document:
-            digest = _content_digest(given.document.data)
-            name = f"{entry.spec.task}:{code}:{preset}"
-            yield LockedDocument(sort="extends", name=name, version=None, digest=digest)
-
-
-def _document(catalog: Catalog, sort: str, name: str) -> LockedDocument:
-    data = catalog.entry(sort, name).document.data
-    version = data.get("version")
+def _document(sort: str, name: str, document: Document) -> LockedDocument:
+    version = None if sort == "extends" else document.data.get("version")
+    text = json.dumps(document.data, ensure_ascii=False, sort_keys=True)
     return LockedDocument(
         sort=sort,
         name=name,
         version=version if isinstance(version, int) else None,
-        digest=_content_digest(data),
+        digest=hashlib.sha256(text.encode()).hexdigest(),
     )
-
-
-def _content_digest(content: Any) -> str:
-    text = json.dumps(content, ensure_ascii=False, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _locked_split(data: FoundData, view: View) -> LockedSplit:
@@ -289,7 +344,7 @@ class TasksResolver:
         self._variants = ["original" if name == "zs" else name for name in variants or ("original",)]
         self._recipe = recipe
         self._found: dict[tuple[str, ...], LockedSplit] = {}
-        self._uses = _Uses()
+        self._used: set[tuple[str, str]] = set()
         self._reason: MissingDataError | None = None
         self._missing: dict[tuple[str, str], dict[str, None]] = {}
 
@@ -321,7 +376,7 @@ class TasksResolver:
                 "No test split of the named tasks was found, so there is nothing to lock.",
                 hint=None if self._reason is None else str(self._reason),
             )
-        return _resolution(self._found.values(), self._uses, self._catalog)
+        return _resolution(self._found.values(), self._used, self._catalog)
 
     def _add_tests(self, entry: TaskEntry, code: str) -> None:
         spec = entry.spec
@@ -332,29 +387,25 @@ class TasksResolver:
             variant = spec.variants.get(name)
             if name != "original" and variant is None:
                 continue
-            source = spec.source(code, "test")
-            source = source if variant is None else variant.splits.get("test", source)
+            source = None if variant is None else variant.splits.get("test")
             named = {} if name == "original" else {"variant": name}
             for values in itertools.product(*spec.axes.values()):
-                conditions = dict(zip(spec.axes, values, strict=True))
-                language, folder = entry.languages.get(code), entry.folders.get(code)
-                self._add(source, spec.task, language, "test", folder, {**named, **conditions})
+                view = {**named, **dict(zip(spec.axes, values, strict=True))}
+                self._add(Origin.of(entry), code, "test", view, source)
 
     def _add_beginning(self, entry: TaskEntry, variant: str, code: str) -> None:
         """Add the items that a translated variant begins with."""
         if entry.spec.translate is not None and code != source_language(entry.spec):
             source, begin = beginning(entry.spec, variant, code)
-            folder = entry.folders.get(begin) or next(iter(entry.folders.values()), None)
-            language = entry.languages.get(begin)
-            self._add(source, entry.spec.task, language, "test", folder, {"variant": variant})
+            if source is not None:
+                self._add(Origin.of(entry), begin, "test", {"variant": variant}, source)
 
     def _add_pool(self, entry: TaskEntry, codes: Iterable[str]) -> None:
         spec = entry.spec
         if spec.pool_source is None:
             return
         for code in dict.fromkeys(part for asked in codes for part in entry.pool_languages(asked)):
-            language, folder = entry.languages.get(code), entry.folders.get(code)
-            self._add(spec.pool_source, spec.task, language, "candidates", folder)
+            self._add(Origin.of(entry), code, "candidates", source=spec.pool_source)
 
     def _add_training(self, entry: TaskEntry) -> None:
         """Add training and dev sets in the languages that a model learns from, recipe, and all prompts."""
@@ -363,50 +414,35 @@ class TasksResolver:
         source = "en" if spec.transfer is None else spec.transfer.source
         stages = () if spec.transfer is None else spec.transfer.stages
         if spec.transfer is not None:
-            self._uses.recipes.add(self._recipe or spec.transfer.recipe)
+            self._used.add(("recipe", self._recipe or spec.transfer.recipe))
         for name in dict.fromkeys((spec.task, *stages)):
             self._add_prompts(name)
+            origin = Origin.of(entry) if name == spec.task else Origin.named(name, self._catalog)
             for code in dict.fromkeys((*self._train_languages, source)):
-                self._add_learning(name, entry, code)
-
-    def _add_learning(self, name: str, entry: TaskEntry, code: str) -> None:
-        if name in self._catalog.names("training"):
-            training, found = self._catalog.training(name)
-            if code in training.languages:
-                language = described_languages(training.languages).get(code)
                 for split in _LEARNED:
-                    self._add(training.source(code, split), name, language, split, found.folder)
-            return
-        owner = entry if name == entry.spec.task else self._catalog.task(name)
-        if code in owner.spec.languages:
-            language, folder = owner.languages.get(code), owner.folders.get(code)
-            for split in _LEARNED:
-                self._add(owner.spec.source(code, split), name, language, split, folder)
+                    self._add(origin, code, split)
 
     def _add_prompts(self, name: str) -> None:
         for preset in self._catalog.presets(name):
             spec = self._catalog.prompt(name, preset)
-            self._uses.prompts.add(spec.prompt)
-            if spec.literals_from is not None:
-                self._uses.prompts.add(spec.literals_from)
+            self._used |= {("prompt", own) for own in (spec.prompt, spec.literals_from) if own is not None}
 
     def _add(
         self,
-        source: Source | None,
-        owner: str,
-        language: Language,
+        origin: Origin,
+        code: str,
         split: str,
-        folder: Any,
         view: View = MappingProxyType({}),
+        source: Source | None = None,
     ) -> None:
-        if source is None:
+        if source is None and origin.source(code, split) is None:
             return
         conditions = {name: value for name, value in view.items() if name != "variant"}
         try:
-            data = find_split(self._finder, source, owner, language, split, folder, conditions)
+            data = origin.find(self._finder, code, split, conditions, source=source)
         except MissingDataError as error:
             if split in {"test", "candidates"}:
-                self._missing.setdefault((owner, split), {})[language.code] = None
+                self._missing.setdefault((origin.name, split), {})[code] = None
                 self._reason = self._reason or error
             return
         entry = _locked_split(data, view)

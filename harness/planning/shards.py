@@ -10,12 +10,11 @@ import itertools
 import json
 import re
 from dataclasses import dataclass, replace
-from typing import Any
 
 from harness.errors import UsageError
 from harness.planning.plan import Cell, Plan
 
-__all__ = ["Shard", "parse_shard", "plan_digest", "shard_summary", "take_shard"]
+__all__ = ["Shard", "parse_shard", "plan_digest", "take_shard"]
 
 _FORM = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
 LEEWAY = 4
@@ -55,8 +54,9 @@ def plan_digest(plan: Plan) -> str:
 def take_shard(plan: Plan, shard: Shard, *, may_be_empty: bool = False) -> Plan:
     """Return a plan with the cells of one shard, in their order; skipped cells and notes stay whole.
 
-    Every cell is in exactly one shard. Raises `UsageError` where there are more shards than cells, unless
-    `may_be_empty`: a baseline can have fewer cells than the model.
+    Its `shard` says which cells the whole plan has, so that the runs of all shards can be merged; every cell
+    is in exactly one shard. Raises `UsageError` where there are more shards than cells, unless `may_be_empty`: a
+    baseline can have fewer cells than the model.
     """
     if shard.count > len(plan.cells) and not may_be_empty:
         raise UsageError(
@@ -64,19 +64,15 @@ def take_shard(plan: Plan, shard: Shard, *, may_be_empty: bool = False) -> Plan:
             hint=f"Use at most {len(plan.cells)} parts.",
         )
     parts = _parts(plan, shard.count)
-    return replace(plan, cells=tuple(cell for cell in plan.cells if parts[cell.digest] == shard.index))
-
-
-def shard_summary(plan: Plan, shard: Shard) -> dict[str, Any]:
-    """Return what the manifest of a shard's run keeps of the whole `plan`, so that its parts can be merged."""
-    parts = _parts(plan, shard.count)
-    return {
+    whole = {
         "shard": str(shard),
         "plan": plan_digest(plan),
         "plan_cells": [
             {**cell.identity(), "digest": cell.digest, "shard": parts[cell.digest]} for cell in plan.cells
         ],
     }
+    own = tuple(cell for cell in plan.cells if parts[cell.digest] == shard.index)
+    return replace(plan, cells=own, shard=whole)
 
 
 def _parts(plan: Plan, count: int) -> dict[str, int]:

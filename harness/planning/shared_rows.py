@@ -6,8 +6,9 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from harness.data.sources import DataFinder, FoundData, find_split
+from harness.data.sources import DataFinder, FoundData
 from harness.errors import HarnessError, Problem, SpecError
+from harness.planning.origin import Origin
 from harness.planning.task_audit import Finding, TaskAudit
 from harness.specs.task_entry import TaskEntry
 
@@ -82,14 +83,10 @@ def _shared(tests: Iterable[FoundTest]) -> Iterator[tuple[tuple[str, ...], str]]
 def _tests(entry: TaskEntry, finder: DataFinder) -> Iterator[FoundTest]:
     spec = entry.spec
     for code in spec.languages:
-        source = spec.source(code, "test")
-        if source is None:
-            continue
-        language, folder = entry.languages.get(code), entry.folders.get(code)
         for values in itertools.product(*spec.axes.values()):
             view = dict(zip(spec.axes, values, strict=True))
             try:
-                found = find_split(finder, source, spec.task, language, "test", folder, view)
+                found = Origin.of(entry).find(finder, code, "test", view)
             except HarnessError:
                 continue  # the checks that read the items report it
             yield FoundTest(language=code, view=view, found=found)

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from harness.data.sources import DataFinder
     from harness.planning.lock_file import LockFile
     from harness.planning.task_audit import TaskAudit
-    from harness.planning.translations import VariantPlanner
     from harness.registry.registry import Registry
     from harness.specs.catalog import Catalog
     from harness.specs.task_entry import TaskEntry
@@ -30,8 +29,6 @@ class CheckSetting:
     finder: DataFinder
     locked: LockFile | None = None
     """The data must be those of this lock file."""
-    planner: VariantPlanner | None = None
-    """Makes translated versions of the items, which are checked as well."""
 
 
 class TaskChecker(Protocol):

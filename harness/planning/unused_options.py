@@ -3,24 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
-from harness.planning.plan import Cell, Plan, RunConfig
+from harness.planning.plan import Cell, Plan
+from harness.planning.run_config import RunConfig, settings
 
 __all__ = ["unused_option_notes"]
 
 Effect = Callable[[Cell, RunConfig], bool]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Rule:
-    """An option with what shows that it has an effect on a cell."""
-
-    has_effect: Effect
-    why: str
-    """Why a cell does without it."""
-    usual: object = None
-    """The value that means the option was not given, apart from empty ones."""
 
 
 def _is_prompted(cell: Cell, config: RunConfig) -> bool:
@@ -59,40 +48,23 @@ def _is_translated(cell: Cell, config: RunConfig) -> bool:
 
 
 NO_PROMPT = "no prompt is used"
-NO_SHOTS = "no prompt with examples is used"
 NO_FIT = "no model is fine-tuned"
-RULES: Mapping[str, _Rule] = {
-    "prompt": _Rule(has_effect=_is_prompted, why=NO_PROMPT),
-    "shots": _Rule(has_effect=_has_shots, why=NO_SHOTS),
-    "shots_from": _Rule(has_effect=_has_shots, why=NO_SHOTS, usual="train"),
-    "shots_language": _Rule(has_effect=_has_shots, why=NO_SHOTS, usual="source"),
-    "instruction_language": _Rule(has_effect=_is_prompted, why=NO_PROMPT),
-    "literals": _Rule(has_effect=_is_prompted, why=NO_PROMPT, usual="english"),
-    "chat": _Rule(has_effect=_is_generated, why="no answer is generated from a prompt"),
-    "constrained": _Rule(has_effect=_is_generated, why="no answer is generated from a prompt"),
-    "seeds": _Rule(has_effect=_is_seeded, why="nothing is trained with them, so every cell is run once"),
-    "train_limit": _Rule(has_effect=_learns, why="nothing is trained"),
-    "recipe": _Rule(has_effect=_is_fitted, why=NO_FIT),
-    "select_on": _Rule(has_effect=_is_fitted, why=NO_FIT),
-    "train_languages": _Rule(
-        has_effect=lambda cell, _: "train_languages" in cell.view, why=f"{NO_FIT} on chosen languages"
+RULES: Mapping[str, tuple[Effect, str]] = {
+    "prompts": (_is_prompted, NO_PROMPT),
+    "shots": (_has_shots, "no prompt with examples is used"),
+    "generation": (_is_generated, "no answer is generated from a prompt"),
+    "seeds": (_is_seeded, "nothing is trained with them, so every cell is run once"),
+    "learning": (_learns, "nothing is trained"),
+    "fits": (_is_fitted, NO_FIT),
+    "fits on chosen languages": (
+        lambda cell, _: "train_languages" in cell.view,
+        f"{NO_FIT} on chosen languages",
     ),
-    "train_variant": _Rule(has_effect=_is_fitted, why=NO_FIT, usual="orig"),
-    "train_pivot": _Rule(
-        has_effect=lambda cell, _: "train_pivot" in cell.view,
-        why="no training set goes through it",
-        usual="es",
-    ),
-    "translators": _Rule(has_effect=_is_translated, why="nothing is translated"),
-    "romanised": _Rule(
-        has_effect=lambda cell, _: cell.view.get("variant") == "tt",
-        why="no items are translated",
-        usual="keep",
-    ),
+    "pivot": (lambda cell, _: "train_pivot" in cell.view, "no training set goes through it"),
+    "translation": (_is_translated, "nothing is translated"),
+    "tt": (lambda cell, _: cell.view.get("variant") == "tt", "no items are translated"),
 }
-"""By field of `RunConfig`."""
-SHOWN = {"translators": "translator"}
-"""Options whose names are not those of their fields."""
+"""By `Setting.affects`: whether the setting has an effect on a cell, and why a cell does without it."""
 
 
 def unused_option_notes(config: RunConfig, plan: Plan) -> list[str]:
@@ -101,24 +73,17 @@ def unused_option_notes(config: RunConfig, plan: Plan) -> list[str]:
     for cell in plan.cells:
         by_task.setdefault(cell.spec.task, []).append(cell)
     notes = []
-    for name, rule in RULES.items():
+    for name, setting in settings().items():
         value = getattr(config, name)
-        if not value or value == rule.usual:
+        if not setting.affects or not value or value == setting.default:
             continue
+        has_effect, why = RULES[setting.affects]
         without = [
-            task
-            for task, cells in by_task.items()
-            if not any(rule.has_effect(cell, config) for cell in cells)
+            task for task, cells in by_task.items() if not any(has_effect(cell, config) for cell in cells)
         ]
         if without:
             of = "" if len(without) == len(by_task) else f" on {', '.join(without)}"
-            notes.append(f"{_given(name, value)} has no effect{of}: {rule.why}")
+            given = ",".join(map(str, value)) if isinstance(value, tuple) else value
+            written = setting.long if value is True else f"{setting.long} {given}"
+            notes.append(f"{written} has no effect{of}: {why}")
     return notes
-
-
-def _given(name: str, value: object) -> str:
-    """Return an option as it is written: ``--seeds 1,2``."""
-    option = f"--{SHOWN.get(name, name).replace('_', '-')}"
-    if value is True:
-        return option
-    return f"{option} {','.join(map(str, value)) if isinstance(value, tuple) else value}"

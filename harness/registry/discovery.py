@@ -17,8 +17,16 @@ import pluggy
 from harness.errors import BrokenPluginError, DuplicateNameError, HarnessError, PluginError
 from harness.hookspecs import PROJECT, HookSpecs
 from harness.registry.guard import call_named, is_interrupt, kept_streams
-from harness.registry.package import find_entry_points, install_again, load_entry_point, package_of
-from harness.registry.plugin import DISABLE_VARIABLE, Plugin, check_hooks, describe_fault
+from harness.registry.plugin import (
+    DISABLE_VARIABLE,
+    Plugin,
+    check_hooks,
+    describe_fault,
+    find_entry_points,
+    install_again,
+    load_entry_point,
+    package_of,
+)
 
 __all__ = ["TRACE_VARIABLE", "Plugins", "discover"]
 

@@ -12,18 +12,19 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from harness.registry.discovery import Plugins
-from harness.registry.requirement import Requirement, declared, installed_version
+from harness.registry.requirement import Requirement, declared, describe_mismatch, installed_version
 from harness.storage.files import cache_folder
 
 __all__ = ["Finding", "examine"]
 
 DISTRIBUTION = "multilingual-harness"
 FEATURES: Final[Mapping[str, str]] = {
+    "baselines": "baseline:char-ngram",
     "board": "harness board: needs nothing more",
     "evaluate": "metrics named evaluate:NAME",
     "hf": "models and data of the Hugging Face Hub, fine-tuning, several processes",
@@ -31,17 +32,17 @@ FEATURES: Final[Mapping[str, str]] = {
     "retrieval": "search with faiss in large pools; without it numpy searches",
     "translate": "languages of translations, written answers and words of prompts; chrF",
     "typology": "the typology index of languages",
-    "vllm": "tokens counted for vLLM and other endpoints",
+    "vllm": "requests to vLLM and other endpoints, and their tokens counted",
 }
 """Extra -> what it is for."""
 _APART: Final[Mapping[str, tuple[Requirement, str, str]]] = {
     "vllm": (
-        Requirement(name="vllm"),
+        Requirement("vllm"),
         "vLLM started here as vllm:MODEL; best in an environment of its own: -o python=vllm-env/bin/python",
         "python -m venv vllm-env && vllm-env/bin/pip install vllm",
     ),
     "lm_eval": (
-        Requirement(name="lm_eval", lowest="0.4.13"),
+        Requirement("lm_eval>=0.4.13"),
         "tasks of lm-evaluation-harness by name",
         "pip install 'lm-eval>=0.4.13'",
     ),
@@ -57,7 +58,7 @@ _CACHES: Final[Mapping[str, str]] = {
 _PATIENCE = 10.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One line of the examination."""
 
@@ -70,10 +71,6 @@ class Finding:
     """A version, a size, or what is wrong."""
     advice: str = ""
     """The next command; empty where nothing is to be done."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return it as a plain object."""
-        return asdict(self)
 
 
 def examine(plugins: Plugins, *, devices: bool = False) -> list[Finding]:
@@ -94,51 +91,47 @@ def examine(plugins: Plugins, *, devices: bool = False) -> list[Finding]:
 
 
 def _versions() -> Iterator[Finding]:
-    yield Finding(area="version", name="python", state="ok", detail=platform.python_version())
-    yield Finding(area="version", name="platform", state="ok", detail=platform.platform(terse=True))
+    yield Finding("version", "python", "ok", platform.python_version())
+    yield Finding("version", "platform", "ok", platform.platform(terse=True))
     own = installed_version(DISTRIBUTION)
-    yield Finding(
-        area="version", name=DISTRIBUTION, state="missing" if own is None else "ok", detail=own or ""
-    )
-    wanted = {item.name: item for item in declared(DISTRIBUTION) if item.extra in {"", *FEATURES}}
-    for name, requirement in wanted.items():
+    yield Finding("version", DISTRIBUTION, "missing" if own is None else "ok", own or "")
+    needed = {item.name: item for item in declared(DISTRIBUTION)}
+    optional = {item.name: item for extra in FEATURES for item in declared(DISTRIBUTION, extra)}
+    for name, requirement in {**optional, **needed}.items():
         version = installed_version(name)
         if version is not None:
             yield _version(requirement, version)
-        elif not requirement.extra:
-            yield Finding(area="version", name=name, state="missing", advice=f"pip install '{requirement}'")
+        elif name in needed:
+            yield Finding("version", name, "missing", advice=_install_version(requirement))
     for requirement, _, _ in _APART.values():
         if (version := installed_version(requirement.name)) is not None:
             yield _version(requirement, version)
 
 
 def _version(requirement: Requirement, version: str) -> Finding:
-    fault = requirement.fault(version)
-    return Finding(
-        area="version",
-        name=requirement.name,
-        state="ok" if fault is None else "outdated",
-        detail=version if fault is None else f"{version}: {fault}",
-        advice="" if fault is None else f"pip install '{requirement}'",
-    )
+    fault = describe_mismatch(requirement, version)
+    if fault is None:
+        return Finding("version", requirement.name, "ok", version)
+    advice = _install_version(requirement)
+    return Finding("version", requirement.name, "outdated", f"{version}: {fault}", advice)
 
 
 def _devices() -> Iterator[Finding]:
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    yield Finding(area="device", name="cpu", state="ok", detail=f"{available} cores")
+    yield Finding("device", "cpu", "ok", f"{available} cores")
     command = shutil.which("nvidia-smi")
     if command is None:
-        yield Finding(area="device", name="gpu", state="missing", detail="no nvidia-smi")
+        yield Finding("device", "gpu", "missing", "no nvidia-smi")
         return
     query = [command, "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"]
     try:
         answer = subprocess.run(query, capture_output=True, text=True, timeout=_PATIENCE, check=True)
     except (OSError, subprocess.SubprocessError) as error:
         reason = "it does not answer" if isinstance(error, subprocess.TimeoutExpired) else "it failed"
-        yield Finding(area="device", name="gpu", state="broken", detail=f"nvidia-smi: {reason}")
+        yield Finding("device", "gpu", "broken", f"nvidia-smi: {reason}")
         return
     for number, line in enumerate(answer.stdout.splitlines()):
-        yield Finding(area="device", name=f"gpu {number}", state="ok", detail=line.strip())
+        yield Finding("device", f"gpu {number}", "ok", line.strip())
 
 
 def _torch_devices() -> Iterator[Finding]:
@@ -149,32 +142,23 @@ def _torch_devices() -> Iterator[Finding]:
         state, detail = (
             ("missing", "not installed") if missing else ("broken", f"{type(error).__name__}: {error}")
         )
-        yield Finding(area="device", name="torch", state=state, detail=detail, advice=_install("hf"))
+        yield Finding("device", "torch", state, detail, advice=_install("hf"))
         return
-    if torch.cuda.is_available():
-        for number in range(torch.cuda.device_count()):
-            name = torch.cuda.get_device_name(number)
-            yield Finding(area="device", name=f"torch cuda:{number}", state="ok", detail=name)
-    else:
-        yield Finding(area="device", name="torch", state="ok", detail="uses the CPU; it sees no GPU")
+    for number in range(torch.cuda.device_count()):
+        yield Finding("device", f"torch cuda:{number}", "ok", torch.cuda.get_device_name(number))
+    if not torch.cuda.is_available():
+        yield Finding("device", "torch", "ok", "uses the CPU; it sees no GPU")
 
 
 def _plugins(plugins: Plugins) -> Iterator[Finding]:
     broken = {plugin.name for plugin in plugins.broken}
     for plugin in plugins.loaded:
         if plugin.name not in broken:
-            detail = f"{plugin.distribution} {plugin.version}"
-            yield Finding(area="plugin", name=plugin.name, state="ok", detail=detail)
+            yield Finding("plugin", plugin.name, "ok", f"{plugin.distribution} {plugin.version}")
     for plugin in plugins.broken:
-        yield Finding(
-            area="plugin",
-            name=plugin.name,
-            state="broken",
-            detail=plugin.error or "",
-            advice=plugin.problem.hint or "",
-        )
+        yield Finding("plugin", plugin.name, "broken", plugin.error or "", advice=plugin.problem.hint or "")
     for name in plugins.disabled:
-        yield Finding(area="plugin", name=name, state="disabled")
+        yield Finding("plugin", name, "disabled")
 
 
 def _caches() -> Iterator[Finding]:
@@ -184,15 +168,10 @@ def _caches() -> Iterator[Finding]:
         if path.is_dir():
             files, size = _size(path)
             holds = f": {_CACHES[path.name]}" if path.parent == own and path.name in _CACHES else ""
-            yield Finding(
-                area="cache",
-                name=name,
-                state="ok",
-                detail=f"{_shown(size)} in {files:,} files, {path}{holds}",
-                advice=f"to clear it: rm -r {shlex.quote(str(path))}" if files else "",
-            )
+            advice = f"to clear it: rm -r {shlex.quote(str(path))}" if files else ""
+            yield Finding("cache", name, "ok", f"{_shown(size)} in {files:,} files, {path}{holds}", advice)
         else:
-            yield Finding(area="cache", name=name, state="missing", detail=str(path))
+            yield Finding("cache", name, "missing", str(path))
 
 
 def _hub_cache() -> Path:
@@ -227,30 +206,25 @@ def _shown(size: int) -> str:
     return f"{amount:.1f} GiB"
 
 
+def _install_version(requirement: Requirement) -> str:
+    bounds = ",".join(sorted(map(str, requirement.specifier), reverse=True))  # >=5,<6
+    return f"pip install '{requirement.name}{bounds}'"
+
+
 def _install(extra: str) -> str:
     return f"pip install '{DISTRIBUTION}[{extra}]'"
 
 
 def _features() -> Iterator[Finding]:
-    requirements = declared(DISTRIBUTION)
-    for extra, purpose in FEATURES.items():
-        unmet = _unmet([item for item in requirements if item.extra == extra])
-        yield Finding(
-            area="feature",
-            name=extra,
-            state="missing" if unmet else "ok",
-            detail=f"{purpose}: {unmet}" if unmet else purpose,
-            advice=_install(extra) if unmet else "",
-        )
+    found = {extra: (declared(DISTRIBUTION, extra), FEATURES[extra], _install(extra)) for extra in FEATURES}
     for name, (requirement, purpose, command) in _APART.items():
-        unmet = _unmet([requirement])
-        yield Finding(
-            area="feature",
-            name=name if name not in FEATURES else f"{name} server",
-            state="missing" if unmet else "ok",
-            detail=f"{purpose}: {unmet}" if unmet else purpose,
-            advice=command if unmet else "",
-        )
+        found[f"{name} server" if name in FEATURES else name] = ([requirement], purpose, command)
+    for name, (requirements, purpose, command) in found.items():
+        unmet = _unmet(requirements)
+        if unmet:
+            yield Finding("feature", name, "missing", f"{purpose}: {unmet}", advice=command)
+        else:
+            yield Finding("feature", name, "ok", purpose)
 
 
 def _unmet(requirements: Sequence[Requirement]) -> str:
@@ -260,6 +234,7 @@ def _unmet(requirements: Sequence[Requirement]) -> str:
     faults = [
         f"{item.name} {version} is {fault.partition(',')[0]}"
         for item in requirements
-        if (version := versions[item.name]) is not None and (fault := item.fault(version)) is not None
+        if (version := versions[item.name]) is not None
+        and (fault := describe_mismatch(item, version)) is not None
     ]
     return "; ".join([*([f"no {', '.join(absent)}"] if absent else []), *faults])

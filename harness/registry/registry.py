@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.languages.table import LanguageTable, known_languages
 from harness.registry.plugin import safe_str
+from harness.storage.results import CellResult
 from harness.table import Table
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from harness.registry.discovery import Plugins
     from harness.reporting.formats import ReportFormat, ReportSection
     from harness.running.processes import Launcher
-    from harness.specs.importer import TaskImporter
     from harness.specs.task_source import TaskSource
 
 __all__ = ["Registry"]
@@ -127,13 +127,6 @@ class Registry:
         )
 
     @cached_property
-    def importers(self) -> Table[TaskImporter]:
-        """Importers of other harnesses' tasks, by format."""
-        return self._named(
-            "format of tasks", "harness_register_importers", "harness.specs.importer.TaskImporter"
-        )
-
-    @cached_property
     def task_sources(self) -> Table[TaskSource]:
         """Sources of tasks by their prefix."""
         hook = "harness_register_task_sources"
@@ -158,7 +151,7 @@ class Registry:
         answer: ResolvedData | None = self.plugins.first_answer("harness_resolve_data", ref=ref, cache=cache)
         return answer
 
-    def cell_finished(self, cell: Mapping[str, Any]) -> list[str]:
+    def cell_finished(self, cell: CellResult) -> list[str]:
         """Notify observers of a finished cell; return one message for each that raised."""
         return self.plugins.notify("harness_cell_finished", cell=cell)
 

@@ -55,6 +55,11 @@ class Column:
         lines = [self.task, PROTOCOL_SHORT.get(self.protocol, self.protocol), self.view]
         return "\n".join([line for line in lines if line] + [METRIC_SHORT.get(self.metric, self.metric)])
 
+    @property
+    def plain_title(self) -> str:
+        """Its head on one line."""
+        return self.title.replace("\n", " ")
+
 
 def conditions_of(view: Mapping[str, str]) -> str:
     """Return the conditions of a cell as the summary writes them: ``prompt=lm_eval variant=translated``."""

@@ -1,26 +1,23 @@
-"""A comparison of runs as tables for a terminal of 80 columns, and as rows of plain values."""
+"""A comparison of runs as tables, and as rows of plain values."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from string import ascii_uppercase
-from typing import Any, Literal
-
-from rich import box
-from rich.console import Group, RenderableType
-from rich.padding import Padding
-from rich.panel import Panel
-from rich.table import Table
-from rich.text import Text
+from typing import Any
 
 from harness.analysis.comparison import Comparison, Costs, LanguageComparison, TaskComparison
 from harness.analysis.significance import Difference, Scores
+from harness.languages.table import recorded_name
 from harness.reporting.column import METRIC_SHORT
 from harness.reporting.console import SAMPLE_WARNING
+from harness.reporting.heat import SCALES, heat_class
+from harness.reporting.model import Block, Field, Fold, Note, Notes, Table, TableRow, rows_of
+from harness.reporting.number import NOTHING, p_text, percent, signed
+from harness.storage.run_folder import Run
 
-__all__ = ["comparison_rows", "item_rows", "render_comparison"]
+__all__ = ["LEGEND", "comparison_blocks", "comparison_rows", "difference_tables", "item_rows", "task_blocks"]
 
-NOTHING = "-"
 AGREEMENT_COLUMNS = 5
 """So many systems fit side by side in 80 columns."""
 COSTS = ("unparsed", "truncated", "dropped")
@@ -34,41 +31,36 @@ LEGEND = (
 )
 
 
-def render_comparison(comparison: Comparison) -> RenderableType:
-    """Return all tasks as something rich can print."""
-    warning = Panel(Text(SAMPLE_WARNING, style="bold"), box=box.ASCII, expand=False)
-    return Group(
-        *([warning] if comparison.sample else []),
-        *(part for task in comparison.tasks for part in _task(task)),
-        *(Text(note) for note in comparison.notes),
-        Text(LEGEND, style="dim"),
-    )
-
-
-def _task(task: TaskComparison) -> list[RenderableType]:
-    letters = [_letter(index) for index in range(len(task.systems))]
-    codes = " ".join(part.language for part in task.languages)
-    # Names are shown as Text, since a model's name may hold what rich would read as markup.
-    parts: list[RenderableType] = [
-        Text(f"{task.title}: {task.items} common items in {codes}", style="bold"),
-        *(
-            Padding(Text(f"{letter} = {name}"), (0, 0, 0, 2), expand=False)
-            for letter, name in zip(letters, task.systems, strict=True)
-        ),
-        *(
-            table
-            for scores in task.scores
-            for table in (_score_table(scores, task.costs, letters), *_test_tables(scores, letters))
-        ),
-        *_agreement_tables(task, letters),
-        _language_table(task, letters),
-        Text(
-            f"Wholly right by all: {_count(task, 'all_right')} items; by none: {_count(task, 'none_right')}."
-        ),
-        *(Padding(Text(note), (0, 0, 0, 2), expand=False) for note in task.notes),
-        Text(""),
+def comparison_blocks(comparison: Comparison) -> list[Block]:
+    """Return all tasks with their notes and a legend."""
+    return [
+        *([Note(SAMPLE_WARNING, "warning")] if comparison.sample else []),
+        *(block for task in comparison.tasks for block in (*task_blocks(task), Note(""))),
+        Notes(comparison.notes),
+        Note(LEGEND, "note"),
     ]
-    return parts
+
+
+def task_blocks(task: TaskComparison) -> list[Block]:
+    """Return what is known of one task: scores and tests by metric, agreement, languages."""
+    letters = [_letter(index) for index in range(len(task.systems))]
+    names = [
+        Field(text=f"{letter}: {name}", short=letter)
+        for letter, name in zip(letters, task.systems, strict=True)
+    ]
+    codes = " ".join(part.language for part in task.languages)
+    right, none = (
+        sum(len(getattr(part, key)) for part in task.languages) for key in ("all_right", "none_right")
+    )
+    return [
+        Note(f"{task.title}: {task.items:,} common items in {codes}", "heading"),
+        Notes([f"{letter} = {name}" for letter, name in zip(letters, task.systems, strict=True)]),
+        *(table for scores in task.scores for table in _score_tables(task, scores, names)),
+        *_agreement_tables(task, letters, names),
+        Fold(title=f"{task.title} by language", blocks=[_language_table(task, names)]),
+        Note(f"Wholly right by all: {right} items; by none: {none}."),
+        Notes(task.notes),
+    ]
 
 
 def _letter(index: int) -> str:
@@ -76,50 +68,43 @@ def _letter(index: int) -> str:
     return ascii_uppercase[place] + (str(rounds) if rounds else "")
 
 
-def _count(task: TaskComparison, name: str) -> int:
-    return sum(len(getattr(part, name)) for part in task.languages)
-
-
-def _table(*heads: str, left: int = 1) -> Table:
-    """Return a table whose first columns are flush left; only the name of a metric, after them, may fold."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for index, head in enumerate(heads):
-        justify: Literal["left", "right"] = "left" if index < left else "right"
-        table.add_column(Text(head, overflow="fold"), justify=justify, no_wrap=index != left)
-    return table
-
-
-def _score_table(scores: Scores, costs: Sequence[Costs], letters: Sequence[str]) -> Table:
-    table = _table("", scores.metric, "difference", "95 % interval", *COSTS)
-    for letter, value, difference, cost in zip(
-        letters, scores.values, scores.differences, costs, strict=True
-    ):
-        table.add_row(
-            letter,
-            _percent(value),
-            _signed(None if difference is None else difference.value),
-            _interval(difference),
-            str(cost.unparsed),
-            str(cost.truncated),
-            str(cost.dropped_shots),
-        )
-    return table
-
-
-def _test_tables(scores: Scores, letters: Sequence[str]) -> list[Table]:
-    """Return the tests of a metric; nothing for one that cannot be tested."""
+def _score_tables(task: TaskComparison, scores: Scores, names: Sequence[Field]) -> Iterator[Table]:
+    """Yield the scores of a metric and, where it can be tested, its tests."""
+    languages = f"{len(task.languages)} {'language' if len(task.languages) == 1 else 'languages'}"
+    title = f"{task.title}: {task.items:,} common items in {languages}, {scores.metric}"
+    yield Table(
+        title=title,
+        untitled=True,
+        heads=(scores.metric, "difference", "95 % interval", *COSTS),
+        rows=rows_of(
+            (name, percent(value), _difference(own), _interval(own), *map(str, _costs(cost)))
+            for name, value, own, cost in zip(
+                names, scores.values, scores.differences, task.costs, strict=True
+            )
+        ),
+    )
     if all(own is None or own.p is None for own in scores.differences):
-        return []
-    table = _table("", "rank", "p", "Holm", "McNemar", "won", "lost", "even")
-    for index, letter in enumerate(letters):
-        own = scores.differences[index]
-        fields = (
-            (NOTHING,) * 6
-            if own is None
-            else (*map(_p, (own.p, own.p_holm, own.mcnemar)), *map(_number, (own.won, own.lost, own.even)))
-        )
-        table.add_row(letter, _rank(scores, index) + _tie(scores, index), *fields)
-    return [table]
+        return
+    yield Table(
+        title=f"{title}, tests",
+        untitled=True,
+        heads=("rank", "p", "Holm", "McNemar", "won", "lost", "even"),
+        rows=rows_of(
+            (name, _rank(scores, index) + _tie(scores, index), *_tests(scores.differences[index]))
+            for index, name in enumerate(names)
+        ),
+    )
+
+
+def _costs(cost: Costs) -> tuple[int, int, int]:
+    return cost.unparsed, cost.truncated, cost.dropped_shots
+
+
+def _tests(own: Difference | None) -> tuple[str, ...]:
+    if own is None:
+        return (NOTHING,) * 6
+    counts = (NOTHING if count is None else str(count) for count in (own.won, own.lost, own.even))
+    return (*map(p_text, (own.p, own.p_holm, own.mcnemar)), *counts)
 
 
 def _rank(scores: Scores, index: int) -> str:
@@ -135,66 +120,104 @@ def _tie(scores: Scores, index: int) -> str:
     return "?" if scores.out_of_reach is not None and scores.out_of_reach[index] else "="
 
 
-def _p(value: float | None) -> str:
-    if value is None:
-        return NOTHING
-    return "<.001" if value < 0.001 else f"{value:.3f}"
-
-
-def _number(count: int | None) -> str:
-    return NOTHING if count is None else str(count)
-
-
-def _agreement_tables(task: TaskComparison, letters: Sequence[str]) -> list[Table]:
-    tables = []
+def _agreement_tables(
+    task: TaskComparison, letters: Sequence[str], names: Sequence[Field]
+) -> Iterator[Table]:
     for start in range(0, len(letters), AGREEMENT_COLUMNS):
         columns = range(start, min(start + AGREEMENT_COLUMNS, len(letters)))
-        table = _table("same/right", *(letters[column] for column in columns))
-        for row, letter in enumerate(letters):
-            same, right = task.agreement.same[row], task.agreement.right[row]
-            table.add_row(
-                letter, *(f"{_percent(same[column])}/{_percent(right[column])}" for column in columns)
-            )
-        tables.append(table)
-    return tables
+        pairs = [
+            [f"{percent(same[column])}/{percent(right[column])}" for column in columns]
+            for same, right in zip(task.agreement.same, task.agreement.right, strict=True)
+        ]
+        yield Table(
+            title=f"{task.title}: share of items with the same answer / that both have right, from {letters[start]}",
+            untitled=True,
+            corner="same/right",
+            heads=tuple(letters[column] for column in columns),
+            rows=rows_of((name, *own) for name, own in zip(names, pairs, strict=True)),
+        )
 
 
-def _language_table(task: TaskComparison, letters: Sequence[str]) -> Table:
+def _language_table(task: TaskComparison, names: Sequence[Field]) -> Table:
     metric = task.scores[0].metric
-    table = _table(
-        "", "", METRIC_SHORT.get(metric, metric), "diff.", "items", *COSTS, "tokens", "seconds", left=2
-    )
-    for part in task.languages:
-        for index, letter in enumerate(letters):
-            difference, cost = part.scores[0].differences[index], part.costs[index]
-            table.add_row(
-                part.language if index == 0 else "",
-                letter,
-                _percent(part.scores[0].values[index]),
-                _signed(None if difference is None else difference.value),
-                str(len(part.ids)) if index == 0 else "",
-                str(cost.unparsed),
-                str(cost.truncated),
-                str(cost.dropped_shots),
-                NOTHING if cost.tokens is None else f"{cost.tokens:,}",
-                f"{cost.seconds:,.1f}",
+    return Table(
+        title=f"{task.title} by language",
+        untitled=True,
+        heads=("", METRIC_SHORT.get(metric, metric), "diff.", "items", *COSTS, "tokens", "seconds"),
+        words=frozenset({0}),
+        rows=tuple(
+            TableRow(
+                label=part.language if index == 0 else "",
+                fields=(
+                    name,
+                    percent(part.scores[0].values[index]),
+                    _difference(part.scores[0].differences[index]),
+                    str(len(part.ids)) if index == 0 else "",
+                    *map(str, _costs(cost)),
+                    NOTHING if cost.tokens is None else f"{cost.tokens:,}",
+                    f"{cost.seconds:,.1f}",
+                ),
             )
-    return table
+            for part in task.languages
+            for index, (name, cost) in enumerate(zip(names, part.costs, strict=True))
+        ),
+    )
 
 
-def _percent(value: float) -> str:
-    return f"{value * 100:.1f}"
+def _difference(own: Difference | None) -> str:
+    return NOTHING if own is None else signed(own.value)
 
 
-def _signed(value: float | None) -> str:
-    # Adding zero turns a rounded -0.0 into 0.0.
-    return NOTHING if value is None else f"{round(value * 100, 1) + 0.0:+.1f}"
-
-
-def _interval(difference: Difference | None) -> str:
-    if difference is None or difference.low is None or difference.high is None:
+def _interval(own: Difference | None) -> str:
+    if own is None or own.low is None or own.high is None:
         return NOTHING
-    return f"{_signed(difference.low)} to {_signed(difference.high)}"
+    return f"{signed(own.low)} to {signed(own.high)}"
+
+
+def difference_tables(compared: Comparison, runs: Sequence[Run]) -> list[Block]:
+    """Return for every further system its differences to the first one as colours: languages against tasks."""
+    specs = [spec for run in runs for spec in run.manifest.tasks.values()]
+    found: list[Block] = []
+    for name in dict.fromkeys(name for task in compared.tasks for name in task.systems[1:]):
+        tasks = [task for task in compared.tasks if name in task.systems[1:]]
+        codes = sorted({part.language for task in tasks for part in task.languages})
+        first = " / ".join(dict.fromkeys(task.systems[0] for task in tasks))
+        found.append(
+            Table(
+                title=f"{name} minus {first} by language, points",
+                corner="language",
+                heads=tuple(f"{task.title} {task.scores[0].metric}" for task in tasks),
+                rows=rows_of(
+                    (
+                        f"{recorded_name(code, (own.names for own in specs))} ({code})",
+                        *(_coloured(_in_language(task, name, code)) for task in tasks),
+                    )
+                    for code in codes
+                ),
+                style="heat",
+                ramp="difference",
+            )
+        )
+    return found
+
+
+def _in_language(task: TaskComparison, name: str, code: str) -> Difference | None:
+    for part in task.languages:
+        if part.language == code:
+            return part.scores[0].differences[task.systems.index(name)]
+    return None
+
+
+def _coloured(own: Difference | None) -> Field:
+    """Return a difference with its colour: one within its noise has that of none."""
+    if own is None:
+        return Field(text=NOTHING, shade="absent")
+    reach = 0.0 if own.low is None or own.high is None else max(own.value - own.low, own.high - own.value)
+    level = 0.0 if abs(own.value) <= reach else own.value
+    low, high = SCALES["difference"]
+    return Field(
+        text=signed(own.value), title=_interval(own), shade=heat_class(level, low, high, ramp="difference")
+    )
 
 
 def comparison_rows(tasks: Sequence[TaskComparison]) -> list[dict[str, Any]]:

@@ -1,218 +1,206 @@
-"""The summary for a terminal, made with rich; readable at 80 columns, light or dark, and when piped."""
+"""Blocks of reports for a terminal, made with rich; readable at 80 columns, light or dark, and when piped."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich import box
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.measure import Measurement
 from rich.padding import Padding
 from rich.panel import Panel
-from rich.table import Table
+from rich.table import Table as RichTable
 from rich.text import Text
 
-from harness.reporting.column import Column
-from harness.reporting.formats import ReportSection
-from harness.reporting.number import HALF_LEGEND, INTERVAL_LEGEND, percent, uncertainty
-from harness.reporting.score import Score
-from harness.reporting.sections import installed_sections
-from harness.reporting.summary import Summary, summarise
-from harness.storage.run_folder import Run
+from harness.reporting.model import BLANK, Block, Charts, Field, Fold, Note, Notes, Table, TableRow, as_field
 
-__all__ = ["render_matrices", "render_section", "render_summary", "render_text"]
+__all__ = ["FILE_WIDTH", "SAMPLE_WARNING", "print_blocks", "render_blocks", "shown_parts", "sparkline"]
 
-LABEL_WIDTH = 22
-WIDEST_LABEL = 30
-"""In the small tables, whose rows may be paths of models."""
-EDGES = "  "
-"""What rich draws left and right of a table."""
-NO_SCORE = "-"
-MORE_TABLES = 1
-"""Tables that intervals may add where a terminal is narrow; more of them would hide the scores."""
 SAMPLE_WARNING = (
     "SAMPLE DATA: a few items written for this project. These scores show that the machinery works; "
     "they say nothing about the model."
 )
+FILE_WIDTH = 100
+"""Columns of a report that is written to a file."""
+EDGES = 2
+"""What rich draws left and right of a table."""
+GAP = 2
+"""Between two columns."""
+MORE_TABLES = 1
+"""Tables that intervals may add where a terminal is narrow; more of them would hide the scores."""
+SPARKS = "▁▂▃▄▅▆▇█"
+ASCII_SPARKS = str.maketrans(SPARKS, "_.-=+*%#")
+"""As high as the blocks, for terminals that cannot show those."""
+_STYLES = {"heading": "bold", "subheading": "bold", "note": "dim"}
+_ROW_STYLES = {"bold": "bold", "dim": "dim"}
+_FIELD_STYLES = {"good": "green", "bad": "red"}
 
 
-def render_text(runs: Sequence[Run], *, width: int = 100) -> str:
-    """Return the summary as plain text of a given width."""
+def print_blocks(blocks: Sequence[Block], *, width: int = FILE_WIDTH) -> str:
+    """Return blocks as plain text of a given width."""
     console = Console(file=io.StringIO(), width=width, color_system=None, legacy_windows=False, emoji=False)
-    console.print(render_summary(summarise(runs, sections=installed_sections()), width=width))
+    console.print(render_blocks(blocks, width=width))
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
 
-def render_summary(summary: Summary, *, width: int) -> RenderableType:
-    """Return the summary as something rich can print at this width."""
-    parts: list[RenderableType] = []
-    if summary.sample:
-        parts.append(Panel(Text(SAMPLE_WARNING, style="bold"), box=box.ASCII, expand=False))
-    parts.append(Text(summary.title, style="bold"))
-    shown = [column for column in summary.columns if column.key not in summary.covered]
-    plain, chunks = (_chunks(summary, shown, width, intervals=intervals) for intervals in (False, True))
-    intervals = bool(shown) and len(chunks) <= len(plain) + MORE_TABLES
-    for columns in chunks if intervals else plain:
-        parts.append(_table(summary, columns, intervals=intervals))
-    parts += _matrices(summary)
-    parts += _suites(summary)
-    for report in summary.extra.values():
-        parts += report.render_console(width)
-    legend = "Scores x100."
-    if intervals:
-        legend += f" {INTERVAL_LEGEND if _shows_ends(summary, shown) else HALF_LEGEND}."
-    if shown:
-        legend += " In family rows: the mean."
-    parts.append(Text(f"{legend} Mean: unweighted over languages. Transfer gap: source minus the others."))
-    parts += [Padding(Text(note), (0, 0, 0, 2)) for note in summary.notes]
-    parts += _skipped(summary)
-    return Group(*parts)
+def render_blocks(blocks: Iterable[Block], *, width: int) -> RenderableType:
+    """Return blocks as something rich can print at this width; what only a page can show is skipped."""
+    return Group(*(part for block in blocks for part in _block(block, width)))
 
 
-def _shows_ends(summary: Summary, shown: Sequence[Column]) -> bool:
-    """Whether some score has an interval that is printed by its ends."""
-    rows = [scores for _, scores in summary.means]
-    rows += [scores for section in summary.sections for _, _, scores in section.rows]
-    places = [summary.columns.index(column) for column in shown]
-    return any("–" in _text(scores[place], interval=True) for scores in rows for place in places)
+def _block(block: Block, width: int) -> list[RenderableType]:
+    # Names are shown as Text, since a model's name may hold what rich would read as markup.
+    if isinstance(block, Table):
+        return _table(block, width)
+    if isinstance(block, Note):
+        if block.style == "warning":
+            return [Panel(Text(block.text, style="bold"), box=box.ASCII, expand=False)]
+        return [Text(block.text, style=_STYLES.get(block.style, ""))]
+    if isinstance(block, Notes):
+        return _notes(block.texts)
+    if isinstance(block, Charts):
+        return _table(block.table, width) if block.table is not None else []
+    assert isinstance(block, Fold)
+    return [part for inner in block.blocks for part in _block(inner, width)]
 
 
-def _chunks(
-    summary: Summary, shown: Sequence[Column], width: int, *, intervals: bool
-) -> list[tuple[Column, ...]]:
-    """Return the columns of tables that are no wider than `width`, but for a single column that is."""
-    chunks: list[tuple[Column, ...]] = []
-    current: tuple[Column, ...] = ()
-    for column in shown:
-        if current and not _fits(summary, (*current, column), width, intervals=intervals):
-            chunks.append(current)
-            current = ()
-        current = (*current, column)
-    return [*chunks, current] if current else chunks
+def _notes(texts: Iterable[str]) -> list[RenderableType]:
+    return [Padding(Text(note), (0, 0, 0, 2), expand=False) for note in dict.fromkeys(texts)]
 
 
-def _fits(summary: Summary, columns: Sequence[Column], width: int, *, intervals: bool) -> bool:
-    indices = [summary.columns.index(column) for column in columns]
-    used = LABEL_WIDTH + len(EDGES)
-    for index, column in zip(indices, columns, strict=True):
-        texts = [line for line in column.title.split("\n")]
-        texts += [row[1][index] for row in summary.counts]
-        texts += [_text(scores[index], interval=intervals) for _, scores in summary.means]
-        for section in summary.sections:
-            texts += [_text(scores[index], interval=intervals) for _, _, scores in section.rows]
-        used += 2 + max(len(text) for text in texts)
-    return used <= width
+def _table(table: Table, width: int) -> list[RenderableType]:
+    if table.narrow is not None and _width(table, range(len(table.heads)), intervals=True) > width:
+        return _table(table.narrow, width)
+    parts, intervals = shown_parts(table, width)
+    shown: list[RenderableType] = [] if table.untitled else [Text(table.title, style="bold")]
+    shown += [_rich_table(table, columns, intervals=intervals) for columns in parts]
+    return [*shown, *_notes(table.notes), *([] if table.untitled else [Text("")])]
 
 
-def _table(summary: Summary, columns: Sequence[Column], *, intervals: bool) -> Table:
-    indices = [summary.columns.index(column) for column in columns]
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("language", no_wrap=True, max_width=LABEL_WIDTH)
+def shown_parts(table: Table, width: int) -> tuple[list[list[int]], bool]:
+    """Return the columns of each part of a table in a terminal of this width, and whether intervals are shown.
+
+    A divided table is no wider than the terminal, but for a single column that is; no number is cut.
+    """
+    if not table.divided:
+        return [list(range(len(table.heads)))], not table.terse
+    plain, whole = (_divide(table, width, intervals=intervals) for intervals in (False, True))
+    intervals = len(whole) <= len(plain) + MORE_TABLES
+    return (whole if intervals else plain), intervals
+
+
+def _divide(table: Table, width: int, *, intervals: bool) -> list[list[int]]:
+    parts: list[list[int]] = []
+    for column in range(len(table.heads)):
+        if parts and _width(table, [*parts[-1], column], intervals=intervals) <= width:
+            parts[-1].append(column)
+        else:
+            parts.append([column])
+    return parts
+
+
+def _width(table: Table, columns: Sequence[int], *, intervals: bool) -> int:
+    """Return how wide some columns of a table are with its labels."""
+    used = EDGES + (table.label_width or max(len(_label(row).plain) for row in table.rows))
     for column in columns:
-        table.add_column(Text(column.title), justify="right", no_wrap=True)
-    for section in summary.sections:
-        rows = [row for row in section.rows if any(row[2][index] != Score() for index in indices)]
-        if not rows:
-            continue
-        means = [_text(section.means[index]) for index in indices] if section.means else []
-        table.add_row(Text(section.family, style="bold"), *(Text(text, style="dim") for text in means))
-        for code, name, scores in rows:
-            fields = [_text(scores[index], interval=intervals) for index in indices]
-            table.add_row(Text(f"  {code:<3} {name}", overflow="ellipsis"), *fields)
-        table.add_section()
-    table.add_section()
-    if summary.scripts:
-        table.add_row(Text("By script", style="bold"))
-        for script, scores in summary.scripts:
-            if any(scores[index] != Score() for index in indices):
-                table.add_row(
-                    Text(f"  {script}"), *(Text(_text(scores[index]), style="dim") for index in indices)
-                )
-        table.add_section()
-    for label, scores in summary.means:
-        if label.startswith("published ") and all(scores[index] == Score() for index in indices):
-            continue
-        style = "bold" if label == "mean" else ""
-        # As Text, since a model's name may hold what rich would read as markup.
-        fields = [_text(scores[index], interval=intervals) for index in indices]
-        table.add_row(Text(label), *fields, style=style)
-    for label, texts in summary.counts:
-        table.add_row(label, *(texts[index] for index in indices), style="dim")
-    return table
+        texts = table.heads[column].split("\n")
+        texts += [_text(row.fields[column], intervals=intervals) for row in table.rows if row.fields]
+        used += GAP + max(map(len, texts))
+    return used
 
 
-def _suites(summary: Summary) -> list[RenderableType]:
-    parts: list[RenderableType] = []
-    for suite in summary.suites:
-        table = _plain_table("", suite.heads)
-        for label, scores in suite.rows:
-            table.add_row(Text(label), *(_text(score) for score in scores))
-        notes = [Padding(Text(note), (0, 0, 0, 2)) for note in suite.notes]
-        parts += [Text(suite.title, style="bold"), table, *notes, Text("")]
-    return parts
-
-
-def _matrices(summary: Summary, *, large: bool = False) -> list[RenderableType]:
-    parts: list[RenderableType] = []
-    # A section that covers a task shows its axis too.
-    covered = {task for task, _, _ in summary.covered}
-    for matrix in summary.matrices:
-        if matrix.task in covered and not large:
-            continue
-        if not matrix.is_small and not large:
-            parts.append(
-                Text(f"{matrix.title}: {matrix.notes[0]} The matrix: harness report RUN --matrices", "")
-            )
-            continue
-        table = _plain_table(matrix.corner, matrix.columns)
-        for label, scores in matrix.rows:
-            table.add_row(Text(label), *(_text(score) for score in scores))
-        notes = [Padding(Text(note), (0, 0, 0, 2)) for note in matrix.notes]
-        parts += [Text(matrix.title, style="bold"), table, *notes, Text("")]
-    return parts
-
-
-def render_matrices(summary: Summary) -> RenderableType:
-    """Return all matrices of a summary, large ones too."""
-    return Group(*(_matrices(summary, large=True) or [Text("This run has no matrix.")]))
-
-
-def render_section(summary: Summary, section: ReportSection, *, width: int) -> RenderableType:
-    """Return one section of a plugin with all its tables."""
-    warning = (
-        [Panel(Text(SAMPLE_WARNING, style="bold"), box=box.ASCII, expand=False)] if summary.sample else []
+def _rich_table(table: Table, columns: Sequence[int], *, intervals: bool) -> RichTable:
+    shown = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    shown.add_column(
+        Text(table.corner),
+        no_wrap=not table.folding,
+        max_width=table.label_width,
+        overflow="fold" if table.folding else "ellipsis",
     )
-    report = summary.extra.get(section)
-    whole = [] if report is None else report.render_console(width, whole=True)
-    return Group(*warning, *(whole or [Text(section.empty)]))
+    has_curves = any(_is_spark(_text(own)) for row in table.rows for own in row.fields[:1])
+    for column in columns:
+        is_words = column in table.words
+        shown.add_column(
+            Text(table.heads[column]),
+            justify="left" if is_words else "right",
+            no_wrap=has_curves or not (table.terse or (is_words and table.folding)),
+            overflow="fold",
+        )
+    for row, ends in _kept_rows(table.rows, columns):
+        style = "bold" if row.style == "head" and not row.fields else _ROW_STYLES.get(row.style, "")
+        fields = [_field(row, row.fields[column], intervals=intervals) for column in columns if row.fields]
+        shown.add_row(_label(row), *fields, style=style, end_section=ends)
+    return shown
 
 
-def _plain_table(corner: str, heads: Sequence[str]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column(corner, no_wrap=True, max_width=WIDEST_LABEL)
-    for head in heads:
-        table.add_column(Text(head), justify="right")
-    return table
+def _kept_rows(rows: Sequence[TableRow], columns: Sequence[int]) -> Iterator[tuple[TableRow, bool]]:
+    """Yield the rows of one part of a table, and whether each ends its group; what is blank there may be skipped."""
+    group: list[TableRow] = []
+    for row in rows:
+        if not row.optional or any(_text(row.fields[column]) != BLANK for column in columns):
+            group.append(row)
+        if row.ends or row is rows[-1]:
+            if any(not (own.style == "head" and own.optional) for own in group):
+                yield from ((own, row.ends and own is group[-1]) for own in group)
+            group = []
 
 
-def _text(score: Score, *, interval: bool = False) -> str:
-    if score.value is None:
-        return score.mark or NO_SCORE
-    text = f"{percent(score.value)}{score.mark}"
-    return f"{text} {uncertainty(score.value, score.interval)}".rstrip() if interval else text
+def _label(row: TableRow) -> Text:
+    label = as_field(row.label)
+    style = "bold" if row.style == "head" else ""
+    return Text("  " * row.depth + (label.short or str(label)), style=style, overflow="ellipsis")
 
 
-def _skipped(summary: Summary) -> list[RenderableType]:
-    parts: list[RenderableType] = []
-    for status, title in (("failed", "Failed"), ("skipped", "Skipped")):
-        groups = [group for group in summary.skipped if group.status == status]
-        if not groups:
+def _field(row: TableRow, content: str | Field, *, intervals: bool) -> RenderableType:
+    own = as_field(content)
+    text = _text(own, intervals=intervals)
+    if _is_spark(text):
+        return _Sparkline(text)
+    return Text(text, style="dim" if row.style == "head" else _FIELD_STYLES.get(own.style, ""))
+
+
+def _text(content: str | Field, *, intervals: bool = False) -> str:
+    own = as_field(content)
+    if own.parts:
+        return str(own)
+    text = own.short or own.text
+    return f"{text} {own.small}" if intervals and own.small else text
+
+
+def _is_spark(text: str) -> bool:
+    return bool(text.strip()) and not text.strip(f"{SPARKS} ")
+
+
+class _Sparkline:
+    """A curve of one line: blocks, or plain characters where the terminal cannot show these."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        text = self._text.translate(ASCII_SPARKS) if options.ascii_only else self._text
+        yield Text(text, no_wrap=True, overflow="crop")
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        return Measurement(len(self._text), len(self._text))
+
+
+def sparkline(points: Sequence[tuple[int, float]], limits: tuple[float, float]) -> str:
+    """Return one character per layer, from the lowest level to the highest.
+
+    Layers that are missing are blank, so that the columns of two curves are the same layers. Where all values are
+    equal, they are in the middle.
+    """
+    by_layer = dict(points)
+    low, high = limits
+    last = len(SPARKS) - 1
+    shown = ""
+    for layer in range(max(by_layer, default=-1) + 1):
+        if layer not in by_layer:
+            shown += " "
             continue
-        count = sum(group.cells for group in groups)
-        parts.append(Text(f"{title}: {count} {'cell' if count == 1 else 'cells'}", style="bold"))
-        for group in groups:
-            named = group.task + (f" ({group.protocol})" if group.protocol else "")
-            line = Text(f"{named} {' '.join(group.languages)}: {group.reason}")
-            parts.append(Padding(line, (0, 0, 0, 2)))
-    return parts
+        part = 0.5 if high <= low else (by_layer[layer] - low) / (high - low)
+        shown += SPARKS[min(last, max(0, round(part * last)))]
+    return shown

@@ -6,17 +6,12 @@ import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-from harness.reporting.text_table import TextTable
+from harness.reporting.model import Block, Notes
 from harness.storage.run_folder import Run
 
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from harness.reporting.markup.element import Element
-
-__all__ = ["ReportFormat", "ReportSection", "SectionReport", "TaskDetails"]
+__all__ = ["ReportFormat", "ReportSection", "SectionReport"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,51 +54,25 @@ class ReportSection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskDetails:
-    """What a section adds to a page about one task of one run."""
-
-    title: str
-    note: str
-    parts: tuple[Element, ...]
-    """Empty where only `problems` are to be reported."""
-    problems: tuple[str, ...] = ()
-    """What could not be read, a sentence each."""
-
-
 class SectionReport:
-    """What a section shows of runs. A plugin overrides what its section has; the rest shows nothing."""
+    """What a section shows of runs, in every format."""
+
+    blocks: Sequence[Block] = ()
+    """The whole section."""
+    brief: Sequence[Block] | None = None
+    """The part that the summary in a terminal shows; by default all of it. An empty one is in documents only."""
+    notes: Sequence[str] = ()
+    """Sentences at its end."""
+    covered: frozenset[tuple[str, str, str]] = frozenset()
+    """Task, method and conditions of the main run's columns that the terminal shows in this section only."""
+    page_only: bool = False
+    """Whether only the HTML page has it."""
+    rows: Callable[[], list[dict[str, Any]]] = list
+    """Returns the rows for ``--json``; scores are fractions."""
+    of_task: Callable[[str], SectionReport | None] = lambda task: None
+    """Returns what a page about one task shows of the main run; None where there is nothing."""
 
     @property
-    def tables(self) -> Sequence[TextTable]:
-        """Tables for LaTeX."""
-        return ()
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """Sentences at the end of the section."""
-        return ()
-
-    @property
-    def covered(self) -> frozenset[tuple[str, str, str]]:
-        """Task, method and conditions of the main run's columns that the terminal shows in this section only."""
-        return frozenset()
-
-    def rows(self) -> list[dict[str, Any]]:
-        """Return the rows for ``--json``; scores are fractions."""
-        return []
-
-    def render_console(self, width: int, *, whole: bool = False) -> Sequence[RenderableType]:
-        """Return the section for a terminal of this width: the part for a summary, or the `whole` section."""
-        return ()
-
-    def render_markdown(self) -> Sequence[str]:
-        """Return the lines of the section in Markdown, with its notes."""
-        return ()
-
-    def render_page(self) -> Element | None:
-        """Return the section of the HTML page, made with `harness.reporting.html.layout.section`."""
-        return None
-
-    def task_details(self, task: str) -> TaskDetails | None:
-        """Return what a page about one task shows of the main run; None where there is nothing."""
-        return None
+    def brief_blocks(self) -> Sequence[Block]:
+        """The blocks and notes of the summary in a terminal."""
+        return (*(self.blocks if self.brief is None else self.brief), Notes(self.notes))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from statistics import fmean
-from typing import Any
 
 from harness.reporting.score import Score
+from harness.storage.results import CellResult, TaskScore, TaskSummary
 from harness.storage.run_folder import Run
 
 __all__ = ["ADDED", "PROVENANCE_MARKS", "is_added", "origin_mark", "origin_notes", "published_means"]
@@ -20,7 +20,7 @@ _MEANINGS = {
 }
 
 
-def origin_mark(cell: Mapping[str, Any], spec: Mapping[str, Any]) -> str:
+def origin_mark(cell: CellResult, spec: TaskSummary) -> str:
     """Return the marks of a cell's score.
 
     None for what a translator made in the run itself, which the head of its column shows. Cells of older runs have
@@ -30,32 +30,30 @@ def origin_mark(cell: Mapping[str, Any], spec: Mapping[str, Any]) -> str:
         cell: One of ``results.json``.
         spec: What the manifest says of its task.
     """
-    made = "" if _is_variant(cell) else PROVENANCE_MARKS.get(cell.get("provenance") or "", "")
-    return made + (ADDED if is_added(cell["language"], spec) else "")
+    made = "" if _is_variant(cell) else PROVENANCE_MARKS.get(cell.provenance or "", "")
+    return made + (ADDED if is_added(cell.language, spec) else "")
 
 
-def is_added(code: str, spec: Mapping[str, Any]) -> bool:
+def is_added(code: str, spec: TaskSummary) -> bool:
     """Return whether a fragment added the language to its task."""
-    published = spec.get("published_languages") or ()
+    published = spec.published_languages or ()
     return bool(published) and code not in published
 
 
 def origin_notes(run: Run) -> list[str]:
     """Return the legend of the marks that a run's scores have, with the cells that have them."""
-    tasks = run.manifest["tasks"]
-    scored = [cell for cell in run.cells if cell["status"] == "ok"]
+    tasks = run.manifest.tasks
+    scored = [cell for cell in run.cells if cell.status == "ok"]
     notes = []
     for provenance, mark in PROVENANCE_MARKS.items():
-        found = [
-            _title(cell) for cell in scored if cell.get("provenance") == provenance and not _is_variant(cell)
-        ]
+        found = [_title(cell) for cell in scored if cell.provenance == provenance and not _is_variant(cell)]
         if found:
             notes.append(f"{mark} {_MEANINGS[provenance]}: {', '.join(dict.fromkeys(found))}")
     added: dict[str, str] = {}
     # The items of a variant that a translator made do not say how the language's own were made.
     for cell in sorted(scored, key=_is_variant):
-        if is_added(cell["language"], tasks[cell["task"]]):
-            added.setdefault(_title(cell), _origin(cell, tasks[cell["task"]]))
+        if is_added(cell.language, tasks[cell.task]):
+            added.setdefault(_title(cell), _origin(cell, tasks[cell.task]))
     if added:
         names = ", ".join(f"{title} ({origin})" if origin else title for title, origin in added.items())
         notes.append(
@@ -65,7 +63,7 @@ def origin_notes(run: Run) -> list[str]:
 
 
 def published_means(
-    run: Run, rows: Sequence[Mapping[str, Any] | None], label: str
+    run: Run, rows: Sequence[TaskScore | None], label: str
 ) -> list[tuple[str, tuple[Score, ...]]]:
     """Return the row of means over the published languages, where added ones are in the means of some column.
 
@@ -74,31 +72,31 @@ def published_means(
         rows: By column: its row of ``results.json``.
         label: What the row of means over all languages is called.
     """
-    tasks = run.manifest["tasks"]
+    tasks = run.manifest.tasks
     if not any(
-        is_added(code, tasks[row["task"]]) for row in rows if row is not None for code in row["by_language"]
+        is_added(code, tasks[row.task]) for row in rows if row is not None for code in row.by_language
     ):
         return []
-    means = [None if row is None else _published_mean(row, tasks[row["task"]]) for row in rows]
+    means = [None if row is None else _published_mean(row, tasks[row.task]) for row in rows]
     return [(f"{label} without {ADDED}", tuple(Score(value=mean) for mean in means))]
 
 
-def _published_mean(row: Mapping[str, Any], spec: Mapping[str, Any]) -> float | None:
-    own = [value for code, value in row["by_language"].items() if not is_added(code, spec)]
-    if len(own) == len(row["by_language"]):
-        return float(row["value"])
+def _published_mean(row: TaskScore, spec: TaskSummary) -> float | None:
+    own = [value for code, value in row.by_language.items() if not is_added(code, spec)]
+    if len(own) == len(row.by_language):
+        return float(row.value)
     return fmean(own) if own else None
 
 
-def _is_variant(cell: Mapping[str, Any]) -> bool:
-    return "translated" in (cell.get("data") or {})
+def _is_variant(cell: CellResult) -> bool:
+    return "translated" in (cell.data or {})
 
 
-def _title(cell: Mapping[str, Any]) -> str:
-    return f"{cell['task']}:{cell['language']}"
+def _title(cell: CellResult) -> str:
+    return f"{cell.task}:{cell.language}"
 
 
-def _origin(cell: Mapping[str, Any], spec: Mapping[str, Any]) -> str:
-    made = "" if _is_variant(cell) else cell.get("provenance") or ""
-    plugin = spec.get("added", {}).get(cell["language"])
+def _origin(cell: CellResult, spec: TaskSummary) -> str:
+    made = "" if _is_variant(cell) else cell.provenance or ""
+    plugin = spec.added.get(cell.language)
     return ", ".join(part for part in (made, f"from {plugin}" if plugin else "") if part)

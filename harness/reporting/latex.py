@@ -1,16 +1,10 @@
-"""The summary as LaTeX tables: languages by family against tasks, and suites."""
+"""Blocks of reports as LaTeX tables for the booktabs package; what is no table is a comment, and charts are skipped."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
-from harness.reporting.console import SAMPLE_WARNING
-from harness.reporting.number import INTERVAL_LEGEND, percent, uncertainty
-from harness.reporting.score import Score
-from harness.reporting.sections import installed_sections
-from harness.reporting.summary import Summary, summarise
-from harness.reporting.text_table import TextTable
-from harness.storage.run_folder import Run
+from harness.reporting.model import BLANK, Block, Field, Fold, Note, Notes, Table, TableRow, as_field
 
 __all__ = ["escape_latex", "render_latex"]
 
@@ -43,29 +37,9 @@ _ESCAPES = {
 HEAD = "% Needs booktabs: \\usepackage{booktabs}. Names in other scripts need XeLaTeX or LuaLaTeX."
 
 
-def render_latex(runs: Sequence[Run]) -> str:
-    """Return the summary of the first run, the others' means under it, as LaTeX tables for the booktabs package."""
-    summary = summarise(runs, sections=installed_sections())
-    lines = [HEAD]
-    lines += [f"% {SAMPLE_WARNING}"] if summary.sample else []
-    lines += [f"% Scores x100. {INTERVAL_LEGEND}."]
-    lines += _languages(summary)
-    for suite in summary.suites:
-        lines += _small(suite.title, "model", suite.heads, suite.rows)
-        lines += [f"% {_one_line(note)}" for note in suite.notes]
-    for matrix in summary.matrices:
-        lines += _small(matrix.title, matrix.corner, matrix.columns, matrix.rows)
-        lines += [f"% {_one_line(note)}" for note in matrix.notes]
-    for report in summary.extra.values():
-        for table in report.tables:
-            lines += _text_table(table)
-    notes = [note for report in summary.extra.values() for note in report.notes]
-    lines += [f"% {_one_line(note)}" for note in (*summary.notes, *notes)]
-    lines += [
-        f"% {group.status}: {group.task} {' '.join(group.languages)}: {_one_line(group.reason)}"
-        for group in summary.skipped
-    ]
-    return "\n".join(lines) + "\n"
+def render_latex(blocks: Iterable[Block]) -> str:
+    """Return blocks as the body of a LaTeX document."""
+    return "\n".join([HEAD, *(line for block in blocks for line in _block(block))]) + "\n"
 
 
 def escape_latex(text: str) -> str:
@@ -74,75 +48,45 @@ def escape_latex(text: str) -> str:
     return "".join(_ESCAPES.get(character, character) for character in plain)
 
 
-def _languages(summary: Summary) -> Iterator[str]:
-    heads = [column.title.replace("\n", " ") for column in summary.columns]
-    yield from _opened(summary.title, "language", heads)
-    for number, part in enumerate(summary.sections):
-        if number:
-            yield r"\addlinespace"
-        means = part.means or (Score(mark=" "),) * len(heads)
-        yield _row(rf"\textit{{{escape_latex(part.family)}}}", means)
-        for code, name, scores in part.rows:
-            yield _row(rf"\quad {escape_latex(f'{name} ({code})')}", scores)
-    if summary.scripts:
-        yield r"\midrule"
-        for script, scores in summary.scripts:
-            yield _row(escape_latex(f"script {script}"), scores)
+def _block(block: Block) -> Iterator[str]:
+    if isinstance(block, Table):
+        yield from _table(block)
+    elif isinstance(block, Note):
+        yield from [_comment(block.text)] if block.text else []
+    elif isinstance(block, Notes):
+        yield from map(_comment, dict.fromkeys(block.texts))
+    elif isinstance(block, Fold):
+        for inner in block.blocks:
+            yield from _block(inner)
+
+
+def _comment(text: str) -> str:
+    return f"% {' '.join(text.split())}"
+
+
+def _table(table: Table) -> Iterator[str]:
+    columns = "".join("l" if column in table.words else "r" for column in range(len(table.heads)))
+    yield from ["", r"\begin{table}", r"\centering", rf"\caption{{{escape_latex(table.title)}}}"]
+    yield from [rf"\begin{{tabular}}{{l{columns}}}", r"\toprule"]
+    yield " & ".join(map(escape_latex, [table.corner, *table.plain_heads])) + r" \\"
     yield r"\midrule"
-    for label, scores in summary.means:
-        yield _row(escape_latex(label), scores)
-    for label, texts in summary.counts:
-        yield " & ".join([escape_latex(label), *map(escape_latex, texts)]) + r" \\"
-    yield from _closed()
-
-
-def _small(
-    title: str, corner: str, heads: Sequence[str], rows: Sequence[tuple[str, Sequence[Score]]]
-) -> Iterator[str]:
-    yield from _opened(title, corner, heads)
-    for label, scores in rows:
-        yield _row(escape_latex(label), scores)
-    yield from _closed()
-
-
-def _text_table(table: TextTable) -> Iterator[str]:
-    yield from _opened(table.title, table.corner, table.plain_heads)
     for row in table.rows:
-        indent = r"\quad " * max(0, row.level - 1)
-        fields = row.fields or ("",) * len(table.heads)
-        yield " & ".join([indent + escape_latex(row.label), *map(escape_latex, fields)]) + r" \\"
-    yield from _closed()
-    yield from (f"% {_one_line(note)}" for note in table.notes)
+        yield _row(row, len(table.heads))
+        if row.ends:
+            yield r"\addlinespace"
+    yield from [r"\bottomrule", r"\end{tabular}", r"\end{table}"]
+    yield from map(_comment, table.notes)
 
 
-def _opened(title: str, corner: str, heads: Sequence[str]) -> Iterator[str]:
-    yield ""
-    yield r"\begin{table}"
-    yield r"\centering"
-    yield rf"\caption{{{escape_latex(title)}}}"
-    yield rf"\begin{{tabular}}{{l{'r' * len(heads)}}}"
-    yield r"\toprule"
-    yield " & ".join(map(escape_latex, [corner, *heads])) + r" \\"
-    yield r"\midrule"
+def _row(row: TableRow, columns: int) -> str:
+    label = escape_latex(str(row.label))
+    label = rf"\textit{{{label}}}" if row.style == "head" else r"\quad " * row.depth + label
+    return " & ".join([label, *map(_field, row.fields or ("",) * columns)]) + r" \\"
 
 
-def _closed() -> Iterator[str]:
-    yield r"\bottomrule"
-    yield r"\end{tabular}"
-    yield r"\end{table}"
-
-
-def _row(label: str, scores: Sequence[Score]) -> str:
-    return " & ".join([label, *map(_score, scores)]) + r" \\"
-
-
-def _score(score: Score) -> str:
-    if score.value is None:
-        return escape_latex(score.mark.strip()) or ("--" if not score.mark else "")
-    ends = uncertainty(score.value, score.interval)
-    small = rf" {{\small {escape_latex(ends)}}}" if ends else ""
-    return f"{percent(score.value)}{escape_latex(score.mark)}{small}"
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
+def _field(content: str | Field) -> str:
+    own = as_field(content)
+    if str(own) == BLANK:
+        return "--"
+    small = rf" {{\small {escape_latex(own.small)}}}" if own.small else ""
+    return escape_latex(own.text.strip() if not own.parts else str(own)) + small

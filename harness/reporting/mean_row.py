@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from harness.metrics.aggregation import cells_of_row
 from harness.reporting.column import Column, conditions_of
 from harness.reporting.score import Score
 from harness.reporting.unreadable import WITH_UNREADABLE, is_unreadable, marked_mean
+from harness.storage.results import TaskScore
 from harness.storage.run_folder import Run
 
 __all__ = ["OTHER_CELLS", "OTHER_PROTOCOL", "MeanRow", "mean_labels", "mean_notes", "mean_row", "row_of"]
@@ -30,7 +30,7 @@ _LEGEND = {
 class MeanRow:
     """The row of ``results.json`` that one column shows for one run."""
 
-    row: Mapping[str, Any] | None
+    row: TaskScore | None
     differences: Mapping[str, str]
     """By mark: what differs from the first run, and which of its cells are unreadable."""
     unreadable: frozenset[str] = frozenset()
@@ -45,16 +45,16 @@ class MeanRow:
         """Return a score with the marks of this row."""
         if score.value is None or self.row is None:
             return score
-        return marked_mean(replace(score, mark=self.mark), self.row["by_language"], self.unreadable)
+        return marked_mean(replace(score, mark=self.mark), self.row.by_language, self.unreadable)
 
 
-def row_of(run: Run, column: Column) -> Mapping[str, Any] | None:
+def row_of(run: Run, column: Column) -> TaskScore | None:
     """Return the row of ``results.json`` that holds the mean of a column.
 
     A baseline may have another method than the run: then it is the first row of the task, protocol, view and metric.
     """
-    rows = [row for row in run.results["tasks"] if _place(row) == _column_place(column)]
-    same = [row for row in rows if row.get("method") == column.method]
+    rows = [row for row in run.results.tasks if _place(row) == _column_place(column)]
+    same = [row for row in rows if row.method == column.method]
     return next(iter([*same, *rows]), None)
 
 
@@ -77,8 +77,8 @@ def mean_row(run: Run, first: Run, column: Column, columns: Sequence[Column]) ->
         row = _substitute(run, column, columns)
         if row is None:
             return MeanRow(row=None, differences={})
-        conditions = conditions_of(row["view"])
-        differences[OTHER_PROTOCOL] = " ".join(filter(None, (column.task, row["protocol"], conditions)))
+        conditions = conditions_of(row.view)
+        differences[OTHER_PROTOCOL] = " ".join(filter(None, (column.task, row.protocol, conditions)))
     of_first = row_of(first, column)
     difference = "" if of_first is None else _difference(_cells(run, row), _cells(first, of_first))
     if difference:
@@ -86,13 +86,13 @@ def mean_row(run: Run, first: Run, column: Column, columns: Sequence[Column]) ->
     return _with_unreadable(run, row, differences)
 
 
-def _with_unreadable(run: Run, row: Mapping[str, Any] | None, differences: Mapping[str, str]) -> MeanRow:
+def _with_unreadable(run: Run, row: TaskScore | None, differences: Mapping[str, str]) -> MeanRow:
     """Return a mean with the languages whose answers could not be read."""
     found = {} if row is None else cells_of_row(row, run.cells)
     codes = [code for code, cells in found.items() if any(map(is_unreadable, cells))]
     if row is None or not codes:
         return MeanRow(row=row, differences=differences)
-    named = {} if len(codes) == len(found) else {WITH_UNREADABLE: f"{row['task']} {' '.join(codes)}"}
+    named = {} if len(codes) == len(found) else {WITH_UNREADABLE: f"{row.task} {' '.join(codes)}"}
     return MeanRow(row=row, differences={**differences, **named}, unreadable=frozenset(codes))
 
 
@@ -108,7 +108,7 @@ def mean_notes(rows: Iterable[tuple[str, Sequence[MeanRow]]]) -> list[str]:
 
 def mean_labels(runs: Sequence[Run]) -> tuple[list[str], list[str]]:
     """Return what the row of means of every run is called, and a note for each name that several runs share."""
-    models = [str(run.manifest["model"]) for run in runs]
+    models = [str(run.manifest.model) for run in runs]
     labels, notes = ["mean"], []
     seen = Counter(models[:1])
     for run, model in zip(runs[1:], models[1:], strict=True):
@@ -121,21 +121,21 @@ def mean_labels(runs: Sequence[Run]) -> tuple[list[str], list[str]]:
     return labels, notes
 
 
-def _place(row: Mapping[str, Any]) -> tuple[str, str, str, str]:
-    return row["task"], row["protocol"], conditions_of(row["view"]), row["metric"]
+def _place(row: TaskScore) -> tuple[str, str, str, str]:
+    return row.task, row.protocol, conditions_of(row.view), row.metric
 
 
 def _column_place(column: Column) -> tuple[str, str, str, str]:
     return column.task, column.protocol, column.view, column.metric
 
 
-def _substitute(run: Run, column: Column, columns: Sequence[Column]) -> Mapping[str, Any] | None:
+def _substitute(run: Run, column: Column, columns: Sequence[Column]) -> TaskScore | None:
     taken = {_column_place(other) for other in columns}
     return next(
         (
             row
-            for row in run.results["tasks"]
-            if (row["task"], row["metric"]) == (column.task, column.metric)
+            for row in run.results.tasks
+            if (row.task, row.metric) == (column.task, column.metric)
             and _place(row) not in taken
             and _item_view(run, row) == _item_view_of(run, column)
         ),
@@ -145,12 +145,12 @@ def _substitute(run: Run, column: Column, columns: Sequence[Column]) -> Mapping[
 
 def _item_axes(run: Run, task: str) -> set[str]:
     """Return the conditions that change the items of a task; others, such as the prompt, change how it is asked."""
-    return {"variant", "translator", *run.manifest["tasks"][task].get("axes", ())}
+    return {"variant", "translator", *run.manifest.tasks[task].axes}
 
 
-def _item_view(run: Run, row: Mapping[str, Any]) -> set[str]:
-    axes = _item_axes(run, row["task"])
-    return {f"{name}={value}" for name, value in row["view"].items() if name in axes}
+def _item_view(run: Run, row: TaskScore) -> set[str]:
+    axes = _item_axes(run, row.task)
+    return {f"{name}={value}" for name, value in row.view.items() if name in axes}
 
 
 def _item_view_of(run: Run, column: Column) -> set[str]:
@@ -158,11 +158,11 @@ def _item_view_of(run: Run, column: Column) -> set[str]:
     return {part for part in column.view.split(" ") if part.partition("=")[0] in axes}
 
 
-def _cells(run: Run, row: Mapping[str, Any]) -> dict[str, tuple[int, str | None]]:
+def _cells(run: Run, row: TaskScore) -> dict[str, tuple[int, str | None]]:
     """Return the number of items and the data of every language of a row; all seeds have the same."""
     found = {}
     for code, cells in cells_of_row(row, run.cells).items():
-        found[code] = (cells[0]["n"], (cells[0].get("data") or {}).get("digest"))
+        found[code] = (cells[0].n, (cells[0].data or {}).get("digest"))
     return found
 
 

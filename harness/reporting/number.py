@@ -4,9 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["HALF_LEGEND", "INTERVAL_LEGEND", "NOTHING", "interval_text", "percent", "signed", "uncertainty"]
+from harness.reporting.model import BLANK as NOTHING
+from harness.reporting.model import Field
+from harness.reporting.score import Score
 
-NOTHING = "-"
+__all__ = [
+    "HALF_LEGEND",
+    "INTERVAL_LEGEND",
+    "NOTHING",
+    "interval_text",
+    "p_text",
+    "percent",
+    "score_field",
+    "signed",
+    "uncertainty",
+]
+
 HALF_LEGEND = "± half the 95 % interval"
 INTERVAL_LEGEND = f"{HALF_LEGEND}; (a–b) its ends, where it is not symmetric"
 LOPSIDED = 0.1
@@ -25,6 +38,11 @@ def percent(value: float | None) -> str:
 def signed(value: float | None) -> str:
     """Return a difference of fractions times 100, with its sign."""
     return NOTHING if value is None else f"{round(value * 100, 1) + 0.0:+.1f}"
+
+
+def p_text(value: float | None) -> str:
+    """Return a p value with three digits; ``<.001`` for smaller ones."""
+    return NOTHING if value is None else "<.001" if value < 0.001 else f"{value:.3f}"
 
 
 def interval_text(interval: Sequence[float] | None) -> str:
@@ -55,3 +73,11 @@ def uncertainty(value: float, interval: tuple[float, float] | None) -> str:
 def _end(value: float) -> str:
     text = percent(value)
     return text.removesuffix(".0") if text in {"0.0", "100.0"} else text
+
+
+def score_field(score: Score) -> Field:
+    """Return a score as a field: the number with its marks, and how sure it is; or the mark in its place."""
+    if score.value is None:
+        return Field(text=score.mark or NOTHING)
+    small = uncertainty(score.value, score.interval)
+    return Field(text=f"{percent(score.value)}{score.mark}", small=small)

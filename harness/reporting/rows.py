@@ -5,12 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.storage.run_folder import Run
 
-__all__ = ["cell_rows", "inert", "render_csv", "render_json"]
+__all__ = ["cell_rows", "csv_text", "inert", "render_csv", "render_json"]
 
 COLUMNS = (
     "model",
@@ -47,35 +47,41 @@ def cell_rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
     for run in runs:
         for cell in run.cells:
             shared = {
-                "model": run.manifest["model"],
-                "data": run.results["run"]["data"],
-                "view": json.dumps(cell.get("view", {}), sort_keys=True),
-                **{name: cell.get(name) for name in COLUMNS if name in cell and name not in {"data", "view"}},
+                "model": run.manifest.model,
+                "data": run.results.run.data,
+                "view": json.dumps(cell.view, sort_keys=True),
+                **{
+                    name: getattr(cell, name)
+                    for name in COLUMNS
+                    if cell.has(name) and name not in {"data", "view"}
+                },
             }
-            for metric, score in (cell["metrics"] or {None: None}).items():
-                low, high = (score or {}).get("ci") or (None, None)
-                rows.append(
-                    {
-                        **dict.fromkeys(COLUMNS),
-                        **shared,
-                        "metric": metric,
-                        "value": None if score is None else score["value"],
-                        "se": None if score is None else score["se"],
-                        "ci_low": low,
-                        "ci_high": high,
-                        "ci_method": None if score is None else score["ci_method"],
-                    }
-                )
+            blank = {**dict.fromkeys(COLUMNS), **shared}
+            for metric, score in cell.metrics.items():
+                low, high = score.ci or (None, None)
+                own = {"metric": metric, "value": score.value, "se": score.se, "ci_method": score.ci_method}
+                rows.append({**blank, **own, "ci_low": low, "ci_high": high})
+            if not cell.metrics:
+                rows.append(blank)
     return rows
 
 
 def render_csv(runs: Sequence[Run]) -> str:
-    """Return the rows as CSV with a header; a field that a spreadsheet would run as a formula gets a quote."""
+    """Return the rows of cells as CSV."""
+    return csv_text(cell_rows(runs), COLUMNS)
+
+
+def csv_text(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> str:
+    """Return rows as CSV with a header, which are their names by default.
+
+    A field that a spreadsheet would run as a formula gets a quote.
+    """
+    if not rows and not columns:
+        return ""
     out = io.StringIO()
-    writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
+    writer = csv.DictWriter(out, columns or list(rows[0]), lineterminator="\n")
     writer.writeheader()
-    for row in cell_rows(runs):
-        writer.writerow({name: inert(value) for name, value in row.items()})
+    writer.writerows({name: inert(value) for name, value in row.items()} for row in rows)
     return out.getvalue()
 
 
@@ -92,5 +98,5 @@ def inert(value: Any) -> Any:
 
 def render_json(runs: Sequence[Run]) -> str:
     """Return ``results.json`` of the first run with those of the others under ``baselines``."""
-    content = {**runs[0].results, "baselines": [run.results for run in runs[1:]]}
+    content = {**runs[0].results.to_json(), "baselines": [run.results.to_json() for run in runs[1:]]}
     return json.dumps(content, ensure_ascii=False, indent=1) + "\n"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from statistics import fmean
 
-__all__ = ["Score", "interval_of"]
+__all__ = ["Score", "mean_score"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,8 +20,15 @@ class Score:
     """``*`` scored on another split than test, ``!`` failed, ``~`` over fewer languages, ``°`` not comparable;
     those of `harness.reporting.unreadable`, `harness.reporting.item_origin` and `harness.reporting.mean_row`."""
 
+    @property
+    def reach(self) -> float | None:
+        """Half of its interval, the longer side of one that is not symmetric; None where it is not known."""
+        if self.value is None or self.interval is None:
+            return None
+        return max(self.value - self.interval[0], self.interval[1] - self.value)
 
-def interval_of(kept: Mapping[str, Any]) -> tuple[float, float] | None:
-    """Return the ends of the interval that results keep with a value, or None where there is none."""
-    interval = kept.get("ci")
-    return None if interval is None else (interval[0], interval[1])
+
+def mean_score(scores: Sequence[Score]) -> Score:
+    """Return the mean of the scores that have a value."""
+    values = [score.value for score in scores if score.value is not None]
+    return Score(value=fmean(values)) if values else Score()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from harness.registry.discovery import discover
 from harness.registry.plugin import describe_fault
@@ -11,29 +10,7 @@ from harness.registry.registry import Registry
 from harness.reporting.formats import ReportSection, SectionReport
 from harness.storage.run_folder import Run
 
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
 __all__ = ["installed_sections", "read_sections"]
-
-
-class _BrokenSection(SectionReport):
-    """One sentence about a section that raised."""
-
-    def __init__(self, sentence: str) -> None:
-        self._sentence = sentence
-
-    @property
-    def notes(self) -> Sequence[str]:
-        return [self._sentence]
-
-    def render_console(self, width: int, *, whole: bool = False) -> Sequence[RenderableType]:
-        from rich.text import Text
-
-        return [Text(self._sentence)]
-
-    def render_markdown(self) -> Sequence[str]:
-        return ["", self._sentence]
 
 
 def installed_sections() -> tuple[ReportSection, ...]:
@@ -57,4 +34,4 @@ def _read(section: ReportSection, runs: Sequence[Run]) -> SectionReport | None:
         return section.read(runs)
     except Exception as error:  # noqa: BLE001, RUF100  a plugin's section may raise anything
         fault, _ = describe_fault(error)
-        return _BrokenSection(f"The report section {section.name!r} is missing: {fault}.")
+        return SectionReport(notes=(f"The report section {section.name!r} is missing: {fault}.",))

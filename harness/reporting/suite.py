@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from harness.metrics.suites import overall, task_scores
 from harness.reporting.item_origin import ADDED
 from harness.reporting.number import uncertainty
-from harness.reporting.score import Score, interval_of
+from harness.reporting.score import Score
 from harness.reporting.unreadable import WITH_UNREADABLE, is_unreadable
+from harness.storage.results import CellResult, ExtendedScore, SuiteScore, SuiteSummary, TaskSummary
 from harness.storage.run_folder import Run
 
 __all__ = ["SuiteTable", "published_rows", "suite_tables"]
+
+UNREADABLE_NOTE = "with unreadable cells, which say nothing about the task"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,180 +31,163 @@ class SuiteTable:
 
 def suite_tables(runs: Sequence[Run], published: Sequence[Mapping[str, Any]]) -> tuple[SuiteTable, ...]:
     """Return a table for every suite row of the first run, the others' and the published scores under it."""
-    return tuple(_table(row, runs, published) for row in runs[0].results["suites"])
+    return tuple(_table(row, runs, published) for row in runs[0].results.suites)
 
 
-def _table(row: Mapping[str, Any], runs: Sequence[Run], published: Sequence[Mapping[str, Any]]) -> SuiteTable:
-    [suite] = [item for item in runs[0].manifest["suites"] if item["suite"] == row["suite"]]
-    categories = list(suite["categories"])
+def _table(row: SuiteScore, runs: Sequence[Run], published: Sequence[Mapping[str, Any]]) -> SuiteTable:
+    [suite] = [item for item in runs[0].manifest.suites if item.suite == row.suite]
+    categories, first = suite.categories, _cells(runs[0], row)
     rows, others = [], []
     for run in runs:
-        found = _same(run.results["suites"], row)
-        name = run.manifest["model"].removeprefix("baseline:")
-        difference = (
-            "" if run is runs[0] else _difference(name, found, _cells(run, row), _cells(runs[0], row))
-        )
+        key = (row.suite, row.protocol, row.view)
+        found = next((own for own in run.results.suites if (own.suite, own.protocol, own.view) == key), None)
+        name = run.manifest.model.removeprefix("baseline:")
+        difference = "" if run is runs[0] else _difference(name, found, _cells(run, row), first)
         others += [difference] if difference else []
-        unreadable = _unreadable(run, row)
-        scores = _scores(found, suite["categories"], unreadable)
-        rows.append((name, tuple(_other(score) for score in scores) if difference else scores))
-        if found is not None and _is_extended(found):
-            rows.append((f"{name} {ADDED}", _extended_scores(found["extended"], categories)))
-    if not row["view"]:
+        scores = _scores(found, categories, _unreadable(run, row))
+        rows.append((name, tuple(map(_other, scores)) if difference else scores))
+        if found is not None and (extended := _extended(found)) is not None:
+            rows.append((f"{name} {ADDED}", _extended_scores(extended, list(categories))))
+    if not row.view:
         rows += [
-            (f"published {item['label']}", _published(item, suite, runs[0].manifest["tasks"]))
+            (f"published {item['label']}", _published(item, suite, runs[0].manifest.tasks))
             for item in published
-            if item["suite"] == row["suite"] and item["protocol"] in {row["protocol"], "human"}
+            if item["suite"] == row.suite and item["protocol"] in {row.protocol, "human"}
         ]
-    view = "".join(f", {name}={value}" for name, value in sorted(row["view"].items()))
+    unreadable = _unreadable(runs[0], row)
+    if unreadable:
+        others.insert(0, f"{WITH_UNREADABLE} {UNREADABLE_NOTE}: {', '.join(unreadable)}.")
+    view = "".join(f", {name}={value}" for name, value in sorted(row.view.items()))
     return SuiteTable(
-        title=f"Suite {row['suite']} ({row['protocol']}{view})",
+        title=f"Suite {row.suite} ({row.protocol}{view})",
         heads=("overall", "flat", *(name.replace("_", " ") for name in categories)),
         rows=tuple(rows),
-        notes=(*_notes(row, suite), *_unreadable_notes(runs[0], row), *others),
+        notes=(*_notes(row, suite), *others),
     )
 
 
-def _same(rows: Sequence[Mapping[str, Any]], wanted: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    keys = ("suite", "protocol", "view")
-    return next((row for row in rows if all(row[key] == wanted[key] for key in keys)), None)
+def _included(run: Run, row: SuiteScore) -> list[CellResult]:
+    """Return the cells that a row of suites may include."""
+    return [
+        cell
+        for cell in run.cells
+        if cell.status == "ok"
+        and cell.task in row.tasks
+        and cell.protocol == row.protocol
+        and cell.view.get("variant") == row.view.get("variant")
+    ]
 
 
-def _cells(run: Run, row: Mapping[str, Any]) -> dict[tuple[str, str], tuple[int, str | None]]:
+def _cells(run: Run, row: SuiteScore) -> dict[tuple[str, str], tuple[int, str | None]]:
     """Return the number of items and the data of every task and language that a row of suites may include."""
     return {
-        (cell["task"], cell["language"]): (cell["n"], (cell.get("data") or {}).get("digest"))
-        for cell in run.cells
-        if cell["status"] == "ok"
-        and (cell["task"], cell["protocol"]) in {(task, row["protocol"]) for task in row["tasks"]}
-        and cell["view"].get("variant") == row["view"].get("variant")
+        (cell.task, cell.language): (cell.n, (cell.data or {}).get("digest")) for cell in _included(run, row)
     }
 
 
 def _difference(
     name: str,
-    found: Mapping[str, Any] | None,
+    found: SuiteScore | None,
     own: Mapping[tuple[str, str], tuple[int, str | None]],
     firsts: Mapping[tuple[str, str], tuple[int, str | None]],
 ) -> str:
     """Return why a further run's row cannot be compared with the first run's; empty where it can."""
     if found is None:
         return f"{name} has no score of this suite under this protocol and these conditions."
-    if own == firsts:
+    differing = {task for (task, _), _ in own.items() ^ firsts.items()}
+    if not differing:
         return ""
-    tasks = dict.fromkeys(task for task, _ in [*firsts, *own])
-    differing = [
-        task
-        for task in tasks
-        if {key: cell for key, cell in own.items() if key[0] == task}
-        != {key: cell for key, cell in firsts.items() if key[0] == task}
-    ]
-    return f"~ {name}: over other languages, items or data than the first row in {', '.join(differing)}."
+    tasks = [task for task in dict.fromkeys(task for task, _ in [*firsts, *own]) if task in differing]
+    return f"~ {name}: over other languages, items or data than the first row in {', '.join(tasks)}."
 
 
 def _other(score: Score) -> Score:
     return score if score.value is None or "~" in score.mark else replace(score, mark=f"{score.mark}~")
 
 
-def _unreadable(run: Run, row: Mapping[str, Any]) -> list[str]:
+def _unreadable(run: Run, row: SuiteScore) -> list[str]:
     """Return the tasks of a suite's row that have an unreadable cell."""
-    included = _cells(run, row)
-    found = [
-        cell for cell in run.cells if (cell["task"], cell["language"]) in included and is_unreadable(cell)
-    ]
-    return list(dict.fromkeys(cell["task"] for cell in found if cell["protocol"] == row["protocol"]))
-
-
-def _unreadable_notes(run: Run, row: Mapping[str, Any]) -> list[str]:
-    tasks = _unreadable(run, row)
-    if not tasks:
-        return []
-    return [f"{WITH_UNREADABLE} with unreadable cells, which say nothing about the task: {', '.join(tasks)}."]
+    return list(dict.fromkeys(cell.task for cell in _included(run, row) if is_unreadable(cell)))
 
 
 def _scores(
-    row: Mapping[str, Any] | None, categories: Mapping[str, Sequence[str]], unreadable: Sequence[str]
+    row: SuiteScore | None, categories: Mapping[str, Sequence[str]], unreadable: Sequence[str]
 ) -> tuple[Score, ...]:
     if row is None:
         return (Score(),) * (len(categories) + 2)
-    mark = "" if row["complete"] else "~"
-    readable = [not unreadable] * 2 + [not set(tasks) & set(unreadable) for tasks in categories.values()]
-    values = [row["paper"]["value"], row["flat"]["value"]]
-    intervals = [interval_of(row["paper"]), interval_of(row["flat"]), *[None] * len(categories)]
-    values += [row["paper"]["categories"][name] for name in categories]
-    return tuple(
-        Score()
-        if value is None
-        else Score(value=value, interval=interval, mark=mark if is_readable else f"{mark}{WITH_UNREADABLE}")
-        for value, interval, is_readable in zip(values, intervals, readable, strict=True)
+    mark = "" if row.complete else "~"
+
+    def score(value: float | None, interval: tuple[float, float] | None, tasks: Iterable[str]) -> Score:
+        marks = mark + (WITH_UNREADABLE if set(tasks) & set(unreadable) else "")
+        return Score() if value is None else Score(value=value, interval=interval, mark=marks)
+
+    return (
+        *(score(own.value, own.ci, unreadable) for own in (row.paper, row.flat)),
+        *(score(row.paper.categories[name], None, tasks) for name, tasks in categories.items()),
     )
 
 
-def _is_extended(row: Mapping[str, Any]) -> bool:
-    extended = row["extended"]
-    if extended is None:
-        return False
-    values = [extended["paper"]["value"], extended["flat"]["value"], *extended.get("categories", {}).values()]
-    return any(value is not None for value in values)
+def _extended(row: SuiteScore) -> ExtendedScore | None:
+    """Return the scores with added languages; None where there are none."""
+    if (own := row.extended) is None:
+        return None
+    values = [own.paper.value, own.flat.value, *own.categories.values()]
+    return own if any(value is not None for value in values) else None
 
 
-def _extended_scores(extended: Mapping[str, Any], categories: Sequence[str]) -> tuple[Score, ...]:
+def _extended_scores(extended: ExtendedScore, categories: Sequence[str]) -> tuple[Score, ...]:
     """Return the scores with added languages; those of older runs have no categories."""
-    known = extended.get("categories", {})
-    values = [extended["paper"]["value"], extended["flat"]["value"], *map(known.get, categories)]
+    known = extended.categories
+    values = [extended.paper.value, extended.flat.value, *map(known.get, categories)]
     return tuple(Score() if value is None else Score(value=value, mark=ADDED) for value in values)
 
 
 def _published(
-    item: Mapping[str, Any], suite: Mapping[str, Any], specs: Mapping[str, Any]
+    item: Mapping[str, Any], suite: SuiteSummary, specs: Mapping[str, TaskSummary]
 ) -> tuple[Score, ...]:
     headlines = {
-        task: specs.get(task, {}).get("headline", list(item["scores"].get(task, {})))
-        for task in suite["tasks"]
+        task: specs[task].headline if task in specs else list(item["scores"].get(task, {}))
+        for task in suite.tasks
     }
     scores = task_scores(item["scores"], headlines)
-    found = overall(scores, suite["tasks"], suite["categories"])
-    values = [found.paper, found.flat, *(found.categories[name] for name in suite["categories"])]
-    mark = "°" if set(item["comparable"]) & set(suite["tasks"]) else ""
-    marks = [
-        mark,
-        mark,
-        *("°" if set(item["comparable"]) & set(tasks) else "" for tasks in suite["categories"].values()),
-    ]
+    found = overall(scores, suite.tasks, suite.categories)
+    values = [found.paper, found.flat, *(found.categories[name] for name in suite.categories)]
+    parts = [suite.tasks] * 2 + list(suite.categories.values())
     return tuple(
-        Score() if value is None else Score(value=value / 100, mark=mark)
-        for value, mark in zip(values, marks, strict=True)
+        Score()
+        if value is None
+        else Score(value=value / 100, mark="°" if set(item["comparable"]) & set(tasks) else "")
+        for value, tasks in zip(values, parts, strict=True)
     )
 
 
-def _notes(row: Mapping[str, Any], suite: Mapping[str, Any]) -> list[str]:
+def _notes(row: SuiteScore, suite: SuiteSummary) -> list[str]:
     notes = [
-        f"overall: the mean of the {len(suite['categories'])} categories; flat: the mean of the "
-        f"{len(suite['tasks'])} tasks."
+        f"overall: the mean of the {len(suite.categories)} categories; flat: the mean of the "
+        f"{len(suite.tasks)} tasks."
     ]
-    if row["missing"]:
+    if row.missing:
         notes.append(
-            f"No overall score: {', '.join(row['missing'])} {'has' if len(row['missing']) == 1 else 'have'} none."
+            f"No overall score: {', '.join(row.missing)} {'has' if len(row.missing) == 1 else 'have'} none."
         )
     fewer = [
         f"{task} {count['languages']}/{count['of']}"
-        for task, count in row["tasks"].items()
+        for task, count in row.tasks.items()
         if count["languages"] < count["of"]
     ]
     if fewer:
         notes.append(
             f"~ over fewer languages than the suite has, not comparable with published scores: {', '.join(fewer)}."
         )
-    if _is_extended(row):
-        added = row["extended"].get("languages", {})
-        named = "; ".join(f"{task} {' '.join(codes)}" for task, codes in added.items())
+    if (extended := _extended(row)) is not None:
+        named = "; ".join(f"{task} {' '.join(codes)}" for task, codes in extended.languages.items())
         notes.append(
             f"{ADDED} with languages that others added, not comparable with published scores{named and ': '}{named}."
         )
     intervals = [
-        f"{name} {uncertainty(row[key]['value'], interval)}"
-        for name, key in (("overall", "paper"), ("flat", "flat"))
-        if (interval := interval_of(row[key])) is not None
+        f"{name} {uncertainty(own.value, own.ci)}"
+        for name, own in (("overall", row.paper), ("flat", row.flat))
+        if own.value is not None and own.ci is not None
     ]
     if intervals:
         notes.append(f"95 % interval (± half of it), tasks taken as independent: {', '.join(intervals)}.")

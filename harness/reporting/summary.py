@@ -15,7 +15,7 @@ from harness.reporting.formats import ReportSection, SectionReport
 from harness.reporting.item_origin import origin_mark, origin_notes, published_means
 from harness.reporting.matrix import Matrix, is_crossed, matrices
 from harness.reporting.mean_row import MeanRow, mean_labels, mean_notes, mean_row
-from harness.reporting.score import Score, interval_of
+from harness.reporting.score import Score
 from harness.reporting.sections import read_sections
 from harness.reporting.suite import SuiteTable, published_rows, suite_tables
 from harness.reporting.unreadable import (
@@ -24,6 +24,7 @@ from harness.reporting.unreadable import (
     marked_mean,
     unreadable_notes,
 )
+from harness.storage.results import CellResult, TaskScore, TaskSummary
 from harness.storage.run_folder import Run
 
 __all__ = ["Section", "SkippedGroup", "Summary", "columns_of", "summarise"]
@@ -79,6 +80,11 @@ class Summary:
         """Task, method and conditions of the columns that a terminal shows in a plugin's section only."""
         return frozenset().union(*(report.covered for report in self.extra.values()))
 
+    @property
+    def shown_extra(self) -> list[SectionReport]:
+        """What sections show that are not for a page alone."""
+        return [report for report in self.extra.values() if not report.page_only]
+
 
 def summarise(
     runs: Sequence[Run],
@@ -94,8 +100,8 @@ def summarise(
         sections: The sections of plugins to include.
     """
     run, others = runs[0], runs[1:]
-    published = run.manifest.get("published", []) if published is None else published
-    specs: Mapping[str, Any] = run.manifest["tasks"]
+    published = run.manifest.published if published is None else published
+    specs: Mapping[str, Any] = run.manifest.tasks
     columns = columns_of(run)
     shown = {*(column.protocol for column in columns), "human"}
     published = [item for item in published if item["protocol"] in shown]
@@ -103,8 +109,8 @@ def summarise(
     blank = (f"{matrix.title}: {' '.join(matrix.notes)}" for matrix in found if not matrix.rows)
     means, label_notes = _means(run, others, columns, specs, published)
     return Summary(
-        title=f"{run.manifest['model']} on {run.results['run']['data']} data",
-        sample=run.results["run"]["data"] == "sample",
+        title=f"{run.manifest.model} on {run.results.run.data} data",
+        sample=run.results.run.data == "sample",
         columns=columns,
         sections=_sections(run, columns),
         means=means,
@@ -120,35 +126,35 @@ def summarise(
 
 def columns_of(run: Run) -> tuple[Column, ...]:
     """Return the columns of a run's table, in the order of its cells."""
-    specs = run.manifest["tasks"]
+    specs = run.manifest.tasks
     found: dict[Column, None] = {}
     for cell in run.cells:
-        if (cell["status"] == "skipped" and "method" not in cell) or is_crossed(specs[cell["task"]]):
+        if (cell.status == "skipped" and not cell.has("method")) or is_crossed(specs[cell.task]):
             continue
-        for metric in specs[cell["task"]].get("shown", specs[cell["task"]]["headline"]):
+        for metric in specs[cell.task].shown or specs[cell.task].headline:
             found[_column(cell, metric)] = None
     return tuple(found)
 
 
-def _column(cell: Mapping[str, Any], metric: str) -> Column:
+def _column(cell: CellResult, metric: str) -> Column:
     return Column(
-        task=cell["task"],
-        protocol=cell["protocol"],
-        method=cell["method"],
-        view=conditions_of(cell["view"]),
+        task=cell.task,
+        protocol=str(cell.protocol),
+        method=str(cell.method),
+        view=conditions_of(cell.view),
         metric=metric,
     )
 
 
-def _matching(run: Run, column: Column) -> list[dict[str, Any]]:
-    return [cell for cell in run.cells if "method" in cell and _column(cell, column.metric) == column]
+def _matching(run: Run, column: Column) -> list[CellResult]:
+    return [cell for cell in run.cells if cell.has("method") and _column(cell, column.metric) == column]
 
 
 def _sections(run: Run, columns: Sequence[Column]) -> tuple[Section, ...]:
     scores: dict[str, dict[Column, Score]] = {}
     for column in columns:
         for code, cells in _by_language(_matching(run, column)).items():
-            mark = origin_mark(cells[0], run.manifest["tasks"][column.task])
+            mark = origin_mark(cells[0], run.manifest.tasks[column.task])
             scores.setdefault(code, {})[column] = _score(cells, column.metric, mark)
     families: dict[str, list[str]] = {}
     for code in sorted(scores):
@@ -184,18 +190,18 @@ def _mean_of(scores: Sequence[Score]) -> Score:
 def _scripts(run: Run, columns: Sequence[Column]) -> tuple[tuple[str, tuple[Score, ...]], ...]:
     means = [mean_row(run, run, column, columns) for column in columns]
     rows = [mean.row for mean in means if mean.row is not None]
-    names = sorted({script for row in rows for script in row["by_script"]})
+    names = sorted({script for row in rows for script in row.by_script})
     if len(names) < 2:
         return ()
     return tuple((name, tuple(_script_mean(run, mean, name) for mean in means)) for name in names)
 
 
 def _script_mean(run: Run, mean: MeanRow, script: str) -> Score:
-    if mean.row is None or script not in mean.row["by_script"]:
+    if mean.row is None or script not in mean.row.by_script:
         return Score()
-    known = run.manifest["tasks"][mean.row["task"]]["languages"]
-    codes = [code for code in mean.row["by_language"] if known.get(code, ("", ""))[1] == script]
-    return marked_mean(Score(value=mean.row["by_script"][script]), codes, mean.unreadable)
+    known = run.manifest.tasks[mean.row.task].languages
+    codes = [code for code in mean.row.by_language if known.get(code, ("", ""))[1] == script]
+    return marked_mean(Score(value=mean.row.by_script[script]), codes, mean.unreadable)
 
 
 def _language(run: Run, code: str) -> tuple[str, str]:
@@ -203,39 +209,39 @@ def _language(run: Run, code: str) -> tuple[str, str]:
     if code in table:
         language = table.get(code)
         return language.name, language.family
-    for spec in run.manifest["tasks"].values():
-        if code in spec["languages"]:
-            name = recorded_name(code, run.manifest["tasks"].values())
-            return name, str(spec["languages"][code][0])
+    for spec in run.manifest.tasks.values():
+        if code in spec.languages:
+            name = recorded_name(code, (own.names for own in run.manifest.tasks.values()))
+            return name, str(spec.languages[code][0])
     return code, "other"
 
 
-def _by_language(cells: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    grouped: dict[str, list[dict[str, Any]]] = {}
+def _by_language(cells: Sequence[CellResult]) -> dict[str, list[CellResult]]:
+    grouped: dict[str, list[CellResult]] = {}
     for cell in cells:
-        grouped.setdefault(cell["language"], []).append(cell)
+        grouped.setdefault(cell.language, []).append(cell)
     return grouped
 
 
-def _score(cells: Sequence[Mapping[str, Any]], metric: str, mark: str) -> Score:
+def _score(cells: Sequence[CellResult], metric: str, mark: str) -> Score:
     """Return the score of one language: the mean over its seeds, with the mark of where its items come from."""
-    if any(cell["status"] == "failed" for cell in cells):
+    if any(cell.status == "failed" for cell in cells):
         return Score(mark="!")
     if any(is_unreadable(cell) for cell in cells):
         return Score(mark=UNREADABLE)
-    found = [cell["metrics"][metric] for cell in cells if metric in cell["metrics"]]
+    found = [cell.metrics[metric] for cell in cells if metric in cell.metrics]
     if not found:
         return Score()
-    value = fmean(entry["value"] for entry in found)
-    interval = interval_of(found[0]) if len(found) == 1 else None
-    return Score(value=value, interval=interval, mark=f"{'*' if cells[0]['stands_in'] else ''}{mark}")
+    value = fmean(entry.value for entry in found)
+    interval = found[0].ci if len(found) == 1 else None
+    return Score(value=value, interval=interval, mark=f"{'*' if cells[0].stands_in else ''}{mark}")
 
 
 def _means(
     run: Run,
     others: Sequence[Run],
     columns: Sequence[Column],
-    specs: Mapping[str, Any],
+    specs: Mapping[str, TaskSummary],
     published: Sequence[Mapping[str, Any]],
 ) -> tuple[tuple[tuple[str, tuple[Score, ...]], ...], tuple[str, ...]]:
     """Return the rows under the table, and what their marks mean."""
@@ -255,67 +261,67 @@ def _means(
         rows.append(("chance", tuple(Score(value=value) for value in chance)))
     own = [mean_row(run, run, column, columns) for column in columns]
     for key, label in (("transfer_gap", "transfer gap"), ("human_gap", "gap to human")):
-        gaps = [None if field.row is None else field.row.get(key) for field in own]
+        gaps = [None if field.row is None else getattr(field.row, key) for field in own]
         if key == "transfer_gap" or any(gap is not None for gap in gaps):
             shown = [mean.marked(Score(value=gap)) for mean, gap in zip(own, gaps, strict=True)]
             rows.append((label, tuple(shown)))
     return tuple(rows), (*label_notes, *mean_notes(notes))
 
 
-def _chance(spec: Mapping[str, Any], metric: str) -> float | None:
+def _chance(spec: TaskSummary, metric: str) -> float | None:
     """Return the score of guessing in a metric: specs declare that of their first metric alone."""
-    first = next(iter(spec.get("metrics") or spec["headline"]), None)
-    return spec.get("chance") if metric == first else None
+    first = next(iter(spec.metrics or spec.headline), None)
+    return spec.chance if metric == first else None
 
 
-def _mean(row: Mapping[str, Any] | None) -> Score:
-    return Score() if row is None else Score(value=row["value"], interval=interval_of(row))
+def _mean(row: TaskScore | None) -> Score:
+    return Score() if row is None else Score(value=row.value, interval=row.ci)
 
 
 def _counts(run: Run, columns: Sequence[Column]) -> tuple[tuple[str, tuple[str, ...]], ...]:
     languages, items, seconds = [], [], []
     for column in columns:
-        cells = [cell for cell in _matching(run, column) if cell["status"] == "ok"]
-        asked = {cell["language"] for cell in run.cells if cell["task"] == column.task}
-        languages.append(f"{len({cell['language'] for cell in cells})}/{len(asked)}")
-        items.append(f"{sum(cell['n'] for cell in cells):,}")
-        seconds.append(f"{sum(cell['seconds'] for cell in cells):,.0f}")
+        cells = [cell for cell in _matching(run, column) if cell.status == "ok"]
+        asked = {cell.language for cell in run.cells if cell.task == column.task}
+        languages.append(f"{len({cell.language for cell in cells})}/{len(asked)}")
+        items.append(f"{sum(cell.n for cell in cells):,}")
+        seconds.append(f"{sum(cell.seconds for cell in cells):,.0f}")
     return (("languages", tuple(languages)), ("items", tuple(items)), ("seconds", tuple(seconds)))
 
 
 def _skipped(run: Run) -> tuple[SkippedGroup, ...]:
-    groups: dict[tuple[str, str | None, str, str], list[dict[str, Any]]] = {}
+    groups: dict[tuple[str, str | None, str, str], list[CellResult]] = {}
     for cell in run.cells:
-        if cell["status"] == "ok":
+        if cell.status == "ok":
             continue
-        failed = cell["status"] == "failed"
-        shape = cell["reason"] if failed else reason_without_language(cell["reason"], cell["language"])
-        key = (cell["task"], cell.get("protocol"), cell["status"], shape)
+        failed = cell.status == "failed"
+        shape = cell.reason if failed else reason_without_language(cell.reason, cell.language)
+        key = (cell.task, cell.protocol, cell.status, shape)
         groups.setdefault(key, []).append(cell)
     return tuple(
         SkippedGroup(
             task=task,
             protocol=protocol,
             status=status,
-            languages=tuple(dict.fromkeys(cell["language"] for cell in cells)),
-            reason=grouped_reason(cell["reason"] for cell in cells),
+            languages=tuple(dict.fromkeys(cell.language for cell in cells)),
+            reason=grouped_reason(cell.reason for cell in cells),
             cells=len(cells),
         )
         for (task, protocol, status, _), cells in groups.items()
     )
 
 
-def _prompt_notes(scored: Sequence[Mapping[str, Any]]) -> list[str]:
+def _prompt_notes(scored: Sequence[CellResult]) -> list[str]:
     """Return how prompts differ from what was asked for: shots that did not fit, and words of another language."""
     notes = []
-    dropped = sum(cell.get("dropped_shots", 0) for cell in scored)
+    dropped = sum(cell.dropped_shots for cell in scored)
     if dropped:
         notes.append(f"{dropped:,} shots did not fit and were dropped")
     missing = dict[str, set[str]]()
     for cell in scored:
-        prompt = cell.get("prompt")
-        if prompt and prompt["words"] != cell["view"].get("instruction", cell["language"]):
-            missing.setdefault(prompt["name"], set()).add(f"{cell['task']}:{cell['language']}")
+        prompt = cell.prompt
+        if prompt and prompt["words"] != cell.view.get("instruction", cell.language):
+            missing.setdefault(prompt["name"], set()).add(f"{cell.task}:{cell.language}")
     notes += [
         f"{name} has no words in these languages and used English ones: {', '.join(sorted(cells))}"
         for name, cells in sorted(missing.items())
@@ -323,13 +329,13 @@ def _prompt_notes(scored: Sequence[Mapping[str, Any]]) -> list[str]:
     return notes
 
 
-def _seed_notes(scored: Sequence[Mapping[str, Any]]) -> list[str]:
+def _seed_notes(scored: Sequence[CellResult]) -> list[str]:
     """Return the languages whose score is the mean over fewer seeds than that of others, since some cells failed."""
     seeds: dict[str, dict[str, set[int]]] = {}
     for cell in scored:
-        view = (f"{key}={value}" for key, value in sorted(cell["view"].items()))
-        name = " ".join([cell["task"], cell["protocol"], cell["method"], *view])
-        seeds.setdefault(name, {}).setdefault(cell["language"], set()).add(cell["seed"])
+        view = (f"{key}={value}" for key, value in sorted(cell.view.items()))
+        name = " ".join([cell.task, str(cell.protocol), str(cell.method), *view])
+        seeds.setdefault(name, {}).setdefault(cell.language, set()).add(cell.seed or 0)
     return [
         f"{name} {code}: the mean of {len(own)} of {len(set().union(*by.values()))} seeds; the others have no score"
         for name, by in seeds.items()
@@ -338,16 +344,16 @@ def _seed_notes(scored: Sequence[Mapping[str, Any]]) -> list[str]:
     ]
 
 
-def _release_notes(cells: Sequence[Mapping[str, Any]]) -> list[str]:
+def _release_notes(cells: Sequence[CellResult]) -> list[str]:
     """Return which release each test set is, where the task has several releases, or does not know this one."""
     found: dict[tuple[str, str], list[str]] = {}
     for cell in cells:
-        release = cell.get("release")
+        release = cell.release
         if release is not None and (release["note"] or release["name"] is None):
             text = ": ".join(part for part in (release["name"], release["note"]) if part)
-            languages = found.setdefault((cell["task"], text), [])
-            if cell["language"] not in languages:
-                languages.append(cell["language"])
+            languages = found.setdefault((cell.task, text), [])
+            if cell.language not in languages:
+                languages.append(cell.language)
     return [f"{task} {' '.join(languages)}: {text}" for (task, text), languages in found.items()]
 
 
@@ -366,39 +372,39 @@ def _published_notes(published: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _notes(run: Run) -> tuple[str, ...]:
-    notes: list[str] = list(run.results["notes"])
-    for fit in run.results["fits"].values():
-        for stage in fit["stages"]:
+    notes: list[str] = list(run.results.notes)
+    for fit in run.results.fits.values():
+        for stage in fit.stages:
             count = stage.get("train", {}).get("examples")
             parts = stage.get("train", {}).get("lost", [])
             gone, all_ = (sum(part[name] for part in parts) for name in ("lost", "of"))
             lost = f" ({gone:,} of {all_:,} lost their answer in translation)" if gone else ""
             made = "reused" if stage["reused"] else f"{stage.get('seconds', 0):,.0f} s"
-            of = f"stage {stage['stage']} of " if len(fit["stages"]) > 1 else ""
-            notes.append(f"fit {stage['digest'][:8]}: {of}{fit['title']}, {count:,} examples{lost}, {made}")
-    scored = [cell for cell in run.cells if cell["status"] == "ok"]
-    if any(cell["stands_in"] for cell in scored):
-        codes = sorted({f"{cell['task']}:{cell['language']}" for cell in scored if cell["stands_in"]})
+            of = f"stage {stage['stage']} of " if len(fit.stages) > 1 else ""
+            notes.append(f"fit {stage['digest'][:8]}: {of}{fit.title}, {count:,} examples{lost}, {made}")
+    scored = [cell for cell in run.cells if cell.status == "ok"]
+    if any(cell.stands_in for cell in scored):
+        codes = sorted({f"{cell.task}:{cell.language}" for cell in scored if cell.stands_in})
         notes.append(f"* scored on another split than test, which was not found: {', '.join(codes)}")
-    unpinned = sorted({cell["task"] for cell in scored if not cell["data"]["pinned"]})
+    unpinned = sorted({cell.task for cell in scored if not cell.data["pinned"]})
     if unpinned:
         notes.append(f"Hub data of {', '.join(unpinned)} is not pinned to a revision")
-    notes += sorted({f"{cell['task']}: {cell['data']['note']}" for cell in scored if cell["data"]["note"]})
+    notes += sorted({f"{cell.task}: {cell.data['note']}" for cell in scored if cell.data["note"]})
     notes += _release_notes(scored)
     tied = Counter[str]()
     for cell in scored:
-        tied[cell["task"]] += cell.get("tied", 0)
+        tied[cell.task] += cell.tied
     notes += [
         f"{task}: in {count:,} rankings a tie crosses the cut-off" for task, count in tied.items() if count
     ]
     for name in ("truncated", "unparsed"):
-        count = sum(cell[name] for cell in scored)
+        count = sum(getattr(cell, name) for cell in scored)
         if count:
             notes.append(f"{count:,} items were {name}")
-    if replaced := sum(cell.get("replaced", 0) for cell in scored):
+    if replaced := sum(cell.replaced for cell in scored):
         notes.append(f"{replaced:,} answers have U+FFFD in place of what was no character")
     notes += [*unreadable_notes(scored), *origin_notes(run), *_prompt_notes(scored), *_seed_notes(scored)]
-    unscored = sorted({f"{cell['task']}:{cell['language']}" for cell in scored if not cell["metrics"]})
+    unscored = sorted({f"{cell.task}:{cell.language}" for cell in scored if not cell.metrics})
     if unscored:
         notes.append(f"predicted but not scored, since the test file has no labels: {', '.join(unscored)}")
     return tuple(notes)

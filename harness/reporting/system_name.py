@@ -11,7 +11,7 @@ __all__ = ["system_names"]
 
 def system_names(runs: Sequence[Run]) -> list[str]:
     """Return the models, with the folder where several runs are of one: its name, or its path where names are equal."""
-    models = [str(run.manifest["model"]) for run in runs]
+    models = [str(run.manifest.model) for run in runs]
     names = []
     for run, model in zip(runs, models, strict=True):
         same = [other.path.name for other, name in zip(runs, models, strict=True) if name == model]

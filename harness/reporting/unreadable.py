@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import Any
 
 from harness.reporting.score import Score
+from harness.storage.results import CellResult
 
 __all__ = ["UNREADABLE", "WITH_UNREADABLE", "is_unreadable", "marked_mean", "unreadable_notes"]
 
@@ -18,9 +18,9 @@ MOST_UNPARSED = 0.5
 """Share of a cell's answers above which it is unreadable."""
 
 
-def is_unreadable(cell: Mapping[str, Any]) -> bool:
+def is_unreadable(cell: CellResult) -> bool:
     """Return whether more than half of a finished cell's answers could not be read."""
-    return cell["status"] == "ok" and bool(cell.get("unparsed", 0) > MOST_UNPARSED * cell["n"])
+    return cell.status == "ok" and bool(cell.unparsed > MOST_UNPARSED * cell.n)
 
 
 def marked_mean(score: Score, languages: Collection[str], unreadable: Collection[str]) -> Score:
@@ -32,10 +32,10 @@ def marked_mean(score: Score, languages: Collection[str], unreadable: Collection
     return replace(score, mark=f"{score.mark}{WITH_UNREADABLE}")
 
 
-def unreadable_notes(cells: Sequence[Mapping[str, Any]]) -> list[str]:
+def unreadable_notes(cells: Sequence[CellResult]) -> list[str]:
     """Return a sentence that names the unreadable cells, with how many of their answers could not be read."""
     named = [
-        f"{cell['task']}:{cell['language']} ({cell['unparsed']:,} of {cell['n']:,})"
+        f"{cell.task}:{cell.language} ({cell.unparsed:,} of {cell.n:,})"
         for cell in cells
         if is_unreadable(cell)
     ]

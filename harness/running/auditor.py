@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness.data.sources import DataFinder
-from harness.data.translation.guards import translation_notes
-from harness.errors import UnknownNameError, UsageError
+from harness.errors import UsageError
 from harness.planning.lock_file import read_lock
 from harness.planning.shared_rows import audit_own_rows
 from harness.planning.task_audit import TaskAudit, join_audits
 from harness.planning.task_checks import CheckSetting, TaskChecker
-from harness.planning.translations import MACHINE_VARIANTS, VariantPlanner
 from harness.running.session import Session, data_options
 from harness.specs.catalog import Catalog
 from harness.specs.folder import read_entry
@@ -41,50 +39,21 @@ class Auditor:
         audits = [checker.check(entry, only=only) for checker in self._checkers]
         return join_audits(entry.spec.task, [*audits, audit_own_rows(entry, self._finder, only=only)])
 
-    def translation_notes(self) -> list[str]:
-        """Return what the guards find of all translations that were looked at, in sentences."""
-        return translation_notes(self._finder.translations)
 
-
-def open_auditor(
-    session: Session,
-    data: Sequence[str | Path],
-    locked: Path | None = None,
-    *,
-    variants: Sequence[str] = (),
-    translators: Sequence[str] = (),
-    limit: int | None = None,
-) -> Auditor:
+def open_auditor(session: Session, data: Sequence[str | Path], locked: Path | None = None) -> Auditor:
     """Return the registered checks on data; raises `UsageError` for data or a lock file that cannot be used.
 
     Args:
         session: The plugins and specs.
         data: Where data are looked for.
         locked: A lock file that the data must be those of.
-        variants: Of `tt`, `te` and `bt`: also check the items that translators make.
-        translators: Values of ``--translator``.
-        limit: At most so many items per language are translated.
     """
-    for name in variants:
-        if name not in MACHINE_VARIANTS:
-            raise UnknownNameError(
-                "variant that a translator makes",
-                name,
-                MACHINE_VARIANTS,
-                hint="The variants that a spec names are always checked.",
-            )
-    if translators and not variants:
-        raise UsageError("--translator translates what --variants names: add --variants tt,te or bt.")
     lock = None if locked is None else read_lock(locked)
     pins = {} if lock is None else lock.pins
     finder = DataFinder(data_options(data), session.registry, cache_folder() / "data", pins=pins)
-    planner = None
-    if variants:
-        planner = VariantPlanner(variants, translators, session.registry, finder, limit=limit)
-    setting = CheckSetting(
-        registry=session.registry, catalog=session.catalog, finder=finder, locked=lock, planner=planner
+    return Auditor(
+        CheckSetting(registry=session.registry, catalog=session.catalog, finder=finder, locked=lock)
     )
-    return Auditor(setting)
 
 
 def audited_entry(catalog: Catalog, sort: str, name: str, source: str) -> TaskEntry | None:

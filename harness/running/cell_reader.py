@@ -1,26 +1,29 @@
-"""Reads what a cell is run on: its test items, the candidates of its task, and the shots of its prompts."""
+"""Reads what a cell is run on: its test items, the candidates of its task, its shots, and what methods get of them."""
 
 from __future__ import annotations
 
 import itertools
+import json
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from hashlib import blake2b
+from hashlib import blake2b, sha256
+from pathlib import Path
 from typing import Any, overload
 
 from harness.data.pool import CandidatePool
-from harness.data.sampling import draw, draw_items
+from harness.data.sampling import LIMIT_SEED, draw, draw_items
 from harness.data.sources import DataFinder
 from harness.errors import ContractError, DataError
 from harness.kinds.kind import ReadContext, TaskKind, iter_examples, read_examples
-from harness.kinds.methods import LearnedSplit
+from harness.kinds.methods import LearnedSplit, MethodContext
 from harness.planning.plan import Cell, PoolPlan, ShotPool
+from harness.progress import Progress
 from harness.prompts.prompter import Prompter
 from harness.registry.registry import Registry
 
-__all__ = ["HELD", "CellItems", "CellReader", "HeldItems"]
+__all__ = ["HELD", "CellContexts", "CellItems", "CellReader"]
 
 HELD = 16_384
 """Items that are kept once they were read; larger files are read again instead."""
@@ -162,24 +165,6 @@ def _named(example: Any) -> bytes:
     return b"%d:%b" % (len(encoded), encoded)
 
 
-class HeldItems:
-    """The items of a cell that are all in memory."""
-
-    def __init__(self, pool: Sequence[Any], kept: Sequence[int]) -> None:
-        self.pool = pool
-        self.size = len(pool)
-        self._kept = kept
-
-    def __len__(self) -> int:
-        """Return the number of items that a limit keeps."""
-        return len(self._kept)
-
-    def chunks(self, size: int) -> Iterator[list[Any]]:
-        """Yield the items that are kept, `size` at a time."""
-        for start in range(0, len(self._kept), size):
-            yield [self.pool[index] for index in self._kept[start : start + size]]
-
-
 class CellReader:
     """Reads the cells of a plan; a candidate pool is read once for all cells that share it."""
 
@@ -220,6 +205,13 @@ class CellReader:
         rows = partial(self._finder.rows, cell.test)
         return CellItems(partial(iter_examples, kind, rows, _test_context(cell)), limit, seed, cell)
 
+    def items(self, cell: Cell, *, limit: int | None) -> tuple[CellItems, CandidatePool | None]:
+        """Return the items of a cell that a limit keeps, and the candidates of its task where its kind has a pool."""
+        if not self.needs_list(cell):
+            return self.stream(cell, limit=limit, seed=LIMIT_SEED), None
+        examples, pool = self.read(cell)
+        return CellItems(lambda: iter(examples), limit, LIMIT_SEED, cell), pool
+
     def prompter(self, cell: Cell) -> Prompter | None:
         """Return what builds the prompts of a cell, its shots read once for all cells; None where it needs none."""
         prompt = cell.prompt
@@ -252,15 +244,7 @@ class CellReader:
         )
 
     def _read_shots(self, kind: TaskKind, pool: ShotPool) -> list[Any]:
-        context = ReadContext(
-            owner=pool.owner,
-            language=pool.language,
-            split=pool.split,
-            inputs=pool.inputs,
-            labels=pool.labels,
-            label_map=pool.found.label_map,
-            phrases=pool.phrases,
-        )
+        context = ReadContext.of(pool.spec, pool.owner, pool.language, pool.split, pool.found.label_map)
         read = read_examples(kind, self._finder.rows(pool.found), context)
         return [example for example in read if kind.reference(example) is not None]
 
@@ -277,16 +261,11 @@ class CellReader:
         found = plan.validation if split == "validation" else plan.train
         kind = self._registry.kinds.get(cell.spec.kind)
         source = plan.train if found is None else found
-        context = ReadContext(
-            owner=plan.owner,
-            language=plan.language,
-            # The ids of training data may repeat.
-            split="train" if source is plan.train else split,
-            inputs=plan.inputs,
-            labels=plan.labels,
-            label_map=source.label_map,
-            cluster=cell.spec.cluster if plan.owner == cell.spec.task else None,
-            phrases=plan.phrases,
+        # The ids of training data may repeat.
+        read_as = "train" if source is plan.train else split
+        cluster = cell.spec.cluster if plan.owner == cell.spec.task else None
+        context = ReadContext.of(
+            plan.spec, plan.owner, plan.language, read_as, source.label_map, cluster=cluster
         )
         examples = read_examples(kind, self._finder.rows(source), context)
         if kind.reference(examples[0]) is None:
@@ -325,3 +304,66 @@ def _held_out(examples: Sequence[Any], *, held: bool) -> list[Any]:
 
 def _test_context(cell: Cell) -> ReadContext:
     return ReadContext.of_test(cell.spec, cell.language.code, cell.test.label_map)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellContexts:
+    """Makes the contexts of cells that are run on one opened model; they share a cache."""
+
+    reader: CellReader
+    cells: Sequence[Cell]
+    """All that this model is asked for."""
+    is_done: Callable[[Cell], bool]
+    limit: int | None
+    folder: Path
+    progress: Progress
+    check: Callable[[], None]
+    """Raises where the user wants to stop."""
+    cache: dict[str, Any] = field(default_factory=dict)
+
+    def of(
+        self, cell: Cell, pool: Sequence[Any] = (), candidates: CandidatePool | None = None
+    ) -> MethodContext:
+        """Return the context of a cell, whose pools are needed only where its items are asked."""
+        learning = cell.learning
+        return MethodContext(
+            spec=cell.spec,
+            language=cell.text_language,
+            protocol=cell.pairing.protocol,
+            seed=cell.seed,
+            pool=pool,
+            candidates=candidates,
+            cache=self.cache,
+            progress=self.progress,
+            prompter=self.reader.prompter(cell),
+            digest=cell.digest,
+            view=cell.view,
+            train_language=None if learning is None else learning.language,
+            seeds=() if learning is None else learning.seeds,
+            data="" if learning is None else _data_of(cell),
+            split=partial(self.reader.learning, cell),
+            test=partial(self._test, cell),
+            peers=partial(self._peers, cell),
+            folder=self.folder,
+            check=self.check,
+        )
+
+    def _test(self, cell: Cell) -> CellItems:
+        return self.reader.stream(cell, limit=self.limit, seed=LIMIT_SEED)
+
+    def _peers(self, cell: Cell) -> list[MethodContext]:
+        name = cell.pairing.method.name
+        return [
+            self.of(other)
+            for other in self.cells
+            if other.pairing.method.name == name and (other.digest == cell.digest or not self.is_done(other))
+        ]
+
+
+def _data_of(cell: Cell) -> str:
+    assert cell.learning is not None
+    validation = cell.learning.validation
+    files = [cell.test.files, cell.learning.train.files, None if validation is None else validation.files]
+    digests = [None if one is None else one.digest() for one in files]
+    change = None if cell.test.change is None else cell.test.change.to_json()
+    return sha256(json.dumps([cell.learning.language, change, *digests]).encode()).hexdigest()[:16]

@@ -10,18 +10,18 @@ from dataclasses import fields
 from types import TracebackType
 from typing import Any, Self
 
-from harness.data.gold import CellGold, GoldCounts
+from harness.data.gold import GoldCounts
 from harness.data.records import Example, Prediction
 from harness.metrics.metric import MetricContext
-from harness.metrics.scoring import CellScorer, MetricScore, ScoreInput
+from harness.metrics.scoring import CellScorer, ScoreInput
+from harness.planning.plan import Cell
 from harness.registry.registry import Registry
 from harness.running.token_ledger import CellLedger
-from harness.specs.schema import TaskSpec
 from harness.storage.clean_text import REPLACED
 from harness.storage.records import ItemRecord, RecordWriter
-from harness.storage.run_folder import RunFolder
+from harness.storage.run_folder import Run
 
-__all__ = ["GOLD_FIELDS", "CellWriter", "metric_context"]
+__all__ = ["GOLD_FIELDS", "CellWriter"]
 
 GOLD_FIELDS = {
     "label",
@@ -43,38 +43,24 @@ class CellWriter:
 
     Args:
         registry: Has the metrics and kinds.
-        folder: Where the records go.
-        spec: The task.
-        language: Code of the language.
-        method: Name of the method.
-        digest: The cell's.
-        gold: Corrected labels, which replace the inherited ones.
-        text_language: Code of the language that answers are in, where it is another one.
+        run: Where the records go.
+        cell: Its corrected labels replace the inherited ones.
         ledger: Counts what the items cost the model.
     """
 
-    def __init__(
-        self,
-        registry: Registry,
-        folder: RunFolder,
-        *,
-        spec: TaskSpec,
-        language: str,
-        method: str,
-        digest: str,
-        gold: CellGold | None = None,
-        text_language: str | None = None,
-        ledger: CellLedger | None = None,
-    ) -> None:
+    def __init__(self, registry: Registry, run: Run, cell: Cell, ledger: CellLedger | None = None) -> None:
+        spec, method = cell.spec, cell.pairing.method.name
         named = [registry.metrics.get(name) for name in spec.metrics]
         metrics = [metric for metric in named if metric.scores_method(method)]
-        self.path = folder.records_path(spec.task, language, digest)
         self._inherited: Callable[[Any], Any] = registry.kinds.get(spec.kind).reference
-        self._gold = gold
+        self._gold = cell.gold
         self._ledger = ledger
         self._relabelled = GoldCounts()
-        self._scorer = CellScorer(metrics, metric_context(spec, text_language or language), task=spec.task)
-        self._writer = RecordWriter(self.path)
+        context = MetricContext(
+            language=cell.text_language.code, labels=spec.label_names, options=spec.metric_options
+        )
+        self._scorer = CellScorer(metrics, context, task=spec.task)
+        self._writer = RecordWriter(run.records_path(spec.task, cell.language.code, cell.digest))
         self._counts = dict.fromkeys(("n", *COUNTED), 0)
         self._replaced = 0
 
@@ -118,7 +104,8 @@ class CellWriter:
             self._ledger.require_known()
         scores = self._scorer.finish()
         self._writer.close(scores.items)
-        numbers = {**self._counts, "metrics": _plain(scores.metrics)}
+        metrics = {name: value.to_json() for name, value in scores.metrics.items()}
+        numbers = {**self._counts, "metrics": metrics}
         if self._replaced:
             numbers["replaced"] = self._replaced
         if self._gold is not None:
@@ -132,15 +119,6 @@ class CellWriter:
         if self._gold is None:
             return inherited
         return self._gold.corrected(example.id, inherited, self._relabelled)
-
-
-def metric_context(spec: TaskSpec, language: str) -> MetricContext:
-    """Return what the metrics of a task get to know about a cell."""
-    return MetricContext(language=language, labels=spec.label_names, options=spec.metric_options)
-
-
-def _plain(metrics: Mapping[str, MetricScore]) -> dict[str, Any]:
-    return {name: score.to_json() for name, score in metrics.items()}
 
 
 def _records(
@@ -184,10 +162,6 @@ def _has_replaced(prediction: Prediction) -> bool:
     output = prediction.output
     texts = (output.get("raw"), output.get("text")) if isinstance(output, Mapping) else (output,)
     return any(isinstance(text, str) and REPLACED in text for text in texts)
-
-
-def _inputs_digest(example: Any) -> str:
-    return _digest(_inputs_text(example))
 
 
 def _inputs_text(example: Any) -> str:

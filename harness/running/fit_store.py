@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import json
 import math
 import os
@@ -33,11 +32,10 @@ from harness.running.processes import ProcessGroup
 from harness.running.signals import Interruption
 from harness.storage.file_lock import FileLock
 from harness.storage.files import is_full, write_atomically
+from harness.storage.run_folder import FittedModel
 
 __all__ = ["FitStore", "Fitted"]
 
-FORMAT = 2
-"""Raised when the training code changes what the same digest would give."""
 RECORD = "fit.json"
 """Written last: a folder without it is no finished fit."""
 FIT_PATIENCE = 24 * 3600.0
@@ -48,11 +46,10 @@ DATA_SEED = 0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fitted:
-    """A fitted model with its digest and what the manifest records of its making."""
+    """A fitted model, and what results record of its making."""
 
     adapter: Adapter
-    digest: str
-    stages: tuple[Mapping[str, Any], ...]
+    record: FittedModel
 
 
 class FitStore:
@@ -63,18 +60,18 @@ class FitStore:
         cache: Path,
         finder: DataFinder,
         progress: Progress,
-        processes: ProcessGroup | None = None,
-        interruption: Interruption | None = None,
+        processes: ProcessGroup,
+        interruption: Interruption,
     ) -> None:
         self._folder = cache / "fits"
         self._finder = finder
         self._progress = progress
-        self._processes = processes or ProcessGroup()
-        self._interruption = interruption or Interruption()
+        self._processes = processes
+        self._interruption = interruption
 
     def fit(self, adapter: Adapter, plan: FitPlan) -> Fitted:
         """Return the model fitted by a plan, from the cache where it has been fitted before."""
-        digests = self._stage_digests(adapter, plan)
+        digests = plan.digests(adapter.identity(), self._finder.fingerprints)
         done = [i + 1 for i, digest in enumerate(digests) if self._has(digest)]
         first = self._processes.share(max(done, default=0))
         current = adapter
@@ -86,26 +83,14 @@ class FitStore:
             current = self._load(adapter, digests[first - 1], plan.stages[first - 1].head)
         for stage, digest in zip(plan.stages[first:], digests[first:], strict=True):
             self._interruption.check()
-            record = self._train(current, stage, digest, plan)
-            records.append(record)
+            records.append(self._train(current, stage, digest, plan))
             fitted = self._load(current, digest, stage.head)
             if current is not adapter:
                 current.close()
             current = fitted
-        return Fitted(adapter=current, digest=digests[-1], stages=tuple(records))
-
-    def _stage_digests(self, adapter: Adapter, plan: FitPlan) -> list[str]:
-        digest = _hash({"format": FORMAT, "model": dict(adapter.identity())})
-        digests = []
-        for stage in plan.stages:
-            made = {"parent": digest, "seed": plan.seed, "stage": _identity(stage)}
-            changed = [found for _, found in stage.train if found.change is not None]
-            if changed:
-                # What a translator answers is known by its fingerprint, not by what a user calls it.
-                made["translators"] = [self._finder.fingerprints(found) for found in changed]
-            digest = _hash(made)
-            digests.append(digest)
-        return digests
+        stages = [dict(record) for record in records]
+        record = FittedModel(key=plan.key, digest=digests[-1], title=plan.title, stages=stages)
+        return Fitted(adapter=current, record=record)
 
     def _has(self, digest: str) -> bool:
         return (self._folder / digest / RECORD).is_file()
@@ -281,25 +266,6 @@ def _as_text(stage: StagePlan, examples: list[Any], language: str) -> list[Any]:
 def _drawn(examples: list[Any], limit: int | None, task: str, language: str) -> list[Any]:
     ids = [example.id for example in examples]
     return [examples[index] for index in draw(ids, limit, seed=DATA_SEED, task=task, language=language)]
-
-
-def _identity(stage: StagePlan) -> dict[str, Any]:
-    return {
-        "head": stage.head.head.value,
-        "labels": stage.head.labels,
-        "inputs": stage.head.inputs,
-        "train": [[code, found.digest()] for code, found in stage.train],
-        "validation": None if stage.validation is None else stage.validation[1].digest(),
-        "settings": asdict(stage.settings),
-        "limit": stage.limit,
-        "read": [list(stage.labels), stage.phrases],
-        **({} if stage.prompt is None else {"prompt": stage.prompt.digest}),
-    }
-
-
-def _hash(content: Mapping[str, Any]) -> str:
-    text = json.dumps(content, sort_keys=True, ensure_ascii=False, default=list)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _record(stage: StagePlan, plan: FitPlan, train: int, validation: int, seconds: float) -> dict[str, Any]:

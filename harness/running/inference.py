@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,13 +11,12 @@ import numpy as np
 from harness.errors import ContractError
 from harness.models.capabilities import Capability, capability_protocols
 from harness.models.requests import Ability, Answered, Call, Streams
-from harness.running.batching import plan_blocks
 from harness.running.codec import FORMS, Form, request_keys, source_digest
 from harness.running.processes import ProcessGroup
 from harness.running.signals import Interruption
 from harness.storage.journal import Journal
 
-__all__ = ["CachedModel", "RequestCounts"]
+__all__ = ["CachedModel", "RequestCounts", "Watch", "plan_blocks"]
 
 BLOCK_CHARACTERS = 16_384
 """Text that an adapter which does not stream gets in one call: what a kill may lose."""
@@ -42,6 +41,16 @@ class RequestCounts:
         return {"planned": self.planned, "asked": self.asked, "reused": self.reused}
 
 
+class Watch:
+    """Follows the requests of a wrapped model; this one does nothing."""
+
+    def asking(self) -> None:
+        """Called before every call of the model."""
+
+    def answered(self, done: int, total: int) -> None:
+        """Called after every answer: so many of the requests of the current call are answered."""
+
+
 @dataclass(slots=True, kw_only=True)
 class CachedModel:
     """Answers requests from the journal and sends only new ones to the model.
@@ -54,26 +63,28 @@ class CachedModel:
     journal: Journal
     interruption: Interruption
     counts: RequestCounts = field(default_factory=RequestCounts)
-    meter: Callable[[int, int], None] = lambda done, total: None
-    """Called after every answer with how many requests of the current call are answered, and of how many."""
-    begin: Callable[[], None] = lambda: None
-    """Called before every call."""
 
-    def wrap(self, adapter: Any, identity: Mapping[str, str]) -> Any:
+    def wrap(self, adapter: Any, identity: Mapping[str, str], watch: Watch | None = None) -> Any:
         """Return an adapter with the same capabilities, which asks `adapter` through this one.
 
-        `identity` is the adapter's own, with whatever else makes its answers what they are.
+        Args:
+            adapter: The opened model.
+            identity: The adapter's own, with whatever else makes its answers what they are.
+            watch: Follows its requests.
         """
         source = source_digest(identity)
         self.journal.describe(source, identity)
-        mixed = [
-            wrapper
-            for capability, wrapper in _WRAPPERS.items()
+        methods = {
+            name: method
+            for capability, own in _METHODS.items()
             if isinstance(adapter, capability_protocols()[capability])
-        ]
-        return type("Asked", (*mixed, _Asked), {})(self, adapter, source)
+            for name, method in own.items()
+        }
+        return type("Asked", (_Asked,), methods)(self, adapter, source, watch or Watch())
 
-    def ask(self, adapter: Any, source: bytes, call: Call, requests: Sequence[Any]) -> list[Any]:
+    def ask(
+        self, adapter: Any, source: bytes, call: Call, requests: Sequence[Any], watch: Watch
+    ) -> list[Any]:
         """Return one answer per request, in order.
 
         Raises `ContractError` where the adapter answers another number of requests, and `Interrupted` where the user
@@ -81,7 +92,7 @@ class CachedModel:
         """
         if not requests:
             return []
-        self.begin()
+        watch.asking()
         form = FORMS[call.ability]
         keys = request_keys(source, call.ability, call.arguments, requests)
         first = {key: number for number, key in reversed(list(enumerate(keys)))}
@@ -93,7 +104,7 @@ class CachedModel:
         )
         self._answer_known(own)
         asked = len(own.requests) - int(own.known.sum())
-        self._ask_model(adapter, source, call, own)
+        self._ask_model(adapter, source, call, own, watch)
         answers = self._collect(own)
         self.counts.planned += len(requests)
         self.counts.asked += asked
@@ -115,12 +126,12 @@ class CachedModel:
         bodies = self.journal.read([own.keys[number] for number in mine.tolist()])
         own.bodies |= dict(zip(mine.tolist(), bodies, strict=True))
 
-    def _ask_model(self, adapter: Any, source: bytes, call: Call, own: _Share) -> None:
+    def _ask_model(self, adapter: Any, source: bytes, call: Call, own: _Share, watch: Watch) -> None:
         blocks = self._own_blocks(adapter, call, own)
         numbers = [number for block in blocks for number in block]
         left = len(numbers)
         asked = [[own.requests[number] for number in block] for block in blocks]
-        self.meter(0, left)
+        watch.answered(0, left)
         for answered in _stream(adapter, call, asked) if left else ():
             places = [numbers[index] for index in answered.indices]
             repeated = len(set(places)) < len(places) or not own.answers.keys().isdisjoint(places)
@@ -128,7 +139,7 @@ class CachedModel:
                 raise ContractError(f"stream() answered a request of {call.ability}() twice, or none.")
             self._write(source, call.ability, own, places, answered.answers)
             left -= len(places)
-            self.meter(len(numbers) - left, len(numbers))
+            watch.answered(len(numbers) - left, len(numbers))
         if left:
             self.interruption.check()
             raise ContractError(
@@ -191,6 +202,46 @@ class _Share:
     answers: dict[int, Any] = field(default_factory=dict)
 
 
+# Which requests are asked together ----------------------------------------------------------------------
+
+
+def plan_blocks(
+    lengths: Sequence[int], groups: Sequence[Hashable] | None, size: int | None
+) -> list[list[int]]:
+    """Return lists of request numbers, each with at most `size` characters of text, or a single group.
+
+    The longest come first: where memory is too small, that shows at the start, and an estimate of the time left is
+    too long rather than too short. Requests of one group stay together. `size` None makes one block.
+
+    Blocks depend on the requests alone, not on how many processes share them nor on what has been answered before: so
+    are the batches in them, and so every answer is the same to the bit for any number of processes.
+    """
+    if not lengths:
+        return []
+    members, weights = _grouped(lengths, groups)
+    order = np.argsort(-np.asarray(weights, dtype=np.int64), kind="stable").tolist()
+    blocks: list[list[int]] = [[]]
+    filled = 0
+    for number in order:
+        added = weights[number] * len(members[number])
+        if size is not None and blocks[-1] and filled + added > size:
+            blocks.append([])
+            filled = 0
+        blocks[-1] += members[number]
+        filled += added
+    return blocks
+
+
+def _grouped(lengths: Sequence[int], groups: Sequence[Hashable] | None) -> tuple[list[list[int]], list[int]]:
+    """Return the requests of every group in order, and the longest length of each."""
+    if groups is None:
+        return [[index] for index in range(len(lengths))], list(lengths)
+    members: dict[Hashable, list[int]] = {}
+    for index, group in enumerate(groups):
+        members.setdefault(group, []).append(index)
+    return list(members.values()), [max(lengths[index] for index in own) for own in members.values()]
+
+
 def _packed(bodies: Mapping[int, bytes]) -> bytes:
     heads = np.array([(number, len(body)) for number, body in bodies.items()], dtype="<i8").reshape(-1, 2)
     return len(bodies).to_bytes(8, "little") + heads.tobytes() + b"".join(bodies.values())
@@ -228,24 +279,26 @@ def _invoke(adapter: Any, call: Call, block: Sequence[Any]) -> Any:
 
 
 class _Asked:
-    """An adapter whose answers go through an `CachedModel`; what is no question to the model goes straight through."""
+    """An adapter whose answers go through a `CachedModel`; what is no question to the model goes straight through."""
 
-    def __init__(self, cached_model: CachedModel, adapter: Any, source: bytes) -> None:
+    def __init__(self, cached_model: CachedModel, adapter: Any, source: bytes, watch: Watch) -> None:
+        self.adapter = adapter
         self._cached_model = cached_model
-        self._adapter = adapter
         self._source = source
+        self._watch = watch
+        self.interruption = cached_model.interruption
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._adapter, name)
-        return self._immediately(found) if name == "subword_counts" else found
+        found = getattr(self.adapter, name)
+        if name == "subword_counts":
+            # What it counts is not in the journal: the first signal of the user ends it.
+            return self.interruption.immediate()(found)
+        return found
 
-    def _immediately(self, method: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a method that the first signal of the user ends: what it counts is not in the journal."""
-        return self._cached_model.interruption.immediate()(method)
-
-    def _ask(self, ability: Ability, requests: Sequence[Any], **arguments: Any) -> Any:
-        call = Call(ability=ability, arguments=arguments, stopping=self._cached_model.interruption.requested)
-        answers = self._cached_model.ask(self._adapter, self._source, call, requests)
+    def ask(self, ability: Ability, requests: Sequence[Any], **arguments: Any) -> Any:
+        """Return the answers, an array of those that are rows of numbers."""
+        call = Call(ability=ability, arguments=arguments, stopping=self.interruption.requested)
+        answers = self._cached_model.ask(self.adapter, self._source, call, requests, self._watch)
         # An adapter that is asked nothing knows the shape of nothing.
         return _array(answers) if FORMS[ability].is_row and answers else answers
 
@@ -257,81 +310,47 @@ def _array(rows: Sequence[Any]) -> Any:
     return np.stack(rows)
 
 
-class _Classifies(_Asked):
-    def classify(self, inputs: Sequence[Any], labels: Sequence[str]) -> Any:
-        if not inputs:
-            return self._adapter.classify(inputs, labels)
-        return self._ask("classify", inputs, labels=tuple(labels))
+def _classify(own: _Asked, inputs: Sequence[Any], labels: Sequence[str]) -> Any:
+    return (
+        own.ask("classify", inputs, labels=tuple(labels)) if inputs else own.adapter.classify(inputs, labels)
+    )
 
 
-class _ChoosesBest(_Asked):
-    def choose(self, items: Sequence[Any]) -> Any:
-        return self._ask("choose", items)
+def _embed(own: _Asked, texts: Sequence[str], *, side: Any, options: Any = None) -> Any:
+    if not texts:
+        return own.adapter.embed(texts, side=side, options=options)
+    return own.ask("embed", texts, side=side, options=options)
 
 
-class _Tags(_Asked):
-    def tag(self, sentences: Sequence[Any]) -> Any:
-        return self._ask("tag", sentences)
+def _generate(own: _Asked, prompts: Sequence[Any], options: Sequence[Any]) -> Any:
+    return own.ask("generate", list(zip(prompts, options, strict=True)))
 
 
-class _ExtractsSpans(_Asked):
-    def extract_spans(self, items: Sequence[Any]) -> Any:
-        return self._ask("extract_spans", items)
+def _token_counts(own: _Asked, prompts: Sequence[Any]) -> Any:
+    with own.interruption.immediate():
+        return own.adapter.token_counts(prompts)
 
 
-class _Embeds(_Asked):
-    def embed(self, texts: Sequence[str], *, side: Any, options: Any = None) -> Any:
-        if not texts:
-            return self._adapter.embed(texts, side=side, options=options)
-        return self._ask("embed", texts, side=side, options=options)
+def _method(ability: Ability) -> Callable[[_Asked, Sequence[Any]], Any]:
+    return lambda own, requests: own.ask(ability, requests)
 
 
-class _ScoresContinuations(_Asked):
-    def loglikelihood(self, requests: Sequence[Any]) -> Any:
-        return self._ask("loglikelihood", requests)
+def _passed(name: str) -> Callable[..., Any]:
+    """Return a method of the adapter itself: what it returns is not in the journal."""
+    return lambda own, *given, **named: getattr(own.adapter, name)(*given, **named)
 
 
-class _FillsMasks(_Asked):
-    def fill_masks(self, requests: Sequence[Any]) -> Any:
-        return self._ask("fill_masks", requests)
-
-
-class _Generates(_Asked):
-    def generate(self, prompts: Sequence[Any], options: Sequence[Any]) -> Any:
-        return self._ask("generate", list(zip(prompts, options, strict=True)))
-
-
-class _CountsTokens(_Asked):
-    def token_counts(self, prompts: Sequence[Any]) -> Any:
-        return self._immediately(self._adapter.token_counts)(prompts)
-
-    def context_length(self) -> Any:
-        return self._adapter.context_length()
-
-
-class _ExposesHiddenStates(_Asked):
-    def hidden_states(self, sentences: Sequence[Any], layers: Sequence[int], **options: Any) -> Any:
-        return self._adapter.hidden_states(sentences, layers, **options)
-
-    def layer_count(self) -> Any:
-        return self._adapter.layer_count()
-
-
-class _ExposesAttentions(_Asked):
-    def attentions(self, inputs: Sequence[Any], options: Any = None) -> Any:
-        return self._adapter.attentions(inputs, options)
-
-
-_WRAPPERS: Mapping[Capability, type[_Asked]] = {
-    Capability.CLASSIFIES: _Classifies,
-    Capability.CHOOSES_BEST: _ChoosesBest,
-    Capability.TAGS: _Tags,
-    Capability.EXTRACTS_SPANS: _ExtractsSpans,
-    Capability.EMBEDS: _Embeds,
-    Capability.SCORES_CONTINUATIONS: _ScoresContinuations,
-    Capability.FILLS_MASKS: _FillsMasks,
-    Capability.GENERATES: _Generates,
-    Capability.COUNTS_TOKENS: _CountsTokens,
-    Capability.EXPOSES_HIDDEN_STATES: _ExposesHiddenStates,
-    Capability.EXPOSES_ATTENTIONS: _ExposesAttentions,
+_METHODS: Mapping[Capability, Mapping[str, Callable[..., Any]]] = {
+    Capability.CLASSIFIES: {"classify": _classify},
+    Capability.CHOOSES_BEST: {"choose": _method("choose")},
+    Capability.TAGS: {"tag": _method("tag")},
+    Capability.EXTRACTS_SPANS: {"extract_spans": _method("extract_spans")},
+    Capability.EMBEDS: {"embed": _embed},
+    Capability.SCORES_CONTINUATIONS: {"loglikelihood": _method("loglikelihood")},
+    Capability.FILLS_MASKS: {"fill_masks": _method("fill_masks")},
+    Capability.GENERATES: {"generate": _generate},
+    Capability.COUNTS_TOKENS: {"token_counts": _token_counts, "context_length": _passed("context_length")},
+    Capability.EXPOSES_HIDDEN_STATES: {name: _passed(name) for name in ("hidden_states", "layer_count")},
+    Capability.EXPOSES_ATTENTIONS: {"attentions": _passed("attentions")},
 }
+"""The methods of every capability, as a wrapped model has them."""

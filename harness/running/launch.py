@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.errors import MissingExtraError, UsageError
+from harness.errors import UsageError, require_extra
 from harness.registry.registry import Registry
 from harness.running.processes import Launcher, ProcessGroup, launched
 
@@ -76,9 +76,5 @@ def _launcher(registry: Registry) -> Launcher:
 
 def _load(launcher: Launcher, target: str) -> Any:
     module_name, _, attribute = target.partition(":")
-    try:
+    with require_extra("Running several processes", launcher.extra, target):
         return getattr(importlib.import_module(module_name), attribute)
-    except ModuleNotFoundError as error:
-        if launcher.extra is None:
-            raise
-        raise MissingExtraError("Running several processes", launcher.extra, str(error.name)) from error

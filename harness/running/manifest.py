@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import socket
@@ -10,12 +9,14 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from harness.planning.plan import Plan, RunConfig
+from harness.planning.plan import Plan
 from harness.planning.resolution import resolve_plan
+from harness.planning.run_config import RunConfig
 from harness.registry.registry import Registry
 from harness.registry.requirement import installed_version
 from harness.running.summaries import suite_summaries, task_summaries
 from harness.specs.catalog import Catalog
+from harness.storage.results import SuiteSummary
 
 __all__ = ["new_manifest", "planned_entries", "published_documents"]
 
@@ -28,7 +29,7 @@ def new_manifest(
         "schema": 1,
         "created": created,
         "command": sys.argv,
-        "config": json.loads(json.dumps(_plain(config), default=str)),
+        "config": config.to_json(),
         "model": str(plan.model.reference),
         "adapter": plan.model.description.adapter,
         "options": plan.model.options.model_dump(mode="json"),
@@ -64,19 +65,6 @@ def planned_entries(plan: Plan, resolved: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def published_documents(catalog: Catalog, suites: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def published_documents(catalog: Catalog, suites: Sequence[SuiteSummary]) -> list[dict[str, Any]]:
     """Return the documents of the systems that were published on a run's suites."""
-    return [
-        spec.model_dump(mode="json") for suite in suites for spec in catalog.published_for(suite["suite"])
-    ]
-
-
-def _plain(config: RunConfig) -> dict[str, Any]:
-    folders = [str(folder.absolute()) for folder in config.data.folders]
-    return {name: getattr(config, name) for name in config.__slots__ if name != "data"} | {
-        "data": {"mode": config.data.mode, "folders": folders},
-        "tasks_from": [str(path.absolute()) for path in config.tasks_from],
-        "reuse": [str(path.absolute()) for path in config.reuse],
-        "locked": None if config.locked is None else str(config.locked.absolute()),
-        "gold": None if config.gold is None else str(config.gold.absolute()),
-    }
+    return [spec.model_dump(mode="json") for suite in suites for spec in catalog.published_for(suite.suite)]

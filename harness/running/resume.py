@@ -7,47 +7,39 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from harness.data.resolve import DataOptions
 from harness.errors import DataError, UsageError
-from harness.planning.lock_file import READ_OTHERWISE, WORDS, data_difference
-from harness.planning.plan import Plan, RunConfig
-from harness.planning.resolution import Resolution, read_resolution, resolve_plan
+from harness.planning.plan import Plan
+from harness.planning.resolution import (
+    READ_OTHERWISE,
+    LockedDocument,
+    LockedSplit,
+    Resolution,
+    read_resolution,
+    resolve_plan,
+)
+from harness.planning.run_config import RunConfig, settings
 from harness.specs.catalog import Catalog
+from harness.storage.results import DamagedRunError, Manifest
 from harness.storage.run_folder import repairable_cells, reuse_hint
 
 __all__ = ["check_unchanged", "read_configuration_of"]
 
-PATHS = frozenset({"output", "locked", "gold"})
-LISTS_OF_PATHS = frozenset({"tasks_from", "reuse"})
 
-
-def read_configuration_of(manifest: Mapping[str, Any], folder: Path) -> RunConfig:
+def read_configuration_of(manifest: Manifest, folder: Path) -> RunConfig:
     """Return the configuration that a run started with; its output is `folder`, its place now."""
-    given = dict(manifest["config"])
-    data = given.pop("data")
-    unknown = sorted(set(given) - set(RunConfig.__slots__))
+    _require(manifest, folder, "config", "versions")
+    given, known = manifest.config, settings()
+    unknown = sorted(set(given) - set(known))
     if unknown:
         raise UsageError(
             f"The run {str(folder)!r} was started with {unknown[0]!r}, which this version does not know.",
-            hint=f"Resume it with version {manifest['versions']['multilingual-harness']}.",
+            hint=f"Resume it with version {manifest.versions.get('multilingual-harness')}.",
         )
-    values: dict[str, Any] = {}
-    for name, value in given.items():
-        if name in LISTS_OF_PATHS:
-            values[name] = tuple(Path(item) for item in value)
-        elif name in PATHS:
-            values[name] = None if value is None else Path(value)
-        else:
-            values[name] = tuple(value) if isinstance(value, list) else value
-    values["data"] = DataOptions(
-        mode=data["mode"], folders=tuple(Path(directory) for directory in data["folders"])
-    )
-    values["output"] = folder
-    return RunConfig(**values)
+    return RunConfig.read({**given, "output": folder}, f"the run {str(folder)!r}")
 
 
 def check_unchanged(
-    manifest: Mapping[str, Any], plan: Plan, catalog: Catalog, version: str | None, path: Path
+    manifest: Manifest, plan: Plan, catalog: Catalog, version: str | None, path: Path
 ) -> Resolution:
     """Raise where a resumed run would use other data, specs or code than it started with.
 
@@ -64,30 +56,30 @@ def check_unchanged(
         What all cells of the plan read now.
 
     Raises:
-        DataError: For other data, with both digests.
+        DataError: For other data, with both digests, and a damaged manifest.
         UsageError: For anything else.
     """
-    hint, started = reuse_hint(path), manifest["versions"]["multilingual-harness"]
+    _require(manifest, path, "versions", "resolved")
+    hint, started = reuse_hint(path), manifest.versions.get("multilingual-harness")
     if started != version:
         raise UsageError(
             f"The run was started with version {started} of the harness, this is version {version}.",
             hint=hint,
         )
     repairable = repairable_cells(path)
-    free = {_place(cell) for cell in manifest["cells"] if cell["digest"] in repairable}
-    fixed = {_place(cell) for cell in manifest["cells"] if cell["digest"] not in repairable}
+    free = {_place(cell) for cell in manifest.cells if cell["digest"] in repairable}
+    fixed = {_place(cell) for cell in manifest.cells if cell["digest"] not in repairable}
     guarded = replace(plan, cells=tuple(cell for cell in plan.cells if _place(cell.identity()) in fixed))
-    before, now = read_resolution(manifest["resolved"]), resolve_plan(guarded, catalog)
-    _check_data(before, now, hint)
-    _check_documents(before, now, hint)
+    before, now = read_resolution(manifest.resolved), resolve_plan(guarded, catalog)
+    _check_same(before, now, hint)
     replaceable = free - fixed
     planned, known = (
         {cell.digest: cell for cell in plan.cells},
-        {cell["digest"] for cell in manifest["cells"]},
+        {cell["digest"] for cell in manifest.cells},
     )
     lost = [
         f"{cell['task']}:{cell['language']}"
-        for cell in manifest["cells"]
+        for cell in manifest.cells
         if _place(cell) not in replaceable and cell["digest"] not in planned
     ]
     added = [
@@ -104,40 +96,29 @@ def check_unchanged(
     return resolve_plan(plan, catalog)
 
 
+def _require(manifest: Manifest, folder: Path, *names: str) -> None:
+    for name in names:
+        if not manifest.has(name):
+            raise DamagedRunError(
+                f"The run {str(folder)!r} is damaged: its manifest has no {name!r}.", hint=reuse_hint(folder)
+            )
+
+
 def _place(identity: Mapping[str, Any]) -> tuple[str, str]:
     """Return what cells share that are guarded together: one document describes them."""
     return (identity["task"], identity["language"])
 
 
-def _check_data(before: Resolution, now: Resolution, hint: str) -> None:
-    """Raise `DataError` for changed data, `UsageError` for data that a spec reads in another way."""
-    splits = {split.key: split for split in before.data}
-    for split in now.data:
-        kept = splits.get(split.key, split)
-        if kept.digest == split.digest:
+def _check_same(before: Resolution, now: Resolution, hint: str) -> None:
+    """Raise `DataError` for other files, `UsageError` for a changed document and files that are read in another way."""
+    # A changed spec may be why data differ, which says more.
+    for here, there in sorted(now.diff(before), key=lambda pair: isinstance(pair[0], LockedDocument)):
+        if there is None:
             continue
-        digests = f"(digest {kept.digest} then, {split.digest} now)"
-        difference = data_difference(split, kept, holder="the run")
-        if difference == READ_OTHERWISE:
-            raise UsageError(
-                f"The data of {split.title} are read in another way than when the run began: their spec names another "
-                f"reader, or other columns, options or labels {digests}. The files are the same.",
-                hint=f"Put the former spec back. {hint}",
-            )
-        raise DataError(
-            f"The data of {split.title} changed since the run began: {difference} {digests}.",
-            hint=f"Put the former files back. {hint}",
+        reason = here.difference(there, "the run")
+        files = isinstance(here, LockedSplit) and reason != READ_OTHERWISE
+        raise (DataError if files else UsageError)(
+            f"The {here.subject} changed since the run began: {reason} (digest {there.digest} then, "
+            f"{here.digest} now).",
+            hint=f"Put the former {'files' if files else 'document'} back. {hint}",
         )
-
-
-def _check_documents(before: Resolution, now: Resolution, hint: str) -> None:
-    """Raise `UsageError` for a changed document, whether or not it changes which cells there are."""
-    documents = {document.key: document for document in before.specs}
-    for document in now.specs:
-        kept = documents.get(document.key, document)
-        if kept.digest != document.digest:
-            raise UsageError(
-                f"The document of the {WORDS.get(document.sort, document.sort)} {document.name!r} changed since the "
-                f"run began (digest {kept.digest} then, {document.digest} now).",
-                hint=f"Put the former one back. {hint}",
-            )

@@ -1,47 +1,50 @@
-"""Executes a plan: cells that share a fitted model, scored and kept one by one, and the results of the run."""
+"""What a run does, from its plans to the results on disk.
+
+`execute` opens the run folder and runs the plan of the model and those of its baselines. For every group of cells that
+share a model it calls `fit`, then for every cell `predict` and `score`, and at the end `summarise`. All processes of a
+run walk through the same cells; each asks the model its share, and the main one scores and writes.
+"""
 
 from __future__ import annotations
 
-import datetime
 import json
-import re
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.data.pool import CandidatePool
-from harness.data.records import Prediction
-from harness.data.sampling import LIMIT_SEED, draw
-from harness.data.sources import DataFinder
+from harness.data.records import Example, Prediction
 from harness.data.translation.guards import translation_notes
-from harness.errors import ContractError, HarnessError, StorageError, UsageError
-from harness.kinds.methods import Method, MethodContext
+from harness.errors import ContractError, HarnessError, StorageError
+from harness.kinds.methods import MethodContext
 from harness.metrics.aggregation import aggregate_suites, aggregate_tasks
 from harness.metrics.task_intervals import add_task_intervals
-from harness.models.adapters import ModelReference
 from harness.models.capabilities import Adapter
 from harness.models.requests import HasNotices
 from harness.planning.lock_file import locked_model
-from harness.planning.plan import Cell, FitPlan, Plan, RunConfig, require_cells
-from harness.planning.shards import shard_summary
+from harness.planning.plan import Cell, FitPlan, Plan, require_cells
+from harness.planning.run_config import RunConfig
 from harness.progress import Progress, SilentProgress
-from harness.registry.registry import Registry
 from harness.registry.requirement import installed_version
-from harness.running.cell_reader import CellItems, CellReader, HeldItems
+from harness.running.cell_reader import CellContexts, CellItems, CellReader
 from harness.running.cell_writer import CellWriter
 from harness.running.fit_store import FitStore, Fitted
-from harness.running.inference import CachedModel
-from harness.running.manifest import new_manifest, planned_entries
-from harness.running.method_context import CellContexts
+from harness.running.inference import CachedModel, Watch
 from harness.running.processes import PeerError, ProcessGroup
-from harness.running.resume import check_unchanged
-from harness.running.session import LOCK, Prepared, folder_in_use_error
+from harness.running.session import Prepared
 from harness.running.signals import Interrupted, Interruption
+from harness.running.start import (
+    Command,
+    Work,
+    baseline_folder,
+    journals_of,
+    make_metrics_ready,
+    new_folder,
+    now,
+    open_manifest,
+    require_same_model,
+)
 from harness.running.summaries import (
     empty_result,
     pool_summary,
@@ -51,400 +54,16 @@ from harness.running.summaries import (
 )
 from harness.running.token_ledger import CellLedger, unknown_notes
 from harness.storage.clean_text import clean_text
-from harness.storage.file_lock import FileLock
 from harness.storage.files import cache_folder
-from harness.storage.journal import Journal
-from harness.storage.run_folder import SCHEMA, Run, RunFolder, RunState, first_difference
+from harness.storage.results import SCHEMA, CellResult, FitResult, Manifest, ModelHead, RunHead, RunResults
+from harness.storage.run_folder import FinishedCell, Run
 
-__all__ = ["Execution", "FitSummary", "Runner", "execute"]
+__all__ = ["CellWatch", "execute", "fit", "predict", "run_cells", "score", "summarise"]
 
 CHUNK = 2048
 """Items that a method gets in one call: enough to sort by length, few enough for progress and memory."""
 WRITE_EVERY = 5.0
 """Seconds between two writes of ``results.json`` while cells are finishing."""
-
-
-class Runner:
-    """One run of one model, from its plan to the results on disk.
-
-    All processes of a run walk through the same cells; each asks the model its share, and the leading one scores and
-    writes.
-    """
-
-    def __init__(
-        self,
-        plan: Plan,
-        registry: Registry,
-        finder: DataFinder,
-        store: FitStore,
-        folder: RunFolder,
-        progress: Progress,
-        cached_model: CachedModel,
-        state: RunState,
-    ) -> None:
-        self._plan = plan
-        self._registry = registry
-        self._reader = CellReader(registry, finder)
-        self._store = store
-        self._folder = folder
-        self._progress = progress
-        self._cached_model = cached_model
-        self._processes = cached_model.processes
-        self._state = state
-        self._cells: dict[str, dict[str, Any]] = {}
-        self._fits: dict[str, FitSummary] = {}
-        self._notices: dict[str, None] = {}
-        self._header: dict[str, Any] = {}
-        self._started = time.monotonic()
-        self._written = 0.0
-
-    def run(self, header: dict[str, Any], *, limit: int | None) -> None:
-        """Run all cells; the leading process writes ``results.json``, after Ctrl-C too.
-
-        Args:
-            header: The ``run`` object of the results, without its counts.
-            limit: At most so many items a cell.
-
-        Raises:
-            StorageError: Where nothing can be kept any more.
-            PeerError: Where another process could not open the model.
-        """
-        self._header = header
-        self._take_finished()
-        try:
-            self._run_groups(limit)
-        except BaseException:
-            if self._processes.is_main:
-                self._folder.write_results(self._results())
-            raise
-        if self._processes.is_main:
-            # What is done is on disk before the intervals of means are computed from the records.
-            self._folder.write_results(results := self._results())
-            self._folder.write_results(self._with_intervals(results))
-            self._announce(self._registry.run_finished(self._folder.path))
-
-    def _take_finished(self) -> None:
-        """Load the cells that an earlier attempt finished."""
-        finished = self._processes.share(dict(self._state.finished_cells()))
-        for digest, kept in finished.items():
-            self._cells[digest] = kept["result"]
-            self._cached_model.counts.add(
-                {**kept["requests"], "asked": 0, "reused": kept["requests"]["planned"]}
-            )
-            if kept["fit"] is not None:
-                self._fits[kept["fit"]["key"]] = FitSummary(**kept["fit"])
-        if finished and self._processes.is_main:
-            self._progress.announce(f"{len(finished)} of {len(self._plan.cells)} cells are done already.")
-
-    def _run_groups(self, limit: int | None) -> None:
-        left = [
-            (fit, [cell for cell in cells if cell.digest not in self._cells])
-            for fit, cells in self._plan.groups()
-        ]
-        if not any(cells for _, cells in left):
-            return
-        model = self._plan.model
-        with self._processes.collective(), self._cached_model.interruption.immediate():
-            adapter = model.entry.open(model.description, model.options)
-        try:
-            with self._processes.collective():
-                identity = dict(adapter.identity())
-                _require_same_model(self._processes, identity)
-                self._state.keep_identity(identity, write=self._processes.is_main)
-            for fit, cells in left:
-                if cells:
-                    self._run_group(adapter, fit, cells, limit)
-        finally:
-            adapter.close()
-
-    def _run_group(
-        self, adapter: Adapter, fit: FitPlan | None, cells: Sequence[Cell], limit: int | None
-    ) -> None:
-        fitted: Fitted | None = None
-        if fit is not None:
-            try:
-                with self._processes.collective():
-                    fitted = self._store.fit(adapter, fit)
-            except StorageError:
-                raise
-            except Exception as error:  # noqa: BLE001, RUF100  one failed fit leaves the other cells alone
-                for cell in cells:
-                    self._fail(cell, error)
-                return
-            self._fits[fit.key] = FitSummary(
-                key=fit.key, digest=fitted.digest, title=fit.title, stages=list(fitted.stages)
-            )
-        chosen = adapter if fitted is None else fitted.adapter
-        try:
-            identity = {**chosen.identity(), **({} if fitted is None else {"harness.fit": fitted.digest})}
-            asked = self._cached_model.wrap(chosen, identity)
-            contexts = CellContexts(
-                reader=self._reader,
-                cells=cells,
-                is_done=lambda cell: cell.digest in self._cells,
-                limit=limit,
-                limit_seed=LIMIT_SEED,
-                folder=cache_folder(),
-                progress=self._progress,
-                check=self._cached_model.interruption.check,
-            )
-            for cell in cells:
-                self._cached_model.interruption.check()
-                self._run_cell(asked, cell, contexts)
-                self._take_notices(chosen)
-        finally:
-            if fitted is not None:
-                fitted.adapter.close()
-
-    def _run_cell(self, adapter: Any, cell: Cell, contexts: CellContexts) -> None:
-        started = time.monotonic()
-        before = self._cached_model.counts.to_json()
-        result: dict[str, Any] = {}
-        try:
-            with self._processes.collective():
-                result = self._evaluate(adapter, cell, contexts, started, before)
-        except StorageError:
-            raise
-        except Exception as error:  # noqa: BLE001, RUF100  one failed cell leaves the others alone
-            self._fail(cell, error)
-            return
-        finally:
-            self._progress.finish()
-        self._cells[cell.digest] = result
-        if not self._processes.is_main:
-            return
-        self._announce(self._registry.cell_finished(result))
-        if time.monotonic() - self._written > WRITE_EVERY:
-            self._folder.write_results(self._results())
-            self._written = time.monotonic()
-
-    def _evaluate(
-        self, adapter: Any, cell: Cell, contexts: CellContexts, started: float, before: Mapping[str, int]
-    ) -> dict[str, Any]:
-        """Ask all items of a cell; in the leading process score them, and write records and result."""
-        items, pool = self._items(cell, contexts.limit)
-        context = contexts.of(cell, items.pool, pool)
-        method = cell.pairing.method
-        if self._processes.is_main:
-            self._cached_model.begin = partial(self._state.begin_cell, cell.digest)
-        with ExitStack() as stack:
-            cell_writer = (
-                stack.enter_context(self._cell_writer(cell, adapter)) if self._processes.is_main else None
-            )
-            if method.prepare is not None:
-                method.prepare(adapter, context)
-            self._progress.start(f"{cell.title} ({cell.pairing.protocol})", len(items), "items")
-            for chunk in items.chunks(max(1, len(items)) if method.needs_all else CHUNK):
-                predictions = self._predict(adapter, method, chunk, context)
-                if cell_writer is not None:
-                    cell_writer.add(chunk, predictions)
-            if cell_writer is None:
-                return self._cell_head(cell)
-            result = {
-                **self._cell_result(cell, cell_writer.finish()),
-                "size": items.size,
-                "release": release_summary(cell, items.size),
-                "pool": None if pool is None else pool_summary(pool),
-                **({"details": context.details} if context.details else {}),
-                "seconds": round(time.monotonic() - started, 3),
-            }
-        self._cached_model.journal.sync()
-        after = self._cached_model.counts.to_json()
-        fit = None if cell.fit is None else asdict(self._fits[cell.fit.key])
-        requests = {name: after[name] - before[name] for name in after}
-        self._state.keep_cell(
-            cell.digest, {"result": result, "requests": requests, "fit": fit}, cell_writer.path
-        )
-        return result
-
-    def _items(self, cell: Cell, limit: int | None) -> tuple[CellItems | HeldItems, CandidatePool | None]:
-        """Return the items of a cell, which are streamed unless its kind or method looks at all of them."""
-        if not self._reader.needs_list(cell):
-            return self._reader.stream(cell, limit=limit, seed=LIMIT_SEED), None
-        examples, pool = self._reader.read(cell)
-        language = None if cell.spec.pairs(cell.language.code) else cell.language.code
-        ids = [example.id for example in examples]
-        kept = draw(ids, limit, seed=LIMIT_SEED, task=cell.spec.task, language=language)
-        return HeldItems(examples, kept), pool
-
-    def _cell_writer(self, cell: Cell, adapter: Any) -> CellWriter:
-        kind, pairing = self._registry.kinds.get(cell.spec.kind), cell.pairing
-        return CellWriter(
-            self._registry,
-            self._folder,
-            spec=cell.spec,
-            language=cell.language.code,
-            method=cell.pairing.method.name,
-            digest=cell.digest,
-            gold=cell.gold,
-            text_language=cell.text_language.code,
-            ledger=CellLedger(kind, cell.spec, pairing, cell.text_language, adapter),
-        )
-
-    def _predict(
-        self, adapter: Any, method: Method, chunk: Sequence[Any], context: MethodContext
-    ) -> list[Prediction]:
-        meter = _Meter(self._progress, len(chunk))
-        self._cached_model.meter = meter.move
-        answered = method.predict(adapter, chunk, context)
-        if [prediction.id for prediction in answered] != [example.id for example in chunk]:
-            raise ContractError(
-                f"The method {method.name!r} answered {len(answered)} items for {len(chunk)}, or in another order."
-            )
-        meter.move(1, 1)
-        return answered
-
-    def _cell_result(self, cell: Cell, numbers: Mapping[str, Any]) -> dict[str, Any]:
-        reason = "" if numbers["metrics"] else "the test file has no labels: predicted, not scored"
-        return {**self._cell_head(cell), "status": "ok", "reason": reason, **numbers}
-
-    def _cell_head(self, cell: Cell) -> dict[str, Any]:
-        fitted = self._fits.get(cell.fit.key) if cell.fit is not None else None
-        return {
-            "task": cell.spec.task,
-            "version": cell.spec.version,
-            "language": cell.language.code,
-            "split": cell.test.files.split_used,
-            "stands_in": cell.test.files.stands_in,
-            "provenance": cell.provenance,
-            "protocol": cell.pairing.protocol,
-            "fit": "none" if cell.fit is None else (fitted.digest if fitted is not None else None),
-            "method": cell.pairing.method.name,
-            "view": dict(sorted(cell.view.items())),
-            "seed": cell.seed,
-            "prompt": None
-            if cell.prompt is None
-            else cell.prompt.to_json(cell.prompt.compiled(cell.prompt.instruction)),
-            "digest": cell.digest,
-            "data": cell.test.to_json(),
-            **({} if cell.learning is None else {"learning": cell.learning.to_json()}),
-        }
-
-    def _fail(self, cell: Cell, error: Exception) -> None:
-        reason = str(error) if isinstance(error, HarnessError) else f"{type(error).__name__}: {error}"
-        reason = clean_text(reason)
-        self._progress.announce(f"{cell.title} failed: {reason}")
-        trace = "".join(traceback.format_exception(error))
-        name = (
-            f"{cell.digest}.txt" if self._processes.is_main else f"{cell.digest}-{self._processes.rank}.txt"
-        )
-        file = self._folder.path / "failures" / name
-        if self._processes.is_main or not isinstance(error, PeerError):
-            self._state.write(file, f"{cell.title}\n{trace}")
-        self._cells[cell.digest] = {
-            **self._cell_head(cell),
-            "n": 0,
-            "status": "failed",
-            "reason": reason,
-            "traceback": f"failures/{file.name}",
-            "metrics": {},
-            "truncated": 0,
-            "unparsed": 0,
-            "seconds": 0.0,
-        }
-
-    def _take_notices(self, adapter: Any) -> None:
-        """Add an adapter's notes on its answers to the run's notes, and announce each once."""
-        own = list(adapter.notices()) if isinstance(adapter, HasNotices) else []
-        for message in self._processes.gather(json.dumps(own).encode()):
-            self.add_notes(json.loads(message))
-
-    def add_notes(self, notes: Sequence[str]) -> None:
-        """Add sentences to the run's notes, and announce each once."""
-        for note in notes:
-            if note not in self._notices:
-                self._notices[note] = None
-                self._progress.announce(note)
-
-    def _announce(self, messages: Sequence[str]) -> None:
-        for message in messages:
-            self._progress.announce(message)
-
-    def _results(self) -> dict[str, Any]:
-        done = [
-            self._cells.get(cell.digest)
-            or {**self._cell_head(cell), **empty_result("skipped", "the run was stopped before this cell")}
-            for cell in self._plan.cells
-        ]
-        skipped = [
-            {
-                "task": skip.task,
-                "language": skip.language,
-                "protocol": skip.protocol,
-                "view": dict(skip.view),
-                **empty_result("skipped", skip.reason),
-            }
-            for skip in self._plan.skipped
-        ]
-        description = self._plan.model.description
-        return {
-            "schema": SCHEMA,
-            "run": {
-                **self._header,
-                "seconds": round(time.monotonic() - self._started, 2),
-                "requests": self._cached_model.counts.to_json(),
-            },
-            "model": {
-                "adapter": description.adapter,
-                "ref": description.ref,
-                "revision": description.revision,
-                "parameters": description.parameters,
-                "metadata": {**description.metadata, **self._state.identity},
-            },
-            "fits": {
-                fitted.digest: {"title": fitted.title, "stages": fitted.stages}
-                for fit in self._plan.fits
-                if (fitted := self._fits.get(fit.key)) is not None
-            },
-            "notes": [*unknown_notes(done), *self._plan.notes, *self._notices],
-            "cells": [*done, *skipped],
-            "tasks": (rows := aggregate_tasks([*done, *skipped], task_summaries(self._plan))),
-            "suites": aggregate_suites(rows, suite_summaries(self._plan)),
-        }
-
-    def _with_intervals(self, results: Mapping[str, Any]) -> dict[str, Any]:
-        tasks, suites = task_summaries(self._plan), suite_summaries(self._plan)
-        return add_task_intervals(results, tasks, suites, self._folder.records_of, self._registry.metrics)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FitSummary:
-    """What results say of a fit."""
-
-    key: str
-    digest: str
-    title: str
-    stages: list[Any]
-
-
-def _require_same_model(processes: ProcessGroup, identity: Mapping[str, str]) -> None:
-    """Raise `UsageError` if this process opened another model than the main process."""
-    main = processes.share(dict(identity))
-    if main != identity:
-        name = first_difference(main, identity)
-        raise UsageError(
-            f"Process {processes.rank} opened another model than process 0: {name} is "
-            f"{identity.get(name)!r}, not {main.get(name)!r}."
-        )
-
-
-class _Meter:
-    """Moves the bar of a cell by the answers to a chunk of its items, which may be several requests each."""
-
-    def __init__(self, progress: Progress, items: int) -> None:
-        self._progress = progress
-        self._items = items
-        self._shown = 0
-
-    def move(self, done: int, total: int) -> None:
-        moved = self._items * done // total if total else 0
-        if moved > self._shown:
-            self._progress.advance(moved - self._shown)
-            self._shown = moved
-
-
-LOCK_PATIENCE = 5.0
-"""Seconds that a killed run's other processes may take to notice that it is gone."""
 
 
 def execute(
@@ -461,7 +80,7 @@ def execute(
     Args:
         config: What was asked for.
         prepared: The plans.
-        progress: Shows how far the run is, in the leading process.
+        progress: Shows how far the run is, in the main process.
         created: When the run began, by default now.
         processes: The processes that share the work.
         resume: Whether ``config.output`` is a run that is resumed.
@@ -472,29 +91,31 @@ def execute(
         StorageError: Where the run folder or the cache can no longer be written.
     """
     require_cells(prepared.plan)
-    _make_metrics_ready(prepared)
+    make_metrics_ready(prepared)
     if not resume:
         # A run that ends because a package is missing would leave a folder that the same command rejects.
         prepared.plan.model.entry.make_ready()
-    journals = [path for run in config.reuse for path in _journals(run)]
     processes = processes or ProcessGroup()
-    created = processes.share(created or datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"))
-    path = Path(processes.share(str(config.output or Path("runs") / _run_name(prepared.plan, created))))
-    interruption = Interruption(progress.announce)
-    execution = Execution(
+    command = Command(
         config=config,
         prepared=prepared,
         progress=progress if processes.is_main else SilentProgress(),
-        created=created,
+        created=processes.share(created or now()),
         processes=processes,
-        interruption=interruption,
+        interruption=Interruption(progress.announce),
         resume=resume,
-        journals=journals,
+        journals=[path for run in config.reuse for path in journals_of(run)],
     )
+    name = config.output or new_folder(prepared.plan, command.created)
+    path = Path(processes.share(str(name)))
     resume_hint = f"Resume it with: harness eval --resume {path}"
     try:
-        with interruption.listening():
-            execution.run(path)
+        with command.interruption.listening(), command.hold(Run.at(path)):
+            _run_plan(command, prepared.plan, Run.at(path))
+            for plan in prepared.baselines:
+                if plan.cells:
+                    command.progress.announce(f"Now the baseline {plan.model.reference}.")
+                    _run_plan(command, plan, Run.at(baseline_folder(path, plan)))
     except KeyboardInterrupt as error:
         raise Interrupted(f"Stopped. All answers so far are kept. {resume_hint}") from error
     except StorageError as error:
@@ -504,168 +125,352 @@ def execute(
     return path
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Execution:
-    """One command's run of a model and of its baselines."""
+# A plan ------------------------------------------------------------------------------------------------
 
-    config: RunConfig
-    prepared: Prepared
-    progress: Progress
-    created: str
-    processes: ProcessGroup = field(default_factory=ProcessGroup)
-    interruption: Interruption = field(default_factory=Interruption)
-    resume: bool = False
-    journals: Sequence[Path] = ()
-    """Journals of other runs whose answers are reused."""
 
-    def run(self, path: Path) -> None:
-        """Run everything below `path`, which no other command may use meanwhile."""
-        lock = FileLock(path / LOCK)
-        folder = RunFolder(path)
-        with self.processes.collective():
-            if self.processes.is_main:
-                if not self.resume:
-                    folder.create()
-                if not lock.acquire(patience=LOCK_PATIENCE):
-                    raise folder_in_use_error(path, lock)
-        try:
-            self._run_one(self.prepared.plan, folder)
-            for plan in self.prepared.baselines:
-                if plan.cells:
-                    self.progress.announce(f"Now the baseline {plan.model.reference}.")
-                    self._run_one(plan, RunFolder(path / "baselines" / _safe(plan.model.reference.ref)))
-        finally:
-            lock.release()
-
-    def _run_one(self, plan: Plan, folder: RunFolder) -> None:
-        registry = self.prepared.session.registry
-        with self.processes.collective():
-            manifest = self.processes.share(self._manifest(plan, folder) if self.processes.is_main else None)
-            if not (folder.path / "manifest.json").is_file():
-                raise StorageError(
-                    f"Process {self.processes.rank} does not see the run folder {str(folder.path)!r}.",
-                    hint="Give --output a folder that all hosts share.",
-                )
-            journal = Journal.open(folder.path / "journal", self.processes.rank, reuse=self.journals)
-        try:
-            self._announce_dropped(journal)
-            cached_model = CachedModel(
-                processes=self.processes, journal=journal, interruption=self.interruption
+def _run_plan(command: Command, plan: Plan, run: Run) -> None:
+    """Run one plan into its folder: the manifest first, then translations, then the cells."""
+    processes = command.processes
+    with processes.collective():
+        manifest = processes.share(open_manifest(command, plan, run).to_json() if processes.is_main else None)
+        if not (run.path / "manifest.json").is_file():
+            raise StorageError(
+                f"Process {processes.rank} does not see the run folder {str(run.path)!r}.",
+                hint="Give --output a folder that all hosts share.",
             )
-            store = FitStore(
-                cache_folder(), self.prepared.finder, self.progress, self.processes, self.interruption
-            )
-            state = RunState(folder, manifest, self._check_model(plan))
-            runner = Runner(
-                plan, registry, self.prepared.finder, store, folder, self.progress, cached_model, state
-            )
-            header = {
-                "id": folder.path.name,
-                "created": manifest["created"],
-                "harness": installed_version("multilingual-harness"),
-                "data": self.config.data.mode,
-                "processes": self.processes.count,
-                "resumed": len(manifest["resumed"]),
-            }
-            self._translate(plan, state, runner)
-            with self.processes.collective():
-                runner.run(header, limit=self.config.limit)
-        finally:
-            journal.close()
-
-    def _translate(self, plan: Plan, state: RunState, runner: Runner) -> None:
-        """Translate what is missing for the plan's variants and training sets, before a model takes the memory.
-
-        The leading process translates; the others learn its engines and find everything in the store.
-        """
-        found = {
-            data.digest(): data
-            for cell in plan.cells
-            for data in (
-                cell.test,
-                *(own for stage in (cell.fit.stages if cell.fit else ()) for _, own in stage.train),
-            )
-            if data.change is not None
-        }
-        if not found:
-            return
-        finder = self.prepared.finder
-        with self.processes.collective():
-            if self.processes.is_main:
-                with self.interruption.immediate():
-                    finder.translate(found.values(), self.progress)
-                runner.add_notes(translation_notes(finder.translations))
-            finder.translations.adopt(self.processes.share(finder.translations.engines()))
-            state.keep_translators(finder.translations.engines(), write=self.processes.is_main)
-
-    def _check_model(self, plan: Plan) -> Callable[[Mapping[str, str]], None]:
-        """Return a check that the model is the locked one; baselines are no subject of locks."""
-        locked = self.prepared.locked
-        if locked is None or plan is not self.prepared.plan:
-            return lambda _: None
-        return partial(locked_model, locked, plan.model.description)
-
-    def _manifest(self, plan: Plan, folder: RunFolder) -> dict[str, Any]:
-        """Return the manifest of a run, a new one or that of the run that is resumed."""
-        registry, catalog = self.prepared.session.registry, self.prepared.session.catalog
-        if self.resume and (folder.path / "manifest.json").is_file():
-            manifest = Run.read_manifest(folder.path)
-            for leftover in folder.path.glob("records/*/*/.*"):
-                leftover.unlink(missing_ok=True)  # what a kill left half written
-            version = installed_version("multilingual-harness")
-            resolved = check_unchanged(manifest, plan, catalog, version, folder.path).model_dump(mode="json")
-            if resolved != manifest["resolved"]:
-                manifest |= planned_entries(plan, resolved) | self._shard_summary(plan)
-            now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-            manifest["resumed"] = [*manifest["resumed"], now]
-        else:
-            folder.create()
-            manifest = new_manifest(self.config, plan, registry, catalog, self.created)
-            manifest |= self._shard_summary(plan)
-        folder.write_manifest(manifest)
-        return manifest
-
-    def _shard_summary(self, plan: Plan) -> dict[str, Any]:
-        shard = self.prepared.shard
-        return {} if shard is None else shard_summary(self.prepared.whole[id(plan)], shard)
-
-    def _announce_dropped(self, journal: Journal) -> None:
+        run.manifest = Manifest.model_validate(manifest)
+        journal = run.open_journal(processes.rank, command.journals)
+    try:
         if journal.dropped:
             places = "place is" if journal.dropped == 1 else "places are"
-            self.progress.announce(
+            command.progress.announce(
                 f"{journal.dropped} {places} damaged in the journal; the answers there are asked again."
             )
+        model = CachedModel(processes=processes, journal=journal, interruption=command.interruption)
+        work = Work(command=command, plan=plan, run=run, model=model)
+        _translate(work)
+        with processes.collective():
+            run_cells(work)
+    finally:
+        journal.close()
 
 
-def _journals(run: Path) -> list[Path]:
-    """Return the journals of a run and of its baselines; raises `UsageError` where there is none."""
-    folders = [path for path in (run / "journal", *sorted(run.glob("baselines/*/journal"))) if path.is_dir()]
-    if not folders:
-        raise UsageError(
-            f"The folder {str(run)!r} has no journal, so no answers can be reused.",
-            hint="--reuse takes run folders, as 'harness eval --output DIR' writes them.",
+def _translate(work: Work) -> None:
+    """Translate what is missing for the plan's variants and training sets, before a model takes the memory.
+
+    The main process translates; the others learn its engines and find everything in the store.
+    """
+    found = {
+        data.digest(): data
+        for cell in work.plan.cells
+        for data in (
+            cell.test,
+            *(own for stage in (cell.fit.stages if cell.fit else ()) for _, own in stage.train),
         )
-    return folders
+        if data.change is not None
+    }
+    if not found:
+        return
+    command, finder = work.command, work.command.prepared.finder
+    with command.processes.collective():
+        if command.processes.is_main:
+            with command.interruption.immediate():
+                finder.translate(found.values(), command.progress)
+            work.note(translation_notes(finder.translations))
+        finder.translations.adopt(command.processes.share(finder.translations.engines()))
+        work.run.keep_translators(finder.translations.engines(), write=command.processes.is_main)
 
 
-def _make_metrics_ready(prepared: Prepared) -> None:
-    """Raise `HarnessError` for a metric that cannot be computed here, before a model is trained or asked."""
-    metrics = prepared.session.registry.metrics
-    for name in sorted({name for cell in prepared.plan.cells for name in cell.spec.metrics}):
-        metric = metrics.get(name)
-        if metric.ready is not None:
-            metric.ready()
+def run_cells(work: Work) -> None:
+    """Run all cells that are not finished; the main process writes ``results.json``, after Ctrl-C too.
+
+    Raises:
+        StorageError: Where nothing can be kept any more.
+        PeerError: Where another process could not open the model.
+    """
+    _take_finished(work)
+    is_main, run = work.command.processes.is_main, work.run
+    try:
+        _run_groups(work)
+    except BaseException:
+        if is_main:
+            run.write_results(summarise(work))
+        raise
+    if is_main:
+        # What is done is on disk before the intervals of means are computed from the records.
+        run.write_results(summarise(work))
+        registry, tasks, suites = work.registry, task_summaries(work.plan), suite_summaries(work.plan)
+        run.write_results(add_task_intervals(run.results, tasks, suites, run.records_of, registry.metrics))
+        work.announce(registry.run_finished(run.path))
 
 
-def _run_name(plan: Plan, created: str) -> str:
-    stamp = re.sub(r"[^0-9]", "", created)[:14]
-    reference: ModelReference = plan.model.reference
-    base = f"{stamp}-{_safe(reference.ref.rstrip('/').rsplit('/', 1)[-1])}"
-    name, number = base, 2
-    while (Path("runs") / name).exists():
-        name, number = f"{base}-{number}", number + 1
-    return name
+def _take_finished(work: Work) -> None:
+    """Load the cells that an earlier attempt finished."""
+    processes = work.command.processes
+    kept = {digest: cell.to_json() for digest, cell in work.run.finished_cells().items()}
+    finished = {digest: FinishedCell.model_validate(cell) for digest, cell in processes.share(kept).items()}
+    for digest, cell in finished.items():
+        work.cells[digest] = cell.result
+        work.model.counts.add({**cell.requests, "asked": 0, "reused": cell.requests["planned"]})
+        if cell.fit is not None:
+            work.fits[cell.fit.key] = cell.fit
+    if finished and processes.is_main:
+        work.announce([f"{len(finished)} of {len(work.plan.cells)} cells are done already."])
 
 
-def _safe(text: str) -> str:
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip(".-") or "model"
+def _run_groups(work: Work) -> None:
+    """Open the model and run the cells of every fit together."""
+    left = [
+        (plan, [cell for cell in cells if cell.digest not in work.cells])
+        for plan, cells in work.plan.groups()
+    ]
+    if not any(cells for _, cells in left):
+        return
+    command, model = work.command, work.plan.model
+    with command.processes.collective(), command.interruption.immediate():
+        adapter = model.entry.open(model.description, model.options)
+    try:
+        with command.processes.collective():
+            identity = dict(adapter.identity())
+            require_same_model(command.processes, identity)
+            locked = command.prepared.locked
+            if locked is not None and work.plan is command.prepared.plan:  # baselines are not locked
+                locked_model(locked, model.description, identity)
+            work.run.keep_identity(identity, write=command.processes.is_main)
+        for plan, cells in left:
+            if cells:
+                _run_group(work, adapter, plan, cells)
+    finally:
+        adapter.close()
+
+
+def _run_group(work: Work, adapter: Adapter, plan: FitPlan | None, cells: Sequence[Cell]) -> None:
+    """Fit the model of a group and run its cells; a failed fit fails its cells, and leaves the others alone."""
+    fitted: Fitted | None = None
+    if plan is not None:
+        try:
+            fitted = fit(work, adapter, plan)
+        except StorageError:
+            raise
+        except Exception as error:  # noqa: BLE001, RUF100
+            for cell in cells:
+                _keep_failure(work, cell, error)
+            return
+    chosen = adapter if fitted is None else fitted.adapter
+    check = work.command.interruption.check
+    try:
+        identity = dict(chosen.identity())
+        if fitted is not None:
+            identity["harness.fit"] = fitted.record.digest
+        contexts = CellContexts(
+            reader=CellReader(work.registry, work.command.prepared.finder),
+            cells=cells,
+            is_done=lambda cell: cell.digest in work.cells,
+            limit=work.command.config.limit,
+            folder=cache_folder(),
+            progress=work.command.progress,
+            check=check,
+        )
+        for cell in cells:
+            check()
+            _run_cell(work, chosen, identity, cell, contexts)
+            _take_notices(work, chosen)
+    finally:
+        if fitted is not None:
+            fitted.adapter.close()
+
+
+def fit(work: Work, adapter: Adapter, plan: FitPlan) -> Fitted:
+    """Return the model that a group of cells shares: fine-tuned now, or loaded from the cache."""
+    command = work.command
+    store = FitStore(
+        cache_folder(), command.prepared.finder, command.progress, command.processes, command.interruption
+    )
+    with command.processes.collective():
+        fitted = store.fit(adapter, plan)
+    work.fits[plan.key] = fitted.record
+    return fitted
+
+
+# A cell ------------------------------------------------------------------------------------------------
+
+
+def _run_cell(
+    work: Work, adapter: Any, identity: Mapping[str, str], cell: Cell, contexts: CellContexts
+) -> None:
+    """Run one cell and keep it; one that fails is kept with its reason, and leaves the others alone."""
+    try:
+        with work.command.processes.collective():
+            result = _evaluate(work, adapter, identity, cell, contexts)
+    except StorageError:
+        raise
+    except Exception as error:  # noqa: BLE001, RUF100
+        _keep_failure(work, cell, error)
+        return
+    finally:
+        work.command.progress.finish()
+    work.cells[cell.digest] = result
+    if work.command.processes.is_main:
+        work.announce(work.registry.cell_finished(result))
+        if time.monotonic() - work.written > WRITE_EVERY:
+            work.run.write_results(summarise(work))
+            work.written = time.monotonic()
+
+
+def _evaluate(
+    work: Work, adapter: Any, identity: Mapping[str, str], cell: Cell, contexts: CellContexts
+) -> CellResult:
+    """Return the result of a cell, which the main process scores and keeps."""
+    started, before = time.monotonic(), work.model.counts.to_json()
+    items, pool = contexts.reader.items(cell, limit=contexts.limit)
+    context, watch = contexts.of(cell, items.pool, pool), CellWatch(work, cell)
+    model = work.model.wrap(adapter, identity, watch)
+    predictions = predict(work, cell, model, items, context, watch)
+    if not work.command.processes.is_main:
+        for _ in predictions:
+            pass
+        return CellResult(**work.head(cell), status="ok", metrics={})
+    numbers = score(work, cell, model, predictions)
+    result = CellResult(
+        **work.head(cell),
+        status="ok",
+        reason="" if numbers["metrics"] else "the test file has no labels: predicted, not scored",
+        **numbers,
+        size=items.size,
+        release=release_summary(cell, items.size),
+        pool=None if pool is None else pool_summary(pool),
+        seconds=round(time.monotonic() - started, 3),
+    )
+    if context.details:
+        result = result.changed(details=dict(context.details))
+    work.model.journal.sync()
+    requests = {name: count - before[name] for name, count in work.model.counts.to_json().items()}
+    fitted = None if cell.fit is None else work.fits[cell.fit.key]
+    work.run.keep(FinishedCell(result=result, requests=requests, fit=fitted))
+    return result
+
+
+class CellWatch(Watch):
+    """Follows the requests of a cell: marks it as started, and moves its bar by the answers to a chunk of items."""
+
+    def __init__(self, work: Work, cell: Cell) -> None:
+        self._work = work
+        self._cell = cell
+        self._items = self._shown = 0
+
+    def start(self, items: int) -> None:
+        """Begin a chunk of so many items, which may be several requests each."""
+        self._items, self._shown = items, 0
+
+    def asking(self) -> None:
+        """Write down that the cell is started, so that its data may not change any more."""
+        if self._work.command.processes.is_main:
+            self._work.run.begin(self._cell.digest)
+
+    def answered(self, done: int, total: int) -> None:
+        """Move the bar."""
+        moved = self._items * done // total if total else 0
+        if moved > self._shown:
+            self._work.command.progress.advance(moved - self._shown)
+            self._shown = moved
+
+
+def predict(
+    work: Work, cell: Cell, model: Any, items: CellItems, context: MethodContext, watch: CellWatch
+) -> Iterator[tuple[list[Example], list[Prediction]]]:
+    """Yield the items of a cell, chunk by chunk, with what the model answered.
+
+    Raises `ContractError` where a method answers other items than it was given.
+    """
+    method = cell.pairing.method
+    if method.prepare is not None:
+        method.prepare(model, context)
+    work.command.progress.start(f"{cell.title} ({cell.pairing.protocol})", len(items), "items")
+    for chunk in items.chunks(max(1, len(items)) if method.needs_all else CHUNK):
+        watch.start(len(chunk))
+        predictions = method.predict(model, chunk, context)
+        if [prediction.id for prediction in predictions] != [example.id for example in chunk]:
+            raise ContractError(
+                f"The method {method.name!r} answered {len(predictions)} items for {len(chunk)}, or in another order."
+            )
+        watch.answered(1, 1)
+        yield chunk, predictions
+
+
+def score(
+    work: Work, cell: Cell, model: Any, predictions: Iterable[tuple[list[Example], list[Prediction]]]
+) -> dict[str, Any]:
+    """Return the numbers of a cell; its records are on disk, unless scoring fails."""
+    registry, pairing = work.registry, cell.pairing
+    ledger = CellLedger(registry.kinds.get(cell.spec.kind), cell.spec, pairing, cell.text_language, model)
+    with CellWriter(registry, work.run, cell, ledger) as writer:
+        for examples, answers in predictions:
+            writer.add(examples, answers)
+        return writer.finish()
+
+
+def _keep_failure(work: Work, cell: Cell, error: Exception) -> None:
+    reason = str(error) if isinstance(error, HarnessError) else f"{type(error).__name__}: {error}"
+    reason = clean_text(reason)
+    work.announce([f"{cell.title} failed: {reason}"])
+    processes = work.command.processes
+    name = f"{cell.digest}.txt" if processes.is_main else f"{cell.digest}-{processes.rank}.txt"
+    if processes.is_main or not isinstance(error, PeerError):
+        work.run.keep_failure(name, f"{cell.title}\n{''.join(traceback.format_exception(error))}")
+    result = {**work.head(cell), **empty_result("failed", reason), "traceback": f"failures/{name}"}
+    work.cells[cell.digest] = CellResult(**result)
+
+
+def _take_notices(work: Work, adapter: Any) -> None:
+    """Add an adapter's notes on its answers to the run's notes."""
+    own = list(adapter.notices()) if isinstance(adapter, HasNotices) else []
+    for message in work.command.processes.gather(json.dumps(own).encode()):
+        work.note(json.loads(message))
+
+
+# Results -----------------------------------------------------------------------------------------------
+
+
+def summarise(work: Work) -> RunResults:
+    """Return what ``results.json`` holds now: all cells of the plan, and the means of those that are done."""
+    plan, command, manifest = work.plan, work.command, work.run.manifest
+    stopped = empty_result("skipped", "the run was stopped before this cell")
+    done = [work.cells.get(cell.digest) or CellResult(**work.head(cell), **stopped) for cell in plan.cells]
+    skipped = [
+        CellResult(
+            task=skip.task,
+            language=skip.language,
+            protocol=skip.protocol,
+            view=dict(skip.view),
+            **empty_result("skipped", skip.reason),
+        )
+        for skip in plan.skipped
+    ]
+    described = plan.model.description
+    fits = [work.fits[one.key] for one in plan.fits if one.key in work.fits]
+    tasks = aggregate_tasks([*done, *skipped], task_summaries(plan))
+    return RunResults(
+        schema=SCHEMA,
+        run=RunHead(
+            id=work.run.path.name,
+            created=manifest.created,
+            harness=installed_version("multilingual-harness"),
+            data=command.config.data.mode,
+            processes=command.processes.count,
+            resumed=len(manifest.resumed),
+            seconds=round(time.monotonic() - work.started, 2),
+            requests=work.model.counts.to_json(),
+        ),
+        model=ModelHead(
+            adapter=described.adapter,
+            ref=described.ref,
+            revision=described.revision,
+            parameters=described.parameters,
+            metadata={**described.metadata, **manifest.identity},
+        ),
+        fits={one.digest: FitResult(title=one.title, stages=one.stages) for one in fits},
+        notes=[*unknown_notes(done), *plan.notes, *work.notes],
+        cells=[*done, *skipped],
+        tasks=tasks,
+        suites=aggregate_suites(tasks, suite_summaries(plan)),
+    )

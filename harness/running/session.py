@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from harness.data.resolve import DataOptions
 from harness.data.sources import DataFinder
 from harness.errors import UsageError
 from harness.metrics.external import FAMILY, evaluate_family
 from harness.planning.lock_file import LockFile, check_locked, read_lock
-from harness.planning.plan import Model, Plan, RunConfig
+from harness.planning.plan import Model, Plan
 from harness.planning.planner import make_plan, resolve_model
-from harness.planning.shards import Shard, parse_shard, take_shard
+from harness.planning.run_config import RunConfig, data_options
+from harness.planning.shards import parse_shard, take_shard
 from harness.planning.spec_checks import document_problems
 from harness.planning.unused_options import unused_option_notes
 from harness.registry.discovery import discover
@@ -24,17 +23,14 @@ from harness.registry.registry import Registry
 from harness.running.gold_labels import apply_gold
 from harness.running.processes import ProcessGroup
 from harness.specs.catalog import Catalog
-from harness.storage.file_lock import FileLock
 from harness.storage.files import cache_folder
-from harness.storage.run_folder import LOCK, RunFolder
+from harness.storage.run_folder import Run
 
 __all__ = [
-    "LOCK",
     "Prepared",
     "Session",
     "check_output_folder",
     "data_options",
-    "folder_in_use_error",
     "open_session",
     "prepare",
     "prepare_together",
@@ -70,29 +66,6 @@ def open_session(tasks_from: Sequence[Path] = (), *, allow_code: bool = False) -
     return Session(registry=registry, catalog=catalog)
 
 
-def data_options(data: Sequence[str | Path]) -> DataOptions:
-    """Return where data are looked for: ``hub`` (default), ``sample``, or folders; ``$HARNESS_DATA`` adds folders.
-
-    Raises `UsageError` for a folder that is not there, and for ``hub`` or ``sample`` together with anything else.
-    """
-    variable = os.environ.get("HARNESS_DATA", "").split(os.pathsep)
-    given = [str(item) for item in data] or [item for item in variable if item]
-    modes = [item for item in given if item in {"hub", "sample"}]
-    if modes and len(given) > 1:
-        raise UsageError(f"--data {modes[0]} excludes other values; {len(given) - 1} more were given.")
-    if modes == ["sample"]:
-        return DataOptions(mode="sample")
-    if not given or modes == ["hub"]:
-        return DataOptions(mode="hub")
-    for folder in given:
-        if not Path(folder).is_dir():
-            raise UsageError(
-                f"The data folder {folder!r} does not exist.",
-                hint="Give --data hub, --data sample, or a folder that holds the published files.",
-            )
-    return DataOptions(mode="local", folders=tuple(Path(item) for item in given))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
     """Plans that are ready to run: the model's own, and those of its baselines."""
@@ -102,9 +75,6 @@ class Prepared:
     plan: Plan
     baselines: tuple[Plan, ...]
     locked: LockFile | None = None
-    shard: Shard | None = None
-    whole: Mapping[int, Plan] = field(default_factory=dict)
-    """By the `id` of a shard's plan: the plan that it is a part of."""
 
 
 def prepare(config: RunConfig, session: Session | None = None) -> Prepared:
@@ -126,36 +96,15 @@ def prepare(config: RunConfig, session: Session | None = None) -> Prepared:
     plans[0] = replace(plans[0], notes=(*plans[0].notes, *unused_option_notes(config, plans[0])))
     if locked is not None:
         check_locked(plans[0], locked, session.catalog)
-    shard = None if config.shard is None else parse_shard(config.shard)
-    parts = plans
-    if shard is not None:
-        parts = [take_shard(plan, shard, may_be_empty=number > 0) for number, plan in enumerate(plans)]
-    return Prepared(
-        session=session,
-        finder=finder,
-        plan=parts[0],
-        baselines=tuple(parts[1:]),
-        locked=locked,
-        shard=shard,
-        whole={id(part): plan for part, plan in zip(parts, plans, strict=True)},
-    )
+    if config.shard is not None:
+        shard = parse_shard(config.shard)
+        plans = [take_shard(plan, shard, may_be_empty=number > 0) for number, plan in enumerate(plans)]
+    return Prepared(session=session, finder=finder, plan=plans[0], baselines=tuple(plans[1:]), locked=locked)
 
 
 def check_output_folder(config: RunConfig) -> None:
     """Raise `UsageError` where the run folder could not be written, before data are looked for or downloaded."""
-    path = config.output or Path("runs") / "next"
-    lock = FileLock(path / LOCK)
-    if lock.is_held():
-        raise folder_in_use_error(path, lock)
-    RunFolder(path).check_new()
-
-
-def folder_in_use_error(path: Path, lock: FileLock) -> UsageError:
-    """Return the error for a second command on a run folder."""
-    return UsageError(
-        f"The run folder {str(path)!r} is in use by {lock.holder()}.",
-        hint="Wait until that run ends, or give another folder with --output.",
-    )
+    Run.at(config.output or Path("runs") / "next").check_new()
 
 
 def _baselines(registry: Registry, model: Model) -> list[Model]:

@@ -7,68 +7,87 @@ from typing import Any
 from harness.data.pool import CandidatePool
 from harness.planning.plan import Cell, Plan
 from harness.specs.schema import TaskSpec
+from harness.storage.results import SuiteSummary, TaskSummary
+from harness.storage.run_folder import FittedModel
 
 __all__ = [
+    "cell_head",
     "empty_result",
     "pool_summary",
     "release_summary",
-    "spec_summary",
     "suite_summaries",
     "task_summaries",
 ]
 
 
-def task_summaries(plan: Plan) -> dict[str, dict[str, Any]]:
-    """Return `spec_summary` of every task of a plan."""
-    families = _families(plan)
-    return {cell.spec.task: spec_summary(cell.spec, families, plan) for cell in plan.cells}
+def task_summaries(plan: Plan) -> dict[str, TaskSummary]:
+    """Return what aggregation and rescoring need of every task of a plan; kept in the manifest."""
+    languages = {cell.language.code: (cell.language.family, cell.language.script) for cell in plan.cells}
+    return {cell.spec.task: _task_summary(cell.spec, languages, plan) for cell in plan.cells}
 
 
-def _families(plan: Plan) -> dict[str, tuple[str, str]]:
-    return {cell.language.code: (cell.language.family, cell.language.script) for cell in plan.cells}
-
-
-def suite_summaries(plan: Plan) -> list[dict[str, Any]]:
+def suite_summaries(plan: Plan) -> list[SuiteSummary]:
     """Return what aggregation needs of the suites that were asked for; kept in the manifest."""
     return [
-        {
-            "suite": suite.suite,
-            "protocol": suite.protocol,
-            "tasks": list(suite.tasks),
-            "categories": {name: list(tasks) for name, tasks in suite.categories.items()},
-            "languages": {task: list(plan.published.get(task, ())) for task in suite.tasks},
+        SuiteSummary(
+            suite=suite.suite,
+            protocol=suite.protocol,
+            tasks=list(suite.tasks),
+            categories={name: list(tasks) for name, tasks in suite.categories.items()},
+            languages={task: list(plan.published.get(task, ())) for task in suite.tasks},
             **({"views": {task: dict(view) for task, view in suite.views.items()}} if suite.views else {}),
-        }
+        )
         for suite in plan.suites
     ]
 
 
-def spec_summary(spec: TaskSpec, languages: dict[str, tuple[str, str]], plan: Plan) -> dict[str, Any]:
-    """Return what aggregation and rescoring need of a spec; kept in the manifest."""
-    return {
-        "kind": spec.kind,
-        "metrics": list(spec.metrics),
-        "headline": list(spec.headline),
-        "metric_options": spec.metric_options,
-        "labels": list(spec.label_names),
-        "parallel": spec.parallel,
-        **_of_languages(spec, plan),
-        "chance": spec.chance,
-        "source": spec.transfer.source if spec.transfer is not None else None,
-        "axes": list(spec.axes),
-        "human": dict(plan.human.get(spec.task, {})),
-        "published_languages": list(plan.published.get(spec.task, ())),
-        "languages": {code: list(pair) for code, pair in languages.items()},
-    }
-
-
-def _of_languages(spec: TaskSpec, plan: Plan) -> dict[str, Any]:
-    """Return what only tasks have that fragments extend, or that describe languages themselves."""
+def _task_summary(spec: TaskSpec, languages: dict[str, tuple[str, str]], plan: Plan) -> TaskSummary:
     described = {
         code: entry.name for code, entry in spec.languages.items() if entry is not None and entry.name
     }
-    parts = {"unpaired": spec.unpaired, "added": dict(plan.added.get(spec.task, {})), "names": described}
-    return {name: part for name, part in parts.items() if part}
+    # Only tasks that fragments extend, or that describe languages themselves, have these.
+    parts: dict[str, Any] = {
+        "unpaired": spec.unpaired,
+        "added": dict(plan.added.get(spec.task, {})),
+        "names": described,
+    }
+    return TaskSummary(
+        kind=spec.kind,
+        metrics=list(spec.metrics),
+        headline=list(spec.headline),
+        metric_options=dict(spec.metric_options),
+        labels=list(spec.label_names),
+        parallel=spec.parallel,
+        **{name: part for name, part in parts.items() if part},
+        chance=spec.chance,
+        source=spec.transfer.source if spec.transfer is not None else None,
+        axes=list(spec.axes),
+        human=dict(plan.human.get(spec.task, {})),
+        published_languages=list(plan.published.get(spec.task, ())),
+        languages=languages,
+    )
+
+
+def cell_head(cell: Cell, fitted: FittedModel | None) -> dict[str, Any]:
+    """Return what results say of a cell besides its numbers; its model may not be fitted yet."""
+    prompt = cell.prompt
+    return {
+        "task": cell.spec.task,
+        "version": cell.spec.version,
+        "language": cell.language.code,
+        "split": cell.test.files.split_used,
+        "stands_in": cell.test.files.stands_in,
+        "provenance": cell.provenance,
+        "protocol": cell.pairing.protocol,
+        "fit": "none" if cell.fit is None else (None if fitted is None else fitted.digest),
+        "method": cell.pairing.method.name,
+        "view": dict(sorted(cell.view.items())),
+        "seed": cell.seed,
+        "prompt": None if prompt is None else prompt.to_json(prompt.compiled(prompt.instruction)),
+        "digest": cell.digest,
+        "data": cell.test.to_json(),
+        **({} if cell.learning is None else {"learning": cell.learning.to_json()}),
+    }
 
 
 def release_summary(cell: Cell, size: int) -> dict[str, Any] | None:

@@ -21,6 +21,7 @@ from harness.models.capabilities import Capability
 from harness.models.requests import SubwordCount
 from harness.running.answer_language import AnswerLanguages
 from harness.specs.schema import TaskSpec
+from harness.storage.results import CellResult
 
 __all__ = ["CellLedger", "unknown_notes"]
 
@@ -164,12 +165,12 @@ class CellLedger:
             self._answers.add(written)
 
 
-def unknown_notes(cells: Iterable[Mapping[str, Any]]) -> list[str]:
+def unknown_notes(cells: Iterable[CellResult]) -> list[str]:
     """Return a note on the languages of which the tokenizer does not know many sub-words, the worst first."""
     shares: dict[str, float] = {}
     for cell in cells:
-        share = _unknown_share(cell.get("ledger", {}))
-        shares[cell["language"]] = max(share, shares.get(cell["language"], 0.0))
+        share = _unknown_share(cell.ledger)
+        shares[cell.language] = max(share, shares.get(cell.language, 0.0))
     noted = sorted((-share, language) for language, share in shares.items() if share >= NOTED_UNKNOWN)
     if not noted:
         return []

@@ -298,17 +298,17 @@ class TaskSpec(_WithLanguages):
     @property
     def label_names(self) -> tuple[str, ...]:
         """The labels in the order of the spec; empty for kinds without labels."""
-        return ()
+        return tuple(getattr(self, "labels", ()))
 
     @property
     def input_names(self) -> tuple[str, ...]:
-        """The input fields in the order they are given to a model."""
-        return ()
+        """The input fields in the order they are given to a model; empty for kinds without `inputs`."""
+        return tuple(getattr(self, "inputs", ()))
 
     @property
     def input_phrases(self) -> Phrases:
         """Field -> value in the file -> the words a model gets for it."""
-        return {}
+        return getattr(self, "phrases", {})
 
     @property
     def pool_source(self) -> Source | None:

@@ -24,11 +24,10 @@ from harness.statistics.mean import (
     paired_difference,
     stratified_mean,
 )
-from harness.statistics.multiplicity import benjamini_hochberg, holm
 from harness.statistics.permutation import FLIPS, half_sums, least_p, sign_flip_p, swap_p
 from harness.statistics.power import detectable_difference, paired_sd
 from harness.statistics.proportion import mcnemar, wilson
-from harness.statistics.ranking import rank_intervals, tied_with_best
+from harness.statistics.ranking import benjamini_hochberg, holm, rank_intervals, tied_with_best
 
 __all__ = [
     "DRAWS",

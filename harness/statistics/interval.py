@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 __all__ = ["Interval"]
 
@@ -24,20 +23,6 @@ class Interval:
     """Number of resamples, for what resamples."""
     seed: int | None = None
     """Of the resamples."""
-
-    @classmethod
-    def from_json(cls, kept: Mapping[str, Any]) -> Self:
-        """Return the interval of what `to_json` returned; what is missing in an older run is None."""
-        low, high = kept.get("ci") or (None, None)
-        return cls(
-            se=kept.get("se"),
-            low=low,
-            high=high,
-            method=kept.get("ci_method"),
-            groups=kept.get("clusters"),
-            draws=kept.get("draws"),
-            seed=kept.get("seed"),
-        )
 
     def to_json(self) -> dict[str, Any]:
         """Return what ``results.json`` keeps: ``se``, ``ci``, ``ci_method``, and where they apply what it rests on."""

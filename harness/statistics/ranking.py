@@ -7,9 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from harness.statistics.multiplicity import holm
-
-__all__ = ["rank_intervals", "tied_with_best"]
+__all__ = ["benjamini_hochberg", "holm", "rank_intervals", "tied_with_best"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -46,3 +44,28 @@ def tied_with_best(values: Sequence[float], p: Sequence[float | None], *, alpha:
         zip(tested, holm([own for own in map(p.__getitem__, tested) if own is not None]), strict=True)
     )
     return [bool(adjusted[index] >= alpha) if index in adjusted else True for index in range(len(values))]
+
+
+def holm(p: Sequence[float] | Floats) -> Floats:
+    """Return the adjusted p-values that control the family-wise error rate, whatever the dependence (Holm 1979).
+
+    The i-th smallest of m p-values becomes the largest of (m - j + 1) p_(j) over j <= i, at most 1. Shape (m,).
+    """
+    values = np.asarray(p, dtype=np.float64)
+    order = np.argsort(values, kind="stable")
+    factors = np.arange(len(values), 0, -1)
+    adjusted = np.empty_like(values)
+    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(values[order] * factors))
+    return adjusted
+
+
+def benjamini_hochberg(p: Sequence[float] | Floats) -> Floats:
+    """Return the adjusted p-values that control the false discovery rate (Benjamini and Hochberg 1995).
+
+    The i-th smallest of m p-values becomes the smallest of m p_(j) / j over j >= i, at most 1. It holds for tests
+    that are independent or positively dependent. Shape (m,).
+    """
+    from scipy.stats import false_discovery_control
+
+    values = np.asarray(p, dtype=np.float64)
+    return values if not len(values) else np.asarray(false_discovery_control(values), dtype=np.float64)

@@ -10,11 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from harness.errors import DataError
 from harness.storage.files import FileNotWrittenError, publish
-from harness.storage.verdict import answer_text, is_correct
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = [
     "DERIVED_COLUMNS",
@@ -25,8 +27,12 @@ __all__ = [
     "ItemScores",
     "ItemTokens",
     "RecordWriter",
+    "answer_text",
+    "is_correct",
+    "read_batches",
     "read_records",
     "read_scores",
+    "read_table",
     "read_tokens",
 ]
 
@@ -56,6 +62,8 @@ ROW_GROUP = 16_384
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=dict)
 READ_TOGETHER = 2_048
 """Records that are turned into Python objects at a time."""
+_RIGHT = {"exact_match": 1.0, "mlqa_exact_match": 1.0, "example_error": 0.0}
+"""Metric of texts -> its score of a right item; the first that a record has decides."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +95,17 @@ class ItemRecord:
     def answer(self) -> str | None:
         """The answer as a person reads it: the label, the choice, the text, the tags; None where there is none."""
         return answer_text(self.prediction, self.inputs)
+
+    @property
+    def gold(self) -> str | None:
+        """The gold answer as a person reads it; several right answers have ``|`` between them."""
+        value = self.reference
+        targets = value.get("targets", value) if isinstance(value, Mapping) else value
+        if isinstance(targets, list) and not isinstance(self.prediction, list):
+            if all(isinstance(one, str) for one in targets):
+                return " | ".join(targets)
+            return _marked(targets, self.inputs) if _are_spans(targets) else _compact(targets)
+        return answer_text(value, self.inputs)
 
     @property
     def correct(self) -> bool | None:
@@ -267,13 +286,13 @@ class _RecordFile:
 
 def read_records(path: Path) -> Iterator[ItemRecord]:
     """Yield the records of a file, few in memory at a time; raises `DataError` where it is missing or broken."""
-    for batch in _batches(path, _STORED):
+    for batch in read_batches(path, _STORED):
         yield from map(_record, batch.to_pylist())
 
 
 def read_scores(path: Path) -> Iterator[ItemScores]:
     """Yield the item scores of a file part by part, in its order; reads nothing else; raises as `read_records`."""
-    for batch in _batches(path, ("id", "cluster", "scores")):
+    for batch in read_batches(path, ("id", "cluster", "scores")):
         columns = batch.to_pydict()
         scores = [json.loads(text) for text in columns["scores"]]
         kept = [number for number, own in enumerate(scores) if own]
@@ -289,7 +308,7 @@ def read_tokens(path: Path) -> ItemTokens:
     ids: list[str] = []
     clusters: list[str | None] = []
     tokens: list[int | None] = []
-    for batch in _batches(path, ("id", "cluster", "tokens")):
+    for batch in read_batches(path, ("id", "cluster", "tokens")):
         columns = batch.to_pydict()
         ids += columns["id"]
         clusters += columns["cluster"]
@@ -297,7 +316,55 @@ def read_tokens(path: Path) -> ItemTokens:
     return ItemTokens(ids=ids, clusters=clusters, tokens=tokens)
 
 
-def _batches(path: Path, names: Sequence[str]) -> Iterator[Any]:
+def read_table(path: Path) -> pa.Table:
+    """Return the items of a file as an Arrow table for people, one row per item; raises as `read_records`.
+
+    Columns: ``id``, the item's own fields as ``inputs``, the ``gold`` answer and the ``answer`` as texts, ``correct``,
+    one per metric, ``cluster``, ``group``, ``tags``, ``truncated``, ``unparsed`` and ``tokens``.
+    """
+    import pyarrow as pa
+
+    records = list(read_records(path))
+    metrics = dict.fromkeys(name for record in records for name in record.scores)
+    texts = pa.string()
+    columns = {
+        "id": pa.array([record.id for record in records], texts),
+        "inputs": _inferred([_flat_fields(record) for record in records]),
+        "gold": pa.array([record.gold for record in records], texts),
+        "answer": pa.array([record.answer for record in records], texts),
+        "correct": pa.array([record.correct for record in records], pa.bool_()),
+        **{name: _inferred([record.scores.get(name) for record in records]) for name in metrics},
+        "cluster": pa.array([record.cluster for record in records], texts),
+        "group": pa.array([record.group for record in records], texts),
+        "tags": _inferred([dict(record.tags) for record in records]),
+        "truncated": pa.array([bool(record.flags.get("truncated")) for record in records]),
+        "unparsed": pa.array([bool(record.flags.get("unparsed")) for record in records]),
+        "tokens": pa.array([record.tokens for record in records], pa.int32()),
+    }
+    return pa.table(columns)
+
+
+def _flat_fields(record: ItemRecord) -> dict[str, Any]:
+    fields = {name: value for name, value in record.fields.items() if name != "id"}
+    named = fields.pop("inputs", {})
+    return {**named, **fields} if isinstance(named, Mapping) else {"inputs": named, **fields}
+
+
+def _inferred(values: Sequence[Any]) -> pa.Array:
+    """Return an Arrow column of the values; what has no common type is kept as JSON."""
+    import pyarrow as pa
+
+    try:
+        return pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return pa.array([_compact(value) for value in values])
+
+
+def read_batches(path: Path, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Yield the columns of a file, few rows at a time; those that older versions did not write may be missing.
+
+    Raises `DataError` where the file is missing or broken.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -333,3 +400,63 @@ def _chunks(records: Iterator[ItemRecord], size: int) -> Iterator[list[ItemRecor
 
 def _compact(value: Any) -> str:
     return _ENCODER.encode(value)
+
+
+def answer_text(prediction: Any, inputs: str = "{}") -> str | None:
+    """Return an answer as a person reads it; None where the model gave none.
+
+    It is the label, the choice, the text of a span, the id of the first candidate, the tags with spaces between, or the
+    marked stretches of a text as ``words (TAG)``. Any other answer is its JSON.
+
+    Args:
+        prediction: What the record keeps.
+        inputs: The fields of the item as JSON, for answers that are places in a text.
+    """
+    if isinstance(prediction, Mapping):
+        for name in ("label", "text", "candidate"):
+            if name in prediction:
+                return None if prediction[name] is None else str(prediction[name])
+        if isinstance(prediction.get("candidates"), Sequence):
+            return next((str(name) for name in prediction["candidates"]), None)
+        if isinstance(prediction.get("spans"), Sequence):
+            return _marked(prediction["spans"], inputs)
+    if prediction is None or isinstance(prediction, str):
+        return prediction
+    if isinstance(prediction, list) and all(isinstance(part, str) for part in prediction):
+        return " ".join(prediction)
+    return json.dumps(prediction, ensure_ascii=False, default=dict)
+
+
+def is_correct(prediction: Any, reference: Any, scores: Mapping[str, Any]) -> bool | None:
+    """Return whether an answer is right; None without a gold answer, and where items are only more or less right.
+
+    Labels, choices, translations, tags and marked spans are right if they equal the gold answer; the text of a span if
+    an exact-match metric says so. Rankings, and answers of other shapes, have no such verdict.
+    """
+    if reference is None:
+        return None
+    if isinstance(prediction, Mapping):
+        for name in ("label", "candidate"):
+            if name in prediction:
+                return bool(prediction[name] == reference)
+        if "spans" in prediction:
+            return _places(prediction["spans"]) == _places(reference)
+        return next((scores[name] == right for name, right in _RIGHT.items() if name in scores), None)
+    return prediction == reference if isinstance(prediction, list) else None
+
+
+def _marked(spans: Sequence[Sequence[Any]], inputs: str) -> str:
+    text = json.loads(inputs).get("text")
+    shown = []
+    for start, end, tag in spans:
+        place = text[start:end] if isinstance(text, str) else f"{start}-{end}"
+        shown.append(f"{place} ({tag})")
+    return "; ".join(shown)
+
+
+def _are_spans(values: Sequence[Any]) -> bool:
+    return all(isinstance(one, list) and len(one) == 3 for one in values)
+
+
+def _places(spans: Sequence[Sequence[Any]]) -> set[tuple[Any, ...]]:
+    return {tuple(span) for span in spans}

@@ -26,7 +26,7 @@ class AnswerChecks(ContractSetting):
     @every_capability
     def test_each_request_gets_one_answer(self, model_fixture: ModelFixture, probe: Probe) -> None:
         """There are as many answers as requests, also for a single request."""
-        for under_test in _models_under_test(model_fixture, probe.capability):
+        for under_test in model_fixture.models_under_test(probe.capability):
             for requests in (probe.requests, probe.requests[:1]):
                 count, name = len(_ask(probe, under_test, requests)), probe.capability.value
                 assert count == len(requests), (
@@ -36,14 +36,14 @@ class AnswerChecks(ContractSetting):
     @every_capability
     def test_no_request_gets_no_answer(self, model_fixture: ModelFixture, probe: Probe) -> None:
         """An empty list is answered with an empty list, or an array without rows."""
-        for under_test in _models_under_test(model_fixture, probe.capability):
+        for under_test in model_fixture.models_under_test(probe.capability):
             answers = _ask(probe, under_test, [])
             assert len(answers) == 0, f"{under_test.name} gives {len(answers)} answers to no request."
 
     @every_capability
     def test_answers_have_the_right_form(self, model_fixture: ModelFixture, probe: Probe) -> None:
         """Types, shapes and offsets are those of the protocol."""
-        for under_test in _models_under_test(model_fixture, probe.capability):
+        for under_test in model_fixture.models_under_test(probe.capability):
             answers = _ask(probe, under_test, probe.requests)
             _check_container(probe, under_test, answers)
             for request, answer in zip(probe.requests, answers, strict=False):
@@ -53,7 +53,7 @@ class AnswerChecks(ContractSetting):
     @every_capability
     def test_answers_are_finite(self, model_fixture: ModelFixture, probe: Probe) -> None:
         """No score is NaN or infinite."""
-        for under_test in _models_under_test(model_fixture, probe.capability):
+        for under_test in model_fixture.models_under_test(probe.capability):
             for request, answer in zip(probe.requests, _ask(probe, under_test, probe.requests), strict=False):
                 assert is_finite(answer), (
                     f"{under_test.name} answers {request!r} with a number that is not finite."
@@ -62,7 +62,7 @@ class AnswerChecks(ContractSetting):
     @every_capability
     def test_order_is_kept(self, model_fixture: ModelFixture, probe: Probe) -> None:
         """Requests in reverse order get the answers in reverse order."""
-        for under_test in _models_under_test(model_fixture, probe.capability):
+        for under_test in model_fixture.models_under_test(probe.capability):
             answers = _ask(probe, under_test, probe.requests)
             backwards = list(_ask(probe, under_test, probe.requests[::-1]))[::-1]
             _check_same(under_test, probe.requests, answers, backwards, "in another order")
@@ -70,7 +70,7 @@ class AnswerChecks(ContractSetting):
     @every_capability
     def test_batch_size_changes_nothing(self, model_fixture: ModelFixture, probe: Probe) -> None:
         """A request asked alone gets the answer that it gets among others."""
-        for under_test in _models_under_test(model_fixture, probe.capability):
+        for under_test in model_fixture.models_under_test(probe.capability):
             answers = _ask(probe, under_test, probe.requests)
             alone = [answer for request in probe.requests for answer in _ask(probe, under_test, [request])]
             _check_same(under_test, probe.requests, answers, alone, "alone")
@@ -78,7 +78,7 @@ class AnswerChecks(ContractSetting):
     @every_capability
     def test_asking_again_changes_nothing(self, model_fixture: ModelFixture, probe: Probe) -> None:
         """The same requests get the same answers from the same model."""
-        for under_test in _models_under_test(model_fixture, probe.capability):
+        for under_test in model_fixture.models_under_test(probe.capability):
             answers = _ask(probe, under_test, probe.requests)
             again = _ask(probe, under_test, probe.requests)
             _check_same(under_test, probe.requests, answers, again, "again")
@@ -97,7 +97,7 @@ class AnswerChecks(ContractSetting):
     @every_capability
     def test_unusual_text_is_answered(self, model_fixture: ModelFixture, probe: Probe) -> None:
         """Empty, decomposed, right-to-left, invisible and very long texts get answers of the right form."""
-        for under_test in _models_under_test(model_fixture, probe.capability):
+        for under_test in model_fixture.models_under_test(probe.capability):
             answers = _ask(probe, under_test, list(probe.unusual.values()))
             assert len(answers) == len(probe.unusual), f"{under_test.name} loses answers to unusual texts."
             for (name, request), answer in zip(probe.unusual.items(), answers, strict=True):
@@ -111,7 +111,7 @@ class AnswerChecks(ContractSetting):
     def test_vectors_have_length_one(self, model_fixture: ModelFixture, side: str) -> None:
         """The rows of `embed` are unit vectors on both sides, also for unusual texts."""
         probe = PROBES[Capability.EMBEDS]
-        for under_test in _models_under_test(model_fixture, Capability.EMBEDS):
+        for under_test in model_fixture.models_under_test(Capability.EMBEDS):
             texts = [*probe.requests, *probe.unusual.values()]
             lengths = np.linalg.norm(np.asarray(under_test.model.embed(texts, side=side), np.float64), axis=1)
             worst = int(np.abs(lengths - 1).argmax())
@@ -122,7 +122,7 @@ class AnswerChecks(ContractSetting):
     def test_labels_may_come_in_any_order(self, model_fixture: ModelFixture) -> None:
         """The columns of `classify` follow the labels that were asked for."""
         probe = PROBES[Capability.CLASSIFIES]
-        for under_test in _models_under_test(model_fixture, Capability.CLASSIFIES):
+        for under_test in model_fixture.models_under_test(Capability.CLASSIFIES):
             scores = under_test.model.classify(probe.requests, under_test.labels)
             swapped = under_test.model.classify(probe.requests, under_test.labels[::-1])
             assert agree(scores, swapped[:, ::-1]), (
@@ -133,7 +133,7 @@ class AnswerChecks(ContractSetting):
         """Every tag occurs in the training data, or among the labels of a model that came fitted."""
         probe = PROBES[Capability.TAGS]
         training_set = model_fixture.training_set(Head.TAGGING)
-        for under_test in _models_under_test(model_fixture, Capability.TAGS):
+        for under_test in model_fixture.models_under_test(Capability.TAGS):
             known = set(model_fixture.description.labels)
             if training_set is not None and under_test.model is not model_fixture.bare:
                 sentences = [item for item in training_set.examples if isinstance(item, TaggedSentence)]
@@ -143,13 +143,6 @@ class AnswerChecks(ContractSetting):
             assert not unknown, (
                 f"{under_test.name} gives the tags {sorted(unknown)}, which it cannot have learnt."
             )
-
-
-def _models_under_test(model_fixture: ModelFixture, capability: Capability) -> list[ModelUnderTest]:
-    models_under_test = model_fixture.models_under_test(capability)
-    if not models_under_test:
-        pytest.skip(f"{model_fixture.name} does not offer {capability.value}")
-    return models_under_test
 
 
 def _ask(probe: Probe, under_test: ModelUnderTest, requests: Sequence[Any]) -> Any:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from harness.models.adapters import AdapterEntry
 from harness.models.capabilities import (
     Adapter,
@@ -114,7 +116,10 @@ class ModelFixture:
         return loaded
 
     def models_under_test(self, capability: Capability) -> list[ModelUnderTest]:
-        """Return the models that declare and have the capability: as they stand, then by head."""
+        """Return the models that declare and have the capability, as they stand, then by head.
+
+        Skips the check where there is none.
+        """
         found: list[ModelUnderTest] = []
         if capability in self.description.offers:
             found.append(ModelUnderTest(name=self.name, model=self.bare, labels=self.description.labels))
@@ -125,7 +130,10 @@ class ModelFixture:
                     ModelUnderTest(name=name, model=self.fitted(head)[0], labels=training_set.spec.labels)
                 )
         protocol = capability_protocols()[capability]
-        return [under_test for under_test in found if isinstance(under_test.model, protocol)]
+        found = [under_test for under_test in found if isinstance(under_test.model, protocol)]
+        if not found:
+            pytest.skip(f"{self.name} does not offer {capability.value}")
+        return found
 
     def close(self) -> None:
         """Close everything that was opened."""

@@ -91,46 +91,10 @@ def is_finite(answer: Any) -> bool:
 # How each capability is asked -------------------------------------------------------------------------
 
 
-def _classify(model: Any, requests: Sequence[Any], labels: Sequence[str]) -> Any:
-    return model.classify(requests, labels)
-
-
-def _choose(model: Any, requests: Sequence[Any], labels: Sequence[str]) -> Any:
-    return model.choose(requests)
-
-
-def _tag(model: Any, requests: Sequence[Any], labels: Sequence[str]) -> Any:
-    return model.tag(requests)
-
-
-def _extract_spans(model: Any, requests: Sequence[Any], labels: Sequence[str]) -> Any:
-    return model.extract_spans(requests)
-
-
-def _embed(model: Any, requests: Sequence[Any], labels: Sequence[str]) -> Any:
-    return model.embed(requests, side="query")
-
-
 def _hidden_states(model: Any, requests: Sequence[Any], labels: Sequence[str]) -> Any:
     layers = [0, model.layer_count() - 1]
     streamed = list(model.hidden_states(requests, layers))
     return [vectors for _, vectors in sorted(streamed, key=lambda pair: pair[0])]
-
-
-def _attentions(model: Any, requests: Sequence[Any], labels: Sequence[str]) -> Any:
-    return [found for _, found in sorted(model.attentions(requests), key=lambda pair: pair[0])]
-
-
-def _loglikelihood(model: Any, requests: Sequence[Any], labels: Sequence[str]) -> Any:
-    return model.loglikelihood(requests)
-
-
-def _fill_masks(model: Any, requests: Sequence[Any], labels: Sequence[str]) -> Any:
-    return model.fill_masks(requests)
-
-
-def _generate(model: Any, requests: Sequence[Any], labels: Sequence[str]) -> Any:
-    return model.generate(requests, [GenerateOptions(max_tokens=MAX_TOKENS)] * len(requests))
 
 
 # What is wrong with the form of an answer ---------------------------------------------------------------
@@ -227,10 +191,6 @@ def _text_fault(answer: Any, request: Any, labels: Sequence[str]) -> str | None:
     )
 
 
-def _count_tokens(model: Any, requests: Sequence[Any], labels: Sequence[str]) -> Any:
-    return model.token_counts(requests)
-
-
 def _count_fault(answer: Any, request: Any, labels: Sequence[str]) -> str | None:
     return None if type(answer) is int and answer >= 0 else f"is {answer!r}, expected a number of tokens"
 
@@ -280,7 +240,7 @@ _PROBES = (
             for one, other in zip(SENTENCES, SENTENCES[::-1], strict=True)
         ),
         unusual={name: TextInput(text=text, text_pair=text) for name, text in UNUSUAL_TEXTS.items()},
-        ask=_classify,
+        ask=lambda model, requests, labels: model.classify(requests, labels),
         fault=_row_fault,
         dtype="float32",
     ),
@@ -288,28 +248,28 @@ _PROBES = (
         capability=Capability.CHOOSES_BEST,
         requests=_choices(),
         unusual={name: Choice(context=text, choices=(text, "a")) for name, text in UNUSUAL_TEXTS.items()},
-        ask=_choose,
+        ask=lambda model, requests, labels: model.choose(requests),
         fault=_choice_fault,
     ),
     Probe(
         capability=Capability.TAGS,
         requests=_sentences(),
         unusual=_unusual_sentences(),
-        ask=_tag,
+        ask=lambda model, requests, labels: model.tag(requests),
         fault=_tag_fault,
     ),
     Probe(
         capability=Capability.EXTRACTS_SPANS,
         requests=_questions(),
         unusual=_unusual_questions(),
-        ask=_extract_spans,
+        ask=lambda model, requests, labels: model.extract_spans(requests),
         fault=_span_fault,
     ),
     Probe(
         capability=Capability.EMBEDS,
         requests=SENTENCES,
         unusual=UNUSUAL_TEXTS,
-        ask=_embed,
+        ask=lambda model, requests, labels: model.embed(requests, side="query"),
         fault=_vector_fault,
         dtype="float32",
     ),
@@ -330,7 +290,9 @@ _PROBES = (
             **{name: TextInput(text=text, text_pair=text) for name, text in UNUSUAL_TEXTS.items()},
             "no pair": TextInput(text=SENTENCES[0]),
         },
-        ask=_attentions,
+        ask=lambda model, requests, labels: [
+            found for _, found in sorted(model.attentions(requests), key=lambda pair: pair[0])
+        ],
         fault=_attention_fault,
     ),
     Probe(
@@ -339,7 +301,7 @@ _PROBES = (
         unusual={
             name: LikelihoodRequest(context=text, continuation=" yes") for name, text in UNUSUAL_TEXTS.items()
         },
-        ask=_loglikelihood,
+        ask=lambda model, requests, labels: model.loglikelihood(requests),
         fault=_likelihood_fault,
     ),
     Probe(
@@ -352,21 +314,23 @@ _PROBES = (
             },
             **{f"{name} form": MaskRequest(before="so ", form=text) for name, text in _SHORT_TEXTS.items()},
         },
-        ask=_fill_masks,
+        ask=lambda model, requests, labels: model.fill_masks(requests),
         fault=_mask_fault,
     ),
     Probe(
         capability=Capability.GENERATES,
         requests=SENTENCES,
         unusual=UNUSUAL_TEXTS,
-        ask=_generate,
+        ask=lambda model, requests, labels: model.generate(
+            requests, [GenerateOptions(max_tokens=MAX_TOKENS)] * len(requests)
+        ),
         fault=_text_fault,
     ),
     Probe(
         capability=Capability.COUNTS_TOKENS,
         requests=SENTENCES,
         unusual=UNUSUAL_TEXTS,
-        ask=_count_tokens,
+        ask=lambda model, requests, labels: model.token_counts(requests),
         fault=_count_fault,
     ),
 )

@@ -12,7 +12,7 @@ from harness.errors import CapabilityError
 from harness.models.capabilities import Capability
 from harness.models.requests import CoversWords, FloatArray, HasUntrained
 from harness.testing.contract_setting import ContractSetting
-from harness.testing.model_fixture import ModelFixture, ModelUnderTest
+from harness.testing.model_fixture import ModelFixture
 from harness.testing.probe import PROBES
 
 __all__ = ["StateChecks"]
@@ -28,7 +28,7 @@ class StateChecks(ContractSetting):
     def test_the_vector_of_the_sentence_stands_first(self, model_fixture: ModelFixture) -> None:
         """With `sentence_vector` there is one vector more, and those of the words stay as they are."""
         sentences = [*_PROBE.requests, *_PROBE.unusual.values(), ()]
-        for under_test in _models_under_test(model_fixture):
+        for under_test in model_fixture.models_under_test(Capability.EXPOSES_HIDDEN_STATES):
             plain = _states(under_test.model, sentences)
             whole = _states(under_test.model, sentences, sentence_vector=True)
             for words, one, other in zip(sentences, plain, whole, strict=True):
@@ -45,7 +45,7 @@ class StateChecks(ContractSetting):
 
     def test_the_vector_of_the_sentence_depends_on_it(self, model_fixture: ModelFixture) -> None:
         """Different sentences have different vectors in the last layer."""
-        for under_test in _models_under_test(model_fixture):
+        for under_test in model_fixture.models_under_test(Capability.EXPOSES_HIDDEN_STATES):
             own = [
                 states[-1, 0] for states in _states(under_test.model, _PROBE.requests, sentence_vector=True)
             ]
@@ -60,7 +60,7 @@ class StateChecks(ContractSetting):
 
     def test_a_masked_word_has_a_vector_or_is_rejected(self, model_fixture: ModelFixture) -> None:
         """None has a vector that is not that of a word, or raises `CapabilityError`."""
-        for under_test in _models_under_test(model_fixture):
+        for under_test in model_fixture.models_under_test(Capability.EXPOSES_HIDDEN_STATES):
             try:
                 (masked,) = _states(under_test.model, [("a", None, "b")])
             except CapabilityError:
@@ -74,7 +74,7 @@ class StateChecks(ContractSetting):
     def test_coverage_names_the_words_without_a_vector(self, model_fixture: ModelFixture) -> None:
         """The words that `word_coverage` calls empty are those with zeros."""
         sentences = [*_PROBE.requests, *_PROBE.unusual.values(), ()]
-        for under_test in _models_under_test(model_fixture):
+        for under_test in model_fixture.models_under_test(Capability.EXPOSES_HIDDEN_STATES):
             if not isinstance(under_test.model, CoversWords):
                 pytest.skip(f"{under_test.name} does not say what its hidden states cover")
             covered = under_test.model.word_coverage(sentences)
@@ -111,13 +111,6 @@ class StateChecks(ContractSetting):
         for first, second in ((0, 1), (0, 2), (1, 2)):
             assert identities[first] != identities[second], "Two models have the same identity."
             assert not _all_close(drawn[first], drawn[second]), "Two models have the same states."
-
-
-def _models_under_test(model_fixture: ModelFixture) -> list[ModelUnderTest]:
-    models_under_test = model_fixture.models_under_test(Capability.EXPOSES_HIDDEN_STATES)
-    if not models_under_test:
-        pytest.skip(f"{model_fixture.name} does not offer {Capability.EXPOSES_HIDDEN_STATES.value}")
-    return models_under_test
 
 
 def _states(model: Any, sentences: Sequence[Any], **options: Any) -> list[FloatArray]:

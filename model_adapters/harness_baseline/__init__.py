@@ -1,4 +1,4 @@
-"""Baselines that need no download: the majority class, a random guess, and hashed character n-grams."""
+"""Baselines that need no download: the majority class, a random guess, and linear models over n-grams."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ BASELINE = AdapterEntry(
     target="harness_baseline.model:open_baseline",
     describe="harness_baseline.description:describe",
     options="harness_baseline.description:BaselineOptions",
-    summary="Majority class, random guess, or hashed character n-grams; numpy only, no download.",
+    summary="Majority class, random guess, or linear models over character n-grams; no download.",
     examples=("baseline:majority", "baseline:random", "baseline:char-ngram"),
     baselines=("baseline:majority", "baseline:char-ngram"),
 )

@@ -1,11 +1,14 @@
-"""The char-ngram baseline: hashed character n-grams as vectors, and linear models over sparse features."""
+"""The char-ngram baseline: hashed character n-grams as vectors, and linear models of scikit-learn for every head."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
+from sklearn.feature_extraction.text import HashingVectorizer
 
 from harness import (
     Choice,
@@ -14,31 +17,37 @@ from harness import (
     Head,
     HeadSpec,
     MultipleChoiceExample,
-    RetrievalPair,
     SpanAnswer,
-    SpanExample,
     SpanQuestion,
     TaggedSentence,
     TextInput,
     TrainingSettings,
 )
-from harness_baseline.choice import choose, learn_chooser
-from harness_baseline.classification import classify, learn_classifier
 from harness_baseline.description import BaselineOptions
-from harness_baseline.example import checked_examples
-from harness_baseline.hashing import hash_ngrams, normalise
-from harness_baseline.span import extract_spans, learn_span_extractor
-from harness_baseline.state import FitState
-from harness_baseline.tagging import learn_tagger, tag
+from harness_baseline.example import checked_examples, label_names, text_input_of
+from harness_baseline.linear import COLUMNS, Training, fit_linear, hash_features, score
+from harness_baseline.span import extract_span, learn_spans
+from harness_baseline.state import FitState, Weights
+from harness_baseline.text import content_words, fold, normalise, overlap_features, shape_of, size_bucket
 
-__all__ = ["CharNgram"]
+__all__ = ["CharNgram", "token_features"]
 
 _CHUNK = 1024
 """Texts embedded at a time, which bounds the memory."""
+_TOKENS = 1 << 16
+"""Tokens tagged at a time."""
+_NGRAM_WEIGHT = 3.0**0.5
+"""Length of the vector of n-grams, next to features with the value 1."""
 
 
 class CharNgram:
-    """Embeds by counting n-grams; learns each head with the module named after it."""
+    """Embeds by counting n-grams; learns a linear model for every head but the dual encoder, which it leaves as is.
+
+    Classification: the words and n-grams of the text, or, of a pair, those of the second text with the buckets of its
+    overlap with the first; close to the lexicalised classifier of Bowman et al. (2015), "A large annotated corpus for
+    learning natural language inference", section 3.2. Overlap carries over to languages without training data, words
+    and n-grams as far as the vocabularies share strings. Multiple choice: the same for each choice and its context.
+    """
 
     def __init__(self, options: BaselineOptions) -> None:
         self._dimension = options.dimension
@@ -51,23 +60,17 @@ class CharNgram:
         coordinate keeps frequent ones from drowning the rest. Coordinates that cancel out to a zero vector
         give the first unit vector.
         """
-        parts = [
-            self._embed_chunk([normalise(text) for text in texts[begin : begin + _CHUNK]])
-            for begin in range(0, len(texts), _CHUNK)
-        ]
-        return np.concatenate([np.zeros((0, self._dimension), dtype=np.float32), *parts])
-
-    def _embed_chunk(self, texts: Sequence[str]) -> FloatArray:
-        grams = hash_ngrams(texts, range(1, self._ngrams + 1))
-        cells = grams.rows * self._dimension + (grams.values % np.uint64(self._dimension)).astype(np.int64)
-        signs = np.where(grams.values >> np.uint64(63), 1.0, -1.0)
-        counts = np.bincount(cells, weights=signs * grams.lengths, minlength=len(texts) * self._dimension)
-        vectors = counts.reshape(len(texts), self._dimension)
-        vectors = np.sign(vectors) * np.sqrt(np.abs(vectors))
-        lengths = np.linalg.norm(vectors, axis=1)
-        vectors[lengths == 0, 0] = 1.0
-        unit = vectors / np.where(lengths == 0, 1.0, lengths)[:, None]
-        return unit.astype(np.float32)
+        vectors = np.empty((len(texts), self._dimension), dtype=np.float32)
+        for begin in range(0, len(texts), _CHUNK):
+            part = texts[begin : begin + _CHUNK]
+            counts = sum(
+                length * _count_ngrams(part, (length, length), self._dimension)
+                for length in range(1, self._ngrams + 1)
+            ).toarray()
+            rows = np.sign(counts) * np.sqrt(np.abs(counts))
+            rows[~rows.any(axis=1), 0] = 1.0
+            vectors[begin : begin + _CHUNK] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+        return vectors
 
     def learn(
         self,
@@ -77,37 +80,168 @@ class CharNgram:
         seed: int,
         start: FitState | None,
     ) -> FitState:
-        """Return the fitted head; of the settings it uses `epochs` and `max_steps`.
-
-        The dual encoder has nothing to learn: its vectors are those of `embed`.
-        """
+        """Return the fitted head; training continues from `start` where it has the same head and labels."""
+        examples = checked_examples(train, spec)
+        labels = label_names(examples, spec)
+        earlier = start.weights if start and (start.head, start.labels) == (spec.head, labels) else None
+        training = Training(settings=settings, seed=seed, start=earlier)
+        weights: Weights | None = None
         match spec.head:
             case Head.CLASSIFICATION:
-                pairs = checked_examples(train, spec, ClassificationExample)
-                return learn_classifier(pairs, spec, settings, seed, ngrams=self._ngrams, start=start)
+                weights = self._learn_labels(examples, spec, labels, training)
             case Head.MULTIPLE_CHOICE:
-                items = checked_examples(train, spec, MultipleChoiceExample)
-                return learn_chooser(items, settings, seed, ngrams=self._ngrams, start=start)
+                weights = self._learn_choices(examples, training)
             case Head.TAGGING:
-                return learn_tagger(checked_examples(train, spec, TaggedSentence), settings, seed, start)
+                weights = _learn_tags(examples, labels, training)
             case Head.SPAN_EXTRACTION:
-                return learn_span_extractor(checked_examples(train, spec, SpanExample), settings, seed, start)
-            case _:
-                checked_examples(train, spec, RetrievalPair)
-                return FitState(ref="char-ngram", head=spec.head, seed=seed)
+                weights = learn_spans(examples, training)
+        return FitState(ref="char-ngram", head=spec.head, labels=labels, seed=seed, weights=weights)
 
     def classify(self, state: FitState, inputs: Sequence[TextInput]) -> FloatArray:
         """Return the logits of the state's labels."""
-        return classify(state, inputs, self._ngrams)
+        return score(self._text_rows(inputs), _weights(state))
 
     def choose(self, state: FitState, items: Sequence[Choice]) -> list[tuple[float, ...]]:
         """Return one score per choice."""
-        return choose(state, items, self._ngrams)
+        scores = score(self._choice_rows(items), _weights(state))[:, 0].tolist()
+        ends = accumulate((len(item.choices) for item in items), initial=0)
+        return [tuple(scores[begin:end]) for begin, end in pairwise(ends)]
 
     def tag(self, state: FitState, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
         """Return the likeliest tag of every token."""
-        return tag(state, sentences)
+        names = list(token_features(sentences))
+        best: list[int] = []
+        for begin in range(0, len(names), _TOKENS):
+            best += (
+                score(hash_features(names[begin : begin + _TOKENS]), _weights(state)).argmax(axis=1).tolist()
+            )
+        tags = iter(best)
+        return [[state.labels[next(tags)] for _ in sentence] for sentence in sentences]
 
     def extract_spans(self, state: FitState, items: Sequence[SpanQuestion]) -> list[SpanAnswer]:
         """Return the best candidate span of every context."""
-        return extract_spans(state, items)
+        return [extract_span(item, _weights(state)) for item in items]
+
+    def _learn_labels(
+        self,
+        examples: Sequence[ClassificationExample],
+        spec: HeadSpec,
+        labels: Sequence[str],
+        training: Training,
+    ) -> Weights:
+        index = {label: position for position, label in enumerate(labels)}
+        rows = self._text_rows([text_input_of(example, spec) for example in examples])
+        return fit_linear(rows, [index[example.label or ""] for example in examples], len(labels), training)
+
+    def _learn_choices(self, examples: Sequence[MultipleChoiceExample], training: Training) -> Weights:
+        rows = self._choice_rows([Choice(context=item.context, choices=item.choices) for item in examples])
+        right = [int(index == item.label) for item in examples for index in range(len(item.choices))]
+        return fit_linear(rows, right, 1, training)
+
+    def _text_rows(self, items: Sequence[TextInput]) -> Any:
+        return self._rows(
+            [_text_features(item) for item in items], [item.text_pair or item.text for item in items]
+        )
+
+    def _choice_rows(self, items: Sequence[Choice]) -> Any:
+        names = [_choice_features(item, index) for item in items for index in range(len(item.choices))]
+        return self._rows(names, [choice for item in items for choice in item.choices])
+
+    def _rows(self, names: Sequence[Sequence[str]], texts: Sequence[str]) -> Any:
+        """Return the rows of named features and the n-grams of texts, of 2 characters and more."""
+        if not texts:
+            return hash_features([])
+        lengths = (min(2, self._ngrams), self._ngrams)
+        return hash_features(names) + _NGRAM_WEIGHT * _count_ngrams(
+            texts, lengths, COLUMNS, binary=True, norm="l2"
+        )
+
+
+def _weights(state: FitState) -> Weights:
+    assert state.weights is not None
+    return state.weights
+
+
+def _count_ngrams(
+    texts: Sequence[str],
+    lengths: tuple[int, int],
+    columns: int,
+    *,
+    binary: bool = False,
+    norm: str | None = None,
+) -> Any:
+    return HashingVectorizer(
+        analyzer="char",
+        preprocessor=normalise,
+        ngram_range=lengths,
+        n_features=columns,
+        binary=binary,
+        norm=norm,
+        alternate_sign=not binary,
+        dtype=np.float32,
+    ).transform(texts)
+
+
+def _text_features(item: TextInput) -> list[str]:
+    if item.text_pair is None:
+        return [f"word {word}" for word in sorted(set(content_words(item.text)))]
+    new = set(content_words(item.text_pair)) - set(content_words(item.text))
+    return [f"new {word}" for word in sorted(new)] + overlap_features(item.text, item.text_pair)
+
+
+def _choice_features(item: Choice, index: int) -> list[str]:
+    words = content_words(item.choices[index])
+    others = [len(content_words(other)) for other in item.choices[:index] + item.choices[index + 1 :]]
+    names = [f"length {size_bucket(len(words))}", f"longest {len(words) > max(others, default=0)}"]
+    names += [f"word {word}" for word in sorted(set(words))]
+    return names + overlap_features(item.context, item.choices[index])
+
+
+def _learn_tags(
+    examples: Sequence[TaggedSentence], labels: Sequence[str], training: Training
+) -> Weights | None:
+    index = {tag: position for position, tag in enumerate(labels)}
+    targets = [index[tag] for example in examples for tag in example.tags or ()]
+    if not targets:
+        return None
+    rows = hash_features(token_features([example.tokens for example in examples]))
+    return fit_linear(rows, targets, len(labels), training)
+
+
+_AFFIX = 4
+
+
+def token_features(sentences: Sequence[Sequence[str]]) -> Iterator[list[str]]:
+    """Yield the names of the features of every token of every sentence."""
+    for sentence in sentences:
+        words = [_OUTSIDE, _OUTSIDE, *map(_word_features, sentence), _OUTSIDE, _OUTSIDE]
+        for place in range(2, len(words) - 2):
+            (before2, _), (before, _), (own, _), (after, _), (after2, _) = words[place - 2 : place + 3]
+            yield words[place][1] + [
+                f"f-1={before[0]}",
+                f"f+1={after[0]}",
+                f"f-2={before2[0]}",
+                f"f+2={after2[0]}",
+                f"e-1={before[2]}",
+                f"e+1={after[2]}",
+                f"s-1,0={before[1]} {own[1]}",
+                f"s0,1={own[1]} {after[1]}",
+                f"f-1,0={before[0]} {own[0]}",
+                f"f0,1={own[0]} {after[0]}",
+                f"f-1,1={before[0]} {after[0]}",
+                f"e-1,0={before[3]} {own[3]}",
+            ]
+
+
+_Word = tuple[tuple[str, str, str, str], list[str]]
+_OUTSIDE: _Word = (("\n", "\n", "\n", "\n"), [])
+
+
+@lru_cache(maxsize=1 << 16)
+def _word_features(form: str) -> _Word:
+    """Return form, shape and the last three and two characters, and the names of the features of the word itself."""
+    folded, shape = fold(form), shape_of(form)
+    names = [f"f={folded}", f"s={shape}"]
+    for length in range(1, _AFFIX + 1):
+        names += [f"p{length}={folded[:length]}", f"e{length}={folded[-length:]}"]
+    return (folded, shape, folded[-3:], folded[-2:]), names

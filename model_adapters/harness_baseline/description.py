@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib.util import find_spec
 from types import MappingProxyType
 
 from pydantic import Field
 
-from harness import AdapterOptions, Capability, Head, ModelDescription, UnknownNameError, UsageError
+from harness import (
+    AdapterOptions,
+    Capability,
+    Head,
+    MissingExtraError,
+    ModelDescription,
+    UnknownNameError,
+    UsageError,
+)
 from harness.models.capabilities import HEAD_CAPABILITY
 
 __all__ = ["HEADS", "REFS", "BaselineOptions", "describe"]
@@ -43,11 +52,18 @@ class BaselineOptions(AdapterOptions):
 
 
 def describe(ref: str, options: AdapterOptions) -> ModelDescription:
-    """Return what the baseline `ref` offers before and after fitting; raises `UnknownNameError`."""
+    """Return what the baseline `ref` offers before and after fitting.
+
+    Raises `UnknownNameError`, and `MissingExtraError` for char-ngram without scikit-learn; imports nothing.
+    """
     if not isinstance(options, BaselineOptions):
         raise UsageError(f"The adapter 'baseline' takes BaselineOptions, not {type(options).__name__!r}.")
     if ref not in REFS:
         raise UnknownNameError("baseline", ref, REFS, hint="Run 'harness models baseline' to see them.")
+    if ref == "char-ngram":
+        for package in ("sklearn", "safetensors"):
+            if find_spec(package) is None:
+                raise MissingExtraError("The baseline 'char-ngram'", "baselines", package)
     bare = frozenset({Capability.FITS, Capability.EMBEDS})
     return ModelDescription(
         adapter="baseline",

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from harness import (
-    Choice,
     ClassificationExample,
     Example,
     Head,
@@ -14,14 +13,13 @@ from harness import (
     MultipleChoiceExample,
     RetrievalPair,
     SpanExample,
-    SpanQuestion,
     TaggedSentence,
     TextInput,
     TrainingError,
     near_names,
 )
 
-__all__ = ["EXAMPLE_TYPE", "checked_examples", "choice_of", "label_names", "question_of", "text_input_of"]
+__all__ = ["checked_examples", "label_names", "text_input_of"]
 
 EXAMPLE_TYPE: dict[Head, type[Example]] = {
     Head.CLASSIFICATION: ClassificationExample,
@@ -32,17 +30,15 @@ EXAMPLE_TYPE: dict[Head, type[Example]] = {
 }
 """What each head learns from."""
 
-E = TypeVar("E", bound=Example)
 
-
-def checked_examples(train: Sequence[Any], spec: HeadSpec, record: type[E]) -> list[E]:
+def checked_examples(train: Sequence[Any], spec: HeadSpec) -> Sequence[Any]:
     """Return the examples; raises `TrainingError` that names the first one that cannot be learnt from."""
+    record = EXAMPLE_TYPE[spec.head]
     if not train:
         raise TrainingError(
             f"There is no training example for the head {spec.head.value!r}.",
             hint="Give the task a training split, or raise --train-limit.",
         )
-    examples: list[E] = []
     for example in train:
         if not isinstance(example, record):
             found = type(example).__name__
@@ -52,30 +48,24 @@ def checked_examples(train: Sequence[Any], spec: HeadSpec, record: type[E]) -> l
         fault = _fault(example, spec)
         if fault:
             raise TrainingError(f"The training example {example.id!r} {fault}.")
-        examples.append(example)
-    return examples
+    return train
 
 
-def label_names(examples: Sequence[ClassificationExample], spec: HeadSpec) -> tuple[str, ...]:
-    """Return the labels of the head: those of the spec, or else the sorted labels of the examples."""
-    return spec.labels or tuple(sorted({example.label for example in examples if example.label is not None}))
+def label_names(examples: Sequence[Any], spec: HeadSpec) -> tuple[str, ...]:
+    """Return the labels that a head gives: those of the spec or else of the examples, and always the examples' tags."""
+    match spec.head:
+        case Head.CLASSIFICATION:
+            return spec.labels or tuple(sorted({example.label for example in examples}))
+        case Head.TAGGING:
+            return tuple(sorted({tag for sentence in examples for tag in sentence.tags}))
+        case _:
+            return ()
 
 
 def text_input_of(example: ClassificationExample, spec: HeadSpec) -> TextInput:
     """Return the one or two input texts of an example in the order of the spec."""
-    names = spec.inputs or tuple(example.inputs)
-    texts = [example.inputs[name] for name in names]
+    texts = [example.inputs[name] for name in spec.inputs or tuple(example.inputs)]
     return TextInput(text=texts[0], text_pair=texts[1] if len(texts) > 1 else None)
-
-
-def choice_of(example: MultipleChoiceExample) -> Choice:
-    """Return the item without its answer."""
-    return Choice(context=example.context, choices=example.choices)
-
-
-def question_of(example: SpanExample) -> SpanQuestion:
-    """Return the question without its answers."""
-    return SpanQuestion(id=example.id, question=example.question, context=example.context)
 
 
 def _fault(example: Example, spec: HeadSpec) -> str | None:

@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from harness import (
     Choice,
-    ClassificationExample,
     FloatArray,
-    Head,
     HeadSpec,
     SpanAnswer,
     SpanQuestion,
-    TaggedSentence,
     TextInput,
     TrainingSettings,
 )
 from harness_baseline.description import BaselineOptions
-from harness_baseline.example import EXAMPLE_TYPE, checked_examples, label_names
-from harness_baseline.hashing import Hashes, combine, hash_text, uniform
+from harness_baseline.example import checked_examples, label_names
 from harness_baseline.state import FitState
-from harness_baseline.strategy import no_span
-from harness_baseline.word import split_words
+from harness_baseline.text import no_span, split_words
 
 __all__ = ["Guess"]
 
+_Hashes = npt.NDArray[np.uint64]
+
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _LONGEST_SPAN = 5
 """Words of the longest guessed span; most answers of SQuAD are that short."""
 
@@ -59,15 +59,7 @@ class Guess:
         start: FitState | None,
     ) -> FitState:
         """Return the labels or tags of the training data; `settings` and `start` change nothing."""
-        labels: tuple[str, ...] = ()
-        match spec.head:
-            case Head.CLASSIFICATION:
-                labels = label_names(checked_examples(train, spec, ClassificationExample), spec)
-            case Head.TAGGING:
-                sentences = checked_examples(train, spec, TaggedSentence)
-                labels = tuple(sorted({tag for sentence in sentences for tag in sentence.tags or ()}))
-            case _:
-                checked_examples(train, spec, EXAMPLE_TYPE[spec.head])
+        labels = label_names(checked_examples(train, spec), spec)
         return FitState(ref="random", head=spec.head, labels=labels, seed=seed)
 
     def classify(self, state: FitState, inputs: Sequence[TextInput]) -> FloatArray:
@@ -112,7 +104,28 @@ class Guess:
         return SpanAnswer(text=item.context[start:end], start=start, end=end, score=float(score))
 
     @staticmethod
-    def _draw(key: int, count: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def _draw(key: int, count: int) -> npt.NDArray[np.float64]:
         """Return `count` numbers in [0, 1) that the key determines."""
-        counters: Hashes = np.arange(count, dtype=np.uint64)
-        return uniform(combine(np.full(count, key, dtype=np.uint64), counters))
+        keys, counters = np.full(count, key, dtype=np.uint64), np.arange(count, dtype=np.uint64)
+        drawn = mix(mix(keys) * _MULTIPLIER ^ counters)
+        return (drawn >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def hash_text(*parts: str | int) -> int:
+    """Return a 64-bit hash of a sequence of texts and numbers; ``("ab", "c")`` and ``("a", "bc")`` differ.
+
+    Python's own ``hash`` differs between processes; this one depends on nothing but its input.
+    """
+    digest = hashlib.blake2b(digest_size=8)
+    for part in parts:
+        data = str(part).encode("utf-8", "surrogatepass")
+        digest.update(len(data).to_bytes(8, "little") + data)
+    return int.from_bytes(digest.digest(), "little")
+
+
+def mix(values: _Hashes) -> _Hashes:
+    """Return the finaliser of SplitMix64 (Steele, Lea and Flood, 2014): close inputs become unrelated outputs."""
+    values = values + _MULTIPLIER
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))

@@ -11,21 +11,18 @@ import numpy as np
 
 from harness import (
     Choice,
-    ClassificationExample,
     FloatArray,
     Head,
     HeadSpec,
-    MultipleChoiceExample,
     SpanAnswer,
     SpanQuestion,
-    TaggedSentence,
     TextInput,
     TrainingSettings,
 )
 from harness_baseline.description import BaselineOptions
-from harness_baseline.example import EXAMPLE_TYPE, checked_examples, label_names
+from harness_baseline.example import checked_examples, label_names
 from harness_baseline.state import FitState
-from harness_baseline.strategy import no_span
+from harness_baseline.text import no_span
 
 __all__ = ["Majority"]
 
@@ -56,46 +53,35 @@ class Majority:
         start: FitState | None,
     ) -> FitState:
         """Return the label counts; `settings` and `start` change nothing."""
-        labels: tuple[str, ...] = ()
+        examples = checked_examples(train, spec)
+        labels = label_names(examples, spec)
         counts: list[int] = []
         match spec.head:
             case Head.CLASSIFICATION:
-                examples = checked_examples(train, spec, ClassificationExample)
-                labels = label_names(examples, spec)
                 seen = Counter(example.label for example in examples)
                 counts = [seen[label] for label in labels]
             case Head.TAGGING:
-                sentences = checked_examples(train, spec, TaggedSentence)
-                tags = Counter(tag for sentence in sentences for tag in sentence.tags or ())
-                labels = tuple(sorted(tags))
+                tags = Counter(tag for sentence in examples for tag in sentence.tags)
                 counts = [tags[tag] for tag in labels]
             case Head.MULTIPLE_CHOICE:
-                items = checked_examples(train, spec, MultipleChoiceExample)
-                right = Counter(item.label for item in items)
-                counts = [right[index] for index in range(max(len(item.choices) for item in items))]
-            case _:
-                checked_examples(train, spec, EXAMPLE_TYPE[spec.head])
-        shares = np.array(counts, dtype=np.float64) / max(sum(counts), 1)
+                right = Counter(item.label for item in examples)
+                counts = [right[index] for index in range(max(len(item.choices) for item in examples))]
+        shares = (np.array(counts, dtype=np.float64) / max(sum(counts), 1)).astype(np.float32)
         return FitState(
-            ref="majority",
-            head=spec.head,
-            labels=labels,
-            seed=seed,
-            arrays={"shares": shares.astype(np.float32)},
+            ref="majority", head=spec.head, labels=labels, seed=seed, shares=tuple(shares.tolist())
         )
 
     def classify(self, state: FitState, inputs: Sequence[TextInput]) -> FloatArray:
         """Return the shares of the labels, the same in every row."""
-        return np.tile(state.arrays["shares"].astype(np.float32), (len(inputs), 1))
+        return np.tile(np.array(state.shares, dtype=np.float32), (len(inputs), 1))
 
     def choose(self, state: FitState, items: Sequence[Choice]) -> list[tuple[float, ...]]:
         """Return the shares of the positions; a position that no training item had scores 0."""
-        shares = [float(share) for share in state.arrays["shares"]]
-        return [tuple((shares + [0.0] * len(item.choices))[: len(item.choices)]) for item in items]
+        return [(state.shares + (0.0,) * len(item.choices))[: len(item.choices)] for item in items]
 
     def tag(self, state: FitState, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
         """Return the most frequent tag for every token."""
-        most_frequent = state.labels[int(state.arrays["shares"].argmax())] if state.labels else ""
+        most_frequent = state.labels[state.shares.index(max(state.shares))] if state.labels else ""
         return [[most_frequent] * len(sentence) for sentence in sentences]
 
     def extract_spans(self, state: FitState, items: Sequence[SpanQuestion]) -> list[SpanAnswer]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -24,33 +24,40 @@ from harness import (
     TextInput,
     UnknownNameError,
 )
-from harness_baseline.char_ngram import CharNgram
 from harness_baseline.description import HEADS, BaselineOptions
 from harness_baseline.guess import Guess
 from harness_baseline.majority import Majority
 from harness_baseline.state import ALGORITHM, FitState, load_state, save_state
-from harness_baseline.strategy import Strategy
+
+if TYPE_CHECKING:
+    from harness_baseline.char_ngram import CharNgram
 
 __all__ = ["Baseline", "Chooser", "Classifier", "SpanExtractor", "Tagger", "open_baseline"]
+
+
+Strategy: TypeAlias = "Majority | Guess | CharNgram"
+"""The mathematics of one baseline; answers depend on the request and the state alone."""
 
 
 def open_baseline(description: ModelDescription, options: AdapterOptions) -> Baseline:
     """Return the unfitted baseline that `describe` described."""
     assert isinstance(options, BaselineOptions)
-    strategies: Mapping[str, Callable[[BaselineOptions], Strategy]] = {
-        "majority": Majority,
-        "random": Guess,
-        "char-ngram": CharNgram,
-    }
-    return Baseline(ref=description.ref, options=options, strategy=strategies[description.ref](options))
+    return Baseline(ref=description.ref, options=options, strategy=_strategy(description.ref, options))
+
+
+def _strategy(ref: str, options: BaselineOptions) -> Strategy:
+    if ref == "char-ngram":
+        from harness_baseline.char_ngram import CharNgram
+
+        return CharNgram(options)
+    return Majority(options) if ref == "majority" else Guess(options)
 
 
 class Baseline:
     """A baseline without a fitted head: it embeds, and it can be fitted.
 
-    Of the training settings, `majority` and `random` use none; `char-ngram` uses `epochs` and `max_steps`, as
-    its modules say. All of them ignore the validation set: they keep the last state, and they have no settings
-    to select.
+    Of the training settings, `majority` and `random` use none, and `char-ngram` uses `epochs`. All of them ignore the
+    validation set: they keep the last state, and they have no settings to select.
     """
 
     def __init__(

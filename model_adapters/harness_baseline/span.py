@@ -1,30 +1,29 @@
-"""The char-ngram span extractor: a conditional logit over the candidate spans of a context.
+"""The char-ngram span extractor: a logit for every candidate span of a context.
 
 A small relative of the logistic-regression baseline of Rajpurkar et al. (2016), "SQuAD: 100,000+ Questions
 for Machine Comprehension of Text", section 5, without its parses: how well the surroundings of a span match
 the question, how long it is, what its words look like, and which words the question has for that look. The
-matches, lengths and looks carry over to other languages. Candidates: `passage`.
+matches, lengths and looks carry over to other languages.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
-from harness import Head, SpanAnswer, SpanExample, SpanQuestion, TrainingSettings
-from harness_baseline.example import question_of
-from harness_baseline.hashing import Hashes, combine, hash_text
-from harness_baseline.passage import NUMBER, Passage, read_passage, stem_of
-from harness_baseline.regression import BUCKETS, Schedule, SparseRows, fit_conditional, group_starts
-from harness_baseline.state import FitState
-from harness_baseline.strategy import no_span
-from harness_baseline.word import is_punctuation, split_words
+from harness import SpanAnswer, SpanExample, SpanQuestion
+from harness_baseline.linear import COLUMNS, Training, fit_linear, hash_features
+from harness_baseline.state import Weights
+from harness_baseline.text import Word, fold, is_punctuation, no_span, shape_of, split_words
 
-__all__ = ["extract_spans", "learn_span_extractor"]
+__all__ = ["extract_span", "learn_spans"]
 
 _SAMPLED = 40
 """Wrong candidates next to each right one in training."""
@@ -32,184 +31,203 @@ _MOST_EXAMPLES = 20_000
 """Questions learnt from; of more, this many are drawn by the seed."""
 _QUESTION_WORDS = 12
 """Words of the question that meet the look of the span."""
+_LONGEST = 12
+"""Words of the longest candidate; 97 % of the answers of SQuAD are no longer."""
+_LONGEST_UNSPACED = 20
+"""The same in characters, for scripts without spaces."""
+_STEM = 5
 _STEPS = 10
+_ENDS = frozenset(".!?\u061f\u06d4\u0964\u0965\u1362\u3002\uff01\uff1f")
+_EDGES = frozenset("%$€£¥°")
+_CLASSES = {"A": 1, "a": 2, "c": 3, ".": 4, "$": 4}
+"""Numbers of the classes of words by their shape; 0 are those with a digit."""
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 
-def learn_span_extractor(
-    examples: Sequence[SpanExample], settings: TrainingSettings, seed: int, start: FitState | None
-) -> FitState:
+def learn_spans(examples: Sequence[SpanExample], training: Training) -> Weights:
     """Return the fitted weights.
 
     Examples whose first answer is no candidate (it crosses sentences, or it is long) are not learnt from.
     """
-    generator = np.random.Generator(np.random.PCG64(seed))
+    generator = np.random.default_rng(training.seed)
     if len(examples) > _MOST_EXAMPLES:
         drawn = np.sort(generator.permutation(len(examples))[:_MOST_EXAMPLES])
         examples = [examples[int(index)] for index in drawn]
-    tables: list[Integers] = []
+    rows: list[Any] = []
+    targets: list[int] = []
     for example in examples:
-        passage = read_passage(example.context)
-        right = _right_candidate(passage, example)
+        passage = _read_passage(example.context)
+        right = passage.candidate(example.answers[0].start, len(example.answers[0].text))
         if right is None:
             continue
         wrong = generator.permutation(len(passage.firsts))[:_SAMPLED]
-        chosen = np.concatenate([[right], wrong[wrong != right]]).astype(np.int64)
-        tables.append(_Features(passage, question_of(example)).table(chosen))
-    weights = np.zeros((BUCKETS, 1), dtype=np.float32)
-    if start is not None and start.head is Head.SPAN_EXTRACTION:
-        weights = start.arrays["weights"].copy()
-    if tables:
-        groups = group_starts([len(table) for table in tables])
-        rows = SparseRows.of_table(np.concatenate(tables))
-        schedule = Schedule.of_settings(settings, seed, batch=64, rate=0.05)
-        fit_conditional(rows, groups, np.zeros(len(tables), dtype=np.int64), weights, schedule)
-    return FitState(ref="char-ngram", head=Head.SPAN_EXTRACTION, seed=seed, arrays={"weights": weights})
+        chosen = np.concatenate([[right], wrong[wrong != right]])
+        rows.append(_Features(passage, example.question).rows(chosen))
+        targets += [1] + [0] * (len(chosen) - 1)
+    table = sparse.vstack(rows, format="csr") if rows else sparse.csr_array((0, COLUMNS))
+    return fit_linear(table, targets, 1, training)
 
 
-def extract_spans(state: FitState, items: Sequence[SpanQuestion]) -> list[SpanAnswer]:
-    """Return the best candidate of every context; of equal ones the shortest, then the first."""
-    weights = state.arrays["weights"][:, 0]
-    return [_best_span(item, weights) for item in items]
-
-
-def _best_span(item: SpanQuestion, weights: npt.NDArray[np.float32]) -> SpanAnswer:
-    passage = read_passage(item.context)
+def extract_span(item: SpanQuestion, weights: Weights) -> SpanAnswer:
+    """Return the best candidate of a context; of equal ones the shortest, then the first."""
+    passage = _read_passage(item.context)
     if not len(passage.firsts):
         return no_span()
-    scores = _Features(passage, item).scores(weights)
+    scores = _Features(passage, item.question).scores(weights.coefficients[:, 0])
     best = int(scores.argmax())
-    start = passage.words[int(passage.firsts[best])].start
-    end = passage.words[int(passage.lasts[best])].end
+    start, end = passage.words[passage.firsts[best]].start, passage.words[passage.lasts[best]].end
     return SpanAnswer(text=item.context[start:end], start=start, end=end, score=float(scores[best]))
 
 
-def _right_candidate(passage: Passage, example: SpanExample) -> int | None:
-    answer = example.answers[0]
-    inside = [
-        index
-        for index, word in enumerate(passage.words)
-        if word.end > answer.start and word.start < answer.start + len(answer.text)
-    ]
-    if not inside:
-        return None
-    found = np.flatnonzero((passage.firsts == inside[0]) & (passage.lasts == inside[-1]))
-    return int(found[0]) if len(found) else None
+class _Passage:
+    """The words of a context as parallel arrays, and its candidates as arrays of first and last words.
+
+    A candidate lies inside one sentence, and neither begins nor ends with a mark.
+    """
+
+    def __init__(self, context: str) -> None:
+        self.words = split_words(context)
+        self.stems = [_stem(word) for word in self.words]
+        shapes = [shape_of(word.form) for word in self.words]
+        self.classes = np.array([_class_of(shape) for shape in shapes], dtype=np.int64)
+        self.sentences = _sentence_numbers(context, self.words)
+        self.firsts, self.lasts = self._candidates()
+        own = [(fold(word.form), shape) for word, shape in zip(self.words, shapes, strict=True)]
+        padded = [_OUTSIDE, *own, _OUTSIDE]
+        self.starts = hash_features(_edge("start", *pair) for pair in zip(own, padded, strict=False))
+        self.ends = hash_features(_edge("end", *pair) for pair in zip(own, padded[2:], strict=True))
+
+    def candidate(self, start: int, length: int) -> int | None:
+        """Return the candidate with the words that a span touches."""
+        inside = [
+            index for index, word in enumerate(self.words) if word.end > start and word.start < start + length
+        ]
+        if not inside:
+            return None
+        found = np.flatnonzero((self.firsts == inside[0]) & (self.lasts == inside[-1]))
+        return int(found[0]) if len(found) else None
+
+    def _candidates(self) -> tuple[Integers, Integers]:
+        edge = (self.classes != _CLASSES["."]) | np.array(
+            [word.form in _EDGES for word in self.words], dtype=bool
+        )
+        single = np.array([word.end - word.start == 1 for word in self.words], dtype=bool) & (
+            self.classes == _CLASSES["c"]
+        )
+        longest = _LONGEST_UNSPACED if 2 * single.sum() > len(self.words) else _LONGEST
+        lengths, firsts = np.indices((longest, len(self.words))).reshape(2, -1)
+        lasts = np.minimum(firsts + lengths, len(self.words) - 1)
+        kept = edge[firsts] & edge[lasts] & (self.sentences[firsts] == self.sentences[lasts])
+        kept &= lasts == firsts + lengths
+        return firsts[kept], lasts[kept]
+
+
+@lru_cache(maxsize=64)
+def _read_passage(context: str) -> _Passage:
+    return _Passage(context)
 
 
 class _Features:
-    """The features of the candidates of one question, in three tables that are added up.
+    """The features of the candidates of one question: of the first word, the last word, the look and the matches."""
 
-    Features of the first word, of the last word, and of the whole span; all of them have the value 1.
-    """
-
-    def __init__(self, passage: Passage, item: SpanQuestion) -> None:
+    def __init__(self, passage: _Passage, question: str) -> None:
         self._passage = passage
-        words = [word.form for word in split_words(item.question) if not is_punctuation(word.form)]
-        self._question = [hash_text(word.casefold()) for word in words[:_QUESTION_WORDS]]
-        self._question += [0] * (_QUESTION_WORDS - len(self._question))
-        self._match = _match_weights(passage, [stem_of(word) for word in words])
+        words = [word for word in split_words(question) if not is_punctuation(word.form)]
+        looks, self._look_of = np.unique(self._looks(), return_inverse=True)
+        self._looks_rows = hash_features(
+            [f"look {look}", *(f"look {look} {fold(word.form)}" for word in words[:_QUESTION_WORDS])]
+            for look in looks.tolist()
+        )
+        self._match = _match_weights(passage, [_stem(word) for word in words])
 
-    def table(self, chosen: Integers) -> Integers:
-        """Return the buckets of the chosen candidates, shape (chosen, features)."""
-        firsts, lasts = self._passage.firsts[chosen], self._passage.lasts[chosen]
-        starts, ends = self._edges(-1)[firsts], self._edges(1)[lasts]
-        return np.concatenate([starts, ends, self._spans(chosen)], axis=1)
+    def rows(self, chosen: Integers) -> Any:
+        """Return the features of the chosen candidates, shape (chosen, COLUMNS)."""
+        passage = self._passage
+        numbers = sparse.csr_array(self._numbers()[chosen])
+        numbers.resize((len(chosen), COLUMNS))  # type: ignore[arg-type]
+        edges = passage.starts[passage.firsts[chosen]] + passage.ends[passage.lasts[chosen]]
+        return edges + self._looks_rows[self._look_of[chosen]] + numbers
 
     def scores(self, weights: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         """Return the scores of all candidates, shape (candidates,)."""
-        starts = weights[self._edges(-1)].sum(axis=1)[self._passage.firsts]
-        ends = weights[self._edges(1)].sum(axis=1)[self._passage.lasts]
-        spans = weights[self._spans(np.arange(len(self._passage.firsts)))].sum(axis=1)
-        total: npt.NDArray[np.float32] = starts + ends + spans
+        passage, numbers = self._passage, self._numbers()
+        edges = (passage.starts @ weights)[passage.firsts] + (passage.ends @ weights)[passage.lasts]
+        total: npt.NDArray[np.float32] = (
+            edges + (self._looks_rows @ weights)[self._look_of] + numbers @ weights[: numbers.shape[1]]
+        )
         return total
 
-    def _edges(self, side: int) -> Integers:
-        """Return the buckets of every word as the start (side -1) or the end (side 1) of a span."""
-        passage = self._passage
-        outside = np.uint64(hash_text("outside"))
-        next_form = np.roll(passage.forms, -side)
-        next_shape = np.roll(passage.shapes, -side)
-        border = -1 if side == 1 else 0
-        next_form[border], next_shape[border] = outside, outside
-        columns = [
-            passage.forms,
-            passage.shapes,
-            next_form,
-            next_shape,
-            combine(passage.shapes, 1) ^ next_shape,
-            *(_bucketed(self._window(side, width)) for width in (3, 10)),
-        ]
-        return _buckets(columns, block=side + 2)
-
-    def _window(self, side: int, width: int) -> Floats:
-        """Return the share of the matches in the `width` words before (side -1) or after every word."""
-        sums = np.concatenate([[0.0], np.cumsum(self._match)])
-        places = np.arange(len(self._match))
-        if side == 1:
-            window = sums[np.minimum(places + 1 + width, len(places))] - sums[places + 1]
-        else:
-            window = sums[places] - sums[np.maximum(places - width, 0)]
-        share: Floats = window / max(float(self._match.sum()), 1e-9)
-        return share
-
-    def _spans(self, chosen: Integers) -> Integers:
-        """Return the buckets of the spans as wholes, shape (chosen, features)."""
-        passage = self._passage
-        firsts, lasts = passage.firsts[chosen], passage.lasts[chosen]
-        sums = np.concatenate([[0.0], np.cumsum(self._match)])
-        inside = sums[lasts + 1] - sums[firsts]
-        sentence = np.bincount(passage.sentences, weights=self._match)
-        around = sentence[passage.sentences[firsts]] - inside
-        best = max(float(sentence.max()), 1e-9)
-        length = np.minimum(lasts - firsts, _STEPS).astype(np.uint64)
-        look, near = self._looks(firsts, lasts), self._nearness()
-        columns = [
-            length,
-            look,
-            _bucketed(inside / best),
-            _bucketed(around / best),
-            (around >= best - 1e-6).astype(np.uint64),
-            combine(_bucketed(around / best), 1) ^ _bucketed(inside / best),
-            _bucketed(np.minimum(near[firsts, 0], near[lasts, 1])),
-            *(combine(look, word) for word in self._question),
-        ]
-        return _buckets(columns, block=4)
-
-    def _nearness(self) -> Floats:
-        """Return 1 / distance to the nearest matched word to the left and to the right, shape (words, 2)."""
-        matched = np.flatnonzero(self._match > 0.2)
-        places = np.arange(len(self._match))
-        near = np.zeros((len(places), 2))
-        if len(matched):
-            index = np.searchsorted(matched, places)
-            left = places - matched[np.maximum(index - 1, 0)]
-            right = (
-                matched[np.minimum(np.searchsorted(matched, places, side="right"), len(matched) - 1)] - places
-            )
-            near[:, 0] = np.where(left > 0, 1 / np.maximum(left, 1), 0)
-            near[:, 1] = np.where(right > 0, 1 / np.maximum(right, 1), 0)
-        return near
-
-    def _looks(self, firsts: Integers, lasts: Integers) -> Hashes:
-        """Return what each span looks like: which classes of words it has, which is last, its length."""
+    def _looks(self) -> Integers:
+        """Return what each candidate looks like: its length, its last class, and which classes of words it has."""
+        firsts, lasts = self._passage.firsts, self._passage.lasts
         look: Integers = np.minimum(lasts - firsts, 3) * 8 + self._passage.classes[lasts]
-        for number in range(NUMBER, NUMBER + 5):
+        for number in range(5):
             sums = np.concatenate([[0], np.cumsum(self._passage.classes == number)])
             look = look * 2 + (sums[lasts + 1] > sums[firsts])
-        return look.astype(np.uint64)
+        return look
+
+    def _numbers(self) -> Floats:
+        """Return how the words in and around each candidate match the question, in columns of indicators."""
+        passage, match = self._passage, self._match
+        firsts, lasts, count = passage.firsts, passage.lasts, len(match)
+        sums = np.concatenate([[0.0], np.cumsum(match)])
+        total = max(float(sums[-1]), 1e-9)
+        inside = sums[lasts + 1] - sums[firsts]
+        sentence = np.bincount(passage.sentences, weights=match)
+        around = sentence[passage.sentences[firsts]] - inside
+        best = max(float(sentence.max()), 1e-9)
+        shares = [inside / best, around / best]
+        for width in (3, 10):
+            shares.append((sums[firsts] - sums[np.maximum(firsts - width, 0)]) / total)
+            shares.append((sums[np.minimum(lasts + 1 + width, count)] - sums[lasts + 1]) / total)
+        length = np.minimum(lasts - firsts, _STEPS)
+        levels = [length, *(_level(share) for share in shares), _level(shares[1]) + 12 * (inside > 1e-9)]
+        columns = [np.eye(24)[level] for level in levels]
+        return np.hstack([*columns, (around >= best - 1e-6)[:, None]])
 
 
-def _match_weights(passage: Passage, question: Sequence[str]) -> Floats:
+_OUTSIDE = ("\n", "\n")
+
+
+def _edge(side: str, word: tuple[str, str], neighbour: tuple[str, str]) -> list[str]:
+    names = (
+        f"f={word[0]}",
+        f"s={word[1]}",
+        f"nf={neighbour[0]}",
+        f"ns={neighbour[1]}",
+        f"ss={word[1]} {neighbour[1]}",
+    )
+    return [f"{side} {name}" for name in names]
+
+
+def _class_of(shape: str) -> int:
+    return 0 if "0" in shape else _CLASSES[shape[0]]
+
+
+def _stem(word: Word) -> str:
+    """Return the first five characters of the folded word, a language-neutral replacement for stemming."""
+    return fold(word.form)[:_STEM]
+
+
+def _sentence_numbers(context: str, words: Sequence[Word]) -> Integers:
+    """Return the sentence of each word; a full stop ends one only before white space or the end."""
+    following = [context[word.end : word.end + 1] for word in words]
+    ends = [
+        word.form in _ENDS and (word.form != "." or not after or after.isspace())
+        for word, after in zip(words, following, strict=True)
+    ]
+    return np.cumsum([False, *ends], dtype=np.int64)[:-1]
+
+
+def _match_weights(passage: _Passage, question: Sequence[str]) -> Floats:
     """Return how much each word of the context says that it is about the question, shape (words,).
 
     A word that the question has weighs 1 / its number of occurrences in the context; one whose neighbour is
     also its neighbour in the question weighs 0.5 more.
     """
-    wanted = set(question)
-    pairs = set(pairwise(question))
+    wanted, pairs = set(question), set(pairwise(question))
     seen = Counter(passage.stems)
     weights = np.array([1 / seen[stem] if stem in wanted else 0.0 for stem in passage.stems])
     for place, pair in enumerate(pairwise(passage.stems)):
@@ -218,11 +236,6 @@ def _match_weights(passage: Passage, question: Sequence[str]) -> Floats:
     return weights
 
 
-def _bucketed(shares: Floats) -> Hashes:
+def _level(shares: Floats) -> Integers:
     """Return 0 for nothing and 1 to `_STEPS` + 1 for shares up to 1 and beyond."""
-    return np.where(shares > 1e-9, 1 + np.floor(np.clip(shares, 0, 1) * _STEPS), 0).astype(np.uint64)
-
-
-def _buckets(columns: Sequence[Hashes], block: int) -> Integers:
-    hashed = [combine(column, block * 64 + number) for number, column in enumerate(columns)]
-    return (np.stack(hashed, axis=1) % np.uint64(BUCKETS)).astype(np.int64)
+    return np.where(shares > 1e-9, 1 + np.floor(np.clip(shares, 0, 1) * _STEPS), 0).astype(np.int64)

@@ -1,57 +1,40 @@
 """The state of a fitted baseline, in memory and on disk.
 
-A folder holds ``weights.npz`` (numpy arrays, never pickled objects) and ``harness_fit.json``, which is
-written last: a folder without it is an unfinished fit.
+A folder holds ``weights.safetensors``, where there are weights, and ``harness_fit.json``, which is written last:
+a folder without it is an unfinished fit.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
-import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict
 
-from harness import AdapterError, Head, HeadSpec
+from harness import AdapterError, FloatArray, Head, HeadSpec
 
-__all__ = ["ALGORITHM", "FitState", "load_state", "save_state"]
+__all__ = ["ALGORITHM", "FitState", "Weights", "load_state", "save_state"]
 
-ALGORITHM = "1"
+ALGORITHM = "2"
 """Version of the features and of the training; a fit of another version is not read."""
 
 _JSON = "harness_fit.json"
-_ARRAYS = "weights.npz"
+_WEIGHTS = "weights.safetensors"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FitState:
-    """A fitted head: names, numbers and arrays, no code."""
+class Weights:
+    """A linear model."""
 
-    ref: str
-    head: Head
-    labels: tuple[str, ...] = ()
-    """Labels or tags in the order of the outputs."""
-    seed: int
-    numbers: Mapping[str, int] = field(default_factory=dict)
-    arrays: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
-    """An array named ``weights`` has shape (buckets, outputs); most of its rows are zero."""
-
-    def digest(self) -> str:
-        """Return the SHA-256 of everything that the answers depend on."""
-        digest = hashlib.sha256(
-            json.dumps([self.ref, self.head, self.labels, self.seed, sorted(self.numbers.items())]).encode()
-        )
-        for name, array in sorted(_packed(self.arrays).items()):
-            digest.update(f"{name} {array.dtype.str} {array.shape} ".encode())
-            digest.update(np.ascontiguousarray(array).tobytes())
-        return digest.hexdigest()
+    coefficients: FloatArray
+    """Shape (columns, outputs); most rows are zero."""
+    intercepts: FloatArray
+    """Shape (outputs,)."""
 
 
 class _FitFile(BaseModel):
@@ -59,35 +42,57 @@ class _FitFile(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    algorithm: str
+    algorithm: str = ALGORITHM
     ref: str
     head: Head
     labels: tuple[str, ...]
     seed: int
-    numbers: dict[str, int]
+    shares: tuple[float, ...]
     options: dict[str, int]
-    digest: str
+    weights: str | None
+    """SHA-256 of the file of weights."""
     kind: Literal["baseline"] = "baseline"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FitState:
+    """A fitted head: names and numbers, no code."""
+
+    ref: str
+    head: Head
+    labels: tuple[str, ...] = ()
+    """Labels or tags in the order of the outputs."""
+    seed: int
+    shares: tuple[float, ...] = ()
+    """Relative frequencies of the labels, or of the positions of right choices."""
+    weights: Weights | None = None
+
+    def file(self, options: Mapping[str, int]) -> _FitFile:
+        """Return the content of ``harness_fit.json``."""
+        digest = hashlib.sha256(_packed(self.weights)).hexdigest() if self.weights else None
+        return _FitFile(
+            ref=self.ref,
+            head=self.head,
+            labels=self.labels,
+            seed=self.seed,
+            shares=self.shares,
+            options=dict(options),
+            weights=digest,
+        )
+
+    def digest(self) -> str:
+        """Return the SHA-256 of everything that the answers depend on, next to the options."""
+        return hashlib.sha256(self.file({}).model_dump_json().encode()).hexdigest()
 
 
 def save_state(state: FitState, directory: Path, options: Mapping[str, int]) -> None:
     """Write the fit into `directory`, ``harness_fit.json`` last; raises `AdapterError`."""
-    content = _FitFile(
-        algorithm=ALGORITHM,
-        ref=state.ref,
-        head=state.head,
-        labels=state.labels,
-        seed=state.seed,
-        numbers=dict(state.numbers),
-        options=dict(options),
-        digest=state.digest(),
-    )
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        with (directory / _ARRAYS).open("wb") as file:
-            np.savez(file, **cast("dict[str, Any]", _packed(state.arrays)))
+        if state.weights:
+            (directory / _WEIGHTS).write_bytes(_packed(state.weights))
         unfinished = directory / f"{_JSON}.tmp"
-        unfinished.write_text(content.model_dump_json(indent=2), encoding="utf-8")
+        unfinished.write_text(state.file(options).model_dump_json(indent=2), encoding="utf-8")
         os.replace(unfinished, directory / _JSON)  # noqa: PTH105  (atomic on every system)
     except OSError as error:
         raise AdapterError(
@@ -97,15 +102,11 @@ def save_state(state: FitState, directory: Path, options: Mapping[str, int]) -> 
 
 def load_state(directory: Path, ref: str, spec: HeadSpec, options: Mapping[str, int]) -> FitState:
     """Return the fit that `save_state` wrote; raises `AdapterError` when it is damaged or belongs to another model."""
-    content, arrays = _read(directory)
-    state = FitState(
-        ref=content.ref,
-        head=content.head,
-        labels=content.labels,
-        seed=content.seed,
-        numbers=content.numbers,
-        arrays=arrays,
-    )
+    try:
+        content = _FitFile.model_validate_json((directory / _JSON).read_text(encoding="utf-8"))
+        packed = (directory / _WEIGHTS).read_bytes() if content.weights else b""
+    except (OSError, ValueError) as error:
+        raise _fit_error(directory, f"cannot be read: {str(error).splitlines()[0]}") from error
     wanted: dict[str, Any] = {"algorithm": ALGORITHM, "ref": ref, "head": spec.head, "options": dict(options)}
     if spec.labels:
         wanted["labels"] = spec.labels
@@ -116,39 +117,40 @@ def load_state(directory: Path, ref: str, spec: HeadSpec, options: Mapping[str, 
                 raise _fit_error(directory, f"has the tags {found!r}, but the task has {expected!r}")
         elif found != expected:
             raise _fit_error(directory, f"has {name} {found!r}, expected {expected!r}")
-    if state.digest() != content.digest:
-        raise _fit_error(directory, f"is damaged: {_ARRAYS} is not what {_JSON} was written for")
-    return state
+    if content.weights and hashlib.sha256(packed).hexdigest() != content.weights:
+        raise _fit_error(directory, f"is damaged: {_WEIGHTS} is not what {_JSON} was written for")
+    return FitState(
+        ref=content.ref,
+        head=content.head,
+        labels=content.labels,
+        seed=content.seed,
+        shares=content.shares,
+        weights=_unpacked(packed) if content.weights else None,
+    )
 
 
-def _packed(arrays: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
-    """Return the arrays with ``weights`` reduced to its rows that are not zero."""
-    packed = {name: array for name, array in arrays.items() if name != "weights"}
-    if "weights" in arrays:
-        weights = arrays["weights"]
-        rows = np.flatnonzero(weights.any(axis=1))
-        packed |= {"shape": np.array(weights.shape), "rows": rows, "values": weights[rows]}
-    return packed
+def _packed(weights: Weights) -> bytes:
+    """Return the content of the file of weights: the rows that are not zero, and which these are."""
+    from safetensors.numpy import save
+
+    rows = np.flatnonzero(weights.coefficients.any(axis=1))
+    return save(
+        {
+            "columns": np.array([len(weights.coefficients)]),
+            "rows": rows,
+            "values": np.ascontiguousarray(weights.coefficients[rows]),
+            "intercepts": weights.intercepts,
+        }
+    )
 
 
-def _unpacked(packed: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
-    arrays = {name: array for name, array in packed.items() if name not in {"shape", "rows", "values"}}
-    if "shape" in packed:
-        height, width = (int(size) for size in packed["shape"])
-        arrays["weights"] = np.zeros((height, width), dtype=np.float32)
-        arrays["weights"][packed["rows"]] = packed["values"]
-    return arrays
+def _unpacked(content: bytes) -> Weights:
+    from safetensors.numpy import load
 
-
-def _read(directory: Path) -> tuple[_FitFile, dict[str, npt.NDArray[Any]]]:
-    try:
-        content = _FitFile.model_validate_json((directory / _JSON).read_text(encoding="utf-8"))
-        # Opened here: np.load leaves the file open when it is no zip file.
-        with (directory / _ARRAYS).open("rb") as stream, np.load(stream, allow_pickle=False) as file:
-            return content, _unpacked({name: file[name] for name in file.files})
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        detail = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise _fit_error(directory, f"cannot be read: {detail}") from error
+    found = load(content)
+    coefficients = np.zeros((int(found["columns"][0]), len(found["intercepts"])), dtype=np.float32)
+    coefficients[found["rows"]] = found["values"]
+    return Weights(coefficients=coefficients, intercepts=found["intercepts"])
 
 
 def _fit_error(directory: Path, reason: str) -> AdapterError:

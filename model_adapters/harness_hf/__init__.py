@@ -23,7 +23,7 @@ def harness_register_adapters() -> list[AdapterEntry]:
         AdapterEntry(
             name="hf-encoder",
             target="harness_hf.encoder.heads:open_encoder",
-            describe="harness_hf.encoder.description:describe",
+            describe="harness_hf.description:describe",
             options="harness_hf.options:EncoderOptions",
             summary="A transformers encoder, bare or fine-tuned: embeds, exposes its layers, can be fitted.",
             examples=("hf-encoder:models/e5-small", "hf-encoder:bert-base-multilingual-cased"),
@@ -32,8 +32,8 @@ def harness_register_adapters() -> list[AdapterEntry]:
         AdapterEntry(
             name="hf-causal",
             target="harness_hf.causal.adapter:open_causal",
-            describe="harness_hf.causal.description:describe_causal",
-            options="harness_hf.causal.options:CausalOptions",
+            describe="harness_hf.description:describe_causal",
+            options="harness_hf.options:CausalOptions",
             summary="A transformers decoder: scores continuations, writes text, embeds, exposes its layers.",
             examples=("hf-causal:models/smollm2", "hf-causal:gpt2"),
             extra="hf",
@@ -41,8 +41,8 @@ def harness_register_adapters() -> list[AdapterEntry]:
         AdapterEntry(
             name="hf-seq2seq",
             target="harness_hf.seq2seq.adapter:open_seq2seq",
-            describe="harness_hf.seq2seq.description:describe_seq2seq",
-            options="harness_hf.seq2seq.options:Seq2SeqOptions",
+            describe="harness_hf.description:describe_seq2seq",
+            options="harness_hf.options:Seq2SeqOptions",
             summary="A transformers encoder-decoder: writes, scores texts, embeds, can be fitted on text pairs.",
             examples=("hf-seq2seq:google/mt5-small",),
             extra="hf",

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from harness import AdapterError, Head, TrainingSettings
 
-__all__ = ["RECORD_NAME", "SCALE_NAME", "FitRecord", "read_record", "write_record"]
+__all__ = ["RECORD_NAME", "SCALE_NAME", "FitRecord", "read_record", "require_record", "write_record"]
 
 RECORD_NAME = "harness_fit.json"
 SCALE_NAME = "dual_encoder.safetensors"
@@ -61,6 +61,27 @@ class FitRecord(BaseModel):
             f"Fine-tuning ran out of memory at {self.ran_out_at} examples at once and continued with "
             f"{self.micro_batch}; the effective batch stayed {self.settings.batch_size}.",
         )
+
+
+def require_record(folder: Path, head: Head, labels: tuple[str, ...] | None = None) -> FitRecord:
+    """Return the record of a finished fit; raises `AdapterError` for any other head, or other labels if given."""
+    record = read_record(folder)
+    if record is None:
+        raise AdapterError(
+            f"The folder {str(folder)!r} holds no finished fit.",
+            hint="Delete it; the model will be fitted again.",
+        )
+    if record.head is not head or labels not in (None, record.labels):
+        found, wanted = record.head.value, head.value
+        if labels is not None:
+            found, wanted = (
+                f"{found} fit with the labels {list(record.labels)}",
+                f"{wanted} with {list(labels)}",
+            )
+        else:
+            found = f"{found} fit"
+        raise AdapterError(f"The folder {str(folder)!r} holds a {found}; expected {wanted}.")
+    return record
 
 
 def write_record(folder: Path, record: FitRecord) -> None:

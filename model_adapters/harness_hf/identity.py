@@ -9,8 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from harness_hf.fit_record import RECORD_NAME, SCALE_NAME
-from harness_hf.model_folder import weight_files
-from harness_hf.sentence_files import SENTENCE_FILES
+from harness_hf.model_folder import SENTENCE_FILES, weight_files
 
 __all__ = ["LIBRARIES", "folder_identity", "library_versions"]
 

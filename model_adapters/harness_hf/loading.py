@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,11 +12,13 @@ import torch
 import transformers
 from transformers.utils import logging
 
-from harness import AdapterError, Head, HeadSpec
+from harness import AdapterError, Head, HeadSpec, UsageError
 from harness_hf.model_folder import weight_files
 from harness_hf.options import ModelOptions
 
 __all__ = [
+    "choose_device",
+    "choose_dtype",
     "first_line",
     "load_network",
     "load_tokenizer",
@@ -23,6 +26,8 @@ __all__ = [
     "open_network",
     "open_tokenizer",
     "piece_limit",
+    "place",
+    "placing",
     "quiet_transformers",
     "read_tokenizer",
     "require_fitting_vocabulary",
@@ -148,21 +153,20 @@ def load_tokenizer(folder: Path, ref: str, options: ModelOptions) -> Any:
 
 
 def load_network(
-    folder: Path, ref: str, head: Head | None, options: ModelOptions, *, dtype: torch.dtype | None
+    folder: Path, ref: str, head: Head | None, options: ModelOptions, placement: Mapping[str, Any]
 ) -> tuple[Any, bool]:
-    """Return the network and whether it has a trained pooler.
+    """Return the network and whether it has a trained pooler; `placement` is what `placing` returns.
 
-    `dtype` None keeps the checkpoint's own. Raises `AdapterError` where weights are missing or of another
-    shape: transformers would fill them at random and continue.
+    Raises `AdapterError` where weights are missing or of another shape: transformers would fill them at random and
+    continue.
     """
-    network, information = open_network(AUTO_CLASSES[head], folder, ref, options, {"dtype": dtype or "auto"})
+    network, information = open_network(AUTO_CLASSES[head], folder, ref, options, placement)
     missing = sorted(information["missing_keys"])
-    untrained_pooler = any("pooler" in name for name in missing)
+    poolers = [name for name in missing if "pooler" in name]
     if head in (None, Head.DUAL_ENCODER):
-        missing = [name for name in missing if "pooler" not in name]
+        missing = [name for name in missing if name not in poolers]
     require_weights(ref, missing)
-    pooler = getattr(network.base_model, "pooler", None)
-    return network, pooler is not None and not untrained_pooler
+    return network, getattr(network.base_model, "pooler", None) is not None and not poolers
 
 
 def load_trainable(folder: Path, ref: str, spec: HeadSpec, options: ModelOptions, *, keep_head: bool) -> Any:
@@ -260,3 +264,67 @@ def first_line(error: Exception) -> str:
     """Return the type and the first line of a library's error, for an error message."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return f"{type(error).__name__}: {lines[0] if lines else 'no message'}"
+
+
+def choose_device(name: str) -> torch.device:
+    """Return the device of the option: of several processes on a machine each has the GPU of its own number.
+
+    Raises `AdapterError` for a GPU that is not there.
+    """
+    if name == "cuda" and not torch.cuda.is_available():
+        raise AdapterError("The option device is 'cuda', but torch sees no GPU.", hint="Pass -o device=cpu.")
+    if name == "cpu" or not torch.cuda.is_available():
+        return torch.device("cpu")
+    given = os.environ.get("LOCAL_RANK")
+    if given is None:
+        return torch.device("cuda")
+    if not given.isdecimal():
+        raise AdapterError(f"The environment variable LOCAL_RANK is {given!r}; expected a number from 0.")
+    if int(given) >= torch.cuda.device_count():
+        raise AdapterError(
+            f"Process {given} of this machine has no GPU of its own: torch sees {torch.cuda.device_count()}.",
+            hint="Start as many processes as there are GPUs, or pass -o device=cpu.",
+        )
+    return torch.device("cuda", int(given))
+
+
+def choose_dtype(name: str, device: torch.device) -> torch.dtype | str:
+    """Return the precision of inference; ``auto`` is the checkpoint's own."""
+    if name == "auto":
+        return torch.float32 if device.type == "cpu" else "auto"
+    dtype = getattr(torch, name)
+    assert isinstance(dtype, torch.dtype)
+    return dtype
+
+
+def placing(options: ModelOptions) -> Mapping[str, Any]:
+    """Return the keywords of `open_network`: precision, and the device map where the options name one.
+
+    Raises `UsageError` for a device map in a run of several processes: each would put its copy on all devices.
+    """
+    dtype = choose_dtype(options.dtype, choose_device(options.device))
+    if options.device_map is None:
+        return {"dtype": dtype}
+    processes = os.environ.get("WORLD_SIZE", "1")
+    if processes != "1":
+        raise UsageError(
+            f"The option device_map is {options.device_map!r}, which divides one model over all devices, but "
+            f"{processes} processes are running.",
+            hint="Start one process, or omit -o device_map.",
+        )
+    return {"dtype": dtype, "device_map": options.device_map}
+
+
+def place(network: Any, options: ModelOptions) -> tuple[Any, torch.device]:
+    """Return the network ready to answer, and the device that its inputs have to be on.
+
+    A network with a device map stays where it was loaded; it reads its inputs where its embeddings are run,
+    which need not be where their weights wait.
+    """
+    if options.device_map is None:
+        device = choose_device(options.device)
+        return network.to(device).eval(), device
+    embeddings = network.get_input_embeddings()
+    runs_on = getattr(getattr(embeddings, "_hf_hook", None), "execution_device", None)
+    device = torch.device(embeddings.weight.device if runs_on is None else runs_on)
+    return network.eval(), device

@@ -5,21 +5,24 @@ from __future__ import annotations
 import json
 import os
 import re
-import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from harness import AdapterError, HarnessError, UsageError, near_names
 from harness_hf.options import ModelOptions
 
 __all__ = [
+    "SENTENCE_FILES",
     "ModelConfig",
+    "Pooling",
+    "SentenceFiles",
     "count_parameters",
     "read_config",
     "read_json",
+    "read_sentence_files",
     "resolve_folder",
     "tensor_names",
     "weight_files",
@@ -146,29 +149,24 @@ def _unsafe_weights_error(folder: Path, name: str) -> AdapterError:
 def count_parameters(folder: Path) -> int | None:
     """Return how many numbers the weights hold, from their headers; None without safetensors."""
     try:
-        return sum(_count_in_header(file) for file in weight_files(folder))
+        return sum(prod(shape) for file in weight_files(folder) for shape in _shapes(file).values())
     except AdapterError:
         return None
 
 
 def tensor_names(folder: Path) -> list[str]:
     """Return the names of the weights, from their headers; raises `AdapterError` without safetensors."""
-    return [name for file in weight_files(folder) for name in _header(file)]
+    return [name for file in weight_files(folder) for name in _shapes(file)]
 
 
-def _count_in_header(file: Path) -> int:
-    """Return the sum of the tensor sizes."""
-    return sum(prod(shape) for shape in _header(file).values())
+def _shapes(file: Path) -> dict[str, Sequence[int]]:
+    """Return the shapes of the tensors by name."""
+    from safetensors import SafetensorError, safe_open
 
-
-def _header(file: Path) -> dict[str, Sequence[int]]:
-    """Return the shapes of the tensors by name: eight bytes of length, then a JSON header (safetensors format)."""
     try:
-        with file.open("rb") as stream:
-            (length,) = struct.unpack("<Q", stream.read(8))
-            header = json.loads(stream.read(min(length, file.stat().st_size)))
-        return {name: value["shape"] for name, value in header.items() if name != "__metadata__"}
-    except (struct.error, ValueError, KeyError, TypeError, AttributeError) as error:
+        with safe_open(file, framework="np") as tensors:
+            return {name: tensors.get_slice(name).get_shape() for name in tensors.keys()}  # noqa: SIM118, RUF100
+    except (SafetensorError, OSError) as error:
         raise AdapterError(f"The file {str(file)!r} has no safetensors header.") from error
 
 
@@ -234,3 +232,60 @@ def _explain(ref: str, revision: str | None, error: Exception) -> HarnessError:
     if isinstance(error, errors.EntryNotFoundError):
         return UsageError(f"The hub model {ref!r}{at} has no config.json, so transformers cannot open it.")
     return AdapterError(f"The hub could not give {ref!r}{at}: {type(error).__name__}: {error}.", hint=near)
+
+
+Pooling = Literal["mean", "cls", "last", "pooler"]
+
+SENTENCE_FILES = ("modules.json", "config_sentence_transformers.json", "sentence_bert_config.json")
+POOLING_KEYS: Mapping[str, Pooling] = {
+    "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_cls_token": "cls",
+    "pooling_mode_lasttoken": "last",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentenceFiles:
+    """The defaults of the folder; None where it has no such entry."""
+
+    pooling: Pooling | None = None
+    unsupported_pooling: str | None = None
+    """A way of pooling that the folder names and the adapter does not have."""
+    max_length: int | None = None
+    query_prefix: str = ""
+    passage_prefix: str = ""
+
+
+def read_sentence_files(folder: Path) -> SentenceFiles:
+    """Return what the folder's sentence-transformers files say; all defaults where there are none."""
+    prompts: dict[str, Any] = {}
+    if (folder / "config_sentence_transformers.json").is_file():
+        prompts = read_json(folder / "config_sentence_transformers.json").get("prompts") or {}
+    length = None
+    if (folder / "sentence_bert_config.json").is_file():
+        length = read_json(folder / "sentence_bert_config.json").get("max_seq_length")
+    pooling, unsupported = _pooling(folder / "1_Pooling" / "config.json")
+    return SentenceFiles(
+        pooling=pooling,
+        unsupported_pooling=unsupported,
+        max_length=int(length) if length else None,
+        query_prefix=str(prompts.get("query") or ""),
+        passage_prefix=str(prompts.get("passage") or prompts.get("document") or ""),
+    )
+
+
+def _pooling(path: Path) -> tuple[Pooling | None, str | None]:
+    """Return the way of pooling in a ``1_Pooling/config.json``, or the name of one that is not supported."""
+    if not path.is_file():
+        return None, None
+    config = read_json(path)
+    modes = [key for key, value in config.items() if key.startswith("pooling_mode_") and value is True]
+    if isinstance(config.get("pooling_mode"), str):
+        names: Mapping[str, Pooling] = {"mean": "mean", "cls": "cls", "lasttoken": "last"}
+        mode = names.get(config["pooling_mode"])
+        return mode, None if mode else str(config["pooling_mode"])
+    if not modes:
+        raise AdapterError(f"The file {str(path)!r} names no way of pooling.", hint="Pass -o pooling=mean.")
+    if len(modes) == 1 and modes[0] in POOLING_KEYS:
+        return POOLING_KEYS[modes[0]], None
+    return None, " and ".join(key.removeprefix("pooling_mode_") for key in modes)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
 from harness import AdapterOptions
 
-__all__ = ["EncoderOptions", "ModelOptions"]
+__all__ = ["CausalOptions", "EncoderOptions", "ModelOptions", "Seq2SeqOptions"]
 
 
 class ModelOptions(AdapterOptions):
@@ -88,4 +89,47 @@ class EncoderOptions(ModelOptions):
     )
     train_checkpoint_minutes: float = Field(
         default=10.0, ge=0.0, description="Minutes between checkpoints of a training; 0 makes one every step."
+    )
+
+
+class CausalOptions(ModelOptions):
+    """Options of ``hf-causal``."""
+
+    chat_template: Path | None = Field(
+        default=None, description="File with a Jinja chat template to use in place of the model's own."
+    )
+    share_prefixes: bool = Field(
+        default=True,
+        description="Whether texts with a common beginning are run through it once; false gives the same "
+        "answers more slowly.",
+    )
+
+
+class Seq2SeqOptions(EncoderOptions):
+    """Options of ``hf-seq2seq``: those of an encoder, and how the decoder is asked."""
+
+    max_length: int | None = Field(
+        default=None,
+        ge=8,
+        description="Tokens the encoder's input is cut at; by default what a fit was trained with, "
+        "what tokenizer and config allow, or 1,024.",
+    )
+    pooling: Literal["mean"] | None = Field(
+        default=None, description="How the encoder's vectors become one: always their mean."
+    )
+    truncation_side: Literal["left", "right"] = Field(
+        default="left",
+        description="Which end of a too long input is cut off, in training as well; "
+        "right keeps a task prefix and cuts the context.",
+    )
+    score_eos: bool = Field(
+        default=False,
+        description="Whether the log-likelihood of a continuation includes the end token after it.",
+    )
+    source_language: str | None = Field(
+        default=None,
+        description="Language code of the input, for tokenizers that put one there (mBART, NLLB).",
+    )
+    target_language: str | None = Field(
+        default=None, description="Language code of the output, for tokenizers that put one there."
     )

@@ -27,5 +27,6 @@ def harness_register_adapters() -> list[AdapterEntry]:
             options="harness_vllm.options:ChatOptions",
             summary="A chat endpoint like OpenAI's: generates only; the key comes from the environment.",
             examples=("openai:https://api.openai.com/v1", "openai:http://127.0.0.1:8080/v1"),
+            extra="vllm",
         ),
     ]

@@ -1,39 +1,35 @@
-"""JSON over HTTP with keep-alive connections and bounded retries; one client serves many threads.
-
-The standard library's `http.client` is enough here and costs least time a request.
-"""
+"""JSON over HTTP with a deadline, a size limit and bounded retries; one client serves many threads."""
 
 from __future__ import annotations
 
-import http.client
+import asyncio
 import json
+import os
 import random
 import socket
+import ssl
 import threading
-import time
-import urllib.request
-from collections.abc import Callable, Mapping
-from contextlib import closing
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import CancelledError, Future
+from dataclasses import dataclass
+from typing import Any, NoReturn
+from urllib.parse import urlsplit
 
-from harness import AdapterError
-from harness.storage.clean_text import clean_json, clean_text
-from harness_vllm.address import Address
-from harness_vllm.limits import AnswerTooLargeError, limit_answer, read_body
+import httpx
+from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt
 
-__all__ = ["Client", "StatusError", "Unreachable"]
+from harness import AdapterError, UsageError
+from harness.storage.clean_text import add_secret, clean_json, clean_text
+
+__all__ = ["Address", "Client", "StatusError", "Unreachable", "is_url", "read_key"]
 
 FIRST_WAIT = 0.5
 LONGEST_WAIT = 60.0
-SHORTEST_WAIT = 0.001
-"""Seconds; a timeout of 0 would mean that a socket does not wait at all."""
 MEBIBYTE = 1 << 20
 TEMPORARY = frozenset({408, 429, 500, 502, 503, 504, 529})
 _BEGINS_JSON = frozenset({b"", b"{", b"["})
 SHOWN = 300
 """Characters of a server's answer that an error shows."""
-
-Headers = Mapping[str, str]
 
 
 class StatusError(AdapterError):
@@ -53,23 +49,18 @@ class _TemporaryFault(Exception):
     """A fault that a retry may solve."""
 
     def __init__(
-        self,
-        reason: str,
-        *,
-        lost: bool = False,
-        unreachable: bool = False,
-        retry_after: float | None = None,
+        self, reason: str, *, cause: httpx.TransportError | None = None, retry_after: float | None = None
     ) -> None:
         super().__init__(reason)
-        self.lost = lost
+        self.lost = cause is not None
         """Whether there was no answer at all: the server may be gone."""
-        self.unreachable = unreachable
+        self.unreachable = isinstance(cause, httpx.ConnectError)
         """Whether not even a connection could be made."""
         self.retry_after = retry_after
 
 
 class Client:
-    """Sends requests to one server.
+    """Sends requests to one server: httpx in an event loop of its own, so that requests can be cancelled.
 
     Args:
         address: Where the server is.
@@ -77,7 +68,7 @@ class Client:
         retries: How often a request is repeated.
         key: Sent as a bearer token, and never shown.
         max_answer_mib: Mebibytes that one answer may have.
-        revive: Called where no connection can be made; True means that the server has been started again.
+        revive: Called where no answer comes; True means that the server has been started again.
     """
 
     def __init__(
@@ -97,12 +88,21 @@ class Client:
         """How many requests were sent again."""
         self._key = key
         self._max_answer_mib = max_answer_mib
-        self._revive = revive
-        self._idle: list[http.client.HTTPConnection] = []
-        self._busy: dict[http.client.HTTPConnection, socket.socket | None] = {}
-        """Connections in use with their sockets, which a connection forgets while the last answer is still read."""
+        self._revive = revive or (lambda: False)
+        authorization = {} if key is None else {"Authorization": f"Bearer {key}"}
+        self._http = httpx.AsyncClient(
+            headers={"Accept": "application/json", "Accept-Encoding": "identity", **authorization},
+            timeout=None,  # noqa: S113  # `_send` sets one for the whole request
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=None),
+            trust_env=address.secure,  # a proxy is for https alone
+            verify=address.secure,  # spares the reading of certificates
+        )
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="harness-http", daemon=True)
+        self._thread.start()
+        self._under_way: set[Future[Any]] = set()
         self._lock = threading.Lock()
-        self._aborted = threading.Event()
+        self._aborted = False
         self._draining = threading.Event()
         """Set while no request is repeated, after `abort` too: it wakes the threads that wait to do so."""
 
@@ -112,15 +112,15 @@ class Client:
 
     def post(self, path: str, payload: Mapping[str, Any]) -> Any:
         """Return the JSON that a path below the base gives for `payload`; raises as `get` does."""
-        return self._request("POST", self.address.base + path, payload, None, None)
+        return self._request("POST", self.address.base + path, payload)
 
     def get_root(self, path: str) -> Any:
         """Return the JSON of a path next to the base."""
-        return self._request("GET", self.address.root + path, None, None, None)
+        return self._request("GET", self.address.root + path)
 
     def post_root(self, path: str, payload: Mapping[str, Any]) -> Any:
         """Return the JSON that a path next to the base answers for `payload`."""
-        return self._request("POST", self.address.root + path, payload, None, None)
+        return self._request("POST", self.address.root + path, payload)
 
     def drain(self) -> None:
         """Repeat nothing from now on: requests under way end with the answer, or the fault, of this attempt."""
@@ -128,23 +128,25 @@ class Client:
 
     def abort(self) -> None:
         """Make all requests under way end at once, with an `AdapterError`."""
-        self._aborted.set()
         self._draining.set()
         with self._lock:
-            for connected in self._busy.values():
-                _shut(connected)
+            self._aborted = True
+            for future in self._under_way:
+                future.cancel()
 
     def resume(self) -> None:
         """Allow requests, and repeat them, again after `abort` or `drain`."""
-        self._aborted.clear()
+        self._aborted = False
         self._draining.clear()
 
     def close(self) -> None:
-        """Close the idle connections."""
-        with self._lock:
-            idle, self._idle = self._idle, []
-        for connection in idle:
-            connection.close()
+        """Close the connections; a second call does nothing."""
+        if self._loop.is_closed():
+            return
+        asyncio.run_coroutine_threadsafe(self._http.aclose(), self._loop).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
 
     # One request ----------------------------------------------------------------------------------------
 
@@ -152,47 +154,89 @@ class Client:
         self,
         method: str,
         path: str,
-        payload: Mapping[str, Any] | None,
-        timeout: float | None,
-        retries: int | None,
+        payload: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
+        retries: int | None = None,
     ) -> Any:
+        url = self.address.url(path)
         body = None if payload is None else json.dumps(payload, separators=(",", ":")).encode()
-        limit = self.retries if retries is None else retries
-        attempt = 0
+        retrying = Retrying(
+            retry=retry_if_exception_type(_TemporaryFault),
+            stop=stop_after_attempt(1 + (self.retries if retries is None else retries)),
+            wait=_seconds_to_wait,
+            before_sleep=lambda state: self._pause(url, state),
+            sleep=lambda _: None,
+            retry_error_callback=lambda state: _give_up(url, state),
+        )
+        return retrying(self._attempt, method, url, body, timeout or self.timeout)
+
+    def _pause(self, url: str, state: RetryCallState) -> None:
+        """Wait before a request is repeated; raises `AdapterError` where nothing is repeated any more."""
+        if self._draining.wait(state.upcoming_sleep):
+            _give_up(url, state)
+        with self._lock:
+            self.repeated += 1
+
+    def _attempt(self, method: str, url: str, body: bytes | None, timeout: float) -> Any:
+        """Return the answer; raises `_TemporaryFault`, or `AdapterError` for what no retry changes."""
         while True:
             try:
-                return self._exchange(method, path, body, timeout or self.timeout)
+                status, headers, content = self._cancellable(method, url, body, timeout)
             except _TemporaryFault as fault:
-                if self._aborted.is_set():
-                    raise AdapterError(f"The request to {self.address.url(path)} was cancelled.") from fault
-                if not self._draining.is_set() and fault.lost and self._revive is not None and self._revive():
+                if not self._draining.is_set() and fault.lost and self._revive():
                     continue
-                seconds = _seconds_to_wait(attempt, fault.retry_after)
-                if attempt >= limit or self._draining.wait(seconds):
-                    raise self._give_up(path, attempt + 1, fault) from fault
-            attempt += 1
+                raise
+            return self._read(url, status, headers, content)
+
+    def _cancellable(
+        self, method: str, url: str, body: bytes | None, timeout: float
+    ) -> tuple[int, httpx.Headers, bytes]:
+        with self._lock:
+            if self._aborted:
+                raise AdapterError(f"The request to {url} was cancelled.")
+            future = asyncio.run_coroutine_threadsafe(self._send(method, url, body, timeout), self._loop)
+            self._under_way.add(future)
+        try:
+            return future.result()
+        except CancelledError as error:
+            raise AdapterError(f"The request to {url} was cancelled.") from error
+        finally:
+            future.cancel()
             with self._lock:
-                self.repeated += 1
+                self._under_way.discard(future)
 
-    def _give_up(self, path: str, attempts: int, fault: _TemporaryFault) -> AdapterError:
-        times = "once" if attempts == 1 else f"{attempts} times"
-        hint = (
-            "See whether it is still running, start it again, and repeat the command: finished parts are kept."
-            if fault.lost
-            else "Repeat the command later: finished parts are kept. -o concurrency=N and -o timeout=SECONDS "
-            "ease its load."
-        )
-        kind = Unreachable if fault.unreachable else AdapterError
-        return kind(f"The server at {self.address.url(path)} was asked {times}: {fault}.", hint=hint)
+    async def _send(
+        self, method: str, url: str, body: bytes | None, timeout: float
+    ) -> tuple[int, httpx.Headers, bytes]:
+        """Return status, headers and body of the answer; raises `_TemporaryFault` where none came."""
+        headers = {} if body is None else {"Content-Type": "application/json"}
+        most = self._max_answer_mib * MEBIBYTE
+        content = bytearray()
+        try:
+            async with (
+                asyncio.timeout(timeout),
+                self._http.stream(method, url, content=body, headers=headers) as answer,
+            ):
+                if int(answer.headers.get("content-length", 0)) > most:
+                    raise self._too_large(url)
+                async for piece in answer.aiter_raw():
+                    content += piece
+                    if len(content) > most:
+                        raise self._too_large(url)
+        except TimeoutError as error:
+            raise _TemporaryFault(f"it gave no answer within {timeout:g} s") from error
+        except httpx.TransportError as error:
+            raise _TemporaryFault(_connection_fault(error), cause=error) from error
+        return answer.status_code, answer.headers, bytes(content)
 
-    def _too_large(self, path: str) -> AdapterError:
+    def _too_large(self, url: str) -> AdapterError:
         return AdapterError(
-            f"The server at {self.address.url(path)} sent an answer of more than {self._max_answer_mib} MiB.",
+            f"The server at {url} sent an answer of more than {self._max_answer_mib} MiB.",
             hint="Allow more with -o max_answer_mib=N; -o prompts_per_request=1 makes answers of vllm smaller.",
         )
 
-    def _exchange(self, method: str, path: str, body: bytes | None, timeout: float) -> Any:
-        status, headers, content = self._send(method, path, body, timeout)
+    def _read(self, url: str, status: int, headers: httpx.Headers, content: bytes) -> Any:
+        """Return the JSON of an answer, without secrets."""
         if 200 <= status < 300:
             try:
                 return clean_json(content)
@@ -200,131 +244,45 @@ class Client:
                 reason = f"answered with something that is no JSON: {self._shown(content)!r}"
                 if content.lstrip()[:1] in _BEGINS_JSON:  # cut off on its way
                     raise _TemporaryFault(f"it {reason}") from error
-                raise AdapterError(f"The server at {self.address.url(path)} {reason}.") from error
+                raise AdapterError(f"The server at {url} {reason}.") from error
         reason = self._shown(_message(content))
         if status in TEMPORARY:
-            raise _TemporaryFault(
-                f"it answered {status}: {reason}", retry_after=_number(headers.get("retry-after"))
-            )
-        raise StatusError(
-            self.address.url(path), status, reason or "no reason given", hint=_status_hint(status)
-        )
-
-    def _send(self, method: str, path: str, body: bytes | None, timeout: float) -> tuple[int, Headers, bytes]:
-        """Return status, headers and body of the answer; raises `_TemporaryFault` where none came."""
-        while True:
-            connection, used = self._take(timeout)
-            try:
-                answer = self._converse(connection, method, path, body, time.monotonic() + timeout)
-            except TimeoutError as error:
-                self._drop(connection)
-                raise _TemporaryFault(f"it gave no answer within {timeout:g} s") from error
-            except AnswerTooLargeError as error:
-                self._drop(connection)
-                raise self._too_large(path) from error
-            except (
-                OSError,
-                http.client.HTTPException,
-                ValueError,
-            ) as error:  # ValueError: a chunk of size -1
-                self._drop(connection)
-                # Servers close idle connections after seconds: that is no fault.
-                if used and isinstance(error, ConnectionError) and not self._draining.is_set():
-                    continue
-                unreachable = isinstance(error, ConnectionRefusedError | socket.gaierror)
-                reason = _connection_fault(error, self._shown(str(error)))
-                raise _TemporaryFault(reason, lost=True, unreachable=unreachable) from error
-            except BaseException:
-                self._drop(connection)
-                raise
-            self._put_back(connection)
-            return answer
-
-    def _converse(
-        self,
-        connection: http.client.HTTPConnection,
-        method: str,
-        path: str,
-        body: bytes | None,
-        deadline: float,
-    ) -> tuple[int, Headers, bytes]:
-        headers = {"Accept": "application/json"}
-        if body is not None:
-            headers["Content-Type"] = "application/json"
-        if self._key is not None:
-            headers["Authorization"] = f"Bearer {self._key}"
-        most = self._max_answer_mib * MEBIBYTE
-        limit_answer(connection, deadline, most)
-        if connection.sock is None:
-            connection.connect()
-        with self._lock:
-            self._busy[connection] = connection.sock
-        if self._aborted.is_set():  # while there was no socket that `abort` could have shut
-            raise ConnectionAbortedError
-        connection.sock.settimeout(max(deadline - time.monotonic(), SHORTEST_WAIT))
-        connection.request(method, path, body=body, headers=headers)
-        # A connection forgets an answer that ends with it, so that closing the one leaves the other open.
-        with closing(connection.getresponse()) as response:
-            content = read_body(response, most)
-        return response.status, {name.lower(): value for name, value in response.getheaders()}, content
-
-    # Connections ----------------------------------------------------------------------------------------
-
-    def _take(self, timeout: float) -> tuple[http.client.HTTPConnection, bool]:
-        if self._aborted.is_set():
-            raise _TemporaryFault("the request was called off")
-        with self._lock:
-            used = bool(self._idle)
-            connection = self._idle.pop() if used else _connection(self.address, timeout)
-            self._busy[connection] = connection.sock
-        return connection, used
-
-    def _put_back(self, connection: http.client.HTTPConnection) -> None:
-        with self._lock:
-            self._busy.pop(connection, None)
-            if connection.sock is not None:
-                self._idle.append(connection)
-
-    def _drop(self, connection: http.client.HTTPConnection) -> None:
-        with self._lock:
-            self._busy.pop(connection, None)
-        connection.close()
+            seconds = _number(headers.get("retry-after"))
+            raise _TemporaryFault(f"it answered {status}: {reason}", retry_after=seconds)
+        raise StatusError(url, status, reason or "no reason given", hint=_status_hint(status))
 
     def _shown(self, content: bytes | str) -> str:
         """Return the beginning of what a server sent, on one line and without the key."""
-        text = clean_text(content.decode("utf-8", "replace") if isinstance(content, bytes) else content)
-        if self._key is not None:
-            text = text.replace(self._key, "***")
-        text = " ".join(text.split()).rstrip(".")
-        return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+        text = content.decode("utf-8", "replace") if isinstance(content, bytes) else content
+        return _one_line(text if self._key is None else text.replace(self._key, "***"))
 
 
-def _connection(address: Address, timeout: float) -> http.client.HTTPConnection:
-    """Return a connection that is not yet made; https goes through the proxy of the environment, if any."""
-    if not address.secure:
-        return http.client.HTTPConnection(address.host, address.port, timeout=timeout)
-    proxy = urllib.request.getproxies().get("https")
-    if proxy is None or urllib.request.proxy_bypass(address.host):
-        return http.client.HTTPSConnection(address.host, address.port, timeout=timeout)
-    via = Address.parse(proxy)
-    connection = http.client.HTTPSConnection(via.host, via.port, timeout=timeout)
-    connection.set_tunnel(address.host, address.port)
-    return connection
+def _one_line(text: str) -> str:
+    text = " ".join(clean_text(text).split()).rstrip(".")
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
 
 
-def _shut(connected: socket.socket | None) -> None:
-    if connected is not None:
-        try:
-            connected.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            return
+def _give_up(url: str, state: RetryCallState) -> NoReturn:
+    """Raise the error for a request that is not repeated any more."""
+    fault = None if state.outcome is None else state.outcome.exception()
+    assert isinstance(fault, _TemporaryFault)
+    times = "once" if state.attempt_number == 1 else f"{state.attempt_number} times"
+    hint = (
+        "See whether it is still running, start it again, and repeat the command: finished parts are kept."
+        if fault.lost
+        else "Repeat the command later: finished parts are kept. -o concurrency=N and -o timeout=SECONDS "
+        "ease its load."
+    )
+    kind = Unreachable if fault.unreachable else AdapterError
+    raise kind(f"The server at {url} was asked {times}: {fault}.", hint=hint) from fault
 
 
-def _seconds_to_wait(attempt: int, retry_after: float | None) -> float:
+def _seconds_to_wait(state: RetryCallState) -> float:
     """Return the wait that the server names, else exponential back-off with jitter between one half and the whole."""
-    if retry_after is not None:
-        return min(retry_after, LONGEST_WAIT)
-    longest = min(FIRST_WAIT * 2.0**attempt, LONGEST_WAIT)
+    fault = None if state.outcome is None else state.outcome.exception()
+    if isinstance(fault, _TemporaryFault) and fault.retry_after is not None:
+        return min(fault.retry_after, LONGEST_WAIT)
+    longest = min(FIRST_WAIT * 2.0 ** (state.attempt_number - 1), LONGEST_WAIT)
     return random.uniform(longest / 2, longest)  # noqa: S311  # spreads retries, hides nothing
 
 
@@ -348,14 +306,22 @@ def _message(content: bytes) -> bytes | str:
     return error if isinstance(error, str) else json.dumps(error)
 
 
-def _connection_fault(error: Exception, shown: str) -> str:
-    if isinstance(error, ConnectionRefusedError):
-        return "nothing accepts connections there"
-    if isinstance(error, socket.gaierror):
+def _connection_fault(error: httpx.TransportError) -> str:
+    causes = [type(cause) for cause in _causes(error)]
+    if socket.gaierror in causes:
         return "no such host is known"
-    if isinstance(error, http.client.IncompleteRead | ConnectionError):
+    if isinstance(error, httpx.ConnectError) and not any(issubclass(cause, ssl.SSLError) for cause in causes):
+        return "nothing accepts connections there"
+    # What httpx calls a protocol error is a connection that ended early, or an answer that is no HTTP.
+    if isinstance(error, httpx.ReadError | httpx.WriteError) or "connect" in str(error):
         return "it closed the connection without an answer"
-    return f"the connection failed ({type(error).__name__}: {shown})"
+    return f"the connection failed ({type(error).__name__}: {_one_line(str(error))})"
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
 
 
 def _status_hint(status: int) -> str | None:
@@ -364,3 +330,72 @@ def _status_hint(status: int) -> str | None:
     if status == 404:
         return "Check the address; that of an OpenAI-compatible server mostly ends in /v1."
     return None
+
+
+LOOPBACK = ("127.", "::1", "localhost")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """``http://host:port/v1``, in parts."""
+
+    secure: bool
+    host: str
+    port: int
+    base: str
+    """Path in front of ``/completions``, without a slash at its end: ``/v1``."""
+
+    @classmethod
+    def parse(cls, url: str) -> Address:
+        """Return the parts of a URL; raises `UsageError` for one that no server can have, or that holds a key."""
+        try:
+            parts = urlsplit(url)
+            port = parts.port
+        except ValueError as error:
+            raise UsageError(f"The address {_without_user(url)!r} is no URL: {error}.") from error
+        if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
+            raise UsageError(
+                f"The address {_without_user(url.split('?', maxsplit=1)[0])!r} holds more than host, port and path.",
+                hint="Put a key into an environment variable and name it with -o key_env=NAME.",
+            )
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise UsageError(f"The address {url!r} is not of the form http://HOST:PORT/v1.")
+        secure = parts.scheme == "https"
+        default = 443 if secure else 80
+        return cls(secure=secure, host=parts.hostname, port=port or default, base=parts.path.rstrip("/"))
+
+    @property
+    def root(self) -> str:
+        """Path of the routes next to ``/v1``: ``/tokenize``, ``/version``."""
+        return self.base.removesuffix("/v1")
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the server runs on this machine."""
+        return self.host.startswith(LOOPBACK)
+
+    def url(self, path: str) -> str:
+        """Return the whole URL of a path on the server."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'https' if self.secure else 'http'}://{host}:{self.port}{path}"
+
+
+def is_url(ref: str) -> bool:
+    """Return whether a model is named by the address of its server."""
+    return ref.startswith(("http://", "https://"))
+
+
+def read_key(name: str) -> str | None:
+    """Return the key that an environment variable holds, None where it is unset or empty; it is never shown."""
+    key = os.environ.get(name, "").strip()
+    if any(not 32 < ord(character) < 127 for character in key):
+        raise UsageError(f"The environment variable {name!r} holds characters that keys cannot have.")
+    if key:
+        add_secret(key)
+    return key or None
+
+
+def _without_user(url: str) -> str:
+    scheme, mark, rest = url.partition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme}{mark}{host.rpartition('@')[2]}{slash}{path}"

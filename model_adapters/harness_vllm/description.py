@@ -17,10 +17,10 @@ from harness import (
     UsageError,
     near_names,
 )
-from harness_vllm.address import Address, is_url, read_key
-from harness_vllm.client import Client, StatusError
-from harness_vllm.connection import ServedModel, choose_model, read_models
+from harness_vllm.answers import ServedModel
+from harness_vllm.client import Address, Client, StatusError, is_url, read_key
 from harness_vllm.options import ChatOptions, ClientOptions, VllmOptions
+from harness_vllm.served import choose_model, read_models
 
 __all__ = ["describe_chat", "describe_vllm", "read_served"]
 

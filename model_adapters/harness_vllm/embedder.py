@@ -9,16 +9,17 @@ from typing import Any
 import numpy as np
 
 from harness import AdapterError, CapabilityError, EmbedOptions, FloatArray, Side
-from harness.models.requests import Ability, Answered, Call
+from harness.models.requests import Answered, Call
+from harness_vllm.answers import Embeddings, read_answer
 from harness_vllm.client import StatusError
-from harness_vllm.session import ServerSession, ability_error, in_order
+from harness_vllm.session import ServerModel, ServerSession, ability_error, in_order
 
 __all__ = ["EmbeddingModel"]
 
 TEXTS_PER_REQUEST = 32
 
 
-class EmbeddingModel:
+class EmbeddingModel(ServerModel):
     """`Embeds` over HTTP.
 
     Args:
@@ -28,18 +29,10 @@ class EmbeddingModel:
     """
 
     def __init__(self, session: ServerSession, *, prefixes: Mapping[Side, str], pooling: str | None) -> None:
-        self._session = session
+        super().__init__(session)
         self._prefixes = prefixes
         self._pooling = pooling
         self._url = session.url("/embeddings")
-
-    def identity(self) -> Mapping[str, str]:
-        """Return model, server version and options as text."""
-        return self._session.identity()
-
-    def close(self) -> None:
-        """End the connections, and the server where the adapter started it; a second call does nothing."""
-        self._session.close()
 
     def embed(self, texts: Sequence[str], *, side: Side, options: EmbedOptions | None = None) -> FloatArray:
         """Return float32 vectors of shape (texts, dimension) with unit rows; long texts are cut at their end.
@@ -49,10 +42,6 @@ class EmbeddingModel:
         call = Call(ability="embed", arguments={"side": side, "options": options})
         rows = in_order(self.stream(call, [texts]), len(texts))
         return np.stack(rows) if rows else np.zeros((0, 0), np.float32)
-
-    def block_characters(self, ability: Ability) -> int | None:
-        """Return None: the server makes its own batches."""
-        return None
 
     def stream(self, call: Call, blocks: Sequence[Sequence[Any]]) -> Generator[Answered, None, None]:
         """Yield what `embed` returns, one request's texts at a time; raises as it does."""
@@ -116,29 +105,13 @@ class EmbeddingModel:
                 f"The server at {self._url} does not embed ({error.reason}).",
                 hint="vLLM embeds when it was started with --runner pooling.",
             ) from error
-        return self._unit_rows(self._vectors(answer, len(payload["input"])), payload["input"])
-
-    def _vectors(self, answer: Any, count: int) -> list[list[float]]:
-        data = answer.get("data") if isinstance(answer, dict) else None
-        entries = [entry for entry in data if isinstance(entry, dict)] if isinstance(data, list) else []
-        indices: list[Any] = [entry.get("index") for entry in entries]
-        if any(type(index) is not int for index in indices) or sorted(indices) != list(range(count)):
-            raise AdapterError(f"The server at {self._url} gave {len(entries)} vectors for {count} texts.")
-        vectors = [entry.get("embedding") for entry in sorted(entries, key=lambda entry: int(entry["index"]))]
-        # numpy would read the text "0.5" and the value true as numbers.
-        if not all(isinstance(vector, list) and vector and _are_numbers(vector) for vector in vectors):
-            raise AdapterError(f"The server at {self._url} returned an embedding that is no list of numbers.")
-        return [vector for vector in vectors if vector is not None]
-
-    def _unit_rows(self, rows: Sequence[Sequence[float]], texts: Sequence[str]) -> FloatArray:
-        if len({len(row) for row in rows}) != 1:
+        texts = payload["input"]
+        found = sorted(read_answer(Embeddings, answer, self._url).data, key=lambda entry: entry.index)
+        if [entry.index for entry in found] != list(range(len(texts))):
+            raise AdapterError(f"The server at {self._url} gave {len(found)} vectors for {len(texts)} texts.")
+        if len({len(entry.embedding) for entry in found}) != 1:
             raise AdapterError(f"The server at {self._url} returned vectors of different lengths.")
-        try:
-            vectors = np.asarray(rows, np.float64)
-        except (OverflowError, TypeError, ValueError) as error:
-            raise AdapterError(
-                f"The server at {self._url} returned an embedding that is no list of numbers."
-            ) from error
+        vectors = np.array([entry.embedding for entry in found])
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         bad = ~(np.isfinite(lengths[:, 0]) & (lengths[:, 0] > 0))
         if bad.any():
@@ -147,7 +120,3 @@ class EmbeddingModel:
                 f"The server at {self._url} returned a zero or non-finite vector for {text[:60]!r}."
             )
         return np.asarray(vectors / lengths, np.float32)
-
-
-def _are_numbers(values: Sequence[Any]) -> bool:
-    return set(map(type, values)) <= {int, float}

@@ -18,21 +18,26 @@ from harness import (
     SubwordCount,
     Turn,
 )
-from harness.models.requests import Ability, Answered, Call
+from harness.models.requests import Answered, Call
+from harness_vllm.answers import read_choices
 from harness_vllm.client import StatusError
-from harness_vllm.ranking import Form, Ids, ScoredPrompt, read_choices, read_scores, scoring_payload
-from harness_vllm.session import ServerSession, ability_error, in_order, one_by_one
-from harness_vllm.tokenizing import Boundary, Tokenizer, cut_continuation, cut_prompt, token_ids
-from harness_vllm.writing import (
+from harness_vllm.completions import (
+    Form,
+    Ids,
+    ScoredPrompt,
     Written,
     chat_messages,
     check_constraint,
     constraint_fields,
+    read_scores,
     read_written,
     sampling_fields,
+    scoring_payload,
 )
+from harness_vllm.session import ServerModel, ServerSession, ability_error, in_order, one_by_one
+from harness_vllm.tokenizing import Boundary, Tokenizer, cut_continuation, cut_prompt, token_ids
 
-__all__ = ["GeneratingModel"]
+__all__ = ["ChatModel", "GeneratingModel"]
 
 NEUTRAL: Mapping[str, Any] = {
     "top_k": -1,
@@ -47,7 +52,7 @@ _Batch = Mapping[Ids, Sequence[int]]
 """Prompts of one request, each with the indices of what it answers."""
 
 
-class GeneratingModel:
+class GeneratingModel(ServerModel):
     """`ScoresContinuations`, `Generates` and `CountsTokens` over HTTP.
 
     Args:
@@ -60,23 +65,11 @@ class GeneratingModel:
     def __init__(
         self, session: ServerSession, tokenizer: Tokenizer, *, form: Form | None, prompts_per_request: int
     ) -> None:
-        self._session = session
+        super().__init__(session)
         self._tokenizer = tokenizer
         self._form = form
         self._prompts_per_request = prompts_per_request
         self._completions = session.url("/completions")
-
-    def identity(self) -> Mapping[str, str]:
-        """Return model, server version and options as text."""
-        return self._session.identity()
-
-    def close(self) -> None:
-        """End the connections, and the server where the adapter started it; a second call does nothing."""
-        self._session.close()
-
-    def block_characters(self, ability: Ability) -> int | None:
-        """Return None: the server makes its own batches."""
-        return None
 
     def stream(self, call: Call, blocks: Sequence[Sequence[Any]]) -> Generator[Answered, None, None]:
         """Yield what `loglikelihood` or `generate` returns, one by one; raises as they do, after the other answers."""
@@ -162,8 +155,8 @@ class GeneratingModel:
             if error.status in (400, 422) and "prompt_logprobs" in error.reason:
                 return "echo"
             raise
-        [choice] = read_choices(answer, 1, self._completions)
-        return "prompt_logprobs" if choice.get("prompt_logprobs") is not None else "echo"
+        [choice], _ = read_choices(answer, 1, self._completions)
+        return "prompt_logprobs" if choice.prompt_logprobs is not None else "echo"
 
     # Generation -----------------------------------------------------------------------------------------
 
@@ -278,3 +271,57 @@ def _no_template(model: str) -> CapabilityError:
         f"The model {model!r} has no chat template, so it takes no conversations.",
         hint="Run without --chat, or give the server one: -o server_args='--chat-template FILE'",
     )
+
+
+class ChatModel(ServerModel):
+    """`Generates` over HTTP; a plain text is sent as one user turn.
+
+    Args:
+        session: The connection to the endpoint.
+        token_limit_field: What the endpoint calls the limit of written tokens.
+    """
+
+    def __init__(self, session: ServerSession, *, token_limit_field: str) -> None:
+        super().__init__(session)
+        self._token_limit_field = token_limit_field
+        self._url = session.url("/chat/completions")
+
+    def generate(self, prompts: Sequence[Prompt], options: Sequence[GenerateOptions]) -> list[Generated]:
+        """Return one text per prompt; raises `CapabilityError` for a constraint other than a JSON schema."""
+        pairs = list(zip(prompts, options, strict=True))
+        return in_order(self.stream(Call(ability="generate"), [pairs]), len(pairs))
+
+    def stream(self, call: Call, blocks: Sequence[Sequence[Any]]) -> Generator[Answered, None, None]:
+        """Yield what `generate` returns, one answer at a time; raises as it does, after the other answers."""
+        if call.ability != "generate":
+            raise ability_error(self._session.model, call.ability)
+        return one_by_one(self._session, self._generate, call, blocks)
+
+    def _generate(self, item: tuple[Prompt, GenerateOptions]) -> Generated:
+        prompt, options = item
+        turns = (Turn(role="user", text=prompt),) if isinstance(prompt, str) else prompt
+        fields = sampling_fields(options)
+        fields[self._token_limit_field] = fields.pop("max_tokens")
+        payload = {
+            "model": self._session.model,
+            "messages": chat_messages(turns),
+            **fields,
+            **_response_format(options),
+        }
+        generated = read_written(self._session.client.post("/chat/completions", payload), options, self._url)
+        check_constraint(generated.generated, options, self._url)
+        return generated.generated
+
+
+def _response_format(options: GenerateOptions) -> dict[str, Any]:
+    """Return OpenAI's field for a JSON schema; it has none for choices or regular expressions."""
+    if options.choices is not None or options.regex is not None:
+        what = "choices" if options.choices is not None else "a regular expression"
+        raise CapabilityError(
+            f"A chat endpoint cannot constrain text by {what}.",
+            hint="Run without --constrained, or use vllm:URL.",
+        )
+    if options.json_schema is None:
+        return {}
+    schema = {"name": "answer", "schema": options.json_schema, "strict": True}
+    return {"response_format": {"type": "json_schema", "json_schema": schema}}

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 from harness import Adapter, AdapterOptions, ModelDescription, UsageError
-from harness_vllm.address import Address, is_url, read_key
-from harness_vllm.chat import ChatModel
-from harness_vllm.client import Client
-from harness_vllm.connection import ServedModel, choose_model, read_models, server_version
+from harness_vllm.answers import ServedModel
+from harness_vllm.client import Address, Client, is_url, read_key
 from harness_vllm.description import read_served
 from harness_vllm.embedder import EmbeddingModel
-from harness_vllm.fingerprint import folder_fingerprint, served_fingerprint
-from harness_vllm.generator import GeneratingModel
+from harness_vllm.generator import ChatModel, GeneratingModel
 from harness_vllm.options import ChatOptions, ClientOptions, VllmOptions
+from harness_vllm.served import (
+    choose_model,
+    folder_fingerprint,
+    read_models,
+    served_fingerprint,
+    server_version,
+)
 from harness_vllm.server import OwnServer
 from harness_vllm.session import ServerSession
 from harness_vllm.tokenizing import Tokenizer, open_tokenizer
@@ -44,22 +49,27 @@ def open_vllm(description: ModelDescription, options: AdapterOptions) -> Adapter
     """
     assert isinstance(options, VllmOptions)
     ref = description.ref
-    if is_url(ref):
-        served = read_served(ref, options, options.key_env)
-        client = _client(Address.parse(ref), options, read_key(options.key_env))
-        return _connect_or_close(ref, client, served, options)
-    _require_one_process(ref)
-    folder = Path(ref).expanduser()
-    local = folder.is_dir()
-    server = OwnServer(str(folder) if local else ref, folder.resolve().name if local else ref, options)
-    server.start()
-    try:
-        client = _client(server.address, options, server.key, server)
-        served = choose_model(read_models(client), None, client.address.url("/v1"))
-        return _connect_or_close(ref, client, served, options, server)
-    except BaseException:
-        server.stop()
-        raise
+    with ExitStack() as undo:
+        server: OwnServer | None = None
+        if is_url(ref):
+            served = read_served(ref, options, options.key_env)
+            client = _client(Address.parse(ref), options, read_key(options.key_env))
+            undo.callback(client.close)
+        else:
+            _require_one_process(ref)
+            folder = Path(ref).expanduser()
+            local = folder.is_dir()
+            server = OwnServer(
+                str(folder) if local else ref, folder.resolve().name if local else ref, options
+            )
+            server.start()
+            undo.callback(server.stop)
+            client = _client(server.address, options, server.key, server)
+            undo.callback(client.close)
+            served = choose_model(read_models(client), None, client.address.url("/v1"))
+        model = _connect(ref, client, served, options, server)
+        undo.pop_all()
+    return model
 
 
 def open_chat(description: ModelDescription, options: AdapterOptions) -> Adapter:
@@ -97,25 +107,14 @@ def _require_one_process(ref: str) -> None:
 def _client(
     address: Address, options: ClientOptions, key: str | None, server: OwnServer | None = None
 ) -> Client:
-    revive = None if server is None else server.revive
     return Client(
         address,
         timeout=options.timeout,
         retries=options.retries,
         key=key,
         max_answer_mib=options.max_answer_mib,
-        revive=revive,
+        revive=None if server is None else server.revive,
     )
-
-
-def _connect_or_close(
-    ref: str, client: Client, served: ServedModel, options: VllmOptions, server: OwnServer | None = None
-) -> Adapter:
-    try:
-        return _connect(ref, client, served, options, server)
-    except BaseException:
-        client.close()
-        raise
 
 
 def _connect(

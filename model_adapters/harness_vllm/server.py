@@ -21,7 +21,7 @@ from pathlib import Path
 from harness import AdapterError, UsageError
 from harness.storage.clean_text import add_secret, clean_text
 from harness_vllm import launcher
-from harness_vllm.address import Address
+from harness_vllm.client import Address
 from harness_vllm.options import VllmOptions
 
 __all__ = ["OwnServer", "server_command"]

@@ -1,30 +1,42 @@
-"""An open connection to a server: its model, its context length, and requests that run at the same time."""
+"""An open connection to a server: its model, and many requests at the same time, up to a limit.
+
+Answers are yielded as they come; after an error, requests under way are drained or cancelled.
+"""
 
 from __future__ import annotations
 
-import re
+import queue
 import sys
+import time
 from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
+
+from packaging.version import InvalidVersion, Version
 
 from harness import AdapterError, CapabilityError
 from harness.models.requests import Ability, Answered, Call
-from harness_vllm.client import Client
-from harness_vllm.dispatch import Dispatch
+from harness_vllm.client import Client, Unreachable
 from harness_vllm.server import OwnServer
 
-__all__ = ["ServerSession", "ability_error", "in_order", "one_by_one"]
+__all__ = ["ServerModel", "ServerSession", "ability_error", "in_order", "one_by_one"]
 
-STRUCTURED_SINCE = (0, 12)
-"""vLLM 0.12 removed the ``guided_*`` fields in favour of ``structured_outputs``."""
+STRUCTURED_SINCE = Version("0.12")
+"""This version of vLLM removed the ``guided_*`` fields in favour of ``structured_outputs``."""
+AHEAD = 2
+"""Requests that are submitted for each one under way, so that no thread waits for the caller."""
+SECONDS_BETWEEN_CHECKS = 0.1
+"""How often `stopping` is checked while no answer comes."""
+SECONDS_TO_FINISH = 20.0
+"""How long requests under way may still take once the user stops; schedulers kill 30 s after SIGTERM."""
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
 
 class ServerSession:
-    """Owns the connections to a server, and the server itself where the adapter started it."""
+    """Owns the connections to a server, the threads that use them, and the server where the adapter started it."""
 
     def __init__(
         self,
@@ -43,23 +55,21 @@ class ServerSession:
         self.concurrency = concurrency
         self.guided = _is_before(version, STRUCTURED_SINCE)
         """Whether constraints have their older names."""
-        self._identity = dict(identity)
+        self.identity = dict(identity)
+        """The identity of the answers, without the address and the key."""
         self._server = server
-        self._dispatch = Dispatch(client, concurrency, None if server is None else server.stop)
+        self._threads = ThreadPoolExecutor(concurrency, thread_name_prefix="harness-vllm")
         self._closed = False
-
-    def identity(self) -> Mapping[str, str]:
-        """Return the identity of the answers, without the address and the key."""
-        return dict(self._identity)
 
     def url(self, path: str) -> str:
         """Return the whole address of a path, for messages."""
         return self.client.address.url(self.client.address.base + path)
 
     def map(self, function: Callable[[Item], Answer], items: Sequence[Item]) -> list[Answer]:
-        """Return one answer per item, in order, `concurrency` at a time; raises `AdapterError` once closed."""
-        self._check_open()
-        return self._dispatch.map(function, items)
+        """Return one answer per item, in order; raises as `stream` does."""
+        with closing(self.stream(function, items)) as stream:
+            answers = dict(stream)
+        return [answers[index] for index in range(len(items))]
 
     def stream(
         self,
@@ -67,13 +77,16 @@ class ServerSession:
         items: Sequence[Item],
         stopping: Callable[[], bool] = lambda: False,
     ) -> Generator[tuple[int, Answer], None, None]:
-        """Yield (index, answer) as the answers come; see `Dispatch.stream`. Raises `AdapterError` once closed."""
-        self._check_open()
-        return self._dispatch.stream(function, items, stopping)
+        """Return (index, answer) of every item as the answers come, `concurrency` requests at a time.
 
-    def _check_open(self) -> None:
+        Once `stopping` returns True no request starts or is repeated; those under way are cancelled after
+        `SECONDS_TO_FINISH`, and an error among them is dropped. After an error no request starts either; it is
+        raised after the answers of the others, which are cancelled where the server cannot be reached. Ctrl-C and
+        the end of the generator cancel them, too. Raises `AdapterError` at once where the session is closed.
+        """
         if self._closed:
             raise AdapterError(f"The model {self.model!r} has been closed.")
+        return self._stream(_Work(self._threads, function, items), stopping)
 
     def close(self) -> None:
         """End the threads, the connections, and the server where the adapter started it; a second call does nothing."""
@@ -82,11 +95,124 @@ class ServerSession:
         self._closed = True
         if self._server is not None:
             self._server.stop()
-        self._dispatch.close()
+        self.client.abort()
+        self._threads.shutdown(wait=True, cancel_futures=True)
         self.client.close()
         if self.client.repeated:
             requests = "request was" if self.client.repeated == 1 else "requests were"
             print(f"{self.client.repeated} {requests} repeated.", file=sys.stderr)  # noqa: T201  # one line per run
+
+    def _stream(
+        self, work: _Work[Item, Answer], stopping: Callable[[], bool]
+    ) -> Generator[tuple[int, Answer], None, None]:
+        failure: Exception | None = None
+        last_moment: float | None = None
+        try:
+            while True:
+                if last_moment is None and stopping():
+                    last_moment = time.monotonic() + SECONDS_TO_FINISH
+                    self.client.drain()
+                if last_moment is not None and time.monotonic() > last_moment:
+                    self.client.abort()
+                if failure is not None or last_moment is not None:
+                    work.cancel()
+                else:
+                    work.fill(AHEAD * self.concurrency)
+                if not work.under_way:
+                    break
+                if (done := work.done()) is None:
+                    continue
+                index, future = done
+                if (error := _exception_of(future)) is None:
+                    yield index, future.result()
+                elif failure is None and last_moment is None:
+                    failure = error
+                    (self.client.abort if isinstance(error, Unreachable) else self.client.drain)()
+        except BaseException as error:
+            self._cancel_all(work, error)
+            raise
+        if failure is not None or last_moment is not None:
+            self.client.resume()
+        if failure is not None:
+            raise failure
+
+    def _cancel_all(self, work: _Work[Item, Answer], error: BaseException) -> None:
+        work.cancel()
+        self.client.abort()
+        # After a generator is closed its caller may still need the server.
+        if self._server is not None and not isinstance(error, Exception | GeneratorExit):
+            self._server.stop()
+        try:
+            wait(work.under_way)
+        except BaseException:
+            if self._server is not None:
+                self._server.stop()
+            raise
+        self.client.resume()
+
+
+class _Work(Generic[Item, Answer]):
+    """Items on their way through threads, a bounded number at a time."""
+
+    def __init__(
+        self, threads: ThreadPoolExecutor, function: Callable[[Item], Answer], items: Sequence[Item]
+    ) -> None:
+        self.under_way: dict[Future[Answer], int] = {}
+        self._threads = threads
+        self._function = function
+        self._items = items
+        self._next = 0
+        self._done: queue.SimpleQueue[Future[Answer]] = queue.SimpleQueue()
+
+    def fill(self, count: int) -> None:
+        """Hand items over until `count` are under way."""
+        while len(self.under_way) < count and self._next < len(self._items):
+            future = self._threads.submit(self._function, self._items[self._next])
+            self.under_way[future] = self._next
+            self._next += 1
+            future.add_done_callback(self._done.put)
+
+    def cancel(self) -> None:
+        """Cancel the items that no thread has started."""
+        for future in [future for future in self.under_way if future.cancel()]:
+            del self.under_way[future]
+
+    def done(self) -> tuple[int, Future[Answer]] | None:
+        """Return a finished item with its index; None where none finishes within a moment."""
+        try:
+            future = self._done.get(timeout=SECONDS_BETWEEN_CHECKS)
+        except queue.Empty:
+            return None
+        # Cancelled items arrive here, too.
+        index = self.under_way.pop(future, None)
+        return None if index is None else (index, future)
+
+
+def _exception_of(future: Future[Any]) -> Exception | None:
+    """Return the error of a thread; one that would end a process is raised at once."""
+    error = future.exception()
+    if error is None or isinstance(error, Exception):
+        return error
+    raise error
+
+
+class ServerModel:
+    """Base of the models behind a server."""
+
+    def __init__(self, session: ServerSession) -> None:
+        self._session = session
+
+    def identity(self) -> Mapping[str, str]:
+        """Return model, server version and options as text, never the key."""
+        return dict(self._session.identity)
+
+    def close(self) -> None:
+        """End the connections, and the server where the adapter started it; a second call does nothing."""
+        self._session.close()
+
+    def block_characters(self, ability: Ability) -> int | None:
+        """Return None: the server makes its own batches."""
+        return None
 
 
 def one_by_one(
@@ -113,7 +239,10 @@ def ability_error(model: str, ability: Ability) -> CapabilityError:
     return CapabilityError(f"The model {model!r} behind its server has no ability {ability!r}.")
 
 
-def _is_before(version: str, limit: tuple[int, int]) -> bool:
+def _is_before(version: str, limit: Version) -> bool:
+    try:
+        found = Version(version)
+    except InvalidVersion:
+        return False
     # A build from a checkout without tags calls itself 0.1.dev1, however new it is.
-    found = re.match(r"(\d+)\.(\d+)", version)
-    return found is not None and "dev" not in version and (int(found[1]), int(found[2])) < limit
+    return not found.is_devrelease and found.release < limit.release

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from harness import AdapterError, MissingExtraError
+from harness_vllm.answers import Tokens, read_answer
 from harness_vllm.client import Client, StatusError
 
 __all__ = [
@@ -180,14 +181,9 @@ class ServerTokenizer:
 
 def token_ids(answer: Any, client: Client) -> list[int]:
     """Return the ids in an answer of ``/tokenize``; raises `AdapterError` for anything else."""
-    tokens = answer.get("tokens") if isinstance(answer, dict) else None
-    if not isinstance(tokens, list) or not all(type(token) is int for token in tokens):
-        raise AdapterError(
-            f"The server at {client.address.url(client.address.root + '/tokenize')} answered without a list of "
-            "token ids.",
-            hint="Name the folder of the model's tokenizer: -o tokenizer=FOLDER",
-        )
-    return tokens
+    url = client.address.url(client.address.root + "/tokenize")
+    hint = "Name the folder of the model's tokenizer: -o tokenizer=FOLDER"
+    return read_answer(Tokens, answer, url, hint=hint).tokens
 
 
 def open_tokenizer(

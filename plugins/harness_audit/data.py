@@ -1,8 +1,10 @@
-"""What is wrong with the data of a task: label maps, labels, counts, scripts, placeholders, overlap of splits."""
+"""What is wrong with the data of a task: label maps, labels, ids, counts, scripts, placeholders, overlap of splits."""
 
 from __future__ import annotations
 
+import itertools
 import json
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -14,20 +16,20 @@ from harness.data.records import MarkedText
 from harness.languages.scripts import text_scripts
 from harness.languages.table import LanguageTable
 from harness.planning.id_alignment import ItemIds, misalignment, stands_for_source
+from harness.planning.translations import source_language
 from harness.specs.schema import SPLITS, Provenance, Source
 from harness_audit.overlap import TextIndex, item_text
 from harness_audit.split import AuditedSplit, named_ids
 
 __all__ = [
-    "PLACEHOLDERS",
+    "copy_results",
     "count_findings",
     "id_results",
-    "item_inputs",
     "joined_findings",
     "label_findings",
     "label_map_findings",
     "overlap_findings",
-    "parallel_findings",
+    "parallel_results",
     "placeholder_notes",
     "provenance_notes",
     "script_matches",
@@ -43,20 +45,23 @@ LEAST_AGREEMENT = 0.9
 """Share of items whose label must be that of the source language: PAWS-X's differ in 0.6 %, an inverted map in all."""
 SEVERAL = 10
 """Items per label from which on every label is expected to occur."""
+LEAST_WORDS = 4
+"""Words of the shortest text that must be translated: names, numbers and short answers may be equal."""
+_WORD = re.compile(r"[^\W\d_]{2,}")
 LETTERS_A_SIGN = 3
 """Letters for which a Han character or kana counts: a sentence with foreign names is not one in their script."""
-_JOINED = {
-    "Jpan": {"Hani", "Hira", "Kana"},
-    "Kore": {"Hani", "Hang"},
-    "Hans": {"Hani"},
-    "Hant": {"Hani"},
-    "Hang": {"Kore", "Hani"},
+_WRITTEN_IN = {
+    "Jpan": ("Hani",),
+    "Kore": ("Hani",),
+    "Hang": ("Kore", "Hani"),
+    "Hans": ("Hani",),
+    "Hant": ("Hani",),
 }
 
 
 def script_matches(script: str, expected: str) -> bool:
     """Return whether a text's script is one that a language of a script is written in."""
-    return script == expected or script in _JOINED.get(expected, ())
+    return script == expected or script in _WRITTEN_IN.get(expected, ())
 
 
 def joined_findings(findings: Iterable[Finding]) -> list[Finding]:
@@ -76,46 +81,29 @@ def joined_findings(findings: Iterable[Finding]) -> list[Finding]:
 
 def label_map_findings(spec: TaskSpec) -> Iterator[Finding]:
     """Yield languages whose label map is not that of most others, and values that have two meanings in one place."""
-    maps: dict[str, dict[str, Mapping[str, str]]] = {}
-    for code in spec.languages:
-        for split in SPLITS:
-            source = spec.source(code, split)
-            for place, own in () if source is None else _label_maps(source):
-                maps.setdefault(f"{split} split ({place})", {})[code] = own
-    for where, by_language in maps.items():
+    maps: dict[tuple[str, str], dict[str, Mapping[str, str]]] = {}
+    meanings: dict[tuple[str, str, str], dict[str, str]] = {}
+    for code, split in itertools.product(spec.languages, SPLITS):
+        source = spec.source(code, split)
+        for place, own in () if source is None else _label_maps(source):
+            maps.setdefault((split, place), {})[code] = own
+            for raw, label in own.items():
+                meanings.setdefault((place, code, raw), {}).setdefault(label, split)
+
+    def finding(code: str, expected: str, found: str) -> Finding:
+        return Finding(task=spec.task, languages=(code,), check="label map", expected=expected, found=found)
+
+    for (name, place), by_language in maps.items():
         texts = {code: json.dumps(dict(sorted(own.items()))) for code, own in by_language.items()}
         usual, _ = Counter(texts.values()).most_common(1)[0]
-        for code, text in texts.items():
-            if text != usual:
-                yield Finding(
-                    task=spec.task,
-                    languages=(code,),
-                    check="label map",
-                    expected=f"the label map {usual} of the other languages in the {where}",
-                    found=text,
-                )
-    yield from _double_meanings(spec, maps)
-
-
-def _double_meanings(
-    spec: TaskSpec, maps: Mapping[str, Mapping[str, Mapping[str, str]]]
-) -> Iterator[Finding]:
-    meanings: dict[tuple[str, str, str], dict[str, str]] = {}
-    for where, by_language in maps.items():
-        place = where.partition("(")[2].rstrip(")")
-        for code, own in by_language.items():
-            for raw, label in own.items():
-                meanings.setdefault((place, code, raw), {}).setdefault(label, where)
-    for (_, code, raw), labels in meanings.items():
+        expected = f"the label map {usual} of the other languages in the {name} split ({place})"
+        yield from (finding(code, expected, text) for code, text in texts.items() if text != usual)
+    for (place, code, raw), labels in meanings.items():
         if len(labels) > 1:
-            sentence = " and ".join(f"{label!r} in the {where}" for label, where in labels.items())
-            yield Finding(
-                task=spec.task,
-                languages=(code,),
-                check="label map",
-                expected=f"one label for the value {raw!r}",
-                found=sentence,
+            found = " and ".join(
+                f"{label!r} in the {split} split ({place})" for label, split in labels.items()
             )
+            yield finding(code, f"one label for the value {raw!r}", found)
 
 
 def _label_maps(source: Source) -> Iterator[tuple[str, Mapping[str, str]]]:
@@ -132,61 +120,51 @@ def label_findings(spec: TaskSpec, split: AuditedSplit, references: Sequence[Any
 
     Among labels of very different frequency a rare one may be missing; in a balanced set a map has lost it.
     """
-    labels = spec.label_names
-    if not labels or not isinstance(references[0], str) or len(references) < SEVERAL * len(labels):
+    labels, size = spec.label_names, len(references)
+    if not labels or not isinstance(references[0], str) or size < SEVERAL * len(labels):
         return
     counts = Counter(references)
-    if min(counts.values()) * 2 * len(labels) < len(references):
+    if min(counts.values()) * 2 * len(labels) < size:
         return
     for label in labels:
         if label not in counts:
-            yield Finding(
-                task=spec.task,
-                languages=(split.language,),
-                check="labels",
-                expected=f"every label among {len(references):,} items of the {split.title} split",
-                found=f"none with {label!r}",
-            )
+            expected = f"every label among {size:,} items of the {split.title} split"
+            yield split.finding("labels", expected, f"none with {label!r}")
 
 
-def parallel_findings(
+# Items of parallel tasks --------------------------------------------------------------------------------
+
+
+def parallel_results(
     spec: TaskSpec, tests: Sequence[AuditedSplit], reference: Callable[[Any], Any]
 ) -> Iterator[Finding | Note]:
     """Yield languages of a parallel task whose labels are not those of the source language's items."""
-    source = "en" if spec.transfer is None else spec.transfer.source
+    if not spec.parallel or not spec.label_names:
+        return
     labelled = {
         (split.language, split.axes): {
             item.id: label for item in split.examples if isinstance(label := reference(item), str)
         }
         for split in tests
     }
-    if not spec.parallel or not spec.label_names:
-        return
-    for (code, axes), own in labelled.items():
-        if not spec.pairs(code):
-            continue
-        first = next((key for key in labelled if key[1] == axes), (code, axes))
-        gold = labelled.get((source, axes), labelled[first])
+    for split in filter(lambda split: spec.pairs(split.language), tests):
+        first = next(key for key in labelled if key[1] == split.axes)
+        source = (source_language(spec), split.axes)
+        compared = source if source in labelled else first
+        own, gold = labelled[split.language, split.axes], labelled[compared]
         common = own.keys() & gold.keys()
-        others = [name for name in own if name in gold and own[name] != gold[name]]
-        same = len(common) - len(others)
-        compared = source if (source, axes) in labelled else first[0]
-        shown = "".join(
-            f" (first: item {name!r} is {own[name]!r}, and {gold[name]!r} in {compared})"
-            for name in others[:1]
-        )
-        if common and same < LEAST_AGREEMENT * len(common):
-            yield Finding(
-                task=spec.task,
-                languages=(code,),
-                check="parallel labels",
-                expected=f"the labels of the same items in {compared}",
-                found=f"{same:,} of {len(common):,} that agree{shown}",
-            )
-        elif same < len(common):
+        others = [name for name in own if name in common and own[name] != gold[name]]
+        if not others:
+            continue
+        name, same = others[0], len(common) - len(others)
+        shown = f"(first: item {name!r} is {own[name]!r}, and {gold[name]!r} in {compared[0]})"
+        if same < LEAST_AGREEMENT * len(common):
+            found = f"{same:,} of {len(common):,} that agree {shown}"
+            yield split.finding("parallel labels", f"the labels of the same items in {compared[0]}", found)
+        else:
             count = f"{len(others):,} of {len(common):,} labels"
-            sentence = f"{count} differ from those of the same items in {compared}{shown}"
-            yield Note(task=spec.task, languages=(code,), check="parallel labels", text=sentence)
+            sentence = f"{count} differ from those of the same items in {compared[0]} {shown}"
+            yield split.note("parallel labels", sentence)
 
 
 def id_results(
@@ -207,35 +185,55 @@ def id_results(
     """
     splits = {(split.language, split.axes): split for split in tests}
     for (code, axes), split in splits.items():
-        others = [splits[other, axes] for other in order if (other, axes) in splits]
-        if not others or others[0] is split or not spec.pairs(code):
+        other = next((splits[name, axes] for name in order if (name, axes) in splits), split)
+        if other is split or not spec.pairs(code):
             continue
         own, theirs = (
             ItemIds(ids=[example.id for example in one.examples], numbered=numbered(one))
-            for one in (split, others[0])
+            for one in (split, other)
         )
+        whole = stands_for_source(spec, other.language)
         known = {*own.ids}
-        sentence = misalignment(
-            own, theirs, others[0].language, whole=stands_for_source(spec, others[0].language)
-        )
-        if sentence is not None:
-            yield Finding(
-                task=spec.task,
-                languages=(code,),
-                check="parallel ids",
-                expected=f"the ids of {others[0].language!r} in the {split.title} split, or 'parallel: false' below "
-                f"{code!r}",
-                found=sentence,
-            )
+        if sentence := misalignment(own, theirs, other.language, whole=whole):
+            expected = f"the ids of {other.language!r} in the {split.title} split, or 'parallel: false' below {code!r}"
+            yield split.finding("parallel ids", expected, sentence)
         elif missing := [name for name in theirs.ids if name not in known]:
             if spec.release_of(code, len(own.ids)) is None:
-                count = f"{len(missing):,} of {len(theirs.ids):,} items of {others[0].language}"
-                yield Note(
-                    task=spec.task,
-                    languages=(code,),
-                    check="parallel ids",
-                    text=f"{count} are missing in the {split.title} split ({named_ids(missing)})",
-                )
+                count = f"{len(missing):,} of {len(theirs.ids):,} items of {other.language}"
+                sentence = f"{count} are missing in the {split.title} split ({named_ids(missing)})"
+                yield split.note("parallel ids", sentence)
+
+
+def copy_results(spec: TaskSpec, tests: Sequence[AuditedSplit]) -> Iterator[Finding | Note]:
+    """Yield languages of a parallel task with the text of the source language's items; most of them is a fault.
+
+    Texts are compared without case and outer spaces; those of fewer than four words may be equal.
+    """
+    source = source_language(spec)
+    texts = {split.axes: _texts(split) for split in tests if split.language == source}
+    for split in tests:
+        if not spec.pairs(split.language) or split.language.partition("-")[0] == source.partition("-")[0]:
+            continue
+        theirs = texts.get(split.axes, {})
+        common = {
+            name: text
+            for name, text in _texts(split).items()
+            if len(_WORD.findall(theirs.get(name, ""))) >= LEAST_WORDS
+        }
+        same = [name for name, text in common.items() if text == theirs[name]]
+        counted = f"{len(same):,} of {len(common):,} with the text of the same item in {source}"
+        if 2 * len(same) > len(common):
+            expected = f"items of the {split.title} split in their own language"
+            yield split.finding("not translated", expected, f"{counted} ({named_ids(same)})")
+        elif same:
+            sentence = (
+                f"not translated: of the items of the {split.title} split {counted} ({named_ids(same)})"
+            )
+            yield split.note("not translated", sentence)
+
+
+def _texts(split: AuditedSplit) -> Mapping[str, str]:
+    return {example.id: " ".join(item_text(example).casefold().split()) for example in split.examples}
 
 
 # Items --------------------------------------------------------------------------------------------------
@@ -243,29 +241,25 @@ def id_results(
 
 def count_findings(spec: TaskSpec, split: AuditedSplit) -> Iterator[Finding]:
     """Yield a number of test items that no published release of the task has; samples are never releases."""
-    size = len(split.examples)
-    if split.origin == "sample" or split.found.files.stands_in or not spec.knows_release(split.language):
+    size, files = len(split.examples), split.found.files
+    if files.origin == "sample" or files.stands_in or not spec.knows_release(split.language):
         return
     if spec.release_of(split.language, size) is None:
         counts = [release.count(split.language) for release in spec.releases.values()]
         known = " or ".join(f"{count:,}" for count in counts if count is not None)
-        yield Finding(
-            task=spec.task,
-            languages=(split.language,),
-            check="count",
-            expected=f"{known} items in the {split.title} split, as published",
-            found=f"{size:,}",
-        )
+        expected = f"{known} items in the {split.title} split, as published"
+        yield split.finding("count", expected, f"{size:,}")
 
 
-def stand_in_notes(spec: TaskSpec, split: AuditedSplit) -> Iterator[Note]:
+def stand_in_notes(split: AuditedSplit) -> Iterator[Note]:
     """Yield a development set that replaces the test set."""
-    if split.found.files.stands_in:
-        sentence = f"the {split.found.files.split_used} split is used in place of the {split.title} split"
-        yield Note(task=spec.task, languages=(split.language,), check="stand-in", text=sentence)
+    files = split.found.files
+    if files.stands_in:
+        sentence = f"the {files.split_used} split is used in place of the {split.title} split"
+        yield split.note("stand-in", sentence)
 
 
-def placeholder_notes(spec: TaskSpec, split: AuditedSplit) -> Iterator[Note]:
+def placeholder_notes(split: AuditedSplit) -> Iterator[Note]:
     """Yield how many items have a placeholder for a missing text."""
     names: Counter[str] = Counter()
     items = []
@@ -275,12 +269,9 @@ def placeholder_notes(spec: TaskSpec, split: AuditedSplit) -> Iterator[Note]:
         names.update(found)
     if items:
         shown = ", ".join(f"{name!r}" for name, _ in names.most_common(3))
-        yield Note(
-            task=spec.task,
-            languages=(split.language,),
-            check="placeholder",
-            text=f"{len(items):,} of {len(split.examples):,} items of the {split.title} split have a placeholder for a "
-            f"text ({shown}; {named_ids(items)})",
+        count = f"{len(items):,} of {len(split.examples):,} items of the {split.title} split"
+        yield split.note(
+            "placeholder", f"{count} have a placeholder for a text ({shown}; {named_ids(items)})"
         )
 
 
@@ -288,13 +279,9 @@ def provenance_notes(spec: TaskSpec, tests: Sequence[AuditedSplit]) -> Iterator[
     """Yield the languages whose spec does not say how the test items were made."""
     unsaid = [code for code in dict.fromkeys(split.language for split in tests) if not spec.provenance(code)]
     if unsaid:
-        yield Note(
-            task=spec.task,
-            languages=tuple(unsaid),
-            check="provenance",
-            text=f"the spec does not say how the test items were made: give 'provenance', one of "
-            f"{', '.join(get_args(Provenance))}",
-        )
+        text = "the spec does not say how the test items were made: give 'provenance', one of "
+        text += ", ".join(get_args(Provenance))
+        yield Note(task=spec.task, languages=tuple(unsaid), check="provenance", text=text)
 
 
 def _is_placeholder(text: str) -> bool:
@@ -314,11 +301,8 @@ def _with_text(examples: Iterable[Any]) -> list[Any]:
 
 def _replaceable(example: Any) -> list[str]:
     """Return the texts for which a placeholder may stand: a sentence of a treebank may be a question mark."""
-    return [] if isinstance(example, TaggedSentence | MarkedText) else item_inputs(example)
-
-
-def item_inputs(example: Any) -> list[str]:
-    """Return the texts of an item that a model reads, each by itself; labels are none."""
+    if isinstance(example, TaggedSentence | MarkedText):
+        return []
     names = ("question", "context", "query", "target", "text")
     given = [value for name in names if isinstance(value := getattr(example, name, None), str)]
     inputs = getattr(example, "inputs", None)
@@ -327,33 +311,25 @@ def item_inputs(example: Any) -> list[str]:
     return [*given, *getattr(example, "choices", ())]
 
 
-def script_results(spec: TaskSpec, split: AuditedSplit, languages: LanguageTable) -> Iterator[Finding | Note]:
+def script_results(split: AuditedSplit, languages: LanguageTable) -> Iterator[Finding | Note]:
     """Yield how many items are mostly written in another script than the language's; most of them is a fault.
 
     Not where the task has axes: one of their conditions may be another script, as that of code-switched text.
     """
     expected = languages.get(split.language).script
-    found = {
-        name: script
-        for name, script in _scripts(_with_text(split.examples)).items()
-        if not script_matches(script, expected)
-    }
+    scripts = _scripts(_with_text(split.examples))
+    found = {name: script for name, script in scripts.items() if not script_matches(script, expected)}
     if not found:
         return
     counts = Counter(found.values()).most_common(3)
-    scripts = ", ".join(f"{count:,} in {script}" for script, count in counts) + f" ({named_ids(list(found))})"
+    shown = ", ".join(f"{count:,} in {script}" for script, count in counts) + f" ({named_ids(list(found))})"
     size = len(split.examples)
     if 2 * len(found) > size and not split.axes:
-        yield Finding(
-            task=spec.task,
-            languages=(split.language,),
-            check="script",
-            expected=f"most items of the {split.title} split in the script {expected}",
-            found=f"of {size:,} items {scripts}",
-        )
+        most = f"most items of the {split.title} split in the script {expected}"
+        yield split.finding("script", most, f"of {size:,} items {shown}")
         return
-    sentence = f"of {size:,} items of the {split.title} split are romanised or mostly in another script than {expected}"
-    yield Note(task=spec.task, languages=(split.language,), check="script", text=f"{sentence}: {scripts}")
+    some = f"of {size:,} items of the {split.title} split are romanised or mostly in another script than"
+    yield split.note("script", f"{some} {expected}: {shown}")
 
 
 def _scripts(examples: Sequence[Any]) -> dict[str, str]:
@@ -378,27 +354,20 @@ def overlap_findings(
     for split in learned:
         index = TextIndex(_with_text(split.examples))
         used = set(split.found.files.paths)
+        named = f"the {split.title} split of {split.owner!r}"
         for test in tests:
-            if used & set(test.found.files.paths) and split.split == "train":
-                yield Finding(
-                    task=spec.task,
-                    languages=(test.language,),
-                    check="overlap",
-                    expected=f"a {test.title} split that is not the {split.title} split of {split.owner!r}",
-                    found=f"the same file {Path(min(used)).name!r}",
-                )
-                continue
-            if used & set(test.found.files.paths) or (split.owner == spec.task and split.axes != test.axes):
+            is_same = bool(used & set(test.found.files.paths))
+            if is_same and split.split == "train":
+                expected = f"a {test.title} split that is not {named}"
+                yield test.finding("overlap", expected, f"the same file {Path(min(used)).name!r}")
+            if is_same or (split.owner == spec.task and split.axes != test.axes):
                 continue
             overlap = index.overlap(_with_text(test.examples))
             if overlap.exact or overlap.near:
                 own, other = overlap.example or ("", "")
-                yield Finding(
-                    task=spec.task,
-                    languages=(test.language,),
-                    check="overlap",
-                    expected=f"no item of the {test.title} split in the {split.title} split of {split.owner!r} "
-                    f"({split.language})",
-                    found=f"of {len(test.examples):,} items {overlap.exact:,} exact and {overlap.near:,} near "
+                yield test.finding(
+                    "overlap",
+                    f"no item of the {test.title} split in {named} ({split.language})",
+                    f"of {len(test.examples):,} items {overlap.exact:,} exact and {overlap.near:,} near "
                     f"duplicates (first: {test.split} item {own!r} = {split.split} item {other!r}, {overlap.text!r})",
                 )

@@ -1,17 +1,29 @@
-"""The examples of one split that is audited, and how a sentence names its items."""
+"""The splits that an audit reads: all tests of a task, and all that a model of it learns from."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from harness.data.sources import FoundData
+from harness import DataError, Finding, MissingDataError, Note, ReadContext, UsageError, read_examples
+from harness.data.pool import CandidatePool
+from harness.data.sources import find_split
+from harness.specs.task_entry import described_languages
 
-__all__ = ["AuditedSplit", "named_ids"]
+if TYPE_CHECKING:
+    from harness import TaskEntry, TaskSpec
+    from harness.data.sources import DataFinder, FoundData
+    from harness.registry.registry import Registry
+    from harness.specs.catalog import Catalog
+    from harness.specs.schema import TrainingSpec
+
+__all__ = ["AuditedSplit", "SplitReader", "named_ids"]
 
 NAMED = 3
 """Items that a sentence names."""
+LEARNED = ("train", "validation")
 
 
 def named_ids(ids: Sequence[str]) -> str:
@@ -31,15 +43,172 @@ class AuditedSplit:
     """The values of the task's axes."""
     found: FoundData
     examples: Sequence[Any]
-    candidates: Sequence[str] = ()
-    """The ids of the pool that the examples are joined with, for kinds that rank one."""
-
-    @property
-    def origin(self) -> str:
-        """``local``, ``hub`` or ``sample``."""
-        return self.found.files.origin
 
     @property
     def title(self) -> str:
         """Return ``test``, or ``test, one x two`` with axes."""
         return self.split + "".join(f", {value}" for value in self.axes)
+
+    def finding(self, check: str, expected: str, found: str) -> Finding:
+        """Return a fault of this split of a task."""
+        return Finding(
+            task=self.owner, languages=(self.language,), check=check, expected=expected, found=found
+        )
+
+    def note(self, check: str, text: str) -> Note:
+        """Return a note about this split of a task."""
+        return Note(task=self.owner, languages=(self.language,), check=check, text=text)
+
+
+class SplitReader:
+    """Reads the splits of one task; what cannot be read is kept as a finding, what is not there as a reason."""
+
+    def __init__(self, entry: TaskEntry, registry: Registry, catalog: Catalog, finder: DataFinder) -> None:
+        self._entry = entry
+        self._registry = registry
+        self._catalog = catalog
+        self._finder = finder
+        self.findings: list[Finding] = []
+        self.missing: dict[str, None] = {}
+        """Languages without test items."""
+        self._asked: dict[tuple[str, str], bool] = {}
+        """Whether any file was found of a split, by owner and name."""
+        self._pools: dict[tuple[str, ...], CandidatePool] = {}
+        """By the languages that add to it."""
+
+    @property
+    def pool_missing(self) -> tuple[str, ...]:
+        """Languages whose candidates are not in the pool of the task."""
+        return tuple(dict.fromkeys(code for pool in self._pools.values() for code in pool.missing))
+
+    def test_files(self, code: str) -> str:
+        """Return how a spec names the test items of a language."""
+        source = self._entry.spec.source(code, "test")
+        if source is None:
+            return "no source"
+        paths = [path for files in source.alternatives for path in files.paths]
+        if not paths:
+            return "the Hub" if source.hub is not None else "no source"
+        return " or ".join(dict.fromkeys(map(repr, paths)))
+
+    def missing_learned(self) -> list[str]:
+        """Return the splits to learn from that the specs name and that were not found, once `learned` was read."""
+        return [
+            f"the {split} split of {owner!r}"
+            for (owner, split), found in self._asked.items()
+            if split in LEARNED and not found
+        ]
+
+    def tests(self) -> Iterator[AuditedSplit]:
+        """Yield the test items of every language that is found, under every value of the task's axes."""
+        self.missing = dict.fromkeys(self._entry.spec.languages)
+        yield from self._splits(self._entry, list(self._entry.spec.languages), ("test",))
+
+    def learned(self) -> Iterator[AuditedSplit]:
+        """Yield the training and validation sets of the task and its stages: all languages of what is its own."""
+        spec = self._entry.spec
+        stages: tuple[str, ...] = () if spec.transfer is None else spec.transfer.stages
+        for name in dict.fromkeys((spec.task, *stages)):
+            if name == spec.task:
+                yield from self._splits(self._entry, list(spec.languages), LEARNED)
+            elif name in self._catalog.names("training"):
+                yield from self._training(name)
+            elif spec.transfer is not None:
+                yield from self._splits(self._catalog.task(name), [spec.transfer.source], LEARNED)
+
+    def _splits(
+        self, entry: TaskEntry, codes: Sequence[str], splits: Sequence[str]
+    ) -> Iterator[AuditedSplit]:
+        spec = entry.spec
+        for code, split in itertools.product(codes, splits):
+            for values in itertools.product(*spec.axes.values()) if code in spec.languages else ():
+                conditions = dict(zip(spec.axes, values, strict=True))
+                language, folder = entry.languages.get(code), entry.folders.get(code)
+                found = self._read(spec, spec.task, language, split, folder, conditions)
+                if found is not None:
+                    yield found
+
+    def _training(self, name: str) -> Iterator[AuditedSplit]:
+        training, document = self._catalog.training(name)
+        languages = described_languages(training.languages)
+        for code, split in itertools.product(training.languages, LEARNED):
+            found = self._read(training, name, languages.get(code), split, document.folder, {})
+            if found is not None:
+                yield found
+
+    def _read(
+        self,
+        spec: TaskSpec | TrainingSpec,
+        owner: str,
+        language: Any,
+        split: Any,
+        folder: Any,
+        conditions: Mapping[str, str],
+    ) -> AuditedSplit | None:
+        source = spec.source(language.code, split)
+        if source is None:
+            return None
+        self._asked.setdefault((owner, split), False)
+        try:
+            found = find_split(self._finder, source, owner, language, split, folder, conditions)
+        except MissingDataError:
+            return None
+        self._asked[owner, split] = True
+        if split == "test":
+            self.missing.pop(language.code, None)
+        kind = self._registry.kinds.get(spec.kind)
+        try:
+            cluster = getattr(spec, "cluster", None) if split == "test" else None
+            context = ReadContext.of(spec, owner, language.code, split, found.label_map, cluster=cluster)
+            examples = read_examples(kind, self._finder.rows(found), context)
+            if split == "test" and kind.join is not None and self._entry.spec.pool_source is not None:
+                pool = self._candidates(language.code)
+                examples = examples if pool is None else kind.join(examples, pool)
+        except (DataError, UsageError) as error:
+            # A reader rejects options that do not fit the file only when it reads.
+            self.findings.append(
+                Finding(
+                    task=self._entry.spec.task,
+                    languages=(language.code,),
+                    check="data",
+                    expected=f"a readable {split} split of {owner!r}",
+                    found=str(error).rstrip("."),
+                )
+            )
+            return None
+        return AuditedSplit(
+            owner=owner,
+            language=language.code,
+            split=split,
+            axes=tuple(conditions.values()),
+            found=found,
+            examples=examples,
+        )
+
+    def _candidates(self, language: str) -> CandidatePool | None:
+        """Return the pool of a language's queries, read once; None where none of its files is found."""
+        codes = self._entry.pool_languages(language)
+        pool = self._pools.get(codes) or self._read_pool(codes)
+        if pool is not None:
+            self._pools[codes] = pool
+        return pool
+
+    def _read_pool(self, codes: Sequence[str]) -> CandidatePool | None:
+        spec, source = self._entry.spec, self._entry.spec.pool_source
+        make = self._registry.kinds.get(spec.kind).candidate
+        if source is None or make is None:
+            return None
+        candidates, read, missing = [], [], []
+        for code in codes:
+            language, folder = self._entry.languages.get(code), self._entry.folders.get(code)
+            try:
+                found = find_split(self._finder, source, spec.task, language, "candidates", folder)
+            except MissingDataError:
+                missing.append(code)
+                continue
+            context = ReadContext(owner=spec.task, language=code, split="test", inputs=spec.input_names)
+            candidates += [make(row, context) for row in self._finder.rows(found)]
+            read.append(code)
+        if not candidates:
+            return None
+        return CandidatePool(candidates, owner=spec.task, languages=read, missing=missing)

@@ -27,9 +27,6 @@ Rename = Annotated[
 Metadata = Annotated[
     list[Path] | None, typer.Option("--metadata", help="A YAML file that describes one system.")
 ]
-Rows = Annotated[
-    list[Path] | None, typer.Option("--diagnosis", help="Rows that harness diagnose --json wrote.")
-]
 Diagnose = Annotated[bool, typer.Option("--with-diagnosis", help="Diagnose the runs: buckets and examples.")]
 Site = Annotated[Path | None, typer.Option("--site", help="A folder: index, a page a task and language.")]
 
@@ -43,7 +40,6 @@ def board(
     scores: Scores = None,
     rename: Rename = None,
     metadata: Metadata = None,
-    diagnosis: Rows = None,
     diagnose: Diagnose = False,
     title: Annotated[str, typer.Option(help="Heading.")] = "",
     csv_file: Annotated[
@@ -57,13 +53,13 @@ def board(
     # Imported here so that help stays fast.
     from harness import Run, open_session
     from harness.cli.output import check_output_file, write_file, write_rows
+    from harness.reporting.rows import csv_text
     from harness.storage.run_folder import with_baselines
-    from harness_board.drilling import diagnosed, read_diagnosis, with_diagnosis
+    from harness_board.document import COLUMNS, board_rows
+    from harness_board.drilling import diagnosed, with_diagnosis
     from harness_board.gathering import gather
     from harness_board.metadata import read_metadata
-    from harness_board.rendering import board_page
-    from harness_board.rows import board_rows, csv_text
-    from harness_board.site import write_site
+    from harness_board.rendering import board_page, write_site
 
     for path in (output, csv_file, json_file):
         check_output_file(path)
@@ -79,11 +75,11 @@ def board(
         catalog=open_session().catalog,
         title=title,
     )
-    found = [row for path in diagnosis or [] for row in read_diagnosis(path)]
-    made = with_diagnosis(made, [*found, *(diagnosed(runs) if diagnose else [])], runs)
+    if diagnose:
+        made = with_diagnosis(made, diagnosed(runs), runs)
     rows = board_rows(made)
     if csv_file is not None:
-        write_file(csv_file, csv_text(rows))
+        write_file(csv_file, csv_text(rows, COLUMNS))
     if json_file is not None:
         write_rows(json_file, rows)
     if output is not None:

@@ -5,15 +5,14 @@ Scores are in points (percent), as papers print them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, TypeVar
 
 from harness.reporting.equity.report import EquityReport
-from harness.reporting.markup.element import Element
-from harness_board.addition import Extension
+from harness.reporting.model import Section
 
-__all__ = ["Board", "Score", "System", "TaskColumn"]
+__all__ = ["COLUMNS", "Board", "Extension", "Score", "System", "TaskColumn", "board_rows"]
 
 Value = TypeVar("Value")
 
@@ -92,6 +91,18 @@ class System:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Extension:
+    """A score with and without the languages that others added, in points."""
+
+    system: str
+    name: str
+    """``suite xtreme_r`` or ``xnli (accuracy)``."""
+    published: float | None
+    extended: float
+    languages: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Board:
     """Everything that one board shows."""
 
@@ -102,13 +113,12 @@ class Board:
     """Code -> name, family, script."""
     suite: str = ""
     categories: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
     diagnosis: tuple[dict[str, Any], ...] = ()
     examples: dict[str, dict[str, Any]] = field(default_factory=dict)
     """The items that rows of `diagnosis` name: task/language/id -> inputs, reference, predictions."""
     extensions: tuple[Extension, ...] = ()
     """Means with languages that others added, next to the means without them."""
-    checklists: dict[str, tuple[Element, ...]] = field(default_factory=dict)
+    checklists: dict[str, tuple[Section, ...]] = field(default_factory=dict)
     """Task -> the errors and failing cases of every run, for tasks that are checklists."""
     equity: EquityReport | None = None
     """What the languages cost the runs."""
@@ -149,26 +159,21 @@ class Board:
         """Return the board with some tasks, or with some languages' scores alone: what a page of a site needs."""
         kept = tuple(task for task in self.tasks if tasks is None or task.task in tasks)
         names = {task.task for task in kept}
-        systems = tuple(_cut(system, names, languages) for system in self.systems)
-        return Board(
-            title=self.title,
+        is_whole = tasks is None and languages is None
+        rows = tuple(
+            row
+            for row in self.diagnosis
+            if row.get("task") in names and (languages is None or row.get("language") in languages)
+        )
+        lists = {task: own for task, own in self.checklists.items() if task in names and languages is None}
+        return replace(
+            self,
             tasks=kept,
-            systems=systems,
-            languages=self.languages,
-            suite=self.suite,
-            categories=self.categories,
-            notes=self.notes,
-            extensions=self.extensions if tasks is None and languages is None else (),
-            diagnosis=tuple(
-                row
-                for row in self.diagnosis
-                if row.get("task") in names and (languages is None or row.get("language") in languages)
-            ),
+            systems=tuple(_cut(system, names, languages) for system in self.systems),
+            extensions=self.extensions if is_whole else (),
+            diagnosis=rows,
             examples=self.examples if self.diagnosis else {},
-            checklists={task: own for task, own in self.checklists.items() if task in names}
-            if languages is None
-            else {},
-            equity=self.equity,
+            checklists=lists,
         )
 
 
@@ -219,16 +224,16 @@ def _short(value: float | None) -> float | None:
     return None if value is None else round(value, DIGITS)
 
 
-def _cut(system: System, tasks: set[str], languages: Sequence[str] | None) -> System:
-    fields = {name: getattr(system, name) for name in System.__slots__}
-    scores = tuple(
-        Score(
-            **{
-                **{name: getattr(score, name) for name in Score.__slots__},
-                "by_language": _chosen(score.by_language, languages),
-                "se_by_language": _chosen(score.se_by_language, languages),
-                "interval_by_language": _chosen(score.interval_by_language, languages),
-            }
+def _cut(system: System, tasks: Collection[str], languages: Sequence[str] | None) -> System:
+    def some(values: dict[str, Value]) -> dict[str, Value]:
+        return {code: own for code, own in values.items() if languages is None or code in languages}
+
+    scores = (
+        replace(
+            score,
+            by_language=some(score.by_language),
+            se_by_language=some(score.se_by_language),
+            interval_by_language=some(score.interval_by_language),
         )
         for score in system.scores
         if score.task in tasks
@@ -238,8 +243,25 @@ def _cut(system: System, tasks: set[str], languages: Sequence[str] | None) -> Sy
         task, _, code = key.partition(":")
         if task in tasks and (languages is None or not code or code in languages):
             absences[key] = reason
-    return System(**{**fields, "scores": scores, "absences": absences})
+    return replace(system, scores=tuple(scores), absences=absences)
 
 
-def _chosen(values: dict[str, Value], languages: Sequence[str] | None) -> dict[str, Value]:
-    return values if languages is None else {code: values[code] for code in languages if code in values}
+# Rows of plain values: what ``--csv`` and ``--json`` write ------------------------------------------------
+
+COLUMNS = "system protocol view method task metric language value se complete note".split()
+
+
+def board_rows(board: Board) -> list[dict[str, Any]]:
+    """Return one row for every task score (no language) and every language's score, as fractions in [0, 1]."""
+    rows = []
+    for system in board.systems:
+        about = (system.label, system.protocol, system.view, system.method)
+        for score in system.scores:
+            found = [("", score.mean, score.se, score.is_whole)] if score.mean is not None else []
+            errors = score.se_by_language
+            found += [(code, value, errors.get(code), True) for code, value in score.by_language.items()]
+            for code, value, se, is_whole in found:
+                error = None if se is None else se / 100
+                own = (score.task, score.metric, code, value / 100, error, is_whole, score.note)
+                rows.append(dict(zip(COLUMNS, (*about, *own), strict=True)))
+    return rows

@@ -11,13 +11,17 @@ from typing import TYPE_CHECKING
 from harness import Run, UnknownNameError, UsageError
 from harness.languages.table import known_languages
 from harness.reporting.equity.report import equity_report
-from harness_board.addition import extensions
-from harness_board.checklist import checklist_sections
 from harness_board.document import Board, System, TaskColumn
 from harness_board.metadata import SystemMetadata
-from harness_board.published_reading import catalog_tasks, published_metadata, published_systems
-from harness_board.run_reading import run_suite, run_systems, run_tasks
-from harness_board.score_file import read_scores, table_systems
+from harness_board.published import (
+    catalog_tasks,
+    published_metadata,
+    published_systems,
+    read_scores,
+    table_systems,
+)
+from harness_board.run_reading import extensions, run_suite, run_systems, run_tasks
+from harness_board.sections import checklist_sections
 
 if TYPE_CHECKING:
     from harness.specs.catalog import Catalog
@@ -108,7 +112,7 @@ def _ordered(
 
 def _require_common_task(runs: Sequence[Run]) -> None:
     """Raise `UsageError` for a run that shares no task with any other, so that nothing can be compared."""
-    tasks = [{row["task"] for row in run.results["tasks"]} for run in runs]
+    tasks = [{row.task for row in run.results.tasks} for run in runs]
     for index, run in enumerate(runs):
         if not tasks[index]:
             raise UsageError(f"The run {str(run.path)!r} has no scores: no cell of it was finished.")
@@ -126,17 +130,15 @@ def _with_tasks(columns: dict[str, TaskColumn], more: Iterable[TaskColumn]) -> d
 
 
 def _unknown_tasks(systems: Sequence[System], columns: Mapping[str, TaskColumn]) -> list[TaskColumn]:
-    metrics: dict[str, dict[str, None]] = {}
-    languages: dict[str, dict[str, None]] = {}
-    for system in systems:
-        for score in system.scores:
-            if score.task not in columns:
-                metrics.setdefault(score.task, {})[score.metric] = None
-                languages.setdefault(score.task, {}).update(dict.fromkeys(score.by_language))
-    return [
-        TaskColumn(task=task, metrics=tuple(names), headline=tuple(names), languages=tuple(languages[task]))
-        for task, names in metrics.items()
-    ]
+    found: dict[str, TaskColumn] = {}
+    for score in (score for system in systems for score in system.scores if score.task not in columns):
+        known = found.get(score.task)
+        metrics = tuple(dict.fromkeys((*(known.metrics if known else ()), score.metric)))
+        languages = tuple(dict.fromkeys((*(known.languages if known else ()), *score.by_language)))
+        found[score.task] = TaskColumn(
+            task=score.task, metrics=metrics, headline=metrics, languages=languages
+        )
+    return list(found.values())
 
 
 def _suite(
@@ -145,8 +147,8 @@ def _suite(
     """Return the suite whose categories hold on this board, or empty ones."""
     found = next((suite for run in runs if (suite := run_suite(run)) is not None), None)
     if found is not None:
-        categories = {name: tuple(tasks) for name, tasks in found["categories"].items()}
-        return found["suite"], categories, list(found["tasks"])
+        categories = {name: tuple(tasks) for name, tasks in found.categories.items()}
+        return found.suite, categories, list(found.tasks)
     if catalog is None:
         return "", {}, []
     names = [published] if published is not None else catalog.names("suite")
@@ -164,45 +166,44 @@ def _described(
     for item in required:
         if not set(item.names) & labels:
             raise UnknownNameError("system of the board", item.name, labels)
-    described = []
-    for system in systems:
-        about = next((item for item in known if system.label in item.names), None)
-        if about is None:
-            described.append(system)
-            continue
-        described.append(
-            replace(
-                system,
-                label=about.label or system.label,
-                year=about.year or system.year,
-                metadata={**system.metadata, **about.plain()},
-            )
-        )
-    return described
+    return [
+        _joined(system, next((item for item in known if system.label in item.names), None))
+        for system in systems
+    ]
+
+
+def _joined(system: System, about: SystemMetadata | None) -> System:
+    if about is None:
+        return system
+    return replace(
+        system,
+        label=about.label or system.label,
+        year=about.year or system.year,
+        metadata={**system.metadata, **about.plain()},
+    )
 
 
 def _distinct(systems: Sequence[System]) -> list[System]:
     """Return systems whose names, protocols, methods and views together are different: the run's name is added."""
-    counts = Counter((system.label, system.protocol, system.method, system.view) for system in systems)
+
+    def key(system: System) -> tuple[str, ...]:
+        return system.label, system.protocol, system.method, system.view
+
+    counts = Counter(map(key, systems))
     return [
         replace(system, label=f"{system.label} ({system.run})")
-        if counts[system.label, system.protocol, system.method, system.view] > 1 and system.run
+        if counts[key(system)] > 1 and system.run
         else system
         for system in systems
     ]
 
 
 def _languages(columns: Iterable[TaskColumn]) -> dict[str, dict[str, str]]:
-    table = known_languages()
-    columns = list(columns)
-    described = {code: about for column in columns for code, about in column.described.items()}
-    codes = dict.fromkeys(code for column in columns for code in column.shown)
-    found = {}
-    for code in sorted(codes):
-        known = table.get(code) if code in table else None
-        found[code] = described.get(code) or {
-            "name": known.name if known else code,
-            "family": known.family if known else "unknown",
-            "script": known.script if known else "unknown",
-        }
-    return found
+    columns, table = list(columns), known_languages()
+    found = {
+        code: {"name": known.name, "family": known.family, "script": known.script}
+        if (known := table.get(code) if code in table else None)
+        else {"name": code, "family": "unknown", "script": "unknown"}
+        for code in sorted({code for column in columns for code in column.shown})
+    }
+    return {**found, **{code: about for column in columns for code, about in column.described.items()}}

@@ -9,17 +9,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from harness import UsageError
 from harness.specs.loading import read_yaml
 from harness.specs.schema import SpecModel
 from harness.specs.validating import validate_document
 
-__all__ = ["UNITS", "Amount", "SystemMetadata", "read_metadata"]
+__all__ = ["Amount", "SystemMetadata", "read_metadata"]
 
 Unit = Literal["tokens", "words", "characters", "bytes", "sentences", "sentence_pairs", "documents"]
-UNITS = ("tokens", "words", "characters", "bytes", "sentences", "sentence_pairs", "documents")
 
 
 class Amount(SpecModel):
@@ -60,17 +59,10 @@ class SystemMetadata(SpecModel):
     licence: str | None = None
     year: Annotated[int, Field(ge=1950, le=2100)] | None = None
     paper: str | None = None
-    url: str | None = None
+    url: Annotated[str, Field(pattern="^(https://|http://)")] | None = None
     contamination: str | None = None
     """What is known of test data among the training data."""
     reported: Literal["self_reported", "reproduced"] | None = None
-
-    @field_validator("url")
-    @classmethod
-    def _leads_to_a_page(cls, value: str | None) -> str | None:
-        if value is not None and not value.startswith(("https://", "http://")):
-            raise ValueError("expected an address that starts with https:// or http://")
-        return value
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -80,14 +72,13 @@ class SystemMetadata(SpecModel):
     def plain(self) -> dict[str, Any]:
         """Return what a page needs."""
         found = self.model_dump(mode="json", exclude_none=True, exclude={"name", "applies_to", "label"})
-        parameters = found.pop("parameters", {})
-        seen = found.pop("languages_seen", None)
-        return {
-            **found,
-            **({"parameters": parameters["total"]} if parameters else {}),
-            **({"active": parameters["active"]} if "active" in parameters else {}),
-            **({"languages_seen": seen if isinstance(seen, int) else len(seen)} if seen else {}),
-        }
+        if self.parameters is not None:
+            found["parameters"] = self.parameters.total
+            if self.parameters.active is not None:
+                found["active"] = self.parameters.active
+        if isinstance(self.languages_seen, tuple):
+            found["languages_seen"] = len(self.languages_seen)
+        return found
 
 
 def read_metadata(path: Path) -> SystemMetadata:

@@ -17,7 +17,7 @@ import numpy as np
 from harness import Bounds, GroupScore, Metric, MetricContext, MetricResult, check_pairs, field_of
 from harness.metrics.metric import Floats
 from harness.statistics import wilson
-from harness_checklist.suites.profile import Profile
+from harness_checklist.suites.suite import Profile
 
 __all__ = ["METRICS", "profile_from_tag", "profile_tag"]
 
@@ -25,29 +25,16 @@ Count = Callable[[bool, bool], tuple[float, float]]
 """Whether a case passed and whether it has a defect -> what it adds to numerator and denominator."""
 
 
+@lru_cache(maxsize=1024)
 def profile_tag(profile: Profile) -> str:
     """Return a profile as the text of a tag."""
-    kept = {
-        "articles": list(profile.articles),
-        "match": profile.match,
-        "strip": profile.strip,
-        "casefold": profile.casefold,
-    }
-    return json.dumps(kept, ensure_ascii=False, sort_keys=True)
+    return json.dumps(profile.model_dump(mode="json"), ensure_ascii=False, sort_keys=True)
 
 
 @lru_cache(maxsize=1024)
 def profile_from_tag(text: str) -> Profile:
     """Return the profile that `profile_tag` wrote; without a tag the plain one."""
-    if not text:
-        return Profile()
-    kept = json.loads(text)
-    return Profile(
-        articles=tuple(kept["articles"]),
-        match=kept["match"],
-        strip=kept["strip"],
-        casefold=kept["casefold"],
-    )
+    return Profile.model_validate_json(text or "{}")
 
 
 def _passes(prediction: Any, reference: Any, tags: Mapping[str, str], index: int) -> bool:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from harness import Reader, Row, UsageError
+
+if TYPE_CHECKING:
+    from harness_checklist.generation.case import Case
 
 __all__ = ["READERS", "case_rows"]
 
@@ -14,23 +17,20 @@ CASES = 200
 """Cases of a test, as in the paper."""
 
 
-def case_rows(case: object, tag: str, path: str, line: int) -> Iterator[Row]:
+def case_rows(case: Case, path: str, line: int) -> Iterator[Row]:
     """Yield one row an example: its text, its answer with its place, its case and test, and its tags.
 
     Args:
-        case: A `harness_checklist.generation.case.Case`.
-        tag: The language's profile, as `harness_checklist.metrics.profile_tag` writes it.
+        case: The case.
         path: The file it comes from.
         line: Its line there, or its number.
     """
-    from harness_checklist.generation.case import Case
     from harness_checklist.generation.defect import example_defects
-    from harness_checklist.metrics import profile_from_tag
+    from harness_checklist.metrics import profile_tag
 
-    assert isinstance(case, Case)
-    defects = example_defects(case.examples, profile_from_tag(tag))
+    defects = example_defects(case.examples, case.normalise)
     for example, defect in zip(case.examples, defects, strict=True):
-        tags = {"capability": case.capability, "normalise": tag}
+        tags = {"capability": case.capability, "normalise": profile_tag(case.normalise)}
         if defect is not None:
             tags["defect"] = defect
         fields = {
@@ -46,38 +46,15 @@ def case_rows(case: object, tag: str, path: str, line: int) -> Iterator[Row]:
 
 
 def _read_cases(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
-    from harness_checklist.generation.case_file import read_cases
-    from harness_checklist.metrics import profile_tag
-    from harness_checklist.suites.profile import Profile
+    from harness_checklist.generation.case import read_cases
 
     for path in paths:
-        tags = _profiles(path)
         for number, case in enumerate(read_cases(path), start=1):
-            yield from case_rows(case, tags.get(case.id, profile_tag(Profile())), str(path), number)
-
-
-def _profiles(path: Path) -> dict[str, str]:
-    """Return the tags of the profiles in a file of cases, by case."""
-    from harness_checklist.metrics import profile_from_tag, profile_tag
-
-    found = {}
-    with path.open(encoding="utf-8") as lines:
-        for line in lines:
-            if not line.strip():
-                continue
-            try:
-                kept = json.loads(line)
-            except ValueError:  # `read_cases` reports all faults
-                return {}
-            if isinstance(kept, dict) and isinstance(kept.get("normalise"), dict):
-                text = json.dumps(kept["normalise"], ensure_ascii=False, sort_keys=True)
-                found[str(kept.get("id"))] = profile_tag(profile_from_tag(text))
-    return found
+            yield from case_rows(case, str(path), number)
 
 
 def _read_released(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
     from harness_checklist.generation.drawing import draw_cases
-    from harness_checklist.metrics import profile_tag
     from harness_checklist.released.importer import read_released
 
     language = options.get("language")
@@ -90,18 +67,15 @@ def _read_released(paths: Sequence[Path], options: Mapping[str, str]) -> Iterato
             f"The options 'cases' and 'seed' of 'checklist_templates' are numbers: {error}."
         ) from error
     for path in paths:
-        suite = read_released(path).suite
+        suite = read_released(path)
         if language not in suite.languages:
             known = ", ".join(suite.languages)
             raise UsageError(f"{path} has no templates in {language!r}; it has {known}.")
-        tag = profile_tag(suite.languages[language].profile)
         number = 0
-        for declared in suite.tests:
-            if declared.id not in suite.languages[language].tests:
-                continue
-            for case in draw_cases(suite, declared.id, language, n, seed).cases:
+        for test in suite.languages[language].tests:
+            for case in draw_cases(suite, test, language, n, seed).cases:
                 number += 1
-                yield from case_rows(case, tag, str(path), number)
+                yield from case_rows(case, str(path), number)
 
 
 READERS = (

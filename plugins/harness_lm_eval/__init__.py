@@ -1,4 +1,4 @@
-"""Tasks of lm-evaluation-harness: imports of its YAML files, its own tasks, and its result files.
+"""Tasks of lm-evaluation-harness: its own tasks, and its result files.
 
 lm-eval is imported by the one module that runs its tasks, `harness_lm_eval.live_task`, and nowhere else.
 """
@@ -19,24 +19,9 @@ if TYPE_CHECKING:
         Reader,
         ReportFormat,
         ResolvedData,
-        TaskImporter,
         TaskKind,
         TaskSource,
     )
-
-
-@hookimpl
-def harness_register_importers() -> Iterable[TaskImporter]:
-    """Return the importer of lm-eval's task files."""
-    from harness import TaskImporter
-
-    return [
-        TaskImporter(
-            name="lm_eval",
-            target="harness_lm_eval.conversion:import_task",
-            summary="task YAML of lm-evaluation-harness: multiple_choice and generate_until",
-        )
-    ]
 
 
 @hookimpl
@@ -56,7 +41,7 @@ def harness_register_task_sources() -> Iterable[TaskSource]:
         TaskSource(
             name="lm_eval",
             target="harness_lm_eval.task_document:SOURCE",
-            metric="harness_lm_eval.metric:make_metric",
+            metric="harness_lm_eval.answering:make_metric",
             summary="tasks of the installed lm-evaluation-harness, with its requests and scores",
         )
     ]

@@ -1,8 +1,10 @@
-"""Sends lm-eval's requests to a model, and lets lm-eval score the answers."""
+"""Sends lm-eval's requests to a model, and lets lm-eval score the answers and aggregate the scores."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,19 +18,25 @@ from harness import (
     LikelihoodRequest,
     Method,
     MethodContext,
+    Metric,
+    MetricContext,
+    MetricResult,
     Prediction,
     ScoresContinuations,
+    check_pairs,
 )
 from harness_lm_eval.live_task import LiveTask, aggregated, live_task
 from harness_lm_eval.task_document import GENERATION, LIKELIHOOD
 from harness_lm_eval.task_kind import LmEvalExample, LmEvalSpec
 
-__all__ = ["METHODS", "generate_options", "likelihood_request"]
+__all__ = ["METHODS", "PERCENT", "generate_options", "likelihood_request", "make_metric", "result_key"]
 
 MAX_TOKENS = 256
 """``DEFAULT_MAX_GEN_TOKS`` of ``lm_eval/defaults.py``."""
 _MAX_TOKENS_KEYS = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
 """In the order in which lm-eval takes them, ``lm_eval/models/utils.py``."""
+PERCENT = frozenset({"bleu", "chrf", "chrf++"})
+"""Aggregations of lm-eval that go up to 100; ours are fractions."""
 
 
 def generate_options(given: Mapping[str, Any], repetition: int) -> GenerateOptions:
@@ -62,18 +70,13 @@ def _rank(
 ) -> list[Prediction]:
     asked = [likelihood_request(before, text) for example in examples for before, text in example.requests]
     answers = adapter.loglikelihood(asked)
-    if len(answers) != len(asked):
-        raise ContractError(f"loglikelihood() returned {len(answers)} answers to {len(asked)} requests.")
+    _check_count("loglikelihood", answers, asked)
     if not all(np.isfinite(answer.total) for answer in answers):
         raise ContractError("loglikelihood() returned a log-probability that is not finite.")
-    given: dict[str, list[list[Any]]] = {}
-    truncated: dict[str, bool] = {}
     rest = iter(answers)
-    for example in examples:
-        own = [next(rest) for _ in example.requests]
-        given[example.id] = [[(answer.total, answer.is_greedy)] * example.repeats for answer in own]
-        truncated[example.id] = any(answer.truncated for answer in own)
-    return _predictions(examples, given, truncated, dict.fromkeys(given, 0), context)
+    # A repetition would have the same answer.
+    own = {example.id: [[next(rest)] * example.repeats for _ in example.requests] for example in examples}
+    return _predictions(examples, own, lambda answer: (answer.total, answer.is_greedy), context)
 
 
 def _generate(
@@ -86,43 +89,47 @@ def _generate(
         for repetition in range(example.repeats)
     ]
     answers = adapter.generate([prompt for prompt, _ in asked], [options for _, options in asked])
-    if len(answers) != len(asked):
-        raise ContractError(f"generate() returned {len(answers)} answers to {len(asked)} prompts.")
-    given: dict[str, list[list[Any]]] = {}
-    truncated: dict[str, bool] = {}
-    tokens: dict[str, int] = {}
+    _check_count("generate", answers, asked)
     rest = iter(answers)
-    for example in examples:
-        own = [[next(rest) for _ in range(example.repeats)] for _ in example.requests]
-        given[example.id] = [[answer.text for answer in repeated] for repeated in own]
-        truncated[example.id] = any(answer.truncated for repeated in own for answer in repeated)
-        tokens[example.id] = sum(answer.tokens for repeated in own for answer in repeated)
-    return _predictions(examples, given, truncated, tokens, context)
+    own = {
+        example.id: [[next(rest) for _ in range(example.repeats)] for _ in example.requests]
+        for example in examples
+    }
+    return _predictions(examples, own, lambda answer: answer.text, context)
+
+
+def _check_count(name: str, answers: Sequence[Any], asked: Sequence[Any]) -> None:
+    if len(answers) != len(asked):
+        raise ContractError(f"{name}() returned {len(answers)} answers to {len(asked)} requests.")
 
 
 def _predictions(
     examples: Sequence[LmEvalExample],
-    given: Mapping[str, list[list[Any]]],
-    truncated: Mapping[str, bool],
-    tokens: Mapping[str, int],
+    answers: Mapping[str, list[list[Any]]],
+    plain: Callable[[Any], Any],
     context: MethodContext,
 ) -> list[Prediction]:
-    live = _live(examples, context)
-    scored = live.score(given)
+    """Return what lm-eval makes of the answers: for every item and request, one per repetition."""
+    given = {name: [list(map(plain, repeated)) for repeated in own] for name, own in answers.items()}
+    scored = _live(examples, context).score(given)
     _keep_further(context, [outcome.metrics for outcome in scored.values()])
-    return [
-        Prediction(
-            id=example.id,
-            output={
-                "resps": given[example.id],
-                "filtered": scored[example.id].filtered,
-                "metrics": scored[example.id].metrics,
-            },
-            truncated=truncated[example.id],
-            tokens=tokens[example.id],
+    predictions = []
+    for example in examples:
+        own = [answer for repeated in answers[example.id] for answer in repeated]
+        outcome = scored[example.id]
+        predictions.append(
+            Prediction(
+                id=example.id,
+                output={
+                    "resps": given[example.id],
+                    "filtered": outcome.filtered,
+                    "metrics": outcome.metrics,
+                },
+                truncated=any(answer.truncated for answer in own),
+                tokens=sum(getattr(answer, "tokens", 0) for answer in own),
+            )
         )
-        for example in examples
-    ]
+    return predictions
 
 
 def _live(examples: Sequence[LmEvalExample], context: MethodContext) -> LiveTask:
@@ -150,6 +157,48 @@ def _keep_further(context: MethodContext, metrics: Sequence[Mapping[str, Any]]) 
             values_by_key[key] = aggregated(aggregation, key, values)
     if values_by_key:
         context.details["lm_eval"] = values_by_key
+
+
+def make_metric(name: str) -> Metric:
+    """Return the metric of a name ``lm_eval:METRIC`` or ``lm_eval:METRIC,FILTER``."""
+    return Metric(
+        name=name,
+        compute=partial(_compute, name),
+        kinds=frozenset({LIKELIHOOD, GENERATION}),
+        description=f"{result_key(name)} as lm-evaluation-harness computes it.",
+        source="https://github.com/EleutherAI/lm-evaluation-harness",
+    )
+
+
+def result_key(name: str) -> str:
+    """Return lm-eval's key of a metric: ``acc,none`` for ``lm_eval:acc``."""
+    key = name.partition(":")[2]
+    return key if "," in key else f"{key},none"
+
+
+def _compute(
+    name: str, predictions: Sequence[Any], references: Sequence[Any], context: MetricContext
+) -> MetricResult:
+    """Return lm-eval's aggregate; a mean also has its items. Raises `ValueError` for values outside of [-1, 1].
+
+    As in lm-eval, documents without the metric do not count; then there is no interval.
+    """
+    check_pairs(predictions, references)
+    key = result_key(name)
+    values = [prediction["metrics"][key] for prediction in predictions if key in prediction["metrics"]]
+    aggregation = context.options.get(name, "mean")
+    if not values:
+        raise ValueError(f"lm-eval gave no item the metric {key!r}")
+    if aggregation == "mean":
+        items = np.asarray(values, dtype=np.float64)
+        value = float(items.mean())
+    else:
+        items = None
+        value = aggregated(aggregation, key, values) / (100 if aggregation in PERCENT else 1)
+    if not math.isfinite(value) or not -1 <= value <= 1:
+        raise ValueError(f"{key!r} is {value:g}, which is no share of the items; expected at most 1")
+    complete = items is not None and len(values) == len(predictions)
+    return MetricResult(value=value, items=items if complete else None)
 
 
 METHODS = (

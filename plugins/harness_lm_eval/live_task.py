@@ -59,11 +59,7 @@ class LiveTask:
         scored = {identifier: Scored(filtered={}, metrics={}) for identifier in answers}
         everything = [instance for identifier in answers for instance in self.asked[identifier]]
         given = [own for requests in answers.values() for own in requests]
-        with (
-            _quiet(),
-            _templates(is_trusted=self.is_trusted),
-            _wrapped_errors(f"run its task {self.name!r}", DataError),
-        ):
+        with _running(self.name, DataError, is_trusted=self.is_trusted):
             for instance, own in zip(everything, given, strict=True):
                 instance.resps, instance.filtered_resps = list(own), {}
             for ensemble in self.task._filters:
@@ -87,12 +83,7 @@ def live_task(name: str, shots: int) -> LiveTask:
     installed_version(name)
     place = find_place(name)
     trusted = not place.is_included or code_is_allowed()
-    with (
-        _quiet(),
-        _templates(is_trusted=trusted),
-        _seeded(),
-        _wrapped_errors(f"run its task {name!r}", MissingDataError),
-    ):
+    with _running(name, MissingDataError, is_trusted=trusted), _seeded():
         tasks: Any = importlib.import_module("lm_eval.tasks")
         importlib.import_module("datasets").disable_progress_bars()
         loaded = tasks.TaskManager(include_defaults=False).load(str(place.path))
@@ -131,11 +122,7 @@ def resolve_requests(hub: HubFiles, cache: Path) -> ResolvedData:
 
 def _write_requests(live: LiveTask, folder: Path) -> Path:
     """Write the requests of every document as JSON lines to a file named by their digest; return the file."""
-    with (
-        _quiet(),
-        _templates(is_trusted=live.is_trusted),
-        _wrapped_errors(f"run its task {live.name!r}", DataError),
-    ):
+    with _running(live.name, DataError, is_trusted=live.is_trusted):
         lines = [
             json.dumps(_line(live, number, own), ensure_ascii=False, allow_nan=False) + "\n"
             for number, own in live.asked.items()
@@ -219,6 +206,13 @@ def _wrapped_errors(what: str, sort: type[DataError]) -> Iterator[None]:
     except Exception as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split()).rstrip(".: ")
         raise sort(f"lm-eval cannot {what}: {reason}.") from error
+
+
+@contextmanager
+def _running(name: str, sort: type[DataError], *, is_trusted: bool) -> Iterator[None]:
+    """Run code of a task quietly, with its templates and its errors turned into ours."""
+    with _quiet(), _templates(is_trusted=is_trusted), _wrapped_errors(f"run its task {name!r}", sort):
+        yield
 
 
 @contextmanager

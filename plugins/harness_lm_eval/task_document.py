@@ -6,24 +6,27 @@ Only the task file is read: no data, and no Python is run.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from harness import MadeTask, Problem, SpecError, UsageError, near_names
-from harness_lm_eval.language import read_language
-from harness_lm_eval.task_file import Python, TaskFile, read_task
+from harness.languages.table import known_languages
 from harness_lm_eval.task_index import (
     CODE_VARIABLE,
     PREFIX,
+    Python,
+    TaskFile,
     TaskPlace,
     code_is_allowed,
     find_place,
     installed_version,
     names_of,
+    read_task,
 )
 
-__all__ = ["GENERATION", "LIKELIHOOD", "SOURCE", "make_document"]
+__all__ = ["GENERATION", "LIKELIHOOD", "SOURCE", "make_document", "read_language"]
 
 LIKELIHOOD: Final = "lm_eval_likelihood"
 GENERATION: Final = "lm_eval_generation"
@@ -55,6 +58,10 @@ _UNSUPPORTED: Final = {
 }
 _UNDETERMINED: Final = {"name": "Undetermined", "script": "Zyyy", "family": "Undetermined"}
 """The ISO 639-3 and ISO 15924 names of an unknown language and script."""
+_LOCALE = re.compile(r"([A-Za-z]{2})[_-][A-Z]{2}")
+"""A language with its country: ``HI_IN`` is Hindi, though ``in`` alone once meant Indonesian."""
+_LEAST_WORD = 4
+"""Letters of a name such as ``thai``; shorter ends are often words: ``physics_gre``, ``meta_ar_msa``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,6 +229,57 @@ def _metrics(name: str, task: TaskFile, problems: list[Problem]) -> Iterator[_Sc
             aggregation=aggregation if isinstance(aggregation, str) else f"function:{name}",
             is_shown=bool(more) and metric not in _NO_SHARE,
         )
+
+
+# The language ------------------------------------------------------------------------------------------
+
+
+def read_language(data: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Return the language code and the key that it comes from, ``dataset_name`` or ``task``; None without one.
+
+    A code that is only the end of a longer name counts where no other part of the task's name is a code:
+    ``blimp_nl__om_te`` is not Telugu.
+    """
+    for key in ("dataset_name", "task"):
+        name = str(data.get(key) or "")
+        for part in _whole_codes(name):
+            code = _known_code(part)
+            if code is not None:
+                return code, key
+        code = _ending(name, str(data.get("task") or ""))
+        if code is not None:
+            return code, key
+    return None
+
+
+def _whole_codes(name: str) -> Iterator[str]:
+    """Yield full codes: the name, the language of ``HI_IN``, and ``swh_Latn`` at its end."""
+    yield name
+    locale = _LOCALE.fullmatch(name)
+    if locale is not None:
+        yield locale.group(1).lower()
+    pair = re.split(r"[_.\-]", name)[-2:]
+    if len(pair) == 2 and len(pair[1]) == _LEAST_WORD:
+        yield "_".join(pair)
+
+
+def _ending(name: str, task: str) -> str | None:
+    parts = re.split(r"[_.\-]", name)
+    known = known_languages()
+    if len(parts[-1]) >= _LEAST_WORD:
+        return _known_code(parts[-1])
+    others = {*parts[:-1], *re.split(r"[_.\-]", task)} - {parts[-1]}
+    is_pair = re.search(rf"(?:^|_)[a-z]{{2,3}}-{re.escape(parts[-1])}$", name) is not None
+    if parts[-1] not in known or (not is_pair and any(part in known for part in others)):
+        return None
+    return parts[-1]
+
+
+def _known_code(name: str) -> str | None:
+    """Return the language code of a name that is a known code."""
+    table = known_languages()
+    meant = table.meant_by(name) if name else None
+    return name if name in table else meant.rsplit("'", 2)[-2] if meant else None
 
 
 class _Source:

@@ -1,4 +1,4 @@
-"""Finds the task files of lm-eval: those installed with it, and those in folders of the user.
+"""The task files of lm-eval, those installed with it and those in folders of the user, as data.
 
 Names are searched in the text of the files; nothing of lm-eval is imported, and no file is run.
 """
@@ -16,18 +16,22 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
-from harness import SpecError, UnknownNameError, UsageError
-from harness_lm_eval.task_file import NAME_LINE, TaskFile, read_task
+import yaml
+
+from harness import Problem, SpecError, UnknownNameError, UsageError
 
 __all__ = [
     "CODE_VARIABLE",
     "INCLUDE_VARIABLE",
     "PREFIX",
+    "Python",
+    "TaskFile",
     "TaskPlace",
     "code_is_allowed",
     "find_place",
     "installed_version",
     "names_of",
+    "read_task",
 ]
 
 PREFIX: Final = "lm_eval"
@@ -36,13 +40,16 @@ INCLUDE_VARIABLE: Final = "HARNESS_LM_EVAL_INCLUDE"
 CODE_VARIABLE: Final = "HARNESS_LM_EVAL_ALLOW_CODE"
 """Set to 1, lets the Python run that files of those folders name."""
 INSTALL: Final = 'Run: pip install "lm-eval>=0.4.13"'
-_GROUP = re.compile(NAME_LINE.replace("KEY", "group"), re.MULTILINE)
-_TASK = re.compile(NAME_LINE.replace("KEY", "task"), re.MULTILINE)
+_NAME_LINE: Final = r"""^["']?KEY["']?[ \t]*:[ \t]*["']?([^\s"'#\[{]+)"""
+"""The line of a name, with the key for ``KEY``; a seventh of lm-eval's files quote the key."""
+_GROUP = re.compile(_NAME_LINE.replace("KEY", "group"), re.MULTILINE)
+_TASK = re.compile(_NAME_LINE.replace("KEY", "task"), re.MULTILINE)
 _INCLUDE = re.compile(r"""^["']?include["']?[ \t]*:(.*(?:\n[ \t]*-.*)*)""", re.MULTILINE)
 _INCLUDED = re.compile(r"""[^\s"',\[\]]{2,}""")
 _SKIPPED = {"__pycache__", ".ipynb_checkpoints"}
 _GLOB = frozenset("*?[")
 _DEEPEST_GROUP = 10
+_DEEPEST_INCLUDE = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,3 +224,107 @@ def _text(path: Path) -> str:
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
+
+
+# One file ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Python:
+    """A value that is Python code: ``!function utils.process_docs``."""
+
+    tag: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskFile:
+    """One task with its includes merged."""
+
+    path: Path
+    data: Mapping[str, Any]
+    places: Mapping[str, tuple[Path, int]]
+    """Key -> its file and 1-based line."""
+
+    def problem(self, key: str, message: str) -> Problem:
+        """Return a problem of a key; for a key of an included file, it names that file."""
+        path, line = self.places.get(key, (self.path, None))
+        where = "" if path == self.path else f" (in the included file {str(path)!r})"
+        return Problem(message=message + where, line=line, key=key)
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML 1.1 as lm-eval reads it; unknown tags become `Python`."""
+
+
+def _construct_tagged(loader: _Loader, suffix: str, node: yaml.Node) -> Python:
+    return Python(f"!{suffix}", str(node.value) if isinstance(node, yaml.ScalarNode) else "")
+
+
+_Loader.add_multi_constructor("!", _construct_tagged)
+_Loader.add_multi_constructor("tag:yaml.org,2002:python/", _construct_tagged)
+
+
+def read_task(path: Path) -> TaskFile:
+    """Return a task file with what it includes; raises `SpecError` for YAML faults and missing includes.
+
+    Keys of the file go before those of its includes, and of several includes the later before the earlier, as in
+    lm-eval (``lm_eval/tasks/_yaml_loader.py``, 0.4.13).
+    """
+    return _read(path, ())
+
+
+def _read(path: Path, including: tuple[Path, ...]) -> TaskFile:
+    data, lines = _parse(path)
+    places: dict[str, tuple[Path, int]] = {}
+    merged: dict[str, Any] = {}
+    given = data.pop("include", None) or []
+    for name in [given] if isinstance(given, str) else given:
+        included = _included(path, name, lines["include"], including)
+        inner = _read(included, (*including, path))
+        merged |= inner.data
+        places |= inner.places
+    merged |= data
+    places |= {key: (path, lines[key]) for key in data}
+    return TaskFile(path=path, data=merged, places=places)
+
+
+def _included(path: Path, name: Any, line: int, including: tuple[Path, ...]) -> Path:
+    def fault(message: str) -> SpecError:
+        return SpecError(path, [Problem(message=message, line=line, key="include")])
+
+    if not isinstance(name, str):
+        raise fault(f"expected the name of a file, found {name!r}")
+    included = path.parent / name
+    if included.resolve() in [item.resolve() for item in (*including, path)]:
+        raise fault(f"{name!r} includes itself")
+    if len(including) > _DEEPEST_INCLUDE:
+        raise fault(f"more than {_DEEPEST_INCLUDE} files include one another")
+    if not included.is_file():
+        raise fault(f"the included file {str(included)!r} does not exist")
+    return included
+
+
+def _parse(path: Path) -> tuple[dict[str, Any], dict[str, int]]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise SpecError(path, [Problem(message=f"is not UTF-8: {error}")]) from error
+    except OSError as error:
+        raise UsageError(f"The task file {str(path)!r} cannot be read: {error.strerror}.") from error
+    loader = _Loader(text)
+    try:
+        node = loader.get_single_node()
+        if not isinstance(node, yaml.MappingNode):
+            raise SpecError(path, [Problem(message="expected a mapping of keys to values", line=1)])
+        lines = {str(key.value): key.start_mark.line + 1 for key, _ in node.value}
+        data = {str(key): value for key, value in loader.construct_document(node).items()}
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = None if mark is None else mark.line + 1
+        raise SpecError(path, [Problem(message=str(error.problem or error), line=line)]) from error
+    except (yaml.YAMLError, RecursionError) as error:
+        raise SpecError(path, [Problem(message=str(error) or "YAML is nested too deeply")]) from error
+    finally:
+        loader.dispose()
+    return data, lines

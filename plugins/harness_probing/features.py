@@ -7,16 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from harness import ContractError
 from harness_probing.problem import Numbers
+from harness_probing.scores import Floats
 from harness_probing.states import States
 
-__all__ = ["Floats", "Scaling", "layer_blocks", "read_features", "scaling_of"]
+__all__ = ["Scaling", "layer_blocks", "read_features", "scaling_of"]
 
-Floats = npt.NDArray[np.float64]
 ROWS = 2_048
 CONSTANT = 1e-12
 """A feature whose variance is below this share of its squared mean is constant up to rounding."""

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
 
 from harness import DataError, Progress
 from harness.progress import SilentProgress
-from harness_probing.baselines import Baselines, fit_baselines
-from harness_probing.control import control_classes, type_keys
-from harness_probing.features import Floats, Scaling, layer_blocks, read_features, scaling_of
+from harness_probing.baselines import Baselines, control_classes, fit_baselines, type_keys
+from harness_probing.features import Scaling, layer_blocks, read_features, scaling_of
 from harness_probing.mdl import CodeLengths, online_code
 from harness_probing.mix import ScalarMix, train_mix
 from harness_probing.problem import Numbers, ProbeProblem, Targets
-from harness_probing.scores import Counts, confusion_scores
+from harness_probing.scores import Counts, Floats, confusion_counts, confusion_scores
 from harness_probing.settings import ProbeSettings
 from harness_probing.states import States
 from harness_probing.training import LabelledFeatures, TrainedProbes, train_probes
 
-__all__ = ["FittedProbes", "SplitTargets", "best_layer", "count_confusion", "fit_probes"]
+__all__ = ["FittedProbes", "SplitTargets", "best_layer", "fit_probes"]
 
 Tensor = torch.Tensor
 ROWS = 4_096
@@ -75,54 +74,46 @@ class FittedProbes:
 def fit_probes(
     train: States,
     dev: States,
-    targets: Sequence[SplitTargets],
+    targets: SplitTargets,
     settings: ProbeSettings,
     *,
     device: str = "cpu",
     progress: Progress | None = None,
-) -> list[FittedProbes]:
-    """Return the probes of every problem, in order.
+) -> FittedProbes:
+    """Return the probes of a problem.
 
     Args:
         train: States of the train sentences.
         dev: States of the dev sentences, of the same layers.
-        targets: The problems, all over these sentences.
+        targets: The problem over these sentences.
         settings: How to train.
         device: Where to train: ``cpu`` or ``cuda``.
         progress: Called for every layer.
 
     Raises:
-        DataError: A problem has no items in train or dev, only one class in train, no dev item of a class of train, or
-            no types although the settings ask for control tasks.
+        DataError: The problem has no items in train or dev, only one class in train, or no dev item of a class of
+            train.
     """
-    for problem in targets:
-        _check(problem, settings)
-    if train.layers != dev.layers or train.dimension != dev.dimension:
-        raise DataError(
-            f"The states of train have layers {list(train.layers)} of {train.dimension} features, those of dev "
-            f"{list(dev.layers)} of {dev.dimension}."
-        )
+    _check(targets)
     layers = settings.layers_of(train.layers)
     progress = progress or SilentProgress()
-    progress.start("probing", len(layers) * len(targets), "layers")
+    progress.start("probing", len(layers), "layers")
     try:
-        return [
-            _fit(train, dev, problem, settings, torch.device(device), layers, progress) for problem in targets
-        ]
+        fitting = _Fitting(train, dev, targets, settings, torch.device(device))
+        size = COPIES * 4 * (len(targets.train) + len(targets.dev)) * train.dimension
+        for block in layer_blocks(layers, bytes_per_layer=size, device=fitting.device):
+            fitting.fit_block([layers[index] for index in block])
+            progress.advance(len(block))
+        return fitting.fitted(layers)
     finally:
         progress.finish()
 
 
-def _check(targets: SplitTargets, settings: ProbeSettings) -> None:
+def _check(targets: SplitTargets) -> None:
     name = targets.train.problem.name
     for split, own in (("train", targets.train), ("dev", targets.dev)):
         if not len(own):
             raise DataError(f"The problem {name!r} has no labelled items in {split}.")
-        if settings.control and not own.types:
-            raise DataError(
-                f"The problem {name!r} has no types in {split}, which control tasks need.",
-                hint="Give the types, or set control=False.",
-            )
     counts = targets.train.counts()
     if np.count_nonzero(counts) < 2:
         only = targets.train.problem.classes[int(counts.argmax())]
@@ -133,39 +124,14 @@ def _check(targets: SplitTargets, settings: ProbeSettings) -> None:
         raise DataError(f"The problem {name!r} has no dev item of a class that train has.")
 
 
-def _fit(
-    train: States,
-    dev: States,
-    targets: SplitTargets,
-    settings: ProbeSettings,
-    device: torch.device,
-    layers: tuple[int, ...],
-    progress: Progress,
-) -> FittedProbes:
-    fitting = _ProblemFitting(train, dev, targets, settings, device, layers)
-    rows = len(targets.train) + len(targets.dev)
-    size = COPIES * 4 * rows * train.dimension
-    for block in layer_blocks(layers, bytes_per_layer=size, device=device):
-        fitting.fit_block(block)
-        progress.advance(len(block))
-    return fitting.fitted()
-
-
-class _ProblemFitting:
+class _Fitting:
     """The probes of one problem, block by block of layers."""
 
     def __init__(
-        self,
-        train: States,
-        dev: States,
-        targets: SplitTargets,
-        settings: ProbeSettings,
-        device: torch.device,
-        layers: tuple[int, ...],
+        self, train: States, dev: States, targets: SplitTargets, settings: ProbeSettings, device: torch.device
     ) -> None:
         self.train, self.dev, self.targets, self.settings = train, dev, targets, settings
-        self.device, self.layers = device, layers
-        self.class_count = len(targets.train.problem.classes)
+        self.device = device
         self.counts = targets.train.counts()
         self.train_classes = self._all_classes(targets.train)
         self.dev_classes = self._all_classes(targets.dev)
@@ -183,9 +149,8 @@ class _ProblemFitting:
             tasks.append(control_classes(keys, self.counts.tolist(), self.settings.seeds))
         return torch.as_tensor(np.stack(tasks, axis=1), device=self.device)
 
-    def fit_block(self, block: range) -> None:
+    def fit_block(self, layers: Sequence[int]) -> None:
         """Train the probes of some layers, and measure their code lengths."""
-        layers = [self.layers[index] for index in block]
         learnt = self._features(self.train, self.targets.train, layers, self.train_classes)
         judging = self._features(self.dev, self.targets.dev, layers, self.dev_classes)
         scaling = Scaling.none(len(layers), self.train.dimension)
@@ -193,24 +158,13 @@ class _ProblemFitting:
             scaling = scaling_of(learnt.features)
             scaling.apply(learnt.features)
             scaling.apply(judging.features)
-        seeds = self.settings.seeds
-        probes = train_probes(
-            learnt, judging, class_count=self.class_count, settings=self.settings, seeds=seeds
-        )
+        probes = train_probes(learnt, judging, self.settings, seeds=self.settings.seeds)
         self.scalings.append(scaling)
         self.probes.append(probes)
         self.confusions.append(_confusion(probes, judging))
         if self.settings.fractions:
-            first = LabelledFeatures(
-                features=learnt.features, classes=learnt.classes[:1], sentences=learnt.sentences
-            )
-            judge = LabelledFeatures(
-                features=judging.features, classes=judging.classes[:1], sentences=judging.sentences
-            )
-            code = online_code(
-                first, judge, class_count=self.class_count, settings=self.settings, seed=seeds[0]
-            )
-            self.codes.append(code)
+            first, judge = (replace(own, classes=own.classes[:1]) for own in (learnt, judging))
+            self.codes.append(online_code(first, judge, self.settings, seed=self.settings.seeds[0]))
 
     def _features(
         self, states: States, targets: Targets, layers: Sequence[int], classes: Tensor
@@ -219,9 +173,10 @@ class _ProblemFitting:
             features=read_features(states, targets.vectors, layers, self.device),
             classes=classes,
             sentences=targets.sentences,
+            class_count=len(targets.problem.classes),
         )
 
-    def fitted(self) -> FittedProbes:
+    def fitted(self, layers: tuple[int, ...]) -> FittedProbes:
         """Return the probes of all layers, after the scalar mix over them."""
         scaling = Scaling(
             mean=np.concatenate([part.mean for part in self.scalings]),
@@ -229,33 +184,34 @@ class _ProblemFitting:
         )
         mix = None
         if self.settings.mix:
-            mix = train_mix(
-                (self.train, self.targets.train),
-                (self.dev, self.targets.dev),
-                layers=self.layers,
-                scaling=scaling,
-                settings=self.settings,
-                device=self.device,
-            )
-        weight, bias = _unscaled(
-            torch.cat([part.weight for part in self.probes], dim=2),
-            torch.cat([part.bias for part in self.probes], dim=2),
-            scaling,
+            train, dev = (self.train, self.targets.train), (self.dev, self.targets.dev)
+            mix = train_mix(train, dev, self.settings, layers=layers, scaling=scaling, device=self.device)
+        weight, bias, epochs = (
+            torch.cat([getattr(part, name) for part in self.probes], dim=2)
+            for name in ("weight", "bias", "epochs")
         )
+        # The same probes for features that are not scaled.
+        scale, mean = (torch.as_tensor(part, device=self.device) for part in (scaling.scale, scaling.mean))
+        raw = weight.double() / scale.unsqueeze(-1)
+        shifted = bias.double() - (mean.unsqueeze(-1) * raw).sum(dim=-2)
         confusion = np.concatenate(self.confusions, axis=2)
+        code = None
+        if self.codes:
+            bits = torch.cat([own.bits for own in self.codes], dim=1)
+            code = CodeLengths(bits=bits, uniform_bits=self.codes[0].uniform_bits)
         return FittedProbes(
             problem=self.targets.train.problem,
             settings=self.settings,
-            layers=self.layers,
-            weight=weight,
-            bias=bias,
-            epochs=torch.cat([part.epochs for part in self.probes], dim=2).cpu().numpy(),
+            layers=layers,
+            weight=raw.float(),
+            bias=shifted.float(),
+            epochs=epochs.cpu().numpy(),
             dev_confusion=confusion,
             train_counts=self.counts,
             dev_counts=self.targets.dev.counts(),
-            best_layer=best_layer(self.layers, confusion_scores(confusion[:, 0])["weighted_f1"].mean(axis=0)),
+            best_layer=best_layer(layers, confusion_scores(confusion[:, 0])["weighted_f1"].mean(axis=0)),
             baselines=fit_baselines(self.targets.train),
-            code=_joined(self.codes) if self.codes else None,
+            code=code,
             mix=mix,
         )
 
@@ -264,21 +220,6 @@ def best_layer(layers: Sequence[int], values: Floats) -> int:
     """Return the number of the layer with the highest value, the lowest of equal ones; not 0 if there is another."""
     candidates = [index for index, layer in enumerate(layers) if layer > 0] or [0]
     return layers[max(candidates, key=lambda index: (values[index], -layers[index]))]
-
-
-def _unscaled(weight: Tensor, bias: Tensor, scaling: Scaling) -> tuple[Tensor, Tensor]:
-    """Return the same probes for features that are not scaled."""
-    scale = torch.as_tensor(scaling.scale, device=weight.device)
-    mean = torch.as_tensor(scaling.mean, device=weight.device)
-    raw = weight.double() / scale.unsqueeze(-1)
-    shifted = bias.double() - (mean.unsqueeze(-1) * raw).sum(dim=-2)
-    return raw.float(), shifted.float()
-
-
-def _joined(codes: Sequence[CodeLengths]) -> CodeLengths:
-    return CodeLengths(
-        bits=torch.cat([code.bits for code in codes], dim=1), uniform_bits=codes[0].uniform_bits
-    )
 
 
 def _confusion(probes: TrainedProbes, judging: LabelledFeatures) -> Counts:
@@ -291,15 +232,7 @@ def _confusion(probes: TrainedProbes, judging: LabelledFeatures) -> Counts:
             part = slice(start, start + ROWS)
             logits = (judging.features[layer, part] @ wide).view(-1, seeds, tasks, classes)
             predicted = (logits + probes.bias[:, :, layer]).argmax(dim=-1).permute(1, 2, 0)
-            found[layer] += count_confusion(judging.classes[..., part], predicted, classes)
+            found[layer] += confusion_counts(
+                judging.classes[..., part].cpu().numpy(), predicted.cpu().numpy(), classes
+            )
     return np.moveaxis(found, 0, 2)
-
-
-def count_confusion(gold: Tensor, predicted: Tensor, classes: int) -> Counts:
-    """Return confusion counts of shape (seeds, tasks, gold, predicted) for class numbers of shape (seeds, tasks, n)."""
-    seeds, tasks, _ = predicted.shape
-    probe = torch.arange(seeds * tasks, device=predicted.device).view(seeds, tasks, 1)
-    codes = (probe * classes + gold) * classes + predicted
-    counts = torch.bincount(codes.reshape(-1), minlength=seeds * tasks * classes * classes)
-    found: Counts = counts.view(seeds, tasks, classes, classes).cpu().numpy()
-    return found

@@ -51,7 +51,7 @@ def sending_order(sentences: Numbers, seed: int) -> Numbers:
 
 
 def online_code(
-    train: LabelledFeatures, dev: LabelledFeatures, *, class_count: int, settings: ProbeSettings, seed: int
+    train: LabelledFeatures, dev: LabelledFeatures, settings: ProbeSettings, *, seed: int
 ) -> CodeLengths:
     """Return the code lengths of the labels in `train`, whose first axis of classes has this one seed.
 
@@ -64,20 +64,19 @@ def online_code(
     order, dev_order = sending_order(train.sentences, seed), sending_order(dev.sentences, seed)
     bits = torch.full(
         (train.classes.shape[1], train.features.shape[0]),
-        ends[0] * math.log2(class_count),
+        ends[0] * math.log2(train.class_count),
         dtype=torch.float64,
     )
     for end, following in itertools.pairwise(ends):
         probes = train_probes(
             train.part(order[:end]),
             dev.part(np.sort(dev_order[: max(end, SMALLEST_DEV)])),
-            class_count=class_count,
-            settings=settings,
+            settings,
             seeds=(seed,),
             exclude_unseen=False,
         )
         bits += _bits(probes, train, order[end:following])
-    return CodeLengths(bits=bits, uniform_bits=count * math.log2(class_count))
+    return CodeLengths(bits=bits, uniform_bits=count * math.log2(train.class_count))
 
 
 def _bits(probes: TrainedProbes, train: LabelledFeatures, items: Numbers) -> torch.Tensor:

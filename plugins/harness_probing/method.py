@@ -27,8 +27,8 @@ def _prepare(preset: str, adapter: Any, context: MethodContext) -> None:
 
 
 def _predict(preset: str, adapter: Any, examples: Sequence[Any], context: MethodContext) -> list[Prediction]:
-    from harness_probing.conversion import output_of
     from harness_probing.preparation import outcome_of
+    from harness_probing.problem import output_of
 
     outcome = outcome_of(adapter, context, preset)
     seed = context.seeds.index(context.seed)

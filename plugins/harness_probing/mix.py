@@ -10,20 +10,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 
 from harness import TrainingError
-from harness_probing.batching import dev_weights, epoch_batches
 from harness_probing.features import Scaling, read_features
 from harness_probing.problem import Numbers, Targets
 from harness_probing.settings import ProbeSettings
 from harness_probing.states import States
-from harness_probing.training import initial_weights, nll
+from harness_probing.training import dev_weights, epoch_batches, initial_weights, nll
 
-__all__ = ["ScalarMix", "center_of_gravity", "train_mix"]
+__all__ = ["ScalarMix", "train_mix"]
 
 ROWS = 1_024
 SCALAR_RATE = 10.0
@@ -47,6 +46,11 @@ class ScalarMix:
     bias: torch.Tensor
     """Shape (classes,); minus infinity for classes that are not in train."""
 
+    @property
+    def center_of_gravity(self) -> float:
+        """The mean layer number, weighted by the shares."""
+        return float(sum(layer * share for layer, share in zip(self.layers, self.shares, strict=True)))
+
     def predict(self, states: torch.Tensor) -> torch.Tensor:
         """Return class numbers, shape (n,), of states of shape (layers, n, dimension)."""
         mixed = self.shift.expand(states.shape[1], -1).clone()
@@ -55,18 +59,13 @@ class ScalarMix:
         return (mixed @ self.weight + self.bias).argmax(dim=-1)
 
 
-def center_of_gravity(layers: Sequence[int], shares: Sequence[float]) -> float:
-    """Return the mean layer number, weighted by the shares, which sum to 1."""
-    return float(sum(layer * share for layer, share in zip(layers, shares, strict=True)))
-
-
 def train_mix(
     train: tuple[States, Targets],
     dev: tuple[States, Targets],
-    *,
-    layers: Sequence[int],
-    scaling: Scaling,
     settings: ProbeSettings,
+    *,
+    layers: tuple[int, ...],
+    scaling: Scaling,
     device: torch.device,
 ) -> ScalarMix:
     """Return the mix with the first seed at its best epoch on dev.
@@ -74,11 +73,19 @@ def train_mix(
     All layers of a batch are read at a time, so that they need not be in memory together. Raises `TrainingError` for a
     loss that is not finite.
     """
-    learner = _Learner(train, dev, tuple(layers), scaling, settings, device)
+    learner = _Learner(train[0].dimension, train[1].counts(), layers, scaling, settings, device)
+    known = train[1].counts()[dev[1].classes] > 0
+    judged = replace(
+        dev[1],
+        vectors=dev[1].vectors[known],
+        classes=dev[1].classes[known],
+        sentences=dev[1].sentences[known],
+    )
+    weights = torch.as_tensor(dev_weights(settings, dev[1].sentences)[known], device=device)
     best, waited, kept = math.inf, 0, learner.copy()
     for epoch in range(settings.max_epochs):
-        learner.run_epoch(epoch)
-        loss = learner.dev_loss()
+        learner.run_epoch(*train, epoch)
+        loss = learner.dev_loss(dev[0], judged, weights)
         if not math.isfinite(loss):
             raise TrainingError(f"The loss of the scalar mix is not finite after {epoch + 1} epoch(s).")
         waited = 0 if loss < best else waited + 1
@@ -92,28 +99,22 @@ def train_mix(
 class _Learner:
     def __init__(
         self,
-        train: tuple[States, Targets],
-        dev: tuple[States, Targets],
+        dimension: int,
+        counts: Numbers,
         layers: tuple[int, ...],
         scaling: Scaling,
         settings: ProbeSettings,
         device: torch.device,
     ) -> None:
-        (self.states, self.targets), (self.dev_states, dev_targets) = train, dev
         self.layers, self.scaling, self.settings, self.device = layers, scaling, settings, device
         self.mean = torch.as_tensor(scaling.mean[:, None], dtype=torch.float32, device=device)
         self.inverse = torch.as_tensor(1 / scaling.scale[:, None], dtype=torch.float32, device=device)
-        counts = self.targets.counts()
         self.offset = torch.zeros(len(counts), device=device)
         self.offset[torch.as_tensor(counts == 0)] = -math.inf
-        known = counts[dev_targets.classes] > 0
-        self.dev_rows = dev_targets.vectors[known]
-        self.dev_gold = torch.as_tensor(dev_targets.classes[known], device=device)
-        self.dev_weights = torch.as_tensor(dev_weights(settings, dev_targets.sentences)[known], device=device)
-        weight, bias = initial_weights(settings, settings.seeds[0], self.states.dimension, len(counts))
+        self.seed, rate = settings.seeds[0], settings.learning_rate
+        start = initial_weights(settings, self.seed, dimension, len(counts))
         numbers = [torch.zeros(len(layers)), torch.ones(())]
-        self.parameters = [part.clone().to(device).requires_grad_() for part in (*numbers, weight, bias)]
-        rate = settings.learning_rate
+        self.parameters = [part.clone().to(device).requires_grad_() for part in (*numbers, *start)]
         self.optimizer = torch.optim.AdamW(
             [
                 {"params": self.parameters[:2], "lr": SCALAR_RATE * rate, "weight_decay": 0.0},
@@ -121,13 +122,16 @@ class _Learner:
             ],
             eps=settings.epsilon,
         )
-        self.masks = torch.Generator(device).manual_seed(settings.seeds[0])
+        self.masks = torch.Generator(device).manual_seed(self.seed)
 
     def copy(self) -> list[torch.Tensor]:
         return [part.detach().clone() for part in self.parameters]
 
-    def _logits(self, states: States, rows: Numbers, *, learning: bool) -> torch.Tensor:
+    def _nll(
+        self, states: States, targets: Targets, items: Numbers | slice, *, learning: bool
+    ) -> torch.Tensor:
         numbers, gamma, weight, bias = self.parameters
+        rows = targets.vectors[items]
         x = read_features(states, rows, self.layers, self.device)
         x.sub_(self.mean).mul_(self.inverse)
         mixed = (torch.softmax(numbers, dim=0) @ x.view(len(self.layers), -1)).view(len(rows), -1)
@@ -135,26 +139,23 @@ class _Learner:
         if learning and self.settings.dropout:
             drawn = torch.rand(mixed.shape, generator=self.masks, device=self.device)
             mixed = mixed * (drawn >= self.settings.dropout) / (1 - self.settings.dropout)
-        return mixed @ weight + bias + self.offset
+        gold = torch.as_tensor(targets.classes[items], device=self.device)
+        return nll(mixed @ weight + bias + self.offset, gold)
 
-    def run_epoch(self, epoch: int) -> None:
-        classes = torch.as_tensor(self.targets.classes, device=self.device)
-        seed = self.settings.seeds[0]
-        for items in epoch_batches(self.settings, self.targets.sentences, seed, epoch):
+    def run_epoch(self, states: States, targets: Targets, epoch: int) -> None:
+        for items in epoch_batches(self.settings, targets.sentences, self.seed, epoch):
             self.optimizer.zero_grad()
-            logits = self._logits(self.states, self.targets.vectors[items], learning=True)
-            loss = nll(logits, classes[torch.as_tensor(items, device=self.device)]).mean()
+            loss = self._nll(states, targets, items, learning=True).mean()
             loss.backward()  # type: ignore[no-untyped-call]
             self.optimizer.step()
 
     @torch.no_grad()
-    def dev_loss(self) -> float:
+    def dev_loss(self, states: States, targets: Targets, weights: torch.Tensor) -> float:
         total = 0.0
-        for start in range(0, len(self.dev_rows), ROWS):
+        for start in range(0, len(targets), ROWS):
             part = slice(start, start + ROWS)
-            logits = self._logits(self.dev_states, self.dev_rows[part], learning=False)
-            total += float((nll(logits, self.dev_gold[part]) * self.dev_weights[part]).sum())
-        return total / float(self.dev_weights.sum())
+            total += float((self._nll(states, targets, part, learning=False) * weights[part]).sum())
+        return total / float(weights.sum())
 
     def mix(self, kept: Sequence[torch.Tensor]) -> ScalarMix:
         """Return the mix of these parameters, with the scaling of the features folded into it."""

@@ -12,21 +12,17 @@ from typing import Any
 import torch
 
 from harness import CapabilityError, FloatArray, MethodContext, StorageError
-from harness_probing.conversion import ProbeItem, item_maker, level_of
-from harness_probing.evaluation import Evaluator, TestSentence
+from harness_probing.evaluation import Evaluator, Items
 from harness_probing.fitting import FittedProbes, SplitTargets, fit_probes
-from harness_probing.outcome import Outcome, OutcomeRecorder
-from harness_probing.problem import ProbeProblem, SentenceTargets
-from harness_probing.sentence_states import ModelReader, SentencePool, needs_sentence_vector
+from harness_probing.problem import SENTENCE, ProbeItem, ProbeProblem, item_maker, level_of
+from harness_probing.result import Outcome, OutcomeRecorder
+from harness_probing.sentences import Block, ModelReader, SentencePool, shared_blocks
 from harness_probing.settings import ProbeSettings
-from harness_probing.sharing import Block, shared_blocks
 
 __all__ = ["outcome_of"]
 
 SHARED = 0.5
 """Problems are prepared together where they share this part of the train sentences of the smaller one."""
-Items = Sequence[tuple[str, ProbeItem]]
-"""With the names of their problems."""
 BLOCK_VECTORS = 1_024
 """Test sentences are evaluated about so many vectors at a time."""
 
@@ -63,15 +59,6 @@ class _Task:
     dev: Sequence[ProbeItem]
     test: Any
     """Examples, as often as wanted."""
-
-    @property
-    def size(self) -> int:
-        """Number of test items."""
-        return len(self.test)
-
-    def items(self) -> Iterator[ProbeItem]:
-        """Yield the test items."""
-        return map(item_maker(self.context), self.test)
 
 
 class _Group:
@@ -121,11 +108,17 @@ class _Group:
             if keys[name] not in known:
                 known[keys[name]] = _sentences(context)
         mine = known[keys[own]]
-        return [name for name in sorted(keys) if name == own or _share(mine, known[keys[name]])]
+        found = [own]
+        for name in keys.keys() - {own}:
+            other = known[keys[name]]
+            smaller = min(len(mine), len(other))
+            if smaller and len(mine & other) >= SHARED * smaller:
+                found.append(name)
+        return sorted(found)
 
     def _probe(self, tasks: dict[str, _Task]) -> None:
         """Fit the probes of all problems, and go through their test items with them."""
-        sentence_vector = any(needs_sentence_vector(task.train) for task in tasks.values())
+        sentence_vector = any(SENTENCE in item.positions for task in tasks.values() for item in task.train)
         reader = ModelReader(self._adapter, sentence_vector=sentence_vector)
         own = self._fitted(reader, tasks, self._settings)
         tasks = {name: task for name, task in tasks.items() if name in own.evaluator.probes}
@@ -170,9 +163,10 @@ class _Group:
                 targets = SplitTargets(
                     train=train.targets(task.problem, task.train), dev=dev.targets(task.problem, task.dev)
                 )
-                device = _device(reader)
-                (probes,) = fit_probes(
-                    train_states, dev_states, [targets], settings, device=device, progress=context.progress
+                on_gpu = reader.identity().get("device") == "cuda" and torch.cuda.is_available()
+                device = "cuda" if on_gpu else "cpu"
+                probes = fit_probes(
+                    train_states, dev_states, targets, settings, device=device, progress=context.progress
                 )
                 recorders[name] = OutcomeRecorder(
                     probes=probes,
@@ -185,9 +179,10 @@ class _Group:
 
     def _evaluate(self, tasks: Mapping[str, _Task], own: _Pass, random: _Pass | None) -> None:
         progress = self._context.progress
-        progress.start("probes on test", sum(task.size for task in tasks.values()), "items")
+        progress.start("probes on test", sum(len(task.test) for task in tasks.values()), "items")
         try:
-            for block in shared_blocks({name: task.items() for name, task in tasks.items()}):
+            items = {name: map(item_maker(task.context), task.test) for name, task in tasks.items()}
+            for block in shared_blocks(items):
                 self._context.check()
                 own.add(block)
                 own.cover(block)
@@ -209,20 +204,21 @@ class _Pass:
     ) -> None:
         self.reader = reader
         self.recorders = recorders
-        self.evaluator = Evaluator(list(fitted.values()), layers=reader.layers)
+        self.evaluator = Evaluator(list(fitted.values()), layers=reader.layers, shift=reader.shift)
 
     def add(self, block: Block) -> None:
         """Ask the model for the sentences of a block, and record what the probes say of their items."""
-        waiting: list[tuple[Items, TestSentence]] = []
-        filled = 0
+        waiting: list[tuple[FloatArray, Items]] = []
         for index, states in self.reader.states([words for words, _ in block]):
-            for items in _by_cluster(block[index][1], self.evaluator.probes):
-                waiting.append((items, self._sentence(items, states)))
-                filled += states.shape[1]
-            if filled >= BLOCK_VECTORS:
+            waiting.append((states, block[index][1]))
+            if sum(one.shape[1] for one, _ in waiting) >= BLOCK_VECTORS:
                 self._record(waiting)
-                waiting, filled = [], 0
+                waiting = []
         self._record(waiting)
+
+    def _record(self, waiting: Sequence[tuple[FloatArray, Items]]) -> None:
+        for name, item, predictions in self.evaluator.add(waiting):
+            self.recorders[name].add(item, predictions)
 
     def cover(self, block: Block) -> None:
         """Count what of the items of a block the states do not show."""
@@ -230,39 +226,6 @@ class _Pass:
         for (_, items), coverage in zip(block, covered, strict=True):
             for name, item in items:
                 self.recorders[name].cover(item, coverage)
-
-    def _sentence(self, items: Items, states: FloatArray) -> TestSentence:
-        targets = {
-            name: SentenceTargets(
-                vectors=[position - self.reader.shift for position in item.positions],
-                classes=item.classes or (0,) * len(item.positions),
-                types=item.types,
-            )
-            for name, item in items
-        }
-        first = items[0][1]
-        return TestSentence(id=first.id, cluster=first.cluster, states=states, targets=targets)
-
-    def _record(self, waiting: Sequence[tuple[Items, TestSentence]]) -> None:
-        found = self.evaluator.add_block([sentence for _, sentence in waiting])
-        for (items, _), predictions in zip(waiting, found, strict=True):
-            for name, item in items:
-                self.recorders[name].add(item, predictions.get(name))
-
-
-def _by_cluster(items: Items, known: Mapping[str, Any]) -> list[Items]:
-    """Return items that can be in one test sentence: of the same cluster, and one per problem."""
-    found: list[dict[str, ProbeItem]] = []
-    for name, item in items:
-        if name not in known:
-            continue
-        for own in found:
-            if name not in own and next(iter(own.values())).cluster == item.cluster:
-                own[name] = item
-                break
-        else:
-            found.append({name: item})
-    return [list(own.items()) for own in found]
 
 
 def _read(name: str, context: MethodContext) -> _Task:
@@ -280,18 +243,9 @@ def _sentences(context: MethodContext) -> frozenset[bytes]:
     """Return digests of the train sentences of a cell; nothing if they cannot be read, which the cell reports later."""
     make = item_maker(context)
     try:
-        items = [make(example) for example in context.split("train")]
+        words = [make(example).words for example in context.split("train")]
     except StorageError:
         raise
     except Exception:  # noqa: BLE001, RUF100  raised again when the cell itself is prepared
         return frozenset()
-    return frozenset(blake2b(json.dumps(item.words).encode(), digest_size=8).digest() for item in items)
-
-
-def _share(one: frozenset[bytes], other: frozenset[bytes]) -> bool:
-    smaller = min(len(one), len(other))
-    return smaller > 0 and len(one & other) >= SHARED * smaller
-
-
-def _device(reader: ModelReader) -> str:
-    return "cuda" if reader.identity().get("device") == "cuda" and torch.cuda.is_available() else "cpu"
+    return frozenset(blake2b(json.dumps(own).encode(), digest_size=8).digest() for own in words)

@@ -6,51 +6,45 @@ own `Targets` over the same vectors.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from harness import DataError, UsageError
+from harness import MethodContext
 
-__all__ = ["Numbers", "ProbeProblem", "SentenceTargets", "Targets"]
+__all__ = [
+    "Level",
+    "Numbers",
+    "ProbeItem",
+    "ProbeProblem",
+    "Targets",
+    "Words",
+    "item_maker",
+    "level_of",
+    "output_of",
+]
 
 Numbers = npt.NDArray[np.int64]
+Level = Literal["word", "sentence"]
+Words = tuple[str | None, ...]
+"""A tokenised sentence; None is a masked word."""
+SENTENCE = 0
+"""The position of the sentence's own vector; word n has position n + 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeProblem:
-    """The classes that probes distinguish; raises `UsageError` for fewer than two, or for duplicates."""
+    """The classes that probes distinguish."""
 
     name: str
     """Such as ``vyakarana_pos``; names the problem in results and messages."""
     classes: tuple[str, ...]
     """Names in the order of class numbers: all that may occur in train, dev or test."""
-    level: Literal["word", "sentence"] = "word"
+    level: Level = "word"
     """What a type is for the control task: a word form, or the text of a sentence."""
-
-    def __post_init__(self) -> None:
-        if len(self.classes) < 2:
-            raise UsageError(
-                f"The problem {self.name!r} has {len(self.classes)} class(es); a probe needs at least two."
-            )
-        twice = sorted({name for name in self.classes if self.classes.count(name) > 1})
-        if twice:
-            raise UsageError(f"The problem {self.name!r} names the class {twice[0]!r} twice.")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SentenceTargets:
-    """The labelled vectors of one sentence; all sequences have the same length, which may be 0."""
-
-    vectors: Sequence[int]
-    """Indices among the vectors that the model gives for this sentence; words without a piece are skipped."""
-    classes: Sequence[int]
-    """Class numbers."""
-    types: Sequence[str] = ()
-    """The word type of each (its form), or the sentence's text; needed for control tasks and type baselines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,56 +65,83 @@ class Targets:
         """Return how many vectors are labelled."""
         return len(self.classes)
 
-    @classmethod
-    def gather(
-        cls, problem: ProbeProblem, sentences: Sequence[SentenceTargets], counts: Sequence[int]
-    ) -> Targets:
-        """Return the targets of sentences that have so many vectors each; raises `DataError` for what does not fit."""
-        if len(sentences) != len(counts):
-            raise DataError(
-                f"The problem {problem.name!r} has targets of {len(sentences)} sentences, "
-                f"but there are {len(counts)} sentences."
-            )
-        starts = np.concatenate([[0], np.cumsum(np.asarray(counts, dtype=np.int64))])
-        types: list[str] = []
-        vectors, classes, numbers = [], [], []
-        for number, (own, count) in enumerate(zip(sentences, counts, strict=True)):
-            check_targets(problem, own, count, f"sentence {number}")
-            vectors.append(np.asarray(own.vectors, dtype=np.int64) + starts[number])
-            classes.append(np.asarray(own.classes, dtype=np.int64))
-            numbers.append(np.full(len(own.classes), number, dtype=np.int64))
-            types.extend(own.types)
-        if types and len(types) != sum(map(len, classes)):
-            raise DataError(f"The problem {problem.name!r} has types for some of its targets only.")
-        nothing = [np.empty(0, dtype=np.int64)]
-        return cls(
-            problem=problem,
-            vectors=np.concatenate(vectors or nothing),
-            classes=np.concatenate(classes or nothing),
-            sentences=np.concatenate(numbers or nothing),
-            types=tuple(types),
-        )
-
     def counts(self) -> Numbers:
         """Return how often every class occurs: shape (classes,)."""
         return np.bincount(self.classes, minlength=len(self.problem.classes)).astype(np.int64)
 
 
-def check_targets(problem: ProbeProblem, own: SentenceTargets, count: int, where: str) -> None:
-    """Raise `DataError` for targets that do not fit a sentence of `count` vectors."""
-    if len(own.vectors) != len(own.classes) or (own.types and len(own.types) != len(own.classes)):
-        raise DataError(
-            f"The problem {problem.name!r}, {where}: expected as many vectors, classes and types, found "
-            f"{len(own.vectors)}, {len(own.classes)} and {len(own.types)}."
+# From the examples of a task, and back to its outputs --------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeItem:
+    """One item of a task: a sentence of which some vectors have a class."""
+
+    id: str
+    cluster: str
+    """What is drawn in the bootstrap; the item's own id where it has no cluster."""
+    words: Words
+    positions: tuple[int, ...]
+    """Of the vectors: 0 is that of the sentence, n + 1 that of word n."""
+    classes: tuple[int, ...] | None
+    """Class numbers, one a position; None for an unlabelled item."""
+    types: tuple[str, ...]
+    """Forms of the words, or the sentence's text."""
+
+
+def level_of(kind: str) -> Level:
+    """Return what carries the labels of a kind of task."""
+    return "sentence" if kind == "sequence_classification" else "word"
+
+
+def item_maker(context: MethodContext) -> Callable[[Any], ProbeItem]:
+    """Return what makes items of a cell's examples; raises `KeyError` for a kind that cannot be probed."""
+    spec = context.spec
+    numbers = {label: number for number, label in enumerate(spec.label_names)}
+    mask: str | None = getattr(spec, "mask_word", None)
+    make = _MAKERS[spec.kind]
+
+    def made(example: Any) -> ProbeItem:
+        words, positions, types, labels = make(example)
+        masked = tuple(None if mask is not None and word == mask else word for word in words)
+        return ProbeItem(
+            id=example.id,
+            cluster=example.id if example.cluster is None else example.cluster,
+            words=masked,
+            positions=positions,
+            classes=None if labels is None else tuple(numbers[label] for label in labels),
+            types=types,
         )
-    if len(own.vectors) and not (min(own.vectors) >= 0 and max(own.vectors) < count):
-        raise DataError(
-            f"The problem {problem.name!r}, {where}: expected vectors 0 to {count - 1}, found "
-            f"{min(own.vectors)} to {max(own.vectors)}."
-        )
-    last = len(problem.classes) - 1
-    if len(own.classes) and not (min(own.classes) >= 0 and max(own.classes) <= last):
-        raise DataError(
-            f"The problem {problem.name!r}, {where}: expected class numbers 0 to {last}, found "
-            f"{min(own.classes)} to {max(own.classes)}."
-        )
+
+    return made
+
+
+def output_of(kind: str, labels: Sequence[str]) -> Any:
+    """Return a prediction in the form of its kind."""
+    return {"label": labels[0], "scores": []} if level_of(kind) == "sentence" else list(labels)
+
+
+Parts = tuple[tuple[str, ...], tuple[int, ...], tuple[str, ...], Sequence[str] | None]
+"""Words, positions, types and labels."""
+
+
+def _tagged(example: Any) -> Parts:
+    return example.tokens, tuple(range(1, len(example.tokens) + 1)), example.tokens, example.tags
+
+
+def _labelled(example: Any) -> Parts:
+    types = tuple(example.tokens[target] for target in example.targets)
+    return example.tokens, tuple(target + 1 for target in example.targets), types, example.labels
+
+
+def _classified(example: Any) -> Parts:
+    text = " ".join(example.inputs.values())
+    words = tuple(word for word in text.split(" ") if word)
+    return words, (SENTENCE,), (text,), None if example.label is None else (example.label,)
+
+
+_MAKERS: Mapping[str, Callable[[Any], Parts]] = {
+    "sequence_classification": _classified,
+    "token_tagging": _tagged,
+    "word_labelling": _labelled,
+}

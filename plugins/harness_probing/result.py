@@ -1,80 +1,182 @@
-"""What probing found, as plain JSON: scores by layer, the best layer, intervals, controls, code lengths, baselines."""
+"""What probing found for a problem: the predictions of every seed, and as plain JSON what results keep of it.
+
+Scores by layer, the best layer, intervals, controls, code lengths, baselines; scores are fractions in [0, 1], code
+lengths bits.
+"""
 
 from __future__ import annotations
 
 import importlib.metadata
+import math
+from array import array
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
 
-from harness import DataError
+from harness import ContractError, DataError
+from harness.models.requests import WordCoverage
 from harness.statistics import seed_of
-from harness_probing.baselines import MODEL_BASELINES
-from harness_probing.evaluation import Evaluator, TestCounts
+from harness_probing.evaluation import Evaluator, Predictions, TestCounts
 from harness_probing.fitting import FittedProbes, best_layer
-from harness_probing.mix import center_of_gravity
+from harness_probing.problem import ProbeItem
 from harness_probing.scores import METRICS, Counts, confusion_scores
-from harness_probing.settings import ProbeSettings
+from harness_probing.sentences import coverage_of
 
-__all__ = ["Coverage", "ProbeResult", "library_versions", "probe_result", "problem_result"]
+__all__ = ["Outcome", "OutcomeRecorder", "problem_result"]
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Coverage:
-    """What of a split did not reach the probes; the caller, who tokenises, counts it."""
-
-    truncated_sentences: int = 0
-    """Sentences of which the model did not read the end, or only a part of a labelled word."""
-    split_sentences: int = 0
-    """Sentences that the model read in several parts."""
-    empty_words: int = 0
-    """Words that the tokenizer turned into nothing."""
+Covered = tuple[ProbeItem, WordCoverage]
+SEEN, UNSEEN = 0, 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProbeResult:
-    """The results of all problems; `to_json` returns what is written."""
+class Outcome:
+    """The predictions of all test items at the headline layer, and the details of the first seed's cell."""
 
-    settings: ProbeSettings
-    problems: Mapping[str, Mapping[str, Any]]
-    coverage: Mapping[str, Coverage]
-    """By split."""
-    versions: Mapping[str, str] = field(default_factory=dict)
+    places: Mapping[str, tuple[int, int]] = field(repr=False)
+    """Item -> where its classes begin and end."""
+    predicted: Sequence[array[int]] = field(repr=False)
+    """Class numbers, one array a seed."""
+    details: Mapping[str, Any] | None
+    """None where the test items have no labels."""
 
-    def to_json(self) -> dict[str, Any]:
-        """Return plain JSON: scores are fractions in [0, 1], code lengths bits."""
+    def classes(self, identifier: str, seed: int) -> Sequence[int]:
+        """Return the class numbers of one item by the probe of a seed (its number); raises `ContractError`."""
+        if identifier not in self.places:
+            raise ContractError(f"The item {identifier!r} was not among those that were probed.")
+        start, stop = self.places[identifier]
+        return self.predicted[seed][start:stop]
+
+
+class OutcomeRecorder:
+    """Takes what the probes of one problem say of the test items, item by item."""
+
+    def __init__(
+        self,
+        *,
+        probes: FittedProbes,
+        train: Sequence[ProbeItem],
+        coverage: Mapping[str, Sequence[Covered]],
+        train_language: str,
+    ) -> None:
+        self._probes = probes
+        self._level = probes.problem.level
+        self._coverage = {split: coverage_of(self._level, own) for split, own in coverage.items()}
+        self._coverage["test"] = Counter()
+        self._train = {
+            "language": train_language,
+            "sentences": len({item.words for item in train}),
+            "items": sum(len(item.positions) for item in train),
+        }
+        self._known = {word for item in train for word in item.types}
+        self._types: set[str] = set()
+        settings = probes.settings
+        self._layers = probes.layers if settings.choose_on == "test" else (probes.best_layer,)
+        self._predicted = {layer: [array("H") for _ in settings.seeds] for layer in self._layers}
+        self._places: dict[str, tuple[int, int]] = {}
+        size = len(probes.problem.classes)
+        self._confusion = {
+            layer: np.zeros((2, len(settings.seeds), size, size), np.int64) for layer in self._layers
+        }
+        self._labelled = True
+
+    def cover(self, item: ProbeItem, own: WordCoverage) -> None:
+        """Count what of a test item the states do not show."""
+        self._coverage["test"].update(coverage_of(self._level, [(item, own)]))
+
+    def add(self, item: ProbeItem, predictions: Predictions) -> None:
+        """Keep the predictions of one test item; none for one without a vector."""
+        self._labelled = self._labelled and item.classes is not None
+        start = len(self._predicted[self._layers[0]][0])
+        self._places[item.id] = (start, start + len(item.positions))
+        if not predictions:
+            return
+        unseen = np.array([word not in self._known for word in item.types], dtype=np.int64)
+        self._types.update(item.types)
+        for layer in self._layers:
+            for seed, own in enumerate(predictions[layer]):
+                self._predicted[layer][seed].extend(own.tolist())
+                if item.classes is not None:
+                    np.add.at(self._confusion[layer][:, seed], (unseen, np.asarray(item.classes), own), 1)
+
+    def outcome(self, evaluator: Evaluator, random: Evaluator | None, note: str) -> Outcome:
+        """Return what was found, after the last item; raises `DataError` for a problem without test items."""
+        probes, name = self._probes, self._probes.problem.name
+        counts = evaluator.counts[name]
+        layer = probes.best_layer
+        details = None
+        if self._labelled:
+            result = problem_result(probes, counts)
+            layer = result["headline"]["layer"]
+            details = self._details(result, layer, random, note)
+        elif probes.settings.choose_on == "test":
+            # Without labels there is no best layer on test.
+            layer = best_layer(
+                probes.layers, confusion_scores(probes.dev_confusion[:, 0])["weighted_f1"].mean(axis=0)
+            )
+        return Outcome(places=self._places, predicted=self._predicted[layer], details=details)
+
+    def _details(
+        self, result: Mapping[str, Any], layer: int, random: Evaluator | None, note: str
+    ) -> Mapping[str, Any]:
+        settings = self._probes.settings
+        found: Mapping[str, Any] = _plain(
+            {
+                "schema": 1,
+                "preset": settings.name,
+                "settings": settings.to_json(),
+                "versions": {
+                    "torch": torch.__version__,
+                    "numpy": np.__version__,
+                    "harness": importlib.metadata.version("multilingual-harness"),
+                },
+                "coverage": {split: dict(own) for split, own in self._coverage.items()},
+                "train": self._train,
+                "level": self._level,
+                "problem": result,
+                "random_encoder": self._random(random),
+                "random_encoder_note": note,
+                "unseen_types": self._unseen(layer) if self._level == "word" else None,
+            }
+        )
+        return found
+
+    def _random(self, random: Evaluator | None) -> dict[str, Any] | None:
+        name = self._probes.problem.name
+        if random is None or name not in random.probes:
+            return None
+        result = problem_result(random.probes[name], random.counts[name])
+        layers = [{"layer": row["layer"], "test": row["test"]} for row in result["layers"]]
+        seed = random.probes[name].settings.seeds[0]
+        return {"seed": seed, "layers": layers, "headline": result["headline"]}
+
+    def _unseen(self, layer: int) -> dict[str, Any]:
+        confusion: Counts = self._confusion[layer]
+        scores = [confusion_scores(confusion[part])["weighted_f1"].mean() for part in (SEEN, UNSEEN)]
+        items = confusion[:, 0].sum(axis=(1, 2)).tolist()
         return {
-            "schema": 1,
-            "settings": self.settings.to_json(),
-            "versions": dict(self.versions),
-            "coverage": {split: asdict(own) for split, own in self.coverage.items()},
-            "model_baselines": list(MODEL_BASELINES),
-            "problems": {name: dict(own) for name, own in self.problems.items()},
+            "types": len(self._types),
+            "unseen": len(self._types - self._known),
+            "items": sum(items),
+            "unseen_items": items[UNSEEN],
+            "weighted_f1_seen": float(scores[SEEN]),
+            "weighted_f1_unseen": float(scores[UNSEEN]),
         }
 
 
-def probe_result(evaluator: Evaluator, *, coverage: Mapping[str, Coverage] | None = None) -> ProbeResult:
-    """Return the results of what an evaluator has counted; raises `DataError` for a problem without test items."""
-    problems = {name: problem_result(own, evaluator.counts[name]) for name, own in evaluator.probes.items()}
-    settings = next(iter(evaluator.probes.values())).settings
-    return ProbeResult(
-        settings=settings, problems=problems, coverage=coverage or {}, versions=library_versions()
-    )
+def _plain(value: Any) -> Any:
+    """Return plain JSON, in which what is not a number is null."""
+    if isinstance(value, Mapping):
+        return {key: _plain(own) for key, own in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(own) for own in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def library_versions() -> Mapping[str, str]:
-    """Return the versions of what probes are trained with."""
-    return {"torch": torch.__version__, "numpy": np.__version__, "harness": _own_version()}
-
-
-def _own_version() -> str:
-    try:
-        return importlib.metadata.version("multilingual-harness")
-    except importlib.metadata.PackageNotFoundError:
-        return "unknown"
+# The result of a problem -------------------------------------------------------------------------------
 
 
 def problem_result(own: FittedProbes, counts: TestCounts) -> dict[str, Any]:
@@ -95,7 +197,7 @@ def problem_result(own: FittedProbes, counts: TestCounts) -> dict[str, Any]:
         "best_on_test": {"chosen_on": "test", **_at(own, counts, on_test)},
         "last": _at(own, counts, own.layers[-1]),
         "mix": _mix(own, counts),
-        "baselines": {name: _plain(confusion) for name, confusion in counts.baselines.items()},
+        "baselines": {name: _scores(confusion) for name, confusion in counts.baselines.items()},
         "majority_class": own.problem.classes[own.baselines.majority],
     }
 
@@ -158,12 +260,12 @@ def _mix(own: FittedProbes, counts: TestCounts) -> dict[str, Any] | None:
     return {
         "weights": {str(layer): share for layer, share in zip(own.layers, own.mix.shares, strict=True)},
         "gamma": own.mix.gamma,
-        "center_of_gravity": center_of_gravity(own.layers, own.mix.shares),
-        **_plain(counts.mix),
+        "center_of_gravity": own.mix.center_of_gravity,
+        **_scores(counts.mix),
     }
 
 
-def _plain(confusion: Counts) -> dict[str, float]:
+def _scores(confusion: Counts) -> dict[str, float]:
     return {name: float(value) for name, value in confusion_scores(confusion).items()}
 
 

@@ -1,45 +1,40 @@
 """Hidden states of train and dev, on disk in half precision by content; those of test are never stored.
 
-A cache entry is a folder whose name is a digest of all that makes the states what they are. It holds::
-
-    header.json      layers, vectors, dimension and chunks; the first thing written
-    states.f16       [layer][vector][dimension], half precision
-    exponents.i8     [layer][vector]: a vector is its halves times 2**exponent, so that no state overflows
-    chunks.jsonl     one line with a checksum per chunk of sentences, appended once its states are on disk
-    complete.json    written last; without it the entry is unfinished
-
-An interrupted entry is resumed: chunks with a correct checksum are kept, all others are computed again.
+A cache entry is a folder whose name is a digest of all that makes the states what they are. It holds one file for every
+chunk of sentences, ``0.npy``, ``1.npy`` and so on: an array of shape (layers, vectors) with a vector of halves and an
+exponent in each field. A file is there when it is whole, so that an interrupted entry is resumed: only the chunks
+without a file are computed.
 """
 
 from __future__ import annotations
 
+import io
 import json
-import mmap
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from harness import ContractError, FloatArray, StorageError
 from harness.storage.file_lock import FileLock
 from harness.storage.files import FileNotWrittenError, write_atomically
-from harness_probing.chunk import ChunkFile, Halves, Layout, scaled_halves
 from harness_probing.problem import Numbers
 
-__all__ = ["MemoryStates", "Produce", "StateCache", "States", "state_bytes", "state_key"]
+__all__ = ["Produce", "StateCache", "States", "checked_states", "halved", "state_key", "widened"]
 
 Produce = Callable[[Sequence[int]], Iterable[tuple[int, FloatArray]]]
 """Called with sentence numbers; gives (sentence number, states of shape (layers, its vectors, dimension))."""
+Chunk = npt.NDArray[np.void]
 CHUNK_VECTORS = 4_096
 """Sentences are asked for in chunks of about so many vectors."""
 RESIDENT = 256 * 2**20
-"""Bytes of mapped states that may be resident before their pages are given back."""
+"""Bytes of mapped states that may be resident before their files are closed."""
+LARGEST = 32_768.0
+"""Vectors with a state above this are scaled down by a power of two; float16 ends at 65,504."""
 PATIENCE = 24 * 3600.0
 
 
@@ -51,10 +46,6 @@ class States(Protocol):
         """Numbers of the layers, 0 being the embeddings."""
 
     @property
-    def counts(self) -> tuple[int, ...]:
-        """How many vectors every sentence has."""
-
-    @property
     def dimension(self) -> int:
         """Length of a vector."""
 
@@ -62,13 +53,12 @@ class States(Protocol):
         """Return the vectors of these rows in one layer (its number): float32 of shape (rows, dimension)."""
 
 
-def state_bytes(*, layers: int, vectors: int, dimension: int) -> int:
-    """Return how many bytes the states of so many vectors take on disk."""
-    return layers * vectors * (2 * dimension + 1)
-
-
 def state_key(
-    *, identity: Mapping[str, str], sentences: Sequence[Sequence[str]], layers: Sequence[int], vectors: str
+    *,
+    identity: Mapping[str, str],
+    sentences: Iterable[Sequence[str | None]],
+    layers: Sequence[int],
+    vectors: str,
 ) -> str:
     """Return the digest that names the states of these tokenised sentences.
 
@@ -78,75 +68,61 @@ def state_key(
         layers: Numbers of the layers.
         vectors: What a vector is, such as ``first piece``.
     """
-    digest = blake2b(digest_size=20, person=b"probe states 1")
+    digest = blake2b(digest_size=20, person=b"probe states 2")
     digest.update(json.dumps([dict(sorted(identity.items())), list(layers), vectors]).encode())
     for tokens in sentences:
         digest.update(json.dumps(list(tokens)).encode() + b"\n")
     return digest.hexdigest()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryStates:
-    """States that are held in memory, for small sets."""
+def halved(states: FloatArray) -> Chunk:
+    """Return states of shape (..., dimension) as halves, and one exponent a vector: 0 unless a state is too large."""
+    largest = np.abs(states).max(axis=-1, initial=0.0)
+    exponents = np.where(largest > LARGEST, np.frexp(largest / LARGEST)[1], 0)
+    found = np.empty(
+        states.shape[:-1], dtype=[("halves", np.float16, states.shape[-1:]), ("exponent", np.int8)]
+    )
+    found["halves"] = np.ldexp(states, -exponents[..., None]) if exponents.any() else states
+    found["exponent"] = exponents
+    return found
 
-    layers: tuple[int, ...]
-    counts: tuple[int, ...]
-    array: npt.NDArray[np.floating]
-    """Shape (layers, vectors, dimension)."""
 
-    @property
-    def dimension(self) -> int:
-        """Return the length of a vector."""
-        return int(self.array.shape[2])
-
-    def read(self, layer: int, rows: Numbers) -> FloatArray:
-        """Return the vectors of these rows in one layer: float32 of shape (rows, dimension)."""
-        found: FloatArray = self.array[self.layers.index(layer)][rows].astype(np.float32)
-        return found
+def widened(chunk: Chunk) -> FloatArray:
+    """Return what `halved` was given: float32, ``halves * 2**exponent``."""
+    found: FloatArray = chunk["halves"].astype(np.float32)
+    exponents = chunk["exponent"]
+    return np.ldexp(found, exponents[..., None].astype(np.int32)) if exponents.any() else found
 
 
 class CachedStates:
     """States of a finished cache entry, mapped from its files."""
 
-    def __init__(self, layout: Layout, folder: Path) -> None:
-        self._layout = layout
-        self.layers = layout.layers
-        self.counts = layout.counts
-        self.dimension = layout.dimension
-        shape = (len(layout.layers), layout.vectors)
-        self._mapped: np.memmap[tuple[int, ...], np.dtype[np.float16]] | None = None
-        self._states: Halves = np.empty((*shape, layout.dimension if layout.vectors else 0), dtype=np.float16)
-        self._exponents = np.zeros(shape, dtype=np.int8)
-        if layout.vectors:
-            self._mapped = np.memmap(
-                folder / "states.f16", dtype=np.float16, mode="r", shape=(*shape, layout.dimension)
-            )
-            self._states = np.asarray(self._mapped)
-            self._exponents = np.fromfile(folder / "exponents.i8", dtype=np.int8).reshape(shape)
+    def __init__(self, layers: tuple[int, ...], paths: Sequence[Path], starts: Sequence[int]) -> None:
+        self.layers = layers
+        self._paths = paths
+        self._starts = np.asarray(starts)
+        self._open: dict[int, Chunk] = {}
         self._touched = 0
+        self.dimension = self._chunk(0).dtype["halves"].shape[0] if paths else 0
 
     def read(self, layer: int, rows: Numbers) -> FloatArray:
         """Return the vectors of these rows in one layer: float32 of shape (rows, dimension)."""
         found = np.empty((len(rows), self.dimension), dtype=np.float32)
         index = self.layers.index(layer)
-        step = max(1, RESIDENT // (4 * max(1, self.dimension)))
-        for start in range(0, len(rows), step):
-            part = rows[start : start + step]
-            # torch widens halves several times faster than numpy.
-            torch.from_numpy(found[start : start + step]).copy_(torch.from_numpy(self._states[index][part]))
-            self._give_back(len(part))
-        exponents = self._exponents[index][rows]
-        if exponents.any():
-            np.ldexp(found, exponents[:, None].astype(np.int32), out=found)
+        numbers = np.searchsorted(self._starts, rows, side="right") - 1
+        for number in np.unique(numbers).tolist():
+            places = np.flatnonzero(numbers == number)
+            found[places] = widened(self._chunk(number)[index][rows[places] - self._starts[number]])
+            self._touched += max(2 * self.dimension, 4_096) * len(places)
         return found
 
-    def _give_back(self, vectors: int) -> None:
-        # Mapped pages count as memory of this process until they are given back; they stay in the page cache.
-        self._touched += max(2 * self.dimension, mmap.PAGESIZE) * vectors
-        mapped = getattr(self._mapped, "_mmap", None)
-        if self._touched > RESIDENT and mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
-            mapped.madvise(mmap.MADV_DONTNEED)
-            self._touched = 0
+    def _chunk(self, number: int) -> Chunk:
+        # Mapped pages count as memory of this process until their file is closed; they stay in the page cache.
+        if self._touched > RESIDENT:
+            self._open, self._touched = {}, 0
+        if number not in self._open:
+            self._open[number] = np.load(self._paths[number], mmap_mode="r")
+        return self._open[number]
 
 
 class StateCache:
@@ -176,108 +152,79 @@ class StateCache:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise FileNotWrittenError(folder, error) from error
+        chunks = _chunks(counts)
+        paths = [folder / f"{number}.npy" for number in range(len(chunks))]
+        sizes = [sum(counts[number] for number in chunk) for chunk in chunks]
         lock = FileLock(self.root / f"{key}.lock")
         if not lock.acquire(patience=PATIENCE, waiting=lambda who: self._announce(f"Waiting for {who}.")):
             raise StorageError(f"The states in {str(folder)!r} are held by {lock.holder()}.")
         try:
-            entry = _Entry(folder, tuple(layers), tuple(int(count) for count in counts), self._announce)
-            return CachedStates(entry.completed(produce), folder)
+            known = [_dimension(path, (len(layers), size)) for path, size in zip(paths, sizes, strict=True)]
+            dimension = next((own for own in known if own is not None), None)
+            for path, chunk, own in zip(paths, chunks, known, strict=True):
+                if own is not None and own == dimension:
+                    continue
+                states = _asked(produce, chunk, len(layers), counts)
+                if dimension is None:
+                    self._check_room(folder, len(layers), sum(counts), states.shape[2])
+                dimension = states.shape[2] if dimension is None else dimension
+                if dimension != states.shape[2]:
+                    raise ContractError(
+                        f"The states in {str(folder)!r} have dimension {dimension}, those that the model gives now "
+                        f"{states.shape[2]}."
+                    )
+                content = io.BytesIO()
+                np.save(content, halved(states))
+                write_atomically(path, content.getvalue())
         finally:
             lock.release()
+        return CachedStates(tuple(layers), paths, np.cumsum([0, *sizes])[:-1].tolist())
 
-
-class _Entry:
-    """One split's states while they are completed."""
-
-    def __init__(
-        self, folder: Path, layers: tuple[int, ...], counts: tuple[int, ...], announce: Callable[[str], None]
-    ) -> None:
-        self.folder = folder
-        self.layers = layers
-        self.counts = counts
-        self.announce = announce
-
-    def completed(self, produce: Produce) -> Layout:
-        """Return the layout of the files, which hold all states then."""
-        complete = self.folder / "complete.json"
-        layout = self._kept_layout()
-        if layout is not None and complete.exists() and ChunkFile(self.folder, layout).is_whole():
-            return layout
-        complete.unlink(missing_ok=True)
-        chunks = self._chunks()
-        kept = ChunkFile(self.folder, layout).verified(chunks) if layout is not None else set()
-        layout = layout if kept else None
-        for number, chunk in enumerate(chunks):
-            if number in kept:
-                continue
-            states = self._asked(produce, chunk)
-            if layout is None or layout.dimension != states.shape[2]:
-                if kept:
-                    raise ContractError(
-                        f"The states in {str(self.folder)!r} have dimension {layout and layout.dimension}, those that "
-                        f"the model gives now {states.shape[2]}."
-                    )
-                layout = self._begun(states.shape[2])
-            ChunkFile(self.folder, layout).write(number, chunk, *scaled_halves(states))
-            kept.add(number)
-        layout = layout or self._begun(0)
-        write_atomically(complete, json.dumps({"chunks": len(chunks)}))
-        return layout
-
-    def _chunks(self) -> list[range]:
-        """Return consecutive sentences of about `CHUNK_VECTORS` vectors each."""
-        found, start, filled = [], 0, 0
-        for number, count in enumerate(self.counts):
-            if filled and filled + count > CHUNK_VECTORS:
-                found.append(range(start, number))
-                start, filled = number, 0
-            filled += count
-        return [*found, range(start, len(self.counts))] if filled else found
-
-    def _kept_layout(self) -> Layout | None:
-        """Return the layout that an earlier process wrote, None where there is none or another one."""
-        try:
-            header = json.loads((self.folder / "header.json").read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return None
-        if not isinstance(header, dict) or not isinstance(header.get("dimension"), int):
-            return None
-        layout = Layout(layers=self.layers, counts=self.counts, dimension=header["dimension"])
-        return layout if header == layout.header() else None
-
-    def _begun(self, dimension: int) -> Layout:
-        """Return the layout of an entry that begins anew; raises `StorageError` where there is no room for it."""
-        layout = Layout(layers=self.layers, counts=self.counts, dimension=dimension)
-        size = state_bytes(layers=len(self.layers), vectors=layout.vectors, dimension=dimension)
-        for name in ("chunks.jsonl", "states.f16", "exponents.i8"):
-            (self.folder / name).unlink(missing_ok=True)
-        free = shutil.disk_usage(self.folder).free
+    def _check_room(self, folder: Path, layers: int, vectors: int, dimension: int) -> None:
+        size, free = layers * vectors * (2 * dimension + 1), shutil.disk_usage(folder).free
         if size > free:
             raise StorageError(
-                f"The hidden states need {size / 1e9:.2f} GB in {str(self.folder)!r}, where "
-                f"{free / 1e9:.2f} GB are free.",
+                f"The hidden states need {size / 1e9:.2f} GB in {str(folder)!r}, where {free / 1e9:.2f} GB are free.",
                 hint="Make room there, or probe fewer layers or sentences.",
             )
-        self.announce(
-            f"Keeping the hidden states of {layout.vectors:,} vectors in {len(self.layers)} layers: "
-            f"{size / 1e9:.2f} GB in {str(self.folder)!r}."
+        self._announce(
+            f"Keeping the hidden states of {vectors:,} vectors in {layers} layers: "
+            f"{size / 1e9:.2f} GB in {str(folder)!r}."
         )
-        write_atomically(self.folder / "header.json", json.dumps(layout.header()))
-        ChunkFile(self.folder, layout).create()
-        return layout
 
-    def _asked(self, produce: Produce, chunk: range) -> FloatArray:
-        """Return the states of a chunk, checked: shape (layers, vectors, dimension)."""
-        found: dict[int, FloatArray] = {}
-        for number, states in produce(chunk):
-            if number not in chunk or number in found:
-                raise ContractError(f"The model gave states of sentence {number} unasked or twice.")
-            checked_states(states, len(self.layers), self.counts[number], f"sentence {number}")
-            found[number] = states
-        missing = [number for number in chunk if number not in found]
-        if missing:
-            raise ContractError(f"The model gave no states of sentence {missing[0]}.")
-        return np.concatenate([found[number] for number in chunk], axis=1)
+
+def _chunks(counts: Sequence[int]) -> list[range]:
+    """Return consecutive sentences of about `CHUNK_VECTORS` vectors each."""
+    found, start, filled = [], 0, 0
+    for number, count in enumerate(counts):
+        if filled and filled + count > CHUNK_VECTORS:
+            found.append(range(start, number))
+            start, filled = number, 0
+        filled += count
+    return [*found, range(start, len(counts))] if filled else found
+
+
+def _dimension(path: Path, shape: tuple[int, int]) -> int | None:
+    """Return the dimension of the states in a chunk's file; None for a file that is missing or not whole."""
+    try:
+        chunk: Any = np.load(path, mmap_mode="r")
+        return chunk["halves"].shape[2] if chunk.shape == shape else None
+    except (OSError, EOFError, ValueError, IndexError):
+        return None
+
+
+def _asked(produce: Produce, chunk: range, layers: int, counts: Sequence[int]) -> FloatArray:
+    """Return the states of a chunk, checked: shape (layers, vectors, dimension)."""
+    found: dict[int, FloatArray] = {}
+    for number, states in produce(chunk):
+        if number not in chunk or number in found:
+            raise ContractError(f"The model gave states of sentence {number} unasked or twice.")
+        checked_states(states, layers, counts[number], f"sentence {number}")
+        found[number] = states
+    missing = [number for number in chunk if number not in found]
+    if missing:
+        raise ContractError(f"The model gave no states of sentence {missing[0]}.")
+    return np.concatenate([found[number] for number in chunk], axis=1)
 
 
 def checked_states(states: FloatArray, layers: int, vectors: int, where: str) -> None:

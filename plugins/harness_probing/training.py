@@ -9,17 +9,26 @@ depends on its own seed and layer only: it is the same whatever it is trained to
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
 
-from harness import TrainingError
-from harness_probing.batching import dev_weights, epoch_batches, stacked
+from harness import FloatArray, TrainingError
 from harness_probing.problem import Numbers
 from harness_probing.settings import ProbeSettings
 
-__all__ = ["LabelledFeatures", "TrainedProbes", "initial_weights", "nll", "train_probes"]
+__all__ = [
+    "LabelledFeatures",
+    "TrainedProbes",
+    "batch_size",
+    "dev_weights",
+    "epoch_batches",
+    "initial_weights",
+    "nll",
+    "train_probes",
+]
 
 Tensor = torch.Tensor
 DEV_ROWS = 4_096
@@ -36,11 +45,13 @@ class LabelledFeatures:
     """Shape (seeds, tasks, n), int64: the task's own, and those of the control task where there is one."""
     sentences: Numbers
     """Shape (n,)."""
+    class_count: int
 
     def part(self, items: Numbers) -> LabelledFeatures:
         """Return some of the items."""
         index = torch.as_tensor(items, device=self.features.device)
-        return LabelledFeatures(
+        return replace(
+            self,
             features=self.features[:, index],
             classes=self.classes[:, :, index],
             sentences=self.sentences[items],
@@ -55,8 +66,6 @@ class TrainedProbes:
     """Shape (seeds, tasks, layers, dimension, classes)."""
     bias: Tensor
     """Shape (seeds, tasks, layers, classes); minus infinity for what train does not have, if that is excluded."""
-    loss: Tensor
-    """Shape (seeds, tasks, layers): the best loss on dev."""
     epochs: Tensor
     """Shape (seeds, tasks, layers): after how many epochs it was reached."""
 
@@ -82,9 +91,8 @@ def nll(logits: Tensor, classes: Tensor) -> Tensor:
 def train_probes(
     train: LabelledFeatures,
     dev: LabelledFeatures,
-    *,
-    class_count: int,
     settings: ProbeSettings,
+    *,
     seeds: Sequence[int],
     exclude_unseen: bool = True,
 ) -> TrainedProbes:
@@ -93,7 +101,6 @@ def train_probes(
     Args:
         train: Of at least one item.
         dev: Chooses the epoch; items of an excluded class do not count in the loss.
-        class_count: Number of classes.
         settings: How to train.
         seeds: One probe a layer and task each.
         exclude_unseen: Whether a class that is not in train can never be predicted.
@@ -101,7 +108,7 @@ def train_probes(
     Raises:
         TrainingError: The loss is not finite.
     """
-    trainer = _Trainer(train, dev, class_count, settings, seeds, exclude_unseen)
+    trainer = _Trainer(train, dev, settings, seeds, exclude_unseen)
     for epoch in range(settings.max_epochs):
         trainer.run_epoch(epoch)
         trainer.judge(epoch + 1)
@@ -117,7 +124,6 @@ class _Trainer:
         self,
         train: LabelledFeatures,
         dev: LabelledFeatures,
-        class_count: int,
         settings: ProbeSettings,
         seeds: Sequence[int],
         exclude_unseen: bool,
@@ -125,11 +131,11 @@ class _Trainer:
         self.train, self.dev, self.settings, self.seeds = train, dev, settings, seeds
         self.device = train.features.device
         layers, _, dimension = train.features.shape
-        self.tasks, self.classes = train.classes.shape[1], class_count
+        self.tasks, self.classes = train.classes.shape[1], train.class_count
         shape = (layers * len(seeds), self.tasks)
         self.groups = torch.arange(shape[0], device=self.device)
         """Numbers ``layer * seeds + seed`` of the groups that still learn."""
-        drawn = [initial_weights(settings, seed, dimension, self.tasks * class_count) for seed in seeds]
+        drawn = [initial_weights(settings, seed, dimension, self.tasks * self.classes) for seed in seeds]
         self.weight = torch.stack([weight for weight, _ in drawn]).repeat(layers, 1, 1).to(self.device)
         self.bias = torch.stack([bias for _, bias in drawn]).repeat(layers, 1).to(self.device)
         self.adam = _AdamW(settings, [self.weight, self.bias])
@@ -139,7 +145,7 @@ class _Trainer:
         self.best_loss = torch.full(shape, math.inf, device=self.device)
         self.best_epoch = torch.zeros(shape, dtype=torch.int64, device=self.device)
         self.waited = torch.zeros(shape, dtype=torch.int64, device=self.device)
-        self.seen = _seen(train.classes, class_count)
+        self.seen = _seen(train.classes, self.classes)
         if not exclude_unseen:
             self.seen.fill_(True)
         self.offset = torch.zeros(self.seen.shape, device=self.device).masked_fill_(~self.seen, -math.inf)
@@ -156,13 +162,9 @@ class _Trainer:
         rows = torch.tensor([row_of[seed] for seed in (self.groups % len(self.seeds)).tolist()])
         rows = rows.to(self.device)
         sums, steps = [torch.zeros_like(self.weight), torch.zeros_like(self.bias)], 0
-        for items, weights in stacked(batches):
-            self._step(
-                torch.as_tensor(items, device=self.device),
-                torch.as_tensor(weights, device=self.device),
-                rows,
-                active,
-            )
+        for items, weights in _stacked(batches):
+            chosen, share = (torch.as_tensor(part, device=self.device) for part in (items, weights))
+            self._step(chosen, share, rows, active)
             steps += 1
             if self.settings.average:
                 sums[0] += self.weight
@@ -253,7 +255,6 @@ class _Trainer:
         return TrainedProbes(
             weight=weight.permute(1, 3, 0, 2, 4).contiguous(),
             bias=bias.permute(1, 2, 0, 3).contiguous(),
-            loss=self.best_loss.view(layers, seeds, self.tasks).permute(1, 2, 0).contiguous(),
             epochs=self.best_epoch.view(layers, seeds, self.tasks).permute(1, 2, 0).contiguous(),
         )
 
@@ -289,3 +290,65 @@ def _seen(classes: Tensor, class_count: int) -> Tensor:
     """Return which classes occur: shape (seeds, tasks, classes) for classes of shape (seeds, tasks, n)."""
     seen = torch.zeros((*classes.shape[:2], class_count), dtype=torch.bool, device=classes.device)
     return seen.scatter_(-1, classes, True)
+
+
+# In which order probes see the items: every seed has an order of its own in every epoch ----------------
+
+
+def batch_size(settings: ProbeSettings, items: int) -> int:
+    """Return how many vectors or sentences make a batch when train has so many of them."""
+    if settings.batch_unit == "sentences" or not settings.steps_per_epoch:
+        return settings.batch_size
+    smallest = min(settings.smallest_batch, settings.batch_size)
+    return max(smallest, min(settings.batch_size, items // settings.steps_per_epoch))
+
+
+def epoch_batches(settings: ProbeSettings, sentences: Numbers, seed: int, epoch: int) -> list[Numbers]:
+    """Return the items of every batch of an epoch, shuffled by vector or by sentence.
+
+    Args:
+        settings: The size and unit of batches.
+        sentences: Shape (n,): the sentence number of every item.
+        seed: Of the probe.
+        epoch: From 0.
+    """
+    generator = np.random.default_rng([seed, epoch])
+    if settings.batch_unit == "vectors":
+        order = generator.permutation(len(sentences))
+        size = batch_size(settings, len(sentences))
+        return [order[start : start + size] for start in range(0, len(order), size)]
+    numbers = np.unique(sentences)
+    place = np.empty(int(numbers.max(initial=-1)) + 1, dtype=np.int64)
+    place[generator.permutation(numbers)] = np.arange(len(numbers))
+    order = np.argsort(place[sentences], kind="stable")
+    batch_of = place[sentences][order] // settings.batch_size
+    return np.split(order, np.flatnonzero(np.diff(batch_of)) + 1)
+
+
+def dev_weights(settings: ProbeSettings, sentences: Numbers) -> FloatArray:
+    """Return what every item's loss counts in the dev loss: shape (n,), of sum 1.
+
+    With batches of sentences the dev loss is the mean of batch means, as the released notebooks compute it.
+    """
+    if settings.batch_unit == "vectors":
+        return np.full(len(sentences), 1 / max(1, len(sentences)), dtype=np.float32)
+    ranks = np.unique(sentences, return_inverse=True)[1]
+    batches = ranks // settings.batch_size
+    sizes = np.bincount(batches)
+    found: FloatArray = (1 / (sizes[batches] * len(sizes))).astype(np.float32)
+    return found
+
+
+def _stacked(batches: Sequence[Sequence[Numbers]]) -> Iterator[tuple[Numbers, FloatArray]]:
+    """Yield step by step the items of several seeds: numbers and weights, both of shape (seeds, longest batch).
+
+    The weights of a seed's items are those of a mean; places beyond the end of its batch have weight 0.
+    """
+    for own in zip(*batches, strict=True):
+        longest = max(map(len, own))
+        items = np.zeros((len(own), longest), dtype=np.int64)
+        weights = np.zeros((len(own), longest), dtype=np.float32)
+        for row, part in enumerate(own):
+            items[row, : len(part)] = part
+            weights[row, : len(part)] = 1 / len(part)
+        yield items, weights

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from harness import Session
-    from harness_scaffold.package_name import PackageName
+    from harness_scaffold.scaffold import PackageName
 
 __all__ = ["app"]
 
@@ -44,10 +44,9 @@ def plugin(name: Name, output: Output = None) -> None:
     """Write a package with a task, a metric and a report format."""
     session, checked = _opened(name, output)
     _check_names(session, checked.package)
-    _check_free(checked, "report format", (known.name for known in session.registry.reports))
-    words = {"summary": f"The plugin {checked.package} for the harness."}
+    _check_free(checked, "report format", session.registry.reports)
     metric = f"{checked.package}_lowest_recall"
-    _write("plugin", checked, output, {**words, **_task_words("accuracy", metric), "metric": metric})
+    _write("plugin", checked, output, {**_task_words("accuracy", metric), "metric": metric})
 
 
 @app.command()
@@ -55,8 +54,7 @@ def task(name: Name, output: Output = None) -> None:
     """Write a package with a task: its spec, a prompt, and a sample in three languages."""
     session, checked = _opened(name, output)
     _check_names(session, checked.package)
-    words = {"summary": f"The task {checked.package} for the harness."}
-    _write("task", checked, output, {**words, **_task_words("accuracy")})
+    _write("task", checked, output, _task_words("accuracy"))
 
 
 @app.command()
@@ -99,24 +97,22 @@ def language(
 def adapter(name: Name, output: Output = None) -> None:
     """Write a package with a model adapter that turns texts into vectors."""
     session, checked = _opened(name, output)
-    _check_free(checked, "model adapter", (entry.name for entry in session.registry.adapters))
-    _write("adapter", checked, output, {"summary": f"The model adapter {checked.package} for the harness."})
+    _check_free(checked, "model adapter", session.registry.adapters)
+    _write("adapter", checked, output, {})
 
 
 @app.command()
 def metric(name: Name, output: Output = None) -> None:
     """Write a package with a metric whose interval is resampled."""
     session, checked = _opened(name, output)
-    _check_free(checked, "metric", (known.name for known in session.registry.metrics))
-    summary = f"The metric {checked.package} for the harness."
-    _write("metric", checked, output, {"summary": summary, "metric": checked.package})
+    _check_free(checked, "metric", session.registry.metrics)
+    _write("metric", checked, output, {"metric": checked.package})
 
 
 def _opened(name: str, output: Path | None) -> tuple[Session, PackageName]:
     """Return the session and the checked name; the name and the output folder must be free."""
     from harness import UsageError, open_session
-    from harness_scaffold.package_name import check_package_is_free, package_name
-    from harness_scaffold.scaffold import check_output_folder
+    from harness_scaffold.scaffold import check_output_folder, check_package_is_free, package_name
 
     checked = package_name(name)
     check_output_folder(output or Path(checked.distribution))
@@ -130,11 +126,11 @@ def _opened(name: str, output: Path | None) -> tuple[Session, PackageName]:
     return session, checked
 
 
-def _check_free(name: PackageName, sort: str, known: Iterable[str]) -> None:
-    """Raise `UsageError` where the name is taken, in either spelling."""
+def _check_free(name: PackageName, sort: str, known: Iterable[Any]) -> None:
+    """Raise `UsageError` where the name of something known is the same, in either spelling."""
     from harness import UsageError
 
-    for other in known:
+    for other in (item.name for item in known):
         if other.replace("-", "_") == name.package:
             raise UsageError(f"The name {other!r} is taken by a {sort}.", hint="Choose another.")
 
@@ -161,7 +157,10 @@ def _write(sort: str, name: PackageName, output: Path | None, words: Mapping[str
     from harness_scaffold.scaffold import render, write_package
 
     folder = output or Path(name.distribution)
-    contents = render(sort, {**words, "package": name.package, "distribution": name.distribution})
+    named = "model adapter" if sort == "adapter" else sort
+    own = {"package": name.package, "distribution": name.distribution}
+    own["summary"] = f"The {named} {name.package} for the harness."
+    contents = render(sort, {**own, **words})
     write_package(folder, contents)
     echo(f"{folder}: {len(contents)} files")
     for path in sorted(contents):

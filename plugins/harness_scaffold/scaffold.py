@@ -1,9 +1,15 @@
-"""Renders the templates of a new package and writes its files."""
+"""A new package: its name, its templates rendered, and its files written."""
 
 from __future__ import annotations
 
+import importlib.metadata
+import importlib.util
+import keyword
+import re
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -11,7 +17,15 @@ from string import Template
 
 from harness import UsageError
 
-__all__ = ["LAYERS", "check_output_folder", "render", "write_package"]
+__all__ = [
+    "LAYERS",
+    "PackageName",
+    "check_output_folder",
+    "check_package_is_free",
+    "package_name",
+    "render",
+    "write_package",
+]
 
 LAYERS: Mapping[str, tuple[str, ...]] = {
     "plugin": ("package", "specs", "measure", "plugin"),
@@ -22,6 +36,50 @@ LAYERS: Mapping[str, tuple[str, ...]] = {
 }
 """The folders of templates that a package is made of; no two of one package have the same file."""
 _SUFFIX = ".template"
+LONGEST = 60
+_FORM = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackageName:
+    """One name in its two spellings."""
+
+    package: str
+    """The import name; also the name of the plugin and of what it declares: ``my_mood``."""
+    distribution: str
+    """The name of the distribution and of its folder: ``my-mood``."""
+
+
+def package_name(text: str) -> PackageName:
+    """Return a name in its two spellings; raises `UsageError` where it is invalid or a name of Python itself."""
+    package, distribution = text.replace("-", "_"), text.replace("_", "-")
+    if not _FORM.fullmatch(text) or len(text) > LONGEST:
+        raise UsageError(
+            f"The name {text[: LONGEST + 1]!r} is not valid for a package: expected a lowercase letter, then at most "
+            f"{LONGEST - 1} lowercase letters and digits, with single '-' or '_' between them.",
+            hint="Choose the folder with --output.",
+        )
+    if keyword.iskeyword(package) or keyword.issoftkeyword(package) or package in sys.stdlib_module_names:
+        raise UsageError(f"The name {text!r} is a name of Python itself, so a package cannot use it.")
+    return PackageName(package=package, distribution=distribution)
+
+
+def check_package_is_free(name: PackageName) -> None:
+    """Raise `UsageError` where an installed package or module has the name."""
+    try:
+        owner = importlib.metadata.distribution(name.distribution)
+    except importlib.metadata.PackageNotFoundError:
+        pass
+    else:
+        raise UsageError(
+            f"The name {name.distribution!r} is taken by an installed package, version {owner.version}.",
+            hint="Choose another, or uninstall that one.",
+        )
+    found = importlib.util.find_spec(name.package)
+    if found is not None and found.origin is not None:  # a folder without code has no origin
+        raise UsageError(
+            f"The name {name.package!r} is taken by the module at {found.origin!r}.", hint="Choose another."
+        )
 
 
 def render(sort: str, words: Mapping[str, str]) -> dict[str, str]:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 @hookimpl
 def harness_register_transliterators() -> Iterable[Transliterator]:
     """Return the transliterators of this plugin."""
-    from harness_transliteration.catalog import TRANSLITERATORS
+    from harness_transliteration.indictrans import INDICTRANS
+    from harness_transliteration.rules import RULES
 
-    return TRANSLITERATORS
+    return [INDICTRANS, RULES]

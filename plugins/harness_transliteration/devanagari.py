@@ -47,6 +47,13 @@ _NASALS = frozenset("ऀँं\ua8f2\ua8f3")
 _SYLLABLES = {"ॐ": "om", "\ua8fd": "om"}
 
 _SCHWA, _VOWEL, _CONSONANT, _NASAL, _BREATH = range(5)
+_SOUNDS = {
+    **{letter: (_CONSONANT, sound) for letter, sound in _CONSONANTS.items()},
+    **{letter: (_VOWEL, sound) for letter, sound in (_LETTERS | _SYLLABLES).items()},
+    **dict.fromkeys(_NASALS, (_NASAL, "n")),
+    "ः": (_BREATH, "h"),
+}
+"""Kinds and sounds of all letters but the vowel signs."""
 
 _LONG = {"aa": "a", "ii": "i", "uu": "u"}
 _LONG_CLOSED = {"aa": "aa", "ii": "ee", "uu": "oo"}
@@ -105,46 +112,29 @@ def _parse(letters: str) -> tuple[list[int], list[str]]:
     """Return the kinds and sounds of a word, an inherent vowel after every bare consonant."""
     kinds: list[int] = []
     sounds: list[str] = []
-    bare = False
-    previous = ""
+    bare, previous = False, ""
+
+    def add(kind: int, sound: str) -> None:
+        kinds.append(kind)
+        sounds.append(sound)
+
     for letter in letters:
-        if (sound := _CONSONANTS.get(letter)) is not None:
-            if bare:
-                kinds.append(_SCHWA)
-                sounds.append("a")
-            kinds.append(_CONSONANT)
-            sounds.append(sound)
-            bare, previous = True, letter
-            continue
         if letter == _NUKTA:
             if kinds and kinds[-1] == _CONSONANT:
                 sounds[-1] = _WITH_NUKTA.get(previous, sounds[-1])
-            continue
-        if (sound := _SIGNS.get(letter)) is not None:
-            kinds.append(_VOWEL)
-            sounds.append(sound)
+        elif letter in _SIGNS:
+            add(_VOWEL, _SIGNS[letter])
             bare = False
-            continue
-        if letter == _VIRAMA:
+        elif letter == _VIRAMA:
             bare = False
-            continue
-        if bare and (letter in _LETTERS or letter in _NASALS or letter in _SYLLABLES or letter == "ः"):
-            kinds.append(_SCHWA)
-            sounds.append("a")
-            bare = False
-        if (sound := _LETTERS.get(letter) or _SYLLABLES.get(letter)) is not None:
-            kinds.append(_VOWEL)
-            sounds.append(sound)
-        elif letter in _NASALS:
-            kinds.append(_NASAL)
-            sounds.append("n")
-        elif letter == "ः":
-            kinds.append(_BREATH)
-            sounds.append("h")
-        # The remaining signs have no sound: the avagraha, joiners, Vedic accents.
+        elif letter in _SOUNDS:
+            # The remaining signs have no sound: the avagraha, joiners, Vedic accents.
+            if bare:
+                add(_SCHWA, "a")
+            add(*_SOUNDS[letter])
+            bare, previous = letter in _CONSONANTS, letter
     if bare:
-        kinds.append(_SCHWA)
-        sounds.append("a")
+        add(_SCHWA, "a")
     _join_gyan(kinds, sounds)
     return kinds, sounds
 
@@ -152,12 +142,9 @@ def _parse(letters: str) -> tuple[list[int], list[str]]:
 def _join_gyan(kinds: list[int], sounds: list[str]) -> None:
     """Spell j + n of the letter jna as it is spoken: *gyan*, *vigyan*."""
     for place in range(len(kinds) - 1):
-        if (
-            kinds[place] == kinds[place + 1] == _CONSONANT
-            and sounds[place] == "j"
-            and sounds[place + 1] == "n"
-        ):
-            sounds[place], sounds[place + 1] = "g", "y"
+        is_cluster = kinds[place] == kinds[place + 1] == _CONSONANT
+        if is_cluster and sounds[place : place + 2] == ["j", "n"]:
+            sounds[place : place + 2] = ["g", "y"]
 
 
 def _delete_schwas(kinds: list[int], sounds: list[str], *, keep_clusters: bool) -> None:

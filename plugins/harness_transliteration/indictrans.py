@@ -16,22 +16,13 @@ from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
-from harness import HarnessError, PluginError, UsageError
+from harness import HarnessError, PluginError, Transliterator, UsageError
 
-__all__ = ["CODES", "installed_version", "ready", "transliterate"]
+__all__ = ["CODES", "INDICTRANS", "installed_version", "ready", "transliterate"]
 
 CODES = {
-    **{
-        "as": "asm",
-        "bn": "ben",
-        "gu": "guj",
-        "hi": "hin",
-        "kn": "kan",
-        "kok": "kok",
-        "ml": "mal",
-        "mr": "mar",
-    },
-    **{"ne": "nep", "or": "ori", "pa": "pan", "ta": "tam", "te": "tel", "ur": "urd"},
+    **{"as": "asm", "bn": "ben", "gu": "guj", "hi": "hin", "kn": "kan", "kok": "kok", "ml": "mal"},
+    **{"mr": "mar", "ne": "nep", "or": "ori", "pa": "pan", "ta": "tam", "te": "tel", "ur": "urd"},
 }
 """Codes of the languages that it transliterates into Latin letters, and its own codes."""
 
@@ -90,3 +81,14 @@ def _engine(language: str) -> Callable[[str], str]:
         ) from error
     convert: Callable[[str], str] = engine.convert
     return convert
+
+
+INDICTRANS = Transliterator(
+    name="indictrans",
+    version=installed_version(),
+    licence="AGPL-3.0-only",
+    languages=frozenset(CODES),
+    transliterate=transliterate,
+    summary="structured perceptrons; made the released csCG treebanks (Bhat et al., 2014)",
+    ready=ready,
+)

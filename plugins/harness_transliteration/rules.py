@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
+from harness import Transliterator
 from harness_transliteration import devanagari, tamil
 
-__all__ = ["LANGUAGES", "VERSION", "romanize_word", "transliterate"]
+__all__ = ["LANGUAGES", "RULES", "VERSION", "romanize_word", "transliterate"]
 
 VERSION = "1"
 """Increased whenever the spelling of a word changes."""
@@ -37,3 +38,13 @@ def romanize_word(word: str, language: str) -> str:
     if latin or not word:
         return latin
     return "'" if any(letter.isalpha() for letter in word) else word
+
+
+RULES = Transliterator(
+    name="rules",
+    version=VERSION,
+    licence="Apache-2.0",
+    languages=LANGUAGES,
+    transliterate=transliterate,
+    summary="Devanagari and Tamil as people write them in chats, by rules",
+)

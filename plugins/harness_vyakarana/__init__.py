@@ -26,6 +26,6 @@ def harness_register_grammars() -> Iterable[Traversable]:
 @hookimpl
 def harness_register_readers() -> Iterable[Reader]:
     """Return the readers of the four tasks and of agreement items."""
-    from harness_vyakarana import agreement_reader, readers
+    from harness_vyakarana.readers import READERS
 
-    return [*readers.READERS, *agreement_reader.READERS]
+    return READERS

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness_vyakarana.conllu import Sentence, Token, values_of
+from harness.data.readers.conllu import Sentence, Token
 from harness_vyakarana.grammar import MARKED, Grammar
 from harness_vyakarana.paradigm import Paradigms, Place
-from harness_vyakarana.tree import children_of
 
 __all__ = ["FREE", "Agreement", "is_relation"]
 
@@ -37,9 +36,10 @@ class Agreement:
     def __init__(self, sentence: Sentence, grammar: Grammar, paradigms: Paradigms) -> None:
         self.words, self.heads = sentence.words, sentence.heads
         self.grammar, self.paradigms = grammar, paradigms
-        self.children = children_of(self.heads) if self.heads else [[] for _ in range(len(self.words) + 1)]
+        self.children: list[list[int]] = [[] for _ in range(len(self.words) + 1)]
+        for number, head in enumerate(self.heads, start=1):
+            self.children[head].append(number)
         self._marked: dict[int, bool] = {}
-        self._shown_genders: dict[int, str | None] = {}
         self._controllers: dict[int, int] = {}
         self._of_other_number: frozenset[int] | None = None
 
@@ -47,16 +47,17 @@ class Agreement:
         """Return the word with an id."""
         return self.words[number - 1]
 
+    def dependents(self, number: int, names: tuple[str, ...]) -> list[int]:
+        """Return the dependents of a word in one of some relations."""
+        return [child for child in self.children[number] if is_relation(self.words[child - 1].deprel, names)]
+
     def gender(self, number: int) -> str | None:
         """Return the gender of a word, if it is one that variants set.
 
         It is its feature; without one, the gender that the form of an agreeing word shows, if another word of the
         sentence has that gender. None also for a form that contradicts its feature.
         """
-        stated = self._stated(number)
-        if stated is None or not self.settled(number):
-            return None
-        return stated
+        return self._stated(number) if self.settled(number) else None
 
     def settled(self, number: int) -> bool:
         """Return whether form, feature and sentence agree on the gender of a word, or it has no gender."""
@@ -104,14 +105,12 @@ class Agreement:
                 for noun in nouns
                 if self.word(noun).upos == "NOUN"
                 and self.word(noun).feature("Number") == SINGULAR
-                and not self._conjuncts(noun)
+                and not self.dependents(noun, self.grammar.relations.coordination)
             )
         return self._of_other_number
 
     def _shown(self, number: int) -> str | None:
-        if number not in self._shown_genders:
-            self._shown_genders[number] = self.paradigms.shown_gender(self.word(number))
-        return self._shown_genders[number]
+        return self.paradigms.shown_gender(self.word(number))
 
     def _stated(self, number: int) -> str | None:
         word = self.word(number)
@@ -122,13 +121,8 @@ class Agreement:
 
     def has_adposition(self, number: int) -> bool:
         """Return whether an adposition is a dependent of the word itself."""
-        names = self.grammar.relations.adposition
-        for child in self.children[number]:
-            if child > number:
-                word = self.words[child - 1]
-                if word.upos == "ADP" and is_relation(word.deprel, names):
-                    return True
-        return False
+        found = self.dependents(number, self.grammar.relations.adposition)
+        return any(child > number and self.word(child).upos == "ADP" for child in found)
 
     def marked(self, number: int) -> bool:
         """Return whether an adposition governs the noun: its own, or that of its phrase."""
@@ -139,24 +133,21 @@ class Agreement:
                 head = self.heads[number - 1]
                 found = head > 0 and self.word(head).upos in self.grammar.nominal and self.marked(head)
             if not found:
-                conjuncts = self._conjuncts(number)
-                found = any(self.has_adposition(other) for other in conjuncts)
+                found = any(
+                    map(self.has_adposition, self.dependents(number, self.grammar.relations.coordination))
+                )
             self._marked[number] = found
         return self._marked[number]
 
     def frame(self, number: int) -> str:
         """Return the frame of a verb: ``e`` ergative subject, ``o`` object or clause, ``p`` passive auxiliary."""
         relations = self.grammar.relations
-        found = set()
-        for child in self.children[number]:
-            deprel = self.word(child).deprel
-            if is_relation(deprel, relations.subject) and self.ergative(child):
-                found.add("e")
-            elif is_relation(deprel, relations.object) or is_relation(deprel, relations.clausal):
-                found.add("o")
-            elif is_relation(deprel, relations.passive):
-                found.add("p")
-        return "".join(sorted(found))
+        frame = ""
+        if any(map(self.ergative, self.dependents(number, relations.subject))):
+            frame += "e"
+        if self.dependents(number, relations.object + relations.clausal):
+            frame += "o"
+        return frame + ("p" if self.dependents(number, relations.passive) else "")
 
     def ergative(self, number: int) -> bool:
         """Return whether a nominal is ergative: by its adposition, its case or, of pronouns, its ending."""
@@ -164,7 +155,7 @@ class Agreement:
         markers = self.grammar.ergative
         if any(self.word(child).form in markers for child in self.children[number]):
             return True
-        if "Erg" in values_of(word.feature("Case") or ""):
+        if "Erg" in (word.feature("Case") or "").split(","):
             return True
         return word.upos == "PRON" and any(word.form.endswith(marker) for marker in markers)
 
@@ -246,10 +237,7 @@ class Agreement:
 
     def _begins_compound(self, number: int, head: int) -> bool:
         """Return whether another adposition follows: the gender of कی ओर and के साथ is that of the second."""
-        if any(
-            is_relation(self.word(child).deprel, self.grammar.relations.fixed)
-            for child in self.children[number]
-        ):
+        if self.dependents(number, self.grammar.relations.fixed):
             return True
         following = number + 1
         return (
@@ -280,24 +268,22 @@ class Agreement:
     def _of_clause(self, verb: int, depth: int = 0) -> Iterator[int]:
         """Yield subject, object and noun of a complex predicate; then what the clause modifies or shares."""
         relations, word = self.grammar.relations, self.word(verb)
-        subjects = [c for c in self.children[verb] if is_relation(self.word(c).deprel, relations.subject)]
+        subjects = self.dependents(verb, relations.subject)
         citation = self._is_citation(verb)
         if citation and not self._agrees_as_citation(verb):
             return
         if not citation:
             for subject in filter(self._nominative, subjects):
                 # यह and similar pronouns announce a clause: the verb has the default gender.
-                if not (self.word(subject).lemma in self.grammar.expletive and self._has_clause(verb)):
+                announces = self.word(subject).lemma in self.grammar.expletive
+                if not (announces and self.dependents(verb, relations.clausal)):
                     yield from self._resolved(subject, verb)
         for names in (relations.object, relations.light):
-            for child in self.children[verb]:
-                nominal = self.word(child).upos in self.grammar.nominal
-                if nominal and is_relation(self.word(child).deprel, names) and self._nominative(child):
+            for child in self.dependents(verb, names):
+                if self.word(child).upos in self.grammar.nominal and self._nominative(child):
                     yield child
-        if any(is_relation(self.word(c).deprel, ("cop",)) for c in self.children[verb]) and self._nominative(
-            verb
-        ):
-            yield from (verb,) if word.upos in self.grammar.nominal else ()
+        if self.dependents(verb, ("cop",)) and word.upos in self.grammar.nominal and self._nominative(verb):
+            yield verb
         head = self.heads[verb - 1]
         if subjects or citation or head == 0 or depth >= DEEPEST or self.has_adposition(verb):
             return
@@ -315,11 +301,7 @@ class Agreement:
                 yield head
                 return
         yield subject
-        yield from self._conjuncts(subject)
-
-    def _conjuncts(self, number: int) -> list[int]:
-        names = self.grammar.relations.coordination
-        return [child for child in self.children[number] if is_relation(self.word(child).deprel, names)]
+        yield from self.dependents(subject, self.grammar.relations.coordination)
 
     # What a word is ----------------------------------------------------------------------------------
 
@@ -330,10 +312,6 @@ class Agreement:
         if word.upos == "PRON":
             return word.feature("Case") in (None, "Nom") and not self.ergative(number)
         return True
-
-    def _has_clause(self, verb: int) -> bool:
-        names = self.grammar.relations.clausal
-        return any(is_relation(self.word(child).deprel, names) for child in self.children[verb])
 
     def _is_citation(self, number: int) -> bool:
         word, gender = self.word(number), self._stated(number)
@@ -376,7 +354,4 @@ class Agreement:
 
     def _auxiliary_follows(self, number: int) -> bool:
         head = self.heads[number - 1] if self.word(number).upos == "AUX" else number
-        names = self.grammar.relations.auxiliary
-        return any(
-            child > number and is_relation(self.word(child).deprel, names) for child in self.children[head]
-        )
+        return any(child > number for child in self.dependents(head, self.grammar.relations.auxiliary))

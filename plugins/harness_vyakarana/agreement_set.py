@@ -6,19 +6,19 @@ feature only. The form comes from the paradigms of the language, or from the tre
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from harness.data.readers.conllu import Sentence, Token, surface
 from harness_vyakarana.agreement import Agreement, is_relation
-from harness_vyakarana.conllu import Sentence, Token, feats_of
 from harness_vyakarana.grammar import Grammar
 from harness_vyakarana.labels import NOMINALS, strict_agreement_items
 from harness_vyakarana.paradigm import Paradigms
+from harness_vyakarana.treebank import feats_of, source_of
 
-__all__ = ["AgreementSet", "Lexicon", "SetReport", "source_id"]
+__all__ = ["AgreementSet", "Lexicon", "SetReport"]
 
 GENDER, NUMBER = "Gender", "Number"
 COMMON, OF_COMMON = "Com", frozenset({"Masc", "Fem"})
@@ -26,14 +26,6 @@ COMMON, OF_COMMON = "Com", frozenset({"Masc", "Fem"})
 IGNORED_FEATURES = frozenset({GENDER, NUMBER, "Polite"})
 """Features in which forms of one lexeme may differ; in Tamil a common gender is also polite."""
 SINGULAR, PLURAL = "Sing", "Plur"
-NO_SPACE = "SpaceAfter=No"
-_VARIANT = re.compile(r"(.+)-org[1-9][0-9]*")
-
-
-def source_id(sent_id: str) -> str:
-    """Return the id of the sentence that a variant was made from: ``s1-org2`` gives ``s1``; others are their own."""
-    found = _VARIANT.fullmatch(sent_id)
-    return found[1] if found else sent_id
 
 
 @dataclass(slots=True, kw_only=True)
@@ -125,7 +117,7 @@ class AgreementSet:
         """Yield the items of a sentence with a tree and a sent_id, in the order of its verbs, as plain objects."""
         self.report.sentences += 1
         assert sentence.sent_id is not None
-        source = source_id(sentence.sent_id)
+        source = source_of(sentence.sent_id)
         group = "original" if source == sentence.sent_id else "generated"
         for verb, controller, contrasts in self._verbs(sentence):
             texts = _around(sentence.tokens, verb)
@@ -215,20 +207,13 @@ class AgreementSet:
 
 def _around(tokens: Sequence[Token], verb: int) -> tuple[str, str] | None:
     """Return what precedes and follows a word in the text, spaces included; None within a multi-word token."""
-    pieces: list[str] = []
-    place, inside = None, 0
-    for token in tokens:
-        if token.span is not None:
-            inside = token.span[1]
-            if token.span[0] <= verb <= inside:
-                return None
-        elif not token.is_word or int(token.id) <= inside:
-            continue
-        elif int(token.id) == verb:
-            place = len(pieces)
-        pieces += [token.form, "" if NO_SPACE in token.misc.split("|") else " "]
-    assert place is not None
-    return "".join(pieces[:place]), "".join(pieces[place + 1 :]).rstrip(" ")
+    shown = [tokens[place] for place in surface(tokens)]
+    if str(verb) not in [token.id for token in shown]:
+        return None
+    place = [token.id for token in shown].index(str(verb))
+    pieces = [token.form + " " * token.space_after for token in shown]
+    after = " " * shown[place].space_after + "".join(pieces[place + 1 :])
+    return "".join(pieces[:place]), after.rstrip(" ")
 
 
 def _attractors(between: Sequence[Token], noun: Token, contrast: _Contrast) -> int:

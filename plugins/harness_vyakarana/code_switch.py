@@ -6,6 +6,7 @@ token depends only on the seed, the sentence's id and the token's id, so neither
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
@@ -15,14 +16,30 @@ from hashlib import blake2b
 from pathlib import Path
 
 from harness import ContractError, Transliterator, UsageError
-from harness.storage.files import write_atomically
-from harness_vyakarana.conllu import Sentence, Token, read_sentences, sentence_text
-from harness_vyakarana.spelling import respell
+from harness.data.readers.conllu import Sentence, Token, read_sentences, surface, text_of
+from harness_vyakarana.treebank import write_sentences
 
-__all__ = ["CodeSwitch", "SwitchCounts", "code_switch_file", "header", "switch_sentence"]
+__all__ = [
+    "CodeSwitch",
+    "SwitchCounts",
+    "code_switch_file",
+    "header",
+    "respell",
+    "spelling_variants",
+    "switch_sentence",
+]
 
-NONE = "_"
 _BREAKS = frozenset("\t\n\r")
+VARIATIONS: tuple[tuple[str, str], ...] = (
+    *(("aa", "a"), ("(?<!a)a(?!a)(?=[a-z])", "aa"), ("ee", "i"), ("(?<![aeiou])i(?![aeiou])", "ee")),
+    *(("oo", "u"), ("(?<![aeiou])u(?![aeiou])", "oo"), ("ai", "ay"), ("au", "ow")),
+    *(("(?<=[bdgjkpt])h", ""), ("(?<=[aeiou])h(?![aeiou])", ""), ("(?<=[aeiou])n$", "")),
+    *(("v", "w"), ("w", "v"), ("ph", "f"), ("f", "ph"), ("z", "j"), ("(?<!s)sh", "s"), ("ksh", "x")),
+    *(("q", "k"), ("y(?=[aeo])", ""), (r"([bcdfgklmnprstvz])\1", r"\1")),
+)
+"""Pattern and replacement: doubled and undoubled vowels, a dropped h or nasal, interchangeable letters."""
+
+_COMPILED = tuple((re.compile(pattern), replacement) for pattern, replacement in VARIATIONS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,8 +76,6 @@ class SwitchCounts:
 
     sentences: int = 0
     tokens: int = 0
-    switchable: int = 0
-    """Tokens whose form is not ASCII."""
     switched: int = 0
     """Tokens whose form was changed."""
     respelt: int = 0
@@ -69,12 +84,8 @@ class SwitchCounts:
 
     def add(self, other: SwitchCounts) -> None:
         """Add the counts of another file."""
-        self.sentences += other.sentences
-        self.tokens += other.tokens
-        self.switchable += other.switchable
-        self.switched += other.switched
-        self.respelt += other.respelt
-        self.unknown += other.unknown
+        for name in self.__slots__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
 def header(switch: CodeSwitch) -> str:
@@ -94,14 +105,12 @@ def code_switch_file(source: Path, target: Path, switch: CodeSwitch) -> SwitchCo
     `TreebankError` for a broken source and `StorageError` if the target cannot be written.
     """
     counts = SwitchCounts()
-    parts: list[str] = []
-    for sentence in read_sentences(source):
-        switched = switch_sentence(sentence, switch, counts)
-        if counts.sentences == 1 and switch.ratio > 0:
-            ends = switched.endings and (switched.endings[0], *switched.endings)
-            switched = replace(switched, comments=(header(switch), *switched.comments), endings=ends)
-        parts.append(sentence_text(switched))
-    write_atomically(target, "".join(parts))
+    switched = [switch_sentence(sentence, switch, counts) for sentence in read_sentences(source)]
+    if switch.ratio > 0:
+        first = switched[0]
+        ends = first.endings and (first.endings[0], *first.endings)
+        switched[0] = replace(first, comments=(header(switch), *first.comments), endings=ends)
+    write_sentences(target, switched)
     return counts
 
 
@@ -112,17 +121,14 @@ def switch_sentence(sentence: Sentence, switch: CodeSwitch, counts: SwitchCounts
     draws = _draws(sentence, switch)
     chosen = [place for place, draw in enumerate(draws) if draw is not None]
     if not chosen:
-        counts.switchable += sum(not token.form.isascii() for token in sentence.tokens)
         return sentence
     latin = _latin([sentence.tokens[place] for place in chosen], switch)
     tokens = list(sentence.tokens)
     for place, (form, lemma) in zip(chosen, latin, strict=True):
         tokens[place] = _switched(tokens[place], form, lemma, draws[place] or 0.0, switch, counts)
-    counts.switchable += sum(not token.form.isascii() for token in sentence.tokens)
     comments = _comments(sentence, tokens, paper=switch.paper)
-    plain = len(sentence.words) == len(sentence.tokens)
-    words = tokens if plain else [token for token in tokens if token.is_word]
-    return replace(sentence, comments=comments, tokens=tuple(tokens), words=tuple(words))
+    words = tuple(token for token in tokens if token.is_word)
+    return replace(sentence, comments=comments, tokens=tuple(tokens), words=words)
 
 
 def _switched(
@@ -139,18 +145,8 @@ def _switched(
             counts.respelt += form != latin
     elif lemma == token.lemma:
         return token
-    return Token(
-        id=token.id,
-        form=form,
-        lemma=lemma,
-        upos=token.upos,
-        xpos=token.xpos,
-        feats=token.feats,
-        head=token.head,
-        deprel=token.deprel,
-        deps=token.deps,
-        misc=token.misc if switch.paper else _add_original(token.misc, token.form, form),
-    )
+    misc = token.misc if switch.paper else _add_original(token.misc, token.form, form)
+    return token._replace(form=form, lemma=lemma, misc=misc)
 
 
 def _latin(tokens: Sequence[Token], switch: CodeSwitch) -> list[tuple[str, str]]:
@@ -171,15 +167,32 @@ def _latin(tokens: Sequence[Token], switch: CodeSwitch) -> list[tuple[str, str]]
     return list(zip(latin[: len(tokens)], latin[len(tokens) :], strict=True))
 
 
+# Spelling noise --------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1 << 16)
+def spelling_variants(word: str) -> tuple[str, ...]:
+    """Return the spellings with one variation at one place, in a fixed order, without the word itself."""
+    found: dict[str, None] = {}
+    for pattern, replacement in _COMPILED:
+        for match in pattern.finditer(word):
+            other = word[: match.start()] + match.expand(replacement) + word[match.end() :]
+            if other and other != word:
+                found[other] = None
+    return tuple(found)
+
+
+def respell(word: str, share: float) -> str:
+    """Return the variant that a number in [0, 1) picks, all equally likely; the word itself if it has none."""
+    others = spelling_variants(word)
+    return others[int(share * len(others))] if others else word
+
+
 # Drawing ----------------------------------------------------------------------------------------------
 
 
 def _draws(sentence: Sentence, switch: CodeSwitch) -> list[float | None]:
     """Return for every token None if it stays, or a number in [0, 1) that decides on noise."""
-    if switch.ratio >= 1 and switch.noise <= 0:
-        return [0.0] * len(sentence.tokens)
-    if switch.ratio <= 0:
-        return [None] * len(sentence.tokens)
     name = sentence.sent_id
     key = name if name is not None else " ".join(token.form for token in sentence.tokens)
     state = blake2b(f"{switch.seed}\t{key}\t".encode(), digest_size=16)
@@ -206,7 +219,7 @@ def _add_original(misc: str, before: str, after: str) -> str:
         return misc
     # A bar separates the entries of MISC: it is escaped as in SpacesAfter.
     original = "Orig=" + before.replace("|", "\\p")
-    return original if misc == NONE else f"{misc}|{original}"
+    return original if misc == "_" else f"{misc}|{original}"
 
 
 def _comments(sentence: Sentence, tokens: Sequence[Token], *, paper: bool) -> tuple[str, ...]:
@@ -228,39 +241,17 @@ def _text(text: str, before: Sequence[Token], after: Sequence[Token]) -> str:
 
     A text that does not contain the forms in their order is rebuilt from the forms and ``SpaceAfter=No``.
     """
-    places = _surface(before)
     parts: list[str] = []
     position = 0
-    for place in places:
+    for place in surface(before):
         form = before[place].form
         found = text.find(form, position)
         gap = text[position:found]
         if found < 0 or (gap and not gap.isspace()):
-            return _spaced([after[place] for place in places])
-        parts.append(gap)
-        parts.append(after[place].form)
+            return " " + text_of(after)
+        parts += [gap, after[place].form]
         position = found + len(form)
     return "".join(parts) + text[position:]
-
-
-def _spaced(tokens: Sequence[Token]) -> str:
-    forms = (token.form if "SpaceAfter=No" in token.misc.split("|") else token.form + " " for token in tokens)
-    return " " + "".join(forms).rstrip(" ")
-
-
-def _surface(tokens: Sequence[Token]) -> Sequence[int]:
-    """Return the places of the tokens that form the text: ranges, and words outside of them."""
-    if tokens[-1].id == str(len(tokens)):
-        return range(len(tokens))
-    inside = 0
-    places = []
-    for place, token in enumerate(tokens):
-        if token.span is not None:
-            inside = token.span[1]
-            places.append(place)
-        elif token.is_word and int(token.id) > inside:
-            places.append(place)
-    return places
 
 
 # Counting ---------------------------------------------------------------------------------------------
@@ -268,8 +259,4 @@ def _surface(tokens: Sequence[Token]) -> Sequence[int]:
 
 @lru_cache(maxsize=65536)
 def _has_other_script(form: str) -> bool:
-    return any(letter.isalpha() and not _latin_letter(letter) for letter in form)
-
-
-def _latin_letter(letter: str) -> bool:
-    return letter.isascii() or "LATIN" in unicodedata.name(letter, "")
+    return any(letter.isalpha() and "LATIN" not in unicodedata.name(letter, "") for letter in form)

@@ -7,21 +7,23 @@ released treebanks with their errors; the default mode keeps agreement (see `agr
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
 
+from harness.data.readers.conllu import Sentence, Token, surface, text_of
 from harness_vyakarana.agreement import FREE, Agreement
-from harness_vyakarana.conllu import NONE, Sentence, Token, feats_of
 from harness_vyakarana.donors import PAPER, Donor, DonorPool, Facts
-from harness_vyakarana.grammar import Grammar
-from harness_vyakarana.sandhi import apply_sandhi
+from harness_vyakarana.grammar import Grammar, Sandhi
+from harness_vyakarana.treebank import Job, feats_of, usable_sentences, variant_id, write_sentences
 
-__all__ = ["DONOR_KEY", "DROPPED_LENGTH", "Generator", "Report", "text_of", "variant_id"]
+__all__ = ["DROPPED_LENGTH", "Generator", "Report", "apply_sandhi", "bare", "generate_file"]
 
+DISTRIBUTION = "multilingual-harness"
 DROPPED_LENGTH = 4
 """Sentences with fewer words are dropped (recomputed from the released counts)."""
 DONOR_KEY = "Donor"
-NO_SPACE = "SpaceAfter=No"
 KEPT_COMMENTS = ("newdoc", "newpar")
 
 
@@ -46,20 +48,12 @@ class Report:
 
     def add(self, other: Report) -> None:
         """Add the counts of another report."""
-        self.read, self.dropped, self.written = (
-            self.read + other.read,
-            self.dropped + other.dropped,
-            self.written + other.written,
-        )
-        for mine, theirs in (
-            (self.words, other.words),
-            (self.replaced, other.replaced),
-            (self.inflected, other.inflected),
-            (self.without_donor, other.without_donor),
-        ):
-            mine.update(theirs)
-        self.stepped.update(other.stepped)
-        self.genders.update(other.genders)
+        for name in self.__slots__:
+            own, more = getattr(self, name), getattr(other, name)
+            if isinstance(own, Counter):
+                own.update(more)
+            else:
+                setattr(self, name, own + more)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,30 +66,40 @@ class _Change:
     donor: Donor | None = None
 
 
-def variant_id(sent_id: str, variant: int) -> str:
-    """Return the id of a variant, counted from 0: ``<sent_id>-org1`` as in the released treebanks."""
-    return f"{sent_id}-org{variant + 1}"
+def generate_file(
+    job: Job,
+    grammar: Grammar,
+    mode: str,
+    *,
+    seed: int = 0,
+    shortest: int = DROPPED_LENGTH,
+    pool_file: Path | None = None,
+    advance: Callable[[int], None] = lambda _: None,
+) -> Report:
+    """Write the variants of a file, in the order of the source, and return the counts.
 
-
-def text_of(tokens: Sequence[Token], *, spaced: bool = False) -> str:
-    """Return the text of a sentence by ``SpaceAfter=No``, or with a space after every token."""
-    pieces: list[str] = []
-    inside = 0
-    if not spaced and all(token.id.isdigit() for token in tokens):
-        closed = (NO_SPACE in token.misc and NO_SPACE in token.misc.split("|") for token in tokens)
-        return "".join(
-            token.form if joined else token.form + " " for token, joined in zip(tokens, closed, strict=True)
-        ).rstrip(" ")
-    for token in tokens:
-        span = token.span
-        if span is not None:
-            inside = span[1]
-        elif not token.is_word or int(token.id) <= inside:
+    Donors come from the file itself, or from `pool_file`: a shard of a split needs it to get the same variants as
+    the whole split. The file appears when it is complete. Raises `TreebankError` with all faults of the source.
+    """
+    donors = pool_file or job.source
+    sentences = list(usable_sentences(job.source))
+    pool = DonorPool(grammar, mode).add(usable_sentences(pool_file) if pool_file else sentences)
+    generator = Generator(grammar, pool, seed=seed)
+    header = (
+        f"# generator = {DISTRIBUTION} {version(DISTRIBUTION)} colorless-green",
+        f"# generated_from = {job.source.name}",
+        f"# mode = {mode}, seed = {seed}, language = {job.language}, donors = {donors.name}",
+    )
+    made: list[Sentence] = []
+    for sentence in sentences:
+        generator.report.read += 1
+        if len(sentence.words) < shortest:
+            generator.report.dropped += 1
             continue
-        pieces.append(token.form)
-        if spaced or NO_SPACE not in token.misc.split("|"):
-            pieces.append(" ")
-    return "".join(pieces).rstrip(" ")
+        made += generator.variants(sentence, header=() if made else header)
+        advance(1)
+    write_sentences(job.target, made)
+    return generator.report
 
 
 class Generator:
@@ -116,19 +120,15 @@ class Generator:
             raise ValueError("A sentence without a sent_id has no variants.")
         agreement = self.pool.agreement(sentence)
         facts = self.pool.facts(sentence, agreement)
-        controllers = _controllers(agreement, facts)
         made = []
-        genders = Counter(gender for word in sentence.words if (gender := word.feature("Gender")) is not None)
         for number, variant in enumerate(self.grammar.variants):
             place = f"{self.seed}\0{sentence.sent_id}\0{number}\0"
             if agreement is None:
                 changes = self._as_published(facts, variant, place)
             else:
-                changes = self._agreeing(facts, agreement, controllers, variant, place)
+                changes = self._agreeing(facts, agreement, variant, place)
             made.append(self._written(sentence, changes, number, header if number == 0 else ()))
-            self._count(sentence, made[-1], changes, number, genders)
-        for word in sentence.words:
-            self.report.words[word.upos] += len(made)
+            self._count(sentence, made[-1], changes, number)
         return made
 
     # The released treebanks -----------------------------------------------------------------------------
@@ -154,7 +154,6 @@ class Generator:
         self,
         facts: Sequence[Facts],
         agreement: Agreement,
-        controllers: Mapping[int, int],
         variant: str,
         place: str,
     ) -> dict[int, _Change]:
@@ -163,61 +162,48 @@ class Generator:
         taken: set[str] = set()
         for number, fact in enumerate(facts, start=1):
             if fact.word.upos in self.grammar.nominal:
-                change = self._nominal(fact, variant, place, taken)
-                genders[number] = fact.gender if change is None else change.gender
-                if change is not None:
-                    changes[number] = change
+                gender = None if fact.gender is None else self.grammar.gender_in(variant, fact.gender)
+                donor = self._donor(fact, place + fact.word.id, gender, None, taken)
+                genders[number] = fact.gender if donor is None else gender
+                if donor is not None:
+                    changes[number] = _Change(form=donor.form, lemma=donor.lemma, gender=gender, donor=donor)
         for number, fact in enumerate(facts, start=1):
             if fact.word.upos in self.grammar.nominal:
                 continue
-            gender, controller = fact.gender, controllers.get(number, 0)
+            gender = fact.gender
+            controller = 0 if gender is None else agreement.controller(number)
             if controller > 0:
                 gender = genders[controller]
             elif controller == FREE and gender is not None:
                 gender = self.grammar.gender_in(variant, gender)
-            change = self._agreeing_word(number, fact, gender, agreement, place, taken)
-            if change is not None:
-                changes[number] = change
+            form, slot = self._turned(number, fact, gender, agreement)
+            donor = self._donor(fact, place + fact.word.id, gender, slot, taken)
+            if donor is not None:
+                changes[number] = _Change(form=donor.form, lemma=donor.lemma, gender=gender, donor=donor)
+            elif gender is not None and gender != fact.gender:
+                if form != fact.word.form:
+                    self.report.inflected[fact.word.upos] += 1
+                changes[number] = _Change(form=form, lemma=fact.word.lemma, gender=gender)
         return changes
 
-    def _nominal(self, fact: Facts, variant: str, place: str, taken: set[str]) -> _Change | None:
-        target = None if fact.gender is None else self.grammar.gender_in(variant, fact.gender)
-        donor = self._donor(fact, place + fact.word.id, target, None, taken)
-        if donor is None:
-            return None
-        return _Change(form=donor.form, lemma=donor.lemma, gender=target, donor=donor)
-
-    def _agreeing_word(
-        self,
-        number: int,
-        fact: Facts,
-        gender: str | None,
-        agreement: Agreement,
-        place: str,
-        taken: set[str],
-    ) -> _Change | None:
-        word, turned = fact.word, gender is not None and gender != fact.gender
-        slot = form = None
-        if turned and gender is not None and fact.gender is not None:
+    def _turned(
+        self, number: int, fact: Facts, gender: str | None, agreement: Agreement
+    ) -> tuple[str, str | None]:
+        """Return form and slot of a word in a gender; its own form and None without a paradigm."""
+        word = fact.word
+        if gender not in (None, fact.gender) and fact.gender is not None:
             found = self.paradigms.find(word, fact.gender)
-            if found is not None:
-                where = agreement.place(number)
-                slot = self.paradigms.slot_in(found, gender, where)
-                form = self.paradigms.form(found, gender, where)
-        donor = self._donor(fact, place + word.id, gender, slot, taken)
-        if donor is not None:
-            return _Change(form=donor.form, lemma=donor.lemma, gender=gender, donor=donor)
-        if not turned:
-            return None
-        if form is not None and form != word.form:
-            self.report.inflected[word.upos] += 1
-        return _Change(form=form or word.form, lemma=word.lemma, gender=gender)
+            if found is not None and gender is not None:
+                place = agreement.place(number)
+                form = self.paradigms.form(found, gender, place)
+                return form or word.form, self.paradigms.slot_in(found, gender, place)
+        return word.form, None
 
     def _donor(
         self, fact: Facts, place: str, gender: str | None, slot: str | None, taken: set[str]
     ) -> Donor | None:
         """Return a donor; `taken` are multi-word tokens with a replaced word."""
-        if fact.around.surface is not None and fact.around.surface in taken:
+        if fact.surface is not None and fact.surface in taken:
             return None
         keys = self.pool.keys(fact, gender=gender, slot=slot)
         if not keys:
@@ -227,8 +213,8 @@ class Generator:
             self.report.without_donor[fact.word.upos] += 1
             return None
         self.report.stepped[fact.word.upos, step] += 1
-        if fact.around.surface is not None:
-            taken.add(fact.around.surface)
+        if fact.surface is not None:
+            taken.add(fact.surface)
         return donor
 
     # Lines ------------------------------------------------------------------------------------------------
@@ -242,7 +228,8 @@ class Generator:
         ]
         tokens = _add_ranges(sentence, words, changes)
         if self.mode != PAPER and self.grammar.sandhi is not None:
-            tokens = apply_sandhi(tokens, self.grammar.sandhi, _changed(sentence.tokens, tokens))
+            changed = [old.form != new.form for old, new in zip(sentence.tokens, tokens, strict=True)]
+            tokens = apply_sandhi(tokens, self.grammar.sandhi, changed)
             words = [token for token in tokens if token.is_word]
         return Sentence(
             sent_id=variant_id(sentence.sent_id or "", variant),
@@ -261,19 +248,8 @@ class Generator:
             misc = _without(misc, self.grammar.stale)
         if change.donor is not None:
             donor = f"{DONOR_KEY}={change.donor.reference}"
-            misc = donor if misc == NONE else f"{misc}|{donor}"
-        return Token(
-            id=word.id,
-            form=change.form,
-            lemma=change.lemma,
-            upos=word.upos,
-            xpos=word.xpos,
-            feats=feats,
-            head=word.head,
-            deprel=word.deprel,
-            deps=word.deps,
-            misc=misc,
-        )
+            misc = donor if misc == "_" else f"{misc}|{donor}"
+        return word._replace(form=change.form, lemma=change.lemma, feats=feats, misc=misc)
 
     def _comments(
         self, sentence: Sentence, tokens: Sequence[Token], variant: int, header: Sequence[str]
@@ -296,37 +272,17 @@ class Generator:
         )
         return (*header, *kept, *lines)
 
-    def _count(
-        self,
-        source: Sentence,
-        made: Sentence,
-        changes: Mapping[int, _Change],
-        variant: int,
-        genders: Counter[str],
-    ) -> None:
-        """Count a variant; `genders` are the genders of the source's words."""
+    def _count(self, source: Sentence, made: Sentence, changes: Mapping[int, _Change], variant: int) -> None:
         report = self.report
         report.written += 1
-        for gender, count in genders.items():
-            report.genders[variant, gender] += count
-        for number, change in changes.items():
-            old, new = source.words[number - 1], made.words[number - 1]
-            if change.donor is not None and new.form != old.form:
+        for number, (old, new) in enumerate(zip(source.words, made.words, strict=True), start=1):
+            report.words[new.upos] += 1
+            change = changes.get(number)
+            if change is not None and change.donor is not None and new.form != old.form:
                 report.replaced[new.upos] += 1
-            before, after = old.feature("Gender"), new.feature("Gender")
-            if before is not None and after is not None and before != after:
-                report.genders[variant, before] -= 1
-                report.genders[variant, after] += 1
-
-
-def _controllers(agreement: Agreement | None, facts: Sequence[Facts]) -> dict[int, int]:
-    if agreement is None:
-        return {}
-    return {
-        number: agreement.controller(number)
-        for number, fact in enumerate(facts, start=1)
-        if fact.gender is not None
-    }
+            if (before := old.feature("Gender")) is not None:
+                report.genders[variant, before] += 0  # A gender that no word has left is shown as 0.
+                report.genders[variant, new.feature("Gender") or before] += 1
 
 
 def _add_ranges(sentence: Sentence, words: Sequence[Token], changes: Mapping[int, _Change]) -> list[Token]:
@@ -347,10 +303,45 @@ def _add_ranges(sentence: Sentence, words: Sequence[Token], changes: Mapping[int
     return tokens
 
 
-def _changed(old: Sequence[Token], new: Sequence[Token]) -> list[bool]:
-    return [before.form != after.form for before, after in zip(old, new, strict=True)]
-
-
 def _without(misc: str, keys: Sequence[str]) -> str:
     kept = [item for item in misc.split("|") if item.partition("=")[0] not in keys]
-    return "|".join(kept) or NONE
+    return "|".join(kept) or "_"
+
+
+# Sandhi of Tamil ---------------------------------------------------------------------------------------
+
+
+def bare(form: str, lemma: str, sandhi: Sandhi) -> str:
+    """Return a form without its final sandhi consonant; a lemma that ends in one has none."""
+    endings = tuple(consonant + sandhi.suffix for consonant in sandhi.consonants)
+    if form.endswith(endings) and not lemma.endswith(endings):
+        return form[: -len(endings[0])]
+    return form
+
+
+def apply_sandhi(tokens: Sequence[Token], sandhi: Sandhi, changed: Sequence[bool]) -> list[Token]:
+    """Return the lines of a sentence in which changed words, and the words before them, fit the next word.
+
+    Their final consonant repeats the first consonant of the next word, and is dropped before any other letter; the
+    cases and verb forms that the language definition names get one. Words inside multi-word tokens stay: their surface
+    comes from the donor.
+    """
+    made, places = list(tokens), surface(tokens)
+    for position, following in zip(places, [*places[1:], None], strict=True):
+        touched = changed[position] or (following is not None and changed[following])
+        token = tokens[position]
+        if not touched or not token.is_word:
+            continue
+        stem = bare(token.form, token.lemma, sandhi)
+        if stem == token.form and not _gets_consonant(token, stem, sandhi):
+            continue
+        first = "" if following is None else tokens[following].form[:1]
+        ending = first + sandhi.suffix if first in sandhi.consonants else ""
+        made[position] = token._replace(form=stem + ending)
+    return made
+
+
+def _gets_consonant(token: Token, stem: str, sandhi: Sandhi) -> bool:
+    if token.feature("Case") in sandhi.cases and stem.endswith(sandhi.endings):
+        return True
+    return stem.endswith(sandhi.verb_forms.get(token.feature("VerbForm") or "", ()))

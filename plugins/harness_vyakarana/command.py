@@ -1,15 +1,21 @@
-"""``harness treebank`` on the command line: generate, check and describe treebanks."""
+"""``harness treebank`` on the command line: generate, check, split and describe treebanks."""
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from harness import DataError, UsageError
 from harness.cli.output import echo
-from harness_vyakarana.command_code_switch import code_switch
+
+if TYPE_CHECKING:
+    from harness import Transliterator
+    from harness.registry.registry import Registry
+    from harness_vyakarana.colorless import Report
+    from harness_vyakarana.treebank import Job
 
 __all__ = ["app"]
 
@@ -19,7 +25,12 @@ app = typer.Typer(
     help="Generate, check, split and describe treebanks in CoNLL-U.",
 )
 
+Source = Annotated[Path, typer.Argument(metavar="IN", help="A .conllu file, or a folder of them.")]
+Output = Annotated[
+    Path, typer.Option("--output", "--out", "-o", help="A file for a file, a folder for a folder.")
+]
 Json = Annotated[Path | None, typer.Option("--json", help="Also write the table to this file.")]
+Seed = Annotated[int, typer.Option(help="Seed of the draw.")]
 Language = Annotated[
     str | None,
     typer.Option(
@@ -38,14 +49,16 @@ Pool = Annotated[
     Path | None,
     typer.Option("--pool", help="Take donors from this file; for a shard, give the file of the whole split."),
 ]
+EXAMPLES = 5
+SHOWN_VIOLATIONS = 20
+
+# What is needed is imported in each command, so that help stays fast.
 
 
 @app.command("colorless-green")
 def colorless_green(
-    source: Annotated[Path, typer.Argument(metavar="IN", help="A .conllu file, or a folder of them.")],
-    output: Annotated[
-        Path, typer.Option("--output", "--out", "-o", help="A file for a file, a folder for a folder.")
-    ],
+    source: Source,
+    output: Output,
     compat: Compat = None,
     seed: Annotated[int, typer.Option(help="Seed of the draw of donors.")] = 0,
     language: Language = None,
@@ -60,35 +73,31 @@ def colorless_green(
 
     In a folder, train and test are swapped as published: the generated train comes from the source's test.
     """
-    # Imported here so that help stays fast.
     from harness import open_session
     from harness.cli.display import ConsoleProgress
-    from harness.cli.output import check_output_file
+    from harness.cli.output import check_output_file, write_rows
+    from harness_vyakarana.colorless import generate_file
     from harness_vyakarana.donors import DEFAULT, PAPER
     from harness_vyakarana.grammar import grammar_of, registered_grammars
-    from harness_vyakarana.report_table import show_reports
-    from harness_vyakarana.treebank_file import generate_file, jobs_of
+    from harness_vyakarana.treebank import jobs_of, make_folder
 
     check_output_file(json_file)
     jobs = jobs_of(source, output, language=language, swap=not no_swap)
     if pool is not None and len(jobs) > 1:
         raise UsageError("--pool needs one file; in a folder, each file has its own donors.")
-    grammars = registered_grammars(open_session().registry)
-    for job in jobs:
-        grammar_of(job.language, grammars)
-    if source.is_dir():
-        output.mkdir(parents=True, exist_ok=True)
-    else:
+    registered = registered_grammars(open_session().registry)
+    grammars = [grammar_of(job.language, registered) for job in jobs]
+    if not source.is_dir():
         check_output_file(output)
-    mode = PAPER if compat else DEFAULT
     reports = []
     with ConsoleProgress() as progress:
-        for job in jobs:
+        for job, grammar in zip(jobs, grammars, strict=True):
+            make_folder(job.target.parent)
             progress.start(job.source.name, 0, "sentences")
             report = generate_file(
                 job,
-                grammars,
-                mode,
+                grammar,
+                PAPER if compat else DEFAULT,
                 seed=seed,
                 shortest=shortest,
                 pool_file=pool,
@@ -96,26 +105,93 @@ def colorless_green(
             )
             progress.finish()
             reports.append((job, report))
-    show_reports(reports, json_file)
+    _show_reports(reports)
+    if json_file is not None:
+        write_rows(json_file, [_report_row(job, report) for job, report in reports])
+
+
+def _show_reports(reports: list[tuple[Job, Report]]) -> None:
+    from harness.cli.table import print_table
+    from harness_vyakarana.colorless import Report
+
+    total = Report()
+    for job, report in reports:
+        total.add(report)
+        echo(
+            f"Wrote {job.target}: {report.written:,} sentences from {report.read:,} of {job.source.name}"
+            f" ({report.dropped:,} dropped as too short)."
+        )
+    rows = []
+    for upos in sorted(set(total.replaced) | set(total.inflected)):
+        lower = sum(count for (tag, step), count in total.stepped.items() if tag == upos and step)
+        counts = (total.words[upos], total.replaced[upos], total.inflected[upos], total.stepped[upos, 0])
+        rows.append((upos, *(f"{count:,}" for count in (*counts, lower, total.without_donor[upos]))))
+    print_table(("UPOS", "words", "replaced", "inflected", "full key", "backed off", "no donor"), rows)
+    genders = sorted({gender for _, gender in total.genders})
+    if genders:
+        variants = sorted({variant for variant, _ in total.genders})
+        print_table(
+            ("variant", *genders),
+            [
+                (f"org{one + 1}", *(f"{total.genders[one, gender]:,}" for gender in genders))
+                for one in variants
+            ],
+        )
+
+
+def _report_row(job: Job, report: Report) -> dict[str, Any]:
+    def in_order(counts: Counter[str]) -> dict[str, int]:
+        return {name: counts[name] for name in sorted(counts)}
+
+    return {
+        "source": str(job.source),
+        "target": str(job.target),
+        "language": job.language,
+        "read": report.read,
+        "dropped": report.dropped,
+        "written": report.written,
+        "words": in_order(report.words),
+        "replaced": in_order(report.replaced),
+        "inflected": in_order(report.inflected),
+        "ladder": {f"{upos}:{step}": report.stepped[upos, step] for upos, step in sorted(report.stepped)},
+        "without_donor": in_order(report.without_donor),
+        "genders": {
+            f"org{variant + 1}:{gender}": report.genders[variant, gender]
+            for variant, gender in sorted(report.genders)
+        },
+    }
 
 
 @app.command()
-def stats(
-    source: Annotated[Path, typer.Argument(metavar="IN", help="A .conllu file, or a folder of them.")],
-    json_file: Json = None,
-) -> None:
+def stats(source: Source, json_file: Json = None) -> None:
     """Count the contents of a treebank, and show which tasks it supports and why not the others."""
     from harness.cli.output import check_output_file, write_rows
-    from harness_vyakarana.conllu import read_sentences
-    from harness_vyakarana.report_table import show_stats
-    from harness_vyakarana.stats import stats_of, stats_row
-    from harness_vyakarana.treebank_file import treebank_files
+    from harness.cli.table import print_table
+    from harness.data.readers.conllu import read_sentences
+    from harness_vyakarana.labels import FEATURES, stats_of
+    from harness_vyakarana.treebank import treebank_files
 
     check_output_file(json_file)
     found = [(path.name, stats_of(read_sentences(path))) for path in treebank_files(source)]
-    show_stats(found)
+    sizes, labels, tasks = [], [], []
+    for name, own in found:
+        depths = f"{min(own.depths)}-{max(own.depths)}" if own.depths else "-"
+        shares = (f"{100 * own.share(feature):.1f}" for feature in FEATURES)
+        sizes.append((name, f"{own.sentences:,}", f"{own.words:,}", *shares, depths))
+        labels.append((name, "genders", _counts(own.genders)))
+        labels.append((name, "gcm", _counts(own.cases)))
+        labels.append((name, "sva", f"{_counts(own.agreement)} (strict {own.strict:,})"))
+        for task, items, reason in own.tasks():
+            tasks.append((name, task, f"{items:,}", f"no: {reason}" if reason else "yes"))
+    print_table(("treebank", "sentences", "words", *(f"{name} %" for name in FEATURES), "depth"), sizes)
+    print_table(("treebank", "labels", "words by label"), labels)
+    print_table(("treebank", "task", "items", "supported"), tasks)
     if json_file is not None:
-        write_rows(json_file, [stats_row(name, counts) for name, counts in found])
+        write_rows(json_file, [counts.row(name) for name, counts in found])
+
+
+def _counts(counts: Counter[str]) -> str:
+    return ", ".join(f"{name} {count:,}" for name, count in counts.most_common()) or "none"
 
 
 @app.command()
@@ -131,29 +207,44 @@ def check(
     json_file: Json = None,
 ) -> None:
     """Check a generated treebank against its source: donors, function words, structure, variants, agreement."""
+    from dataclasses import asdict
+
     from harness import open_session
-    from harness.cli.output import check_output_file
-    from harness_vyakarana.conllu import read_sentences, read_treebank
+    from harness.cli.output import check_output_file, write_rows
+    from harness.data.readers.conllu import read_sentences
     from harness_vyakarana.donors import DEFAULT, PAPER, DonorPool
     from harness_vyakarana.grammar import grammar_of, registered_grammars
-    from harness_vyakarana.report_table import show_check
+    from harness_vyakarana.treebank import language_of
     from harness_vyakarana.treebank_check import check_colorless
-    from harness_vyakarana.treebank_file import require_language
 
     check_output_file(json_file)
-    grammar = grammar_of(require_language(source, language), registered_grammars(open_session().registry))
+    grammar = grammar_of(language_of(source, language), registered_grammars(open_session().registry))
     mode = PAPER if compat else DEFAULT
-    donors = DonorPool(grammar, mode).add(read_sentences(pool)) if pool is not None else None
     result = check_colorless(
-        read_treebank(source).sentences,
+        list(read_sentences(source)),
         read_sentences(generated),
         grammar,
         mode,
-        pool=donors,
+        pool=None if pool is None else DonorPool(grammar, mode).add(read_sentences(pool)),
         shortest=shortest,
     )
-    show_check(result, json_file)
-    if result.violations:
+    found = result.violations
+    echo(
+        f"{result.sentences:,} sentences, {result.words:,} words, {result.changed.total():,} changed:"
+        f" {len(found):,} violations."
+    )
+    other = [
+        f"{name.upper()} of {count:,} words" for name, count in sorted(result.other_release.items()) if count
+    ]
+    if other:
+        echo(f"The source is from another release: {', '.join(other)} differ; not counted as violations.")
+    for violation in found[:SHOWN_VIOLATIONS]:
+        echo(f"  {violation}")
+    if len(found) > SHOWN_VIOLATIONS:
+        echo(f"  and {len(found) - SHOWN_VIOLATIONS} more (--json writes all).")
+    if json_file is not None:
+        write_rows(json_file, [asdict(violation) for violation in found])
+    if found:
         if compat is None:
             echo("To check a released treebank, or one generated with --compat paper, use --compat paper.")
         raise typer.Exit(1)
@@ -161,7 +252,7 @@ def check(
 
 @app.command()
 def agreement(
-    source: Annotated[Path, typer.Argument(metavar="IN", help="A .conllu file, or a folder of them.")],
+    source: Source,
     output: Annotated[Path, typer.Option("--output", "--out", "-o", help="The .jsonl file to write.")],
     language: Language = None,
     json_file: Json = None,
@@ -172,38 +263,34 @@ def agreement(
     """
     import json
 
+    from harness import open_session
     from harness.cli.output import check_output_file, write_rows
     from harness.cli.table import print_table
+    from harness.storage.files import write_atomically
     from harness_vyakarana.agreement_set import AgreementSet, Lexicon
-    from harness_vyakarana.grammar import grammar_of, load_grammars
-    from harness_vyakarana.treebank_file import (
-        require_language,
-        treebank_files,
-        usable_sentences,
-        written_file,
-    )
+    from harness_vyakarana.grammar import grammar_of, registered_grammars
+    from harness_vyakarana.treebank import language_of, treebank_files, usable_sentences
 
     check_output_file(json_file)
     check_output_file(output)
     files = treebank_files(source)
-    languages = sorted({require_language(path, language) for path in files})
+    languages = sorted({language_of(path, language) for path in files})
     if len(languages) > 1:
         raise UsageError(
             f"The files of {str(source)!r} are in {', '.join(languages)}; expected one language."
         )
-    grammar = grammar_of(languages[0], load_grammars())
-    lexicon = Lexicon(sentence for path in files for sentence in usable_sentences(path))
-    made = AgreementSet(grammar, lexicon)
+    grammar = grammar_of(languages[0], registered_grammars(open_session().registry))
+    made = AgreementSet(grammar, Lexicon(sentence for path in files for sentence in usable_sentences(path)))
     seen: dict[str, Path] = {}
-    with written_file(output) as file:
-        for path in files:
-            for sentence in usable_sentences(path):
-                if (first := seen.setdefault(str(sentence.sent_id), path)) is not path:
-                    raise DataError(
-                        f"{path}:{sentence.line}: the sent_id {sentence.sent_id!r} is already used in {first.name!r}."
-                    )
-                for item in made.items(sentence):
-                    file.write(json.dumps(item, ensure_ascii=False).encode() + b"\n")
+    lines = []
+    for path in files:
+        for sentence in usable_sentences(path):
+            if (first := seen.setdefault(str(sentence.sent_id), path)) is not path:
+                raise DataError(
+                    f"{path}:{sentence.line}: the sent_id {sentence.sent_id!r} is already used in {first.name!r}."
+                )
+            lines += [json.dumps(item, ensure_ascii=False) + "\n" for item in made.items(sentence)]
+    write_atomically(output, "".join(lines).encode())
     row = made.report.row(str(source))
     skipped = "; ".join(f"{count:,} {reason}" for reason, count in made.report.skipped.most_common())
     echo(
@@ -218,7 +305,68 @@ def agreement(
         write_rows(json_file, [row])
 
 
-app.command("code-switch")(code_switch)
+@app.command("code-switch")
+def code_switch(
+    source: Source,
+    output: Output,
+    engine: Annotated[
+        str | None,
+        typer.Option(help="The transliterator; default: the engine of the language definition, else rules."),
+    ] = None,
+    ratio: Annotated[float, typer.Option(help="Share of the tokens that are switched.")] = 1.0,
+    noise: Annotated[
+        float, typer.Option(help="Share of the switched tokens with a spelling variation.")
+    ] = 0.0,
+    seed: Seed = 0,
+    language: Language = None,
+    compat: Annotated[
+        Literal["paper"] | None, typer.Option(help="paper: as in the released files, without Orig= in MISC.")
+    ] = None,
+) -> None:
+    """Write a treebank in Latin letters, token by token: FORM, LEMMA and text; all else is unchanged."""
+    from harness import open_session
+    from harness_vyakarana.code_switch import CodeSwitch, SwitchCounts, code_switch_file
+    from harness_vyakarana.treebank import jobs_of, make_folder
+
+    registry = open_session().registry
+    jobs = jobs_of(source, output, language=language)
+    switches = [
+        CodeSwitch(
+            engine=_engine(engine, job.language, registry),
+            language=job.language,
+            ratio=ratio,
+            noise=noise,
+            seed=seed,
+            paper=compat == "paper",
+        )
+        for job in jobs
+    ]
+    total = SwitchCounts()
+    for job, switch in zip(jobs, switches, strict=True):
+        make_folder(job.target.parent)
+        total.add(code_switch_file(job.source, job.target, switch))
+    used = {switch.engine.name: switch.engine for switch in switches}.values()
+    names = ", ".join(f"{one.name} {one.version} ({one.licence})" for one in used)
+    echo(
+        f"{total.switched} of {total.tokens} tokens switched, {total.respelt} respelt, in {total.sentences} sentences "
+        f"of {len(switches)} file(s), by {names}."
+    )
+    if total.unknown:
+        shown = ", ".join(f"{form} ({count})" for form, count in total.unknown.most_common(EXAMPLES))
+        echo(f"{total.unknown.total()} tokens still have letters without a rule: {shown}.", err=True)
+
+
+def _engine(name: str | None, language: str, registry: Registry) -> Transliterator:
+    """Return the named engine, or else the engine of the language's definition."""
+    from harness_vyakarana.grammar import registered_grammars
+
+    if name is None:
+        grammar = registered_grammars(registry).get(language)
+        name = (grammar.transliterator if grammar is not None else None) or "rules"
+    transliterator = registry.transliterators.get(name)
+    if transliterator.ready is not None:
+        transliterator.ready()
+    return transliterator
 
 
 @app.command()
@@ -236,23 +384,15 @@ def split(
     Whole documents (from one '# newdoc' to the next) and the variants of a sentence stay together.
     """
     from harness.cli.table import print_table
-    from harness_vyakarana.split import parse_ratios, split_file
+    from harness_vyakarana.treebank import parse_ratios, split_file
 
     shares = parse_ratios(ratios)
     if source.is_dir():
         raise UsageError(f"{str(source)!r} is a folder, expected one .conllu file to split.")
     parts = split_file(source, output, shares, seed=seed)
     total = sum(part.sentences for part in parts)
-    print_table(
-        ("file", "kept whole", "sentences", "words", "share"),
-        [
-            (
-                str(part.path),
-                f"{part.units:,}",
-                f"{part.sentences:,}",
-                f"{part.words:,}",
-                f"{part.sentences / total:.1%}",
-            )
-            for part in parts
-        ],
-    )
+    rows = []
+    for part in parts:
+        counts = (f"{part.units:,}", f"{part.sentences:,}", f"{part.words:,}")
+        rows.append((str(part.path), *counts, f"{part.sentences / total:.1%}"))
+    print_table(("file", "kept whole", "sentences", "words", "share"), rows)

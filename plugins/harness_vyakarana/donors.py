@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
 
+from harness.data.readers.conllu import Sentence, Token
 from harness_vyakarana.agreement import Agreement
-from harness_vyakarana.conllu import Sentence, Token
 from harness_vyakarana.grammar import DERIVED, Grammar, Substitution
 from harness_vyakarana.paradigm import Paradigms
 
-__all__ = [
-    "DEFAULT",
-    "MODES",
-    "PAPER",
-    "Donor",
-    "DonorPool",
-    "Facts",
-    "draw",
-    "facts_of",
-    "keys_of",
-    "surroundings",
-]
+__all__ = ["DEFAULT", "MODES", "PAPER", "Donor", "DonorPool", "Facts", "Key"]
 
 DEFAULT, PAPER = "default", "paper"
 MODES = (DEFAULT, PAPER)
@@ -49,19 +38,6 @@ class Donor:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Range:
-    """The context of a word in a multi-word token."""
-
-    neighbours: Key
-    """The forms of its words, with ``*`` for the word itself."""
-    surface: str | None
-    donates: bool = True
-
-
-ALONE = Range(neighbours=(), surface=None)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
     """The parts of the key of a word that are not its own columns."""
 
@@ -70,125 +46,13 @@ class Facts:
     slot: str = ABSENT
     marked: str = ABSENT
     frame: str = ABSENT
-    around: Range = ALONE
     settled: bool = True
     """Whether form, annotation and sentence agree on its gender; if not, it is neither replaced nor a donor."""
-
-
-@dataclass(slots=True, kw_only=True)
-class _Cell:
-    """The types of a cell, sorted by form when it is complete."""
-
-    by_form: dict[str, Donor] = field(default_factory=dict)
-    forms: list[str] | None = None
-
-    def add(self, donor: Donor) -> None:
-        known = self.by_form.get(donor.form)
-        # With the smallest reference, the order of sentences does not matter.
-        if known is None or (donor.sent_id, donor.word) < (known.sent_id, known.word):
-            self.by_form[donor.form] = donor
-
-    def sorted_forms(self) -> list[str]:
-        if self.forms is None:
-            self.forms = sorted(self.by_form)
-        return self.forms
-
-
-def surroundings(sentence: Sentence, mode: str) -> dict[int, Range]:
-    """Return the context of each word inside a multi-word token, by the id of the word.
-
-    A donor inside a multi-word token comes from one with the same clitics. In paper mode only the first two
-    words count and donors come from tokens of two words: a third clitic is lost (released CG-TTB).
-    """
-    found: dict[int, Range] = {}
-    for token in sentence.tokens:
-        if token.span is None:
-            continue
-        first, last = token.span
-        for number in range(first, last + 1):
-            seen = (
-                range(first, first + 2) if mode == PAPER and number <= first + 1 else range(first, last + 1)
-            )
-            neighbours = ("*" if other == number else sentence.words[other - 1].form for other in seen)
-            found[number] = Range(
-                neighbours=tuple(neighbours), surface=token.form, donates=mode != PAPER or last == first + 1
-            )
-    return found
-
-
-def facts_of(
-    sentence: Sentence, agreement: Agreement | None, paradigms: Paradigms, content: Container[str]
-) -> list[Facts]:
-    """Return the facts of every word; without `agreement`, the facts of the paper mode.
-
-    Words of other parts of speech than `content` are never replaced: only their gender is returned.
-    """
-    inside = surroundings(sentence, PAPER if agreement is None else DEFAULT)
-    made = []
-    for number, word in enumerate(sentence.words, start=1):
-        around = inside.get(number, ALONE)
-        if agreement is None:
-            made.append(Facts(word=word, gender=word.feature("Gender"), around=around))
-            continue
-        gender = agreement.gender(number) or word.feature("Gender")
-        if word.upos not in content:
-            made.append(Facts(word=word, gender=gender, around=around))
-            continue
-        found = paradigms.find(word, gender) if gender else None
-        verb = word.upos == "VERB"
-        made.append(
-            Facts(
-                word=word,
-                gender=gender,
-                around=around,
-                slot=paradigms.slot(found) if found else ABSENT,
-                marked="marked" if not verb and agreement.marked(number) else ABSENT,
-                frame=agreement.frame(number) if verb else ABSENT,
-                settled=agreement.settled(number),
-            )
-        )
-    return made
-
-
-def keys_of(
-    facts: Facts, rule: Substitution, mode: str, *, gender: str | None = None, slot: str | None = None
-) -> list[Key]:
-    """Return the keys of a word, from the full one down the ladder; none for a word that is never replaced.
-
-    `gender` and `slot` are those of the donor, if they differ from the word's own.
-    """
-    features = facts.word.features
-    if mode == PAPER:
-        if not rule.paper or any(name not in features for name in rule.paper):
-            return []
-        values = [
-            gender if name == "Gender" and gender is not None else features[name] for name in rule.paper
-        ]
-        return [(facts.word.upos, *values, *facts.around.neighbours)]
-    if (
-        not rule.key
-        or not facts.settled
-        or facts.word.lemma in rule.keep
-        or any(name not in features for name in rule.requires)
-    ):
-        return []
-    values_by_name = {name: features.get(name, ABSENT) for name in rule.key if name not in DERIVED}
-    if "Gender" in values_by_name:
-        values_by_name["Gender"] = gender or facts.gender or ABSENT
-    derived = {
-        "xpos": facts.word.xpos,
-        "marked": facts.marked,
-        "inflection": facts.slot if slot is None else slot,
-        "frame": facts.frame,
-    }
-    values_by_name |= {name: derived[name] for name in rule.key if name in DERIVED}
-    keys = []
-    dropped: set[str] = set()
-    for step in ((), *rule.ladder):
-        dropped |= set(step)
-        kept = (f"{name}={value}" for name, value in values_by_name.items() if name not in dropped)
-        keys.append((facts.word.upos, *kept, *facts.around.neighbours))
-    return keys
+    surface: str | None = None
+    """The multi-word token that the word is part of."""
+    neighbours: Key = ()
+    """The forms of the words of that token, with ``*`` for the word itself."""
+    donates: bool = True
 
 
 class DonorPool:
@@ -197,7 +61,8 @@ class DonorPool:
     def __init__(self, grammar: Grammar, mode: str) -> None:
         self.grammar, self.mode = grammar, mode
         self.paradigms = Paradigms(grammar)
-        self._cells: dict[Key, _Cell] = {}
+        self._cells: dict[Key, dict[str, Donor]] = {}
+        self._forms: dict[Key, list[str]] = {}
         self._keys: dict[tuple[object, ...], list[Key]] = {}
 
     def add(self, sentences: Iterable[Sentence]) -> DonorPool:
@@ -206,83 +71,147 @@ class DonorPool:
             if sentence.sent_id is None:
                 continue
             for number, facts in enumerate(self.facts(sentence, self.agreement(sentence)), start=1):
-                keys = self.keys(facts)
-                if not keys or not facts.around.donates:
+                if not facts.donates:
                     continue
+                word = facts.word
                 donor = Donor(
-                    form=facts.word.form,
-                    lemma=facts.word.lemma,
+                    form=word.form,
+                    lemma=word.lemma,
                     sent_id=sentence.sent_id,
                     word=number,
-                    surface=facts.around.surface,
+                    surface=facts.surface,
                 )
-                for key in keys:
-                    self._cells.setdefault(key, _Cell()).add(donor)
+                for key in self.keys(facts):
+                    cell = self._cells.setdefault(key, {})
+                    known = cell.get(word.form)
+                    # With the smallest reference, the order of sentences does not matter.
+                    if known is None or (donor.sent_id, donor.word) < (known.sent_id, known.word):
+                        cell[word.form] = donor
+        self._forms = {}
         return self
-
-    def facts(self, sentence: Sentence, agreement: Agreement | None) -> list[Facts]:
-        """Return the facts of every word of a sentence, given its `agreement` in this pool's mode."""
-        return facts_of(sentence, agreement, self.paradigms, self.grammar.content)
 
     def agreement(self, sentence: Sentence) -> Agreement | None:
         """Return the agreement of a sentence, None in paper mode, which has none."""
         return None if self.mode == PAPER else Agreement(sentence, self.grammar, self.paradigms)
 
+    def facts(self, sentence: Sentence, agreement: Agreement | None) -> list[Facts]:
+        """Return the facts of every word of a sentence, given its `agreement` in this pool's mode.
+
+        Of parts of speech that are never replaced only the gender is returned.
+        """
+        inside = self._surroundings(sentence)
+        made = []
+        for number, word in enumerate(sentence.words, start=1):
+            surface, neighbours, donates = inside.get(number, (None, (), True))
+            gender = word.feature("Gender")
+            slot = marked = frame = ABSENT
+            settled = True
+            if agreement is not None:
+                gender = agreement.gender(number) or gender
+                if word.upos in self.grammar.content:
+                    found = self.paradigms.find(word, gender) if gender else None
+                    slot = self.paradigms.slot(found) if found else ABSENT
+                    if word.upos == "VERB":
+                        frame = agreement.frame(number)
+                    elif agreement.marked(number):
+                        marked = "marked"
+                    settled = agreement.settled(number)
+            made.append(
+                Facts(
+                    word=word, gender=gender, slot=slot, marked=marked, frame=frame, settled=settled,
+                    surface=surface, neighbours=neighbours, donates=donates,
+                )
+            )  # fmt: skip
+        return made
+
+    def _surroundings(self, sentence: Sentence) -> dict[int, tuple[str, Key, bool]]:
+        """Return (surface, neighbours, donates) of each word inside a multi-word token, by the id of the word.
+
+        A donor inside a multi-word token comes from one with the same clitics. In paper mode only the first two
+        words count and donors come from tokens of two words: a third clitic is lost (released CG-TTB).
+        """
+        found = {}
+        for token in sentence.tokens:
+            if token.span is None:
+                continue
+            first, last = token.span
+            for number in range(first, last + 1):
+                end = first + 1 if self.mode == PAPER and number <= first + 1 else last
+                forms = (
+                    "*" if other == number else sentence.words[other - 1].form
+                    for other in range(first, end + 1)
+                )
+                found[number] = (token.form, tuple(forms), self.mode != PAPER or last == first + 1)
+        return found
+
     def keys(self, facts: Facts, *, gender: str | None = None, slot: str | None = None) -> list[Key]:
-        """Return `keys_of` a word in this pool's mode; equal words are computed once."""
+        """Return the keys of a word, from the full one down the ladder; none for a word that is never replaced.
+
+        `gender` and `slot` are those of the donor, if they differ from the word's own. Equal words are computed once.
+        """
         word = facts.word
         rule = self.grammar.content.get(word.upos)
         if rule is None:
             return []
-        alike = (
-            word.upos,
-            word.feats,
-            word.xpos,
-            word.lemma in rule.keep,
-            facts.settled,
-            facts.gender if gender is None else gender,
-            facts.slot if slot is None else slot,
-            facts.marked,
-            facts.frame,
-            facts.around.neighbours,
-        )
-        known = self._keys.get(alike)
-        if known is None:
-            known = self._keys[alike] = keys_of(facts, rule, self.mode, gender=gender, slot=slot)
-        return known
+        gender = facts.gender if gender is None else gender
+        slot = facts.slot if slot is None else slot
+        own = (facts.settled and word.lemma not in rule.keep, facts.marked, facts.frame, facts.neighbours)
+        alike = (word.upos, word.feats, word.xpos, gender, slot, *own)
+        if alike not in self._keys:
+            make = self._paper_keys if self.mode == PAPER else self._default_keys
+            self._keys[alike] = make(facts, rule, gender, slot)
+        return self._keys[alike]
+
+    @staticmethod
+    def _paper_keys(facts: Facts, rule: Substitution, gender: str | None, slot: str) -> list[Key]:
+        features = dict(facts.word.features)
+        if not rule.paper or any(name not in features for name in rule.paper):
+            return []
+        if gender is not None:
+            features["Gender"] = gender
+        return [(facts.word.upos, *(features[name] for name in rule.paper), *facts.neighbours)]
+
+    @staticmethod
+    def _default_keys(facts: Facts, rule: Substitution, gender: str | None, slot: str) -> list[Key]:
+        word, features = facts.word, facts.word.features
+        is_kept = not rule.key or not facts.settled or word.lemma in rule.keep
+        if is_kept or any(name not in features for name in rule.requires):
+            return []
+        own = {"xpos": word.xpos, "marked": facts.marked, "inflection": slot, "frame": facts.frame}
+        own["Gender"] = gender or ABSENT
+        # Features come before what is derived, as long as keys decide on draws.
+        names = sorted(rule.key, key=lambda name: name in DERIVED)
+        keys = []
+        dropped: set[str] = set()
+        for step in ((), *rule.ladder):
+            dropped |= set(step)
+            kept = (
+                f"{name}={own[name] if name in own else features.get(name, ABSENT)}"
+                for name in names
+                if name not in dropped
+            )
+            keys.append((word.upos, *kept, *facts.neighbours))
+        return keys
 
     def draw(self, keys: Sequence[Key], own: str, place: bytes) -> tuple[Donor | None, int]:
         """Return a donor, uniform over the types of the first cell that has one, and the step of the ladder.
 
-        In paper mode the word's own type is among them; in the default mode it is not.
+        In paper mode the word's own type is among them; in the default mode it is not. The draw depends on the place
+        alone.
         """
+        number = int.from_bytes(blake2b(place, digest_size=8).digest(), "big")
         for step, key in enumerate(keys):
-            cell = self._cells.get(key)
-            if cell is None:
-                continue
-            forms = cell.sorted_forms()
-            if self.mode == PAPER:
-                return cell.by_form[forms[draw(place, len(forms))]], step
-            count = len(forms) - (own in cell.by_form)
-            if count == 0:
-                continue
-            index = draw(place, count)
-            form = forms[index]
-            if count < len(forms) and form >= own:
-                form = forms[index + 1]
-            return cell.by_form[form], step
+            cell = self._cells.get(key, {})
+            others = len(cell) - (self.mode != PAPER and own in cell)
+            if others:
+                if key not in self._forms:
+                    self._forms[key] = sorted(cell)
+                forms = self._forms[key]
+                index = number % others
+                skip = others < len(forms) and forms[index] >= own
+                return cell[forms[index + skip]], step
         return None, len(keys)
 
-    def types(self, key: Key) -> list[tuple[str, str]]:
-        """Return form and lemma of the types of a cell, by form."""
-        cell = self._cells.get(key)
-        return [] if cell is None else [(form, cell.by_form[form].lemma) for form in cell.sorted_forms()]
-
-    def has(self, key: Key, form: str) -> bool:
-        """Return whether a form is a type of a cell."""
-        return key in self._cells and form in self._cells[key].by_form
-
-
-def draw(place: bytes, count: int) -> int:
-    """Return a number below `count` that depends only on the place."""
-    return int.from_bytes(blake2b(place, digest_size=8).digest(), "big") % count
+    def lemmas(self, key: Key) -> dict[str, str]:
+        """Return the lemma of every form of a cell."""
+        return {form: donor.lemma for form, donor in self._cells.get(key, {}).items()}

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
-from harness import Problem, SpecError, UnknownNameError
+from harness import UnknownNameError
 from harness.errors import DuplicateNameError
-from harness.specs.loading import Document, read_yaml
+from harness.specs.loading import read_yaml
+from harness.specs.schema import SpecModel
+from harness.specs.validating import validate_document
 
 if TYPE_CHECKING:
     from harness.registry.registry import Registry
@@ -23,15 +25,12 @@ __all__ = [
     "LAST",
     "MARKED",
     "NUMBERS",
-    "OPPOSITE_GENDER",
-    "SAME_GENDER",
     "Grammar",
     "ParadigmSpec",
     "Relations",
     "Substitution",
     "grammar_of",
     "load_grammars",
-    "own_folder",
     "registered_grammars",
 ]
 
@@ -49,23 +48,11 @@ CELL_PARTS = frozenset({*GENDERS, *NUMBERS, *CASES, LAST})
 """The parts of the name of a cell of a paradigm."""
 
 
-def _as_tuple(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+Names = tuple[str, ...]
+Forms = Annotated[Names, BeforeValidator(lambda value: (value,) if isinstance(value, str) else tuple(value))]
 
 
-def _as_forms(value: Any) -> Any:
-    return (value,) if isinstance(value, str) else _as_tuple(value)
-
-
-Names = Annotated[tuple[str, ...], BeforeValidator(_as_tuple)]
-Forms = Annotated[tuple[str, ...], BeforeValidator(_as_forms)]
-
-
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class Substitution(_Strict):
+class Substitution(SpecModel):
     """How the words of one part of speech are replaced."""
 
     paper: Names = ()
@@ -74,7 +61,7 @@ class Substitution(_Strict):
     """The same for the default mode, in which a missing feature is a value too; `DERIVED` names are allowed."""
     requires: Names = ()
     """Features without which a word is not replaced in default mode."""
-    ladder: Annotated[tuple[Names, ...], BeforeValidator(_as_tuple)] = ()
+    ladder: tuple[Names, ...] = ()
     """The parts to drop from `key`, step by step, if no donor is found."""
     keep: Names = ()
     """Lemmas that count as function words in default mode."""
@@ -92,7 +79,7 @@ class Substitution(_Strict):
         return self
 
 
-class ParadigmSpec(_Strict):
+class ParadigmSpec(SpecModel):
     """Forms of agreeing words by gender, number, case (Dir, Obl) and place (Last: no auxiliary follows)."""
 
     name: str
@@ -126,7 +113,7 @@ class ParadigmSpec(_Strict):
         return self
 
 
-class Relations(_Strict):
+class Relations(SpecModel):
     """Names of relations; a name without a subtype includes all its subtypes."""
 
     subject: Names = ("nsubj",)
@@ -148,7 +135,7 @@ class Relations(_Strict):
     fixed: Names = ("fixed", "mwe")
 
 
-class Paper(_Strict):
+class Paper(SpecModel):
     """Settings of paper mode only."""
 
     flips: Names = ()
@@ -157,7 +144,7 @@ class Paper(_Strict):
     """The form by lemma and new gender, for any number and case."""
 
 
-class Sandhi(_Strict):
+class Sandhi(SpecModel):
     """Final consonants that repeat the first consonant of the next word."""
 
     consonants: Names
@@ -170,7 +157,7 @@ class Sandhi(_Strict):
     """By VerbForm: endings of the forms that get the consonant; an empty ending means all."""
 
 
-class Grammar(_Strict):
+class Grammar(SpecModel):
     """The definition of one language."""
 
     language: str
@@ -199,7 +186,7 @@ class Grammar(_Strict):
     """Lemmas of verbs with which an infinitive of the first gender agrees with its object."""
     citation_forms: Names = ()
     """Names of paradigms of infinitives, which agree with their object only."""
-    paradigms: Annotated[tuple[ParadigmSpec, ...], BeforeValidator(_as_tuple)] = ()
+    paradigms: tuple[ParadigmSpec, ...] = ()
     contradictions: Mapping[str, Names] = Field(default_factory=dict)
     """By conditions, ``NOUN Gender=Masc marked``: endings that a nominal which meets them all cannot have. Words with
     such an ending are annotation errors: they stay, and are not donors."""
@@ -224,20 +211,13 @@ class Grammar(_Strict):
             raise ValueError(f"unknown paradigms: {', '.join(sorted(lost))}")
         return self
 
-    def opposite(self, gender: str) -> str:
-        """Return the other of two genders."""
-        return self.genders[1 - self.genders.index(gender)]
-
     def gender_in(self, variant: str, gender: str) -> str:
         """Return the gender of a noun of `gender` in a variant."""
         if variant == SAME_GENDER or gender not in self.genders:
             return gender
-        return self.opposite(gender) if variant == OPPOSITE_GENDER else variant
-
-
-def own_folder() -> Traversable:
-    """Return the folder of the language definitions of this plugin."""
-    return files("harness_vyakarana") / "grammars"
+        if variant == OPPOSITE_GENDER:
+            return self.genders[1 - self.genders.index(gender)]
+        return variant
 
 
 def load_grammars(folders: Iterable[Traversable] | None = None) -> dict[str, Grammar]:
@@ -247,11 +227,11 @@ def load_grammars(folders: Iterable[Traversable] | None = None) -> dict[str, Gra
     """
     found: dict[str, Grammar] = {}
     origins: dict[str, str] = {}
-    for folder in [own_folder()] if folders is None else folders:
+    for folder in [files("harness_vyakarana") / "grammars"] if folders is None else folders:
         for path in sorted(folder.iterdir(), key=lambda item: item.name):
             if not path.name.endswith((".yaml", ".yml")):
                 continue
-            grammar = _read(read_yaml(path.read_text(encoding="utf-8"), str(path)))
+            grammar = validate_document(Grammar, read_yaml(path.read_text(encoding="utf-8"), str(path)))
             if grammar.language in found:
                 raise DuplicateNameError("grammar", grammar.language, origins[grammar.language], str(path))
             found[grammar.language], origins[grammar.language] = grammar, str(path)
@@ -273,20 +253,3 @@ def grammar_of(language: str, grammars: Mapping[str, Grammar]) -> Grammar:
             hint="Give a known language with --language; plugins can add others (docs/treebanks.md).",
         )
     return grammars[language]
-
-
-def _read(document: Document) -> Grammar:
-    try:
-        return Grammar.model_validate(document.data)
-    except ValidationError as error:
-        raise SpecError(
-            document.source,
-            [
-                Problem(
-                    message=fault["msg"].removeprefix("Value error, "),
-                    line=document.line_of(fault["loc"]),
-                    key=".".join(map(str, fault["loc"])),
-                )
-                for fault in error.errors()
-            ],
-        ) from error

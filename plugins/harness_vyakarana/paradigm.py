@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 
-from harness_vyakarana.conllu import Token
+from harness.data.readers.conllu import Token
 from harness_vyakarana.grammar import CASES, GENDERS, LAST, NUMBERS, Grammar, ParadigmSpec
 
 __all__ = ["Cell", "Inflection", "Paradigms", "Place"]
@@ -59,38 +60,27 @@ class Inflection:
     """The number of its spelling in the cell."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Paradigm:
-    spec: ParadigmSpec
-    cells: tuple[Cell, ...]
-
-    def cells_with_form(self, ending: str, gender: str) -> tuple[Cell, ...]:
-        return tuple(cell for cell in self.cells if ending in cell.forms and cell.gender in (None, gender))
-
-
 class Paradigms:
     """The paradigms of a language; closed paradigms are searched before open ones."""
 
     def __init__(self, grammar: Grammar) -> None:
-        table = [_Paradigm(spec=spec, cells=_cells(spec)) for spec in grammar.paradigms]
-        self._open = [paradigm for paradigm in table if paradigm.spec.open]
-        self._by_name = {paradigm.spec.name: paradigm for paradigm in table}
-        self._closed: dict[tuple[str, str], list[tuple[_Paradigm, str, str]]] = {}
-        for paradigm in table:
-            if not paradigm.spec.open:
-                self._add_closed(paradigm)
+        self._open = [spec for spec in grammar.paradigms if spec.open]
+        self._specs = {spec.name: spec for spec in grammar.paradigms}
+        self._cells = {spec.name: _cells(spec) for spec in grammar.paradigms}
+        self._endings = {
+            name: list(dict.fromkeys(form for cell in cells for form in cell.forms))
+            for name, cells in self._cells.items()
+        }
+        self._closed: dict[tuple[str, str], list[tuple[ParadigmSpec, str, str]]] = {}
+        for spec in grammar.paradigms:
+            for upos, stem in product(spec.upos, () if spec.open else spec.stems or ("",)):
+                for ending in self._endings[spec.name]:
+                    self._closed.setdefault((upos, stem + ending), []).append((spec, stem, ending))
         self._invariable = frozenset(grammar.invariable)
         self._genders = grammar.genders
         self._equal = str.maketrans(dict(grammar.equal_letters))
         self._found: dict[tuple[str, str, str, str], Inflection | None] = {}
         self._shown: dict[tuple[str, str, str], str | None] = {}
-
-    def _add_closed(self, paradigm: _Paradigm) -> None:
-        endings = {form for cell in paradigm.cells for form in cell.forms}
-        for upos in paradigm.spec.upos:
-            for stem in paradigm.spec.stems or ("",):
-                for ending in endings:
-                    self._closed.setdefault((upos, stem + ending), []).append((paradigm, stem, ending))
 
     def find(self, word: Token, gender: str) -> Inflection | None:
         """Return the place of the form of a word of this gender; None if it shows no agreement."""
@@ -108,18 +98,24 @@ class Paradigms:
         return self._shown[key]
 
     def _all(self, word: Token, gender: str) -> Iterator[Inflection]:
-        for paradigm, stem, ending in self._closed.get((word.upos, word.form), ()):
-            if not paradigm.spec.lemmas or word.lemma in paradigm.spec.lemmas:
-                yield from _inflection(paradigm, stem, ending, gender)
-        for paradigm in self._open:
-            spec = paradigm.spec
+        for spec, stem, ending in self._closed.get((word.upos, word.form), ()):
+            if not spec.lemmas or word.lemma in spec.lemmas:
+                yield from self._inflection(spec, stem, ending, gender)
+        for spec in self._open:
             if word.upos not in spec.upos or (spec.lemmas and word.lemma not in spec.lemmas):
                 continue
-            endings = {form for cell in paradigm.cells for form in cell.forms if word.form.endswith(form)}
+            endings = [form for form in self._endings[spec.name] if word.form.endswith(form)]
             for ending in sorted(endings, key=len, reverse=True):
                 stem = word.form[: len(word.form) - len(ending)]
                 if stem and self._is_stem(stem, word, spec):
-                    yield from _inflection(paradigm, stem, ending, gender)
+                    yield from self._inflection(spec, stem, ending, gender)
+
+    def _inflection(self, spec: ParadigmSpec, stem: str, ending: str, gender: str) -> Iterator[Inflection]:
+        every = self._cells[spec.name]
+        cells = tuple(cell for cell in every if ending in cell.forms and cell.gender in (None, gender))
+        if cells:
+            spelling = cells[0].forms.index(ending)
+            yield Inflection(paradigm=spec.name, stem=stem, cells=cells, spelling=spelling)
 
     def _is_stem(self, stem: str, word: Token, spec: ParadigmSpec) -> bool:
         if spec.stem == "lemma":
@@ -139,9 +135,8 @@ class Paradigms:
         return None if cell is None else self._slot(found.paradigm, cell)
 
     def _slot(self, name: str, cell: Cell) -> str:
-        paradigm = self._by_name[name]
-        first = next(c for c in paradigm.cells if c.forms == cell.forms and c.gender == cell.gender)
-        return f"{paradigm.spec.group or name}:{first.name}"
+        first = next(c for c in self._cells[name] if c.forms == cell.forms and c.gender == cell.gender)
+        return f"{self._specs[name].group or name}:{first.name}"
 
     def form(self, found: Inflection, gender: str, place: Place) -> str | None:
         """Return the form in another gender, in the same spelling if there are several."""
@@ -159,34 +154,22 @@ class Paradigms:
             oblique=place.oblique if len(cases) > 1 or None in cases else cases == {"Obl"},
             last=place.last,
         )
-        fitting = [cell for cell in self._by_name[found.paradigm].cells if cell.fits(gender, known)]
+        fitting = [cell for cell in self._cells[found.paradigm] if cell.fits(gender, known)]
         return max(fitting, key=lambda cell: cell.precision, default=None)
 
 
-def _inflection(paradigm: _Paradigm, stem: str, ending: str, gender: str) -> Iterator[Inflection]:
-    cells = paradigm.cells_with_form(ending, gender)
-    if cells:
-        yield Inflection(
-            paradigm=paradigm.spec.name, stem=stem, cells=cells, spelling=cells[0].forms.index(ending)
-        )
-
-
 def _cells(spec: ParadigmSpec) -> tuple[Cell, ...]:
-    cells = []
-    for name, forms in spec.cells.items():
-        parts = name.split()
-        cells.append(
-            Cell(
-                name=name,
-                gender=_only(parts, GENDERS),
-                number=_only(parts, NUMBERS),
-                case=_only(parts, CASES),
-                last=LAST in parts,
-                forms=forms,
-            )
+    def only(name: str, known: tuple[str, ...]) -> str | None:
+        return next((part for part in name.split() if part in known), None)
+
+    return tuple(
+        Cell(
+            name=name,
+            gender=only(name, GENDERS),
+            number=only(name, NUMBERS),
+            case=only(name, CASES),
+            last=LAST in name.split(),
+            forms=forms,
         )
-    return tuple(cells)
-
-
-def _only(parts: list[str], known: tuple[str, ...]) -> str | None:
-    return next((part for part in parts if part in known), None)
+        for name, forms in spec.cells.items()
+    )

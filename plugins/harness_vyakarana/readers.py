@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from harness import DataError, Reader, Row, UsageError
+from harness.data.readers.conllu import Sentence, read_sentences
+from harness.data.readers.delimited import TSV
 from harness.data.readers.reader import choice
+from harness_vyakarana.labels import (
+    agreement_items,
+    case_labels,
+    depth_label,
+    pos_labels,
+    strict_agreement_items,
+)
+from harness_vyakarana.treebank import source_of, variant_of
 
-if TYPE_CHECKING:
-    from harness_vyakarana.conllu import Sentence
-
-__all__ = ["DEEPEST", "MASK_WORD", "READERS", "source_of", "variant_of"]
+__all__ = ["DEEPEST", "MASK_WORD", "READERS"]
 
 MASK_WORD: Final = "[MASK]"
 """The word in place of the verb, ``mask_word`` in the specs; as in the released notebooks."""
@@ -21,27 +27,9 @@ DEEPEST: Final = 14
 """The deepest tree with a class of its own, as published; deeper ones are of the class ``15+``."""
 FULL, CASE_ONLY = "full", "case_only"
 MASKED, PREFIX, STRICT = "masked", "prefix", "strict"
-_VARIANT: Final = re.compile(r"(.+)-(org[1-9][0-9]*)")
-
-
-def source_of(sent_id: str) -> str:
-    """Return the id of the sentence that a sentence was made from: ``test-s1-org2`` gives ``test-s1``."""
-    found = _VARIANT.fullmatch(sent_id)
-    return found[1] if found else sent_id
-
-
-def variant_of(sent_id: str) -> str | None:
-    """Return the gender variant, ``org1`` to ``org4`` as in the released treebanks; None for an original sentence.
-
-    Where genders are varied: the source's genders, the opposite ones, all masculine, all feminine.
-    """
-    found = _VARIANT.fullmatch(sent_id)
-    return found[2] if found else None
 
 
 def _read(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
-    from harness_vyakarana.conllu import read_sentences
-
     if "task" not in options:
         raise UsageError(f"The reader 'vyakarana' needs the option 'task': {', '.join(_TASKS)}.")
     task = choice(options, "task", list(_TASKS))
@@ -83,14 +71,10 @@ def _forms(sentence: Sentence) -> list[str]:
 
 
 def _parts_of_speech(sentence: Sentence, view: str, path: Path) -> Items:
-    from harness_vyakarana.labels import pos_labels
-
     yield None, {"tokens": _forms(sentence), "tags": pos_labels(sentence)}
 
 
 def _depths(sentence: Sentence, view: str, path: Path) -> Items:
-    from harness_vyakarana.labels import depth_label
-
     try:
         depth = depth_label(sentence)
     except ValueError as error:
@@ -101,8 +85,6 @@ def _depths(sentence: Sentence, view: str, path: Path) -> Items:
 
 def _cases(sentence: Sentence, view: str, path: Path) -> Items:
     """Yield the words of a sentence with their cases; a sentence without cases is skipped in both views."""
-    from harness_vyakarana.labels import case_labels
-
     words = list(zip(_forms(sentence), case_labels(sentence), strict=True))
     if view == CASE_ONLY:
         words = [(form, label) for form, label in words if label is not None]
@@ -111,8 +93,6 @@ def _cases(sentence: Sentence, view: str, path: Path) -> Items:
 
 
 def _agreement(sentence: Sentence, view: str, path: Path) -> Items:
-    from harness_vyakarana.labels import agreement_items, strict_agreement_items
-
     forms = _forms(sentence)
     if view == MASKED and MASK_WORD in forms:
         raise DataError(
@@ -141,6 +121,98 @@ _VIEWS: Final[Mapping[str, Sequence[str]]] = {
     "sva": (MASKED, PREFIX, STRICT),
 }
 
+# The published sets of Gulordava et al. (NAACL 2018) --------------------------------------------------
+
+UNKNOWN, END = "<unk>", "<eos>"
+COLUMNS = "pattern constr_id sent_id correct_number form class type prefix n_attr len_context len_prefix sent".split()
+
+
+def _read_colorlessgreen(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
+    """Yield one row for every two lines of ``generated.tab``: the right form and the wrong one of a sentence.
+
+    The words come from the column `sent`: `prefix` has ``<unk>`` for words unknown to the published models.
+    In a nonce sentence `sent` has yet another verb in place of the form; the words after it are those of the sentence.
+    """
+    given = {"header": "true", "quoting": "rfc4180", "columns": ",".join(COLUMNS)}
+    for path in paths:
+        right: Row | None = None
+        for row in TSV.read([path], given):
+            if right is None:
+                right = row
+            else:
+                yield _item(right, row)
+                right = None
+        if right is not None:
+            raise DataError(
+                f"{right.where}: expected the line of the wrong form after it, found the end of the file."
+            )
+
+
+def _item(right: Row, wrong: Row) -> Row:
+    fields = right.fields
+    classes = (fields["class"], wrong.fields["class"])
+    same = all(fields[name] == wrong.fields[name] for name in ("pattern", "constr_id", "sent_id", "sent"))
+    if classes != ("correct", "wrong") or not same:
+        raise DataError(
+            f"{wrong.where}: expected the wrong form of the sentence whose right form is in line {right.line}, "
+            f"found the {wrong.fields['class']!r} form of {_name(wrong)}."
+        )
+    words = str(fields["sent"]).split(" ")
+    place = _place(right, words)
+    after = words[place + 1 :]
+    if after[-1:] == [END]:
+        after.pop()
+    construction = f"{fields['pattern']}__{fields['constr_id']}"
+    return Row(
+        fields={
+            "id": f"{construction}__{fields['sent_id']}",
+            "construction": construction,
+            "group": _group(right),
+            "before": "".join(f"{word} " for word in words[:place]),
+            "right": fields["form"],
+            "wrong": wrong.fields["form"],
+            "after": "".join(f" {word}" for word in after),
+            "tags": {
+                "pattern": fields["pattern"],
+                "number": fields["correct_number"],
+                "attractors": fields["n_attr"],
+                "distance": fields["len_context"],
+            },
+        },
+        path=right.path,
+        line=right.line,
+    )
+
+
+def _name(row: Row) -> str:
+    return "__".join(str(row.fields[name]) for name in ("pattern", "constr_id", "sent_id"))
+
+
+def _group(row: Row) -> str:
+    """Return ``original`` for the treebank's own sentence, number 0, and ``generated`` for the nonce ones."""
+    group = "original" if row.fields["sent_id"] == "0" else "generated"
+    if row.fields["type"] != group:
+        raise DataError(
+            f"{row.where}: sentence {row.fields['sent_id']!r} is {row.fields['type']!r}; expected {group!r}, since "
+            "number 0 is the original sentence."
+        )
+    return group
+
+
+def _place(row: Row, words: Sequence[str]) -> int:
+    """Return the 0-based position of the form; raises `DataError` if `prefix` and `sent` do not fit."""
+    length, prefix = str(row.fields["len_prefix"]), str(row.fields["prefix"]).split(" ")
+    place = int(length) if length.isdecimal() else -1
+    fits = place == len(prefix) < len(words) and all(
+        own in (word, UNKNOWN) for own, word in zip(prefix, words, strict=False)
+    )
+    if not fits:
+        raise DataError(
+            f"{row.where}: expected 'sent' to start with the {length!r} words of 'prefix', found {' '.join(words)!r}."
+        )
+    return place
+
+
 READERS = (
     Reader(
         name="vyakarana",
@@ -150,5 +222,10 @@ READERS = (
             "task": "pos, stdp, gcm or sva",
             "inputs": "of gcm: full (default) or case_only; of sva: masked (default), prefix or strict",
         },
+    ),
+    Reader(
+        name="colorlessgreen",
+        read=_read_colorlessgreen,
+        summary="number agreement sets of Gulordava et al. (2018), 'generated.tab'",
     ),
 )

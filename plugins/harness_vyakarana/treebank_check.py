@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from harness.data.readers.conllu import Sentence, Token
 from harness_vyakarana.agreement import FREE, Agreement
-from harness_vyakarana.colorless import DROPPED_LENGTH, variant_id
-from harness_vyakarana.conllu import Sentence, Token
-from harness_vyakarana.donors import PAPER, DonorPool, Facts
+from harness_vyakarana.colorless import DROPPED_LENGTH, bare
+from harness_vyakarana.donors import PAPER, DonorPool, Facts, Key
 from harness_vyakarana.grammar import Grammar
-from harness_vyakarana.sandhi import bare
+from harness_vyakarana.paradigm import Inflection
+from harness_vyakarana.treebank import variant_id
 
 __all__ = ["CheckResult", "Violation", "check_colorless"]
 
@@ -46,6 +47,10 @@ class CheckResult:
     """Words whose FEATS or DEPREL differ from the source without a change of gender, by column."""
     violations: list[Violation] = field(default_factory=list)
 
+    def add(self, sent_id: str, word: str, message: str) -> None:
+        """Add a violation."""
+        self.violations.append(Violation(sent_id=sent_id, word=word, message=message))
+
 
 def check_colorless(
     source: Sequence[Sentence],
@@ -64,74 +69,57 @@ def check_colorless(
     """
     donors = pool if pool is not None else DonorPool(grammar, mode).add(source)
     by_id = {sentence.sent_id: sentence for sentence in source if sentence.sent_id is not None}
+    origin = {variant_id(name, number): name for name in by_id for number in range(len(grammar.variants))}
     result = CheckResult()
     seen: set[str] = set()
-    known: dict[str, _Source] = {}
-    origin = {
-        variant_id(sent_id, number): sent_id for sent_id in by_id for number in range(len(grammar.variants))
-    }
+    checker: _Checker | None = None
     for sentence in generated:
         sent_id = sentence.sent_id or ""
         result.sentences += 1
         result.words += len(sentence.words)
         if sent_id not in origin:
-            result.violations.append(
-                Violation(sent_id=sent_id, word="", message="no sentence of the source has this variant")
-            )
+            result.add(sent_id, "", "no sentence of the source has this variant")
             continue
         seen.add(sent_id)
-        base = origin[sent_id]
-        if base not in known:
-            known = {base: _Source.of(by_id[base], donors)}
-        result.violations += _Checker(known[base], sentence, grammar, donors, result).violations()
-    wanted = (name for name, base in origin.items() if len(by_id[base].words) >= shortest)
-    result.violations += [
-        Violation(sent_id=name, word="", message="the variant is missing")
-        for name in wanted
-        if name not in seen
-    ]
+        base = by_id[origin[sent_id]]
+        if checker is None or checker.source is not base:
+            checker = _Checker(base, donors, result)
+        checker.check(sentence)
+    for name, base_name in origin.items():
+        if name not in seen and len(by_id[base_name].words) >= shortest:
+            result.add(name, "", "the variant is missing")
     return result
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Source:
-    """A sentence of the source with the data for comparing its variants."""
-
-    sentence: Sentence
-    facts: Sequence[Facts]
-    agreement: Agreement | None
-
-    @classmethod
-    def of(cls, sentence: Sentence, pool: DonorPool) -> _Source:
-        agreement = pool.agreement(sentence)
-        return cls(sentence=sentence, facts=pool.facts(sentence, agreement), agreement=agreement)
-
-
 class _Checker:
-    def __init__(
-        self, source: _Source, made: Sentence, grammar: Grammar, pool: DonorPool, result: CheckResult
-    ) -> None:
-        self.source, self.made, self.grammar, self.pool, self.result = source, made, grammar, pool, result
+    """Compares a sentence of the source with its variants, one after another."""
 
-    def violations(self) -> Iterator[Violation]:
-        old, new = self.source.sentence, self.made
-        if [token.id for token in old.tokens] != [token.id for token in new.tokens]:
-            yield self._violation("", "the ids are not those of the source")
+    def __init__(self, source: Sentence, pool: DonorPool, result: CheckResult) -> None:
+        self.source, self.pool, self.result = source, pool, result
+        self.grammar, self.paradigms = pool.grammar, pool.paradigms
+        self.agreement = pool.agreement(source)
+        self.facts = pool.facts(source, self.agreement)
+
+    def check(self, made: Sentence) -> None:
+        """Add the violations of a variant to the result."""
+        sent_id = made.sent_id or ""
+        if [token.id for token in self.source.tokens] != [token.id for token in made.tokens]:
+            self.result.add(sent_id, "", "the ids are not those of the source")
             return
-        for before, after in zip(old.tokens, new.tokens, strict=True):
+        found: list[tuple[str, str]] = []
+        for before, after in zip(self.source.tokens, made.tokens, strict=True):
             for column in STRUCTURE:
                 if getattr(before, column) != getattr(after, column):
-                    yield self._violation(after.id, f"{column.upper()} is not that of the source")
-        for fact, word in zip(self.source.facts, new.words, strict=True):
-            yield from self._word(fact, word)
-        yield from self._ranges()
-        if self.source.agreement is not None:
-            yield from self._disagreements(self.source.agreement)
+                    found.append((after.id, f"{column.upper()} is not that of the source"))
+        for fact, word in zip(self.facts, made.words, strict=True):
+            found += self._word(fact, word)
+        found += self._ranges(made)
+        if self.agreement is not None:
+            found += self._disagreements(made, self.agreement)
+        for word_id, message in found:
+            self.result.add(sent_id, word_id, message)
 
-    def _violation(self, word: str, message: str) -> Violation:
-        return Violation(sent_id=self.made.sent_id or "", word=word, message=message)
-
-    def _word(self, fact: Facts, word: Token) -> Iterator[Violation]:
+    def _word(self, fact: Facts, word: Token) -> Iterator[tuple[str, str]]:
         old = fact.word
         for column in RELEASED:
             same = _without_gender(getattr(old, column)) == _without_gender(getattr(word, column))
@@ -142,87 +130,73 @@ class _Checker:
         if self._is_donor(fact, word) or self._is_inflected(fact, word):
             return
         if word.upos in self.grammar.content:
-            yield self._violation(
+            yield (
                 word.id,
                 f"no {word.upos} of the split with the key of {old.form!r} has the form {word.form!r}",
             )
         else:
-            yield self._violation(word.id, f"the function word {old.form!r} became {word.form!r}")
+            yield word.id, f"the function word {old.form!r} became {word.form!r}"
+
+    def _found(self, fact: Facts) -> Inflection | None:
+        """Return the paradigm of a word of the source; None in paper mode, which has none."""
+        has_one = self.agreement is not None and fact.gender is not None
+        return self.paradigms.find(fact.word, fact.gender or "") if has_one else None
 
     def _is_donor(self, fact: Facts, word: Token) -> bool:
-        gender = word.feature("Gender") or (
-            self.pool.paradigms.shown_gender(word) if self.source.agreement is not None else None
-        )
-        slots: list[str | None] = [None]
-        if (
-            self.source.agreement is not None
-            and gender not in (None, fact.gender)
-            and fact.gender is not None
-        ):
-            found = self.pool.paradigms.find(fact.word, fact.gender)
-            place = self.source.agreement.place(int(word.id))
-            slots = [self.pool.paradigms.slot_in(found, gender, place) if found and gender else None]
-        keys = [key for slot in slots for key in self.pool.keys(fact, gender=gender, slot=slot)]
-        return any(self._in_cell(key, word) for key in keys)
+        gender, slot = word.feature("Gender"), None
+        if self.agreement is not None:
+            gender = gender or self.paradigms.shown_gender(word)
+            found = self._found(fact)
+            if found is not None and gender not in (None, fact.gender):
+                slot = self.paradigms.slot_in(found, gender or "", self.agreement.place(int(word.id)))
+        return any(self._in_cell(key, word) for key in self.pool.keys(fact, gender=gender, slot=slot))
 
-    def _in_cell(self, key: tuple[str, ...], word: Token) -> bool:
-        sandhi = self.grammar.sandhi
-        if self.pool.has(key, word.form):
-            return True
-        if sandhi is None or self.pool.mode == PAPER:
-            return False
+    def _in_cell(self, key: Key, word: Token) -> bool:
+        lemmas, sandhi = self.pool.lemmas(key), self.grammar.sandhi
+        if word.form in lemmas or sandhi is None or self.pool.mode == PAPER:
+            return word.form in lemmas
         wanted = bare(word.form, word.lemma, sandhi)
-        return any(wanted == bare(form, lemma, sandhi) for form, lemma in self.pool.types(key))
+        return any(wanted == bare(form, lemma, sandhi) for form, lemma in lemmas.items())
 
     def _is_inflected(self, fact: Facts, word: Token) -> bool:
         """Return whether the form is the source word's own in another gender."""
-        if self.pool.mode == PAPER:
-            forms: Mapping[str, str] = self.grammar.paper.adpositions.get(fact.word.lemma, {})
+        old, sandhi = fact.word, self.grammar.sandhi
+        if self.agreement is None:
+            forms: Mapping[str, str] = self.grammar.paper.adpositions.get(old.lemma, {})
             return word.upos == "ADP" and forms.get(word.feature("Gender") or "") == word.form
-        if self.grammar.sandhi is not None and word.lemma == fact.word.lemma:
-            sandhi = self.grammar.sandhi
-            if bare(word.form, word.lemma, sandhi) == bare(fact.word.form, fact.word.lemma, sandhi):
-                return True
-        if fact.gender is None or self.source.agreement is None or word.lemma != fact.word.lemma:
+        if word.lemma != old.lemma:
             return False
-        found = self.pool.paradigms.find(fact.word, fact.gender)
-        place = self.source.agreement.place(int(word.id))
+        if sandhi is not None and bare(word.form, word.lemma, sandhi) == bare(old.form, old.lemma, sandhi):
+            return True
+        found, place = self._found(fact), self.agreement.place(int(word.id))
         return found is not None and any(
-            self.pool.paradigms.form(found, gender, place) == word.form for gender in self.grammar.genders
+            self.paradigms.form(found, gender, place) == word.form for gender in self.grammar.genders
         )
 
-    def _ranges(self) -> Iterator[Violation]:
+    def _ranges(self, made: Sentence) -> Iterator[tuple[str, str]]:
         """Yield ranges whose surface changed although their words did not."""
-        for before, after in zip(self.source.sentence.tokens, self.made.tokens, strict=True):
-            if before.span is None:
+        for before, after in zip(self.source.tokens, made.tokens, strict=True):
+            if before.span is None or before.form == after.form:
                 continue
             first, last = before.span
             if self.pool.mode == PAPER and last > first + 1:
                 continue  # a third clitic is lost even if the word is its own donor
-            pairs = list(zip(self.source.sentence.words, self.made.words, strict=True))[first - 1 : last]
-            changed = any(old.form != new.form for old, new in pairs)
-            if before.form != after.form and not changed:
-                yield self._violation(
-                    after.id, f"the range became {after.form!r}, but none of its words changed"
-                )
+            pairs = zip(self.source.words[first - 1 : last], made.words[first - 1 : last], strict=True)
+            if all(old.form == new.form for old, new in pairs):
+                yield after.id, f"the range became {after.form!r}, but none of its words changed"
 
-    def _disagreements(self, agreement: Agreement) -> Iterator[Violation]:
-        for number, word in enumerate(self.made.words, start=1):
+    def _disagreements(self, made: Sentence, agreement: Agreement) -> Iterator[tuple[str, str]]:
+        for number, word in enumerate(made.words, start=1):
             controller = agreement.controller(number)
             if controller in (0, FREE) or word.upos in self.grammar.nominal:
                 continue
-            noun = self.made.words[controller - 1]
-            shown = self._shown(word)
+            noun = made.words[controller - 1]
+            shown = self.paradigms.shown_gender(word) or word.feature("Gender")
             if shown is not None and shown != noun.feature("Gender"):
-                yield self._violation(
+                yield (
                     word.id,
                     f"{word.form!r} is {shown} but its noun {noun.form!r} is {noun.feature('Gender')}",
                 )
-
-    def _shown(self, word: Token) -> str | None:
-        """Return the gender that a form shows, by the paradigms; else by its feature."""
-        shown = self.pool.paradigms.shown_gender(word)
-        return shown if shown is not None else word.feature("Gender")
 
 
 def _without_gender(feats: str) -> str:

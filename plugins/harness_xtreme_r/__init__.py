@@ -39,6 +39,6 @@ def harness_register_methods() -> Iterable[Method]:
 @hookimpl
 def harness_register_readers() -> Iterable[Reader]:
     """Return the readers of LAReQA, Mewsli-X and of XCOPA's repaired questions."""
-    from harness_xtreme_r.readers.catalog import READERS
+    from harness_xtreme_r.readers import READERS
 
     return READERS

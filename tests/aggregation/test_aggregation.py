@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from harness.metrics.aggregation import aggregate_tasks, cell_value, headline_value
-from tests.builders import make_cell
+from harness.metrics.aggregation import cell_value
+from harness.storage.results import CellResult
+from tests.builders import make_cell, scored
 
 SPEC: dict[str, Any] = {
     "metrics": ["f1", "exact_match"],
@@ -27,7 +28,7 @@ def _cell(language: str, value: float | None = None, **fields: Any) -> dict[str,
 
 
 def _row(*cells: dict[str, Any], metric: str = "f1", **spec: Any) -> dict[str, Any]:
-    rows = aggregate_tasks(cells, {"xquad": {**SPEC, **spec}})
+    rows = [score.to_json() for score in scored(cells, {"xquad": {**SPEC, **spec}})]
     [row] = [row for row in rows if row["metric"] == metric]
     return row
 
@@ -114,9 +115,9 @@ def test_protocols_methods_and_views_are_never_mixed() -> None:
         _cell("en", 0.5, view={"a": "1", "b": "2"}),
         _cell("de", 0.7, view={"b": "2", "a": "1"}),
     ]
-    rows = [row for row in aggregate_tasks(cells, {"xquad": SPEC}) if row["metric"] == "f1"]
-    assert [row["value"] for row in rows] == pytest.approx([0.1, 0.2, 0.3, 0.4, 0.6])
-    assert rows[-1]["view"] == {"a": "1", "b": "2"}
+    rows = [row for row in scored(cells, {"xquad": SPEC}) if row.metric == "f1"]
+    assert [row.value for row in rows] == pytest.approx([0.1, 0.2, 0.3, 0.4, 0.6])
+    assert rows[-1].view == {"a": "1", "b": "2"}
 
 
 def test_rows_name_the_fits_of_their_cells() -> None:
@@ -131,13 +132,10 @@ def test_a_metric_missing_in_some_cells_is_averaged_over_the_others() -> None:
 
 
 def test_nothing_scored_has_no_rows() -> None:
-    assert aggregate_tasks([_cell("en", status="failed")], {"xquad": SPEC}) == []
+    assert scored([_cell("en", status="failed")], {"xquad": SPEC}) == []
 
 
-def test_the_headline_is_the_mean_of_its_metrics() -> None:
-    cell = {"metrics": {"f1": {"value": 0.8}, "exact_match": {"value": 0.6}}}
-    assert headline_value(cell, ["f1", "exact_match"]) == pytest.approx(0.7)
-    assert headline_value(cell, ["f1", "recall"]) is None
-    assert headline_value(cell, []) is None
+def test_a_metric_that_a_cell_does_not_have_has_no_value() -> None:
+    cell = CellResult.model_validate(make_cell("xquad", "en", {"f1": 0.8, "exact_match": 0.6}))
     assert cell_value(cell, "f1") == 0.8
     assert cell_value(cell, "recall") is None

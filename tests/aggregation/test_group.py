@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.metrics.aggregation import aggregate_tasks
-from tests.builders import make_cell
+from tests.builders import make_cell, scored
 
 CODES = ("ar", "de", "en", "hi")
 SPEC: dict[str, Any] = {
@@ -31,8 +30,8 @@ def _cell(language: str, value: float, n: int = 100, groups: Any = None, **field
 
 
 def _row(*cells: dict[str, Any], **spec: Any) -> dict[str, Any]:
-    [row] = aggregate_tasks(cells, {"lareqa": {**SPEC, **spec}})
-    return row
+    [row] = scored(cells, {"lareqa": {**SPEC, **spec}})
+    return row.to_json()
 
 
 @given(st.lists(st.lists(st.integers(0, 1), min_size=1, max_size=30), min_size=1, max_size=4))

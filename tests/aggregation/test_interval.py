@@ -11,14 +11,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from harness.metrics.aggregation import aggregate_suites, aggregate_tasks
+from harness.metrics.aggregation import aggregate_suites
 from harness.metrics.chunk import f1_from_counts
 from harness.metrics.task_intervals import add_task_intervals, task_intervals
 from harness.running.session import open_session
 from harness.statistics import clustered_mean
 from harness.storage.records import ItemRecord
-from harness.storage.run_folder import RunFolder
-from tests.builders import make_cell
+from harness.storage.results import CellResult, RunResults, SuiteSummary, TaskScore, TaskSummary
+from harness.storage.run_folder import Run
+from tests.builders import make_cell, scored
 
 SPEC: dict[str, Any] = {
     "metrics": ["m"],
@@ -37,8 +38,8 @@ def _cell(language: str, metric: str = "m", value: float = 0.5, **fields: Any) -
 
 
 def _row(cells: Sequence[dict[str, Any]], **spec: Any) -> dict[str, Any]:
-    [row] = aggregate_tasks(cells, {"nli": {**SPEC, **spec}})
-    return row
+    [row] = scored(cells, {"nli": {**SPEC, **spec}})
+    return row.to_json()
 
 
 def test_languages_that_are_drawn_apart_add_their_variances() -> None:
@@ -73,7 +74,7 @@ def test_a_language_without_an_error_leaves_the_mean_without(method: str | None)
 
 
 def _write(
-    folder: RunFolder, cells: Sequence[dict[str, Any]], scores: Sequence[Sequence[Any]], **given: Any
+    folder: Run, cells: Sequence[dict[str, Any]], scores: Sequence[Sequence[Any]], **given: Any
 ) -> None:
     for cell, own in zip(cells, scores, strict=True):
         records = [
@@ -94,13 +95,14 @@ def _write(
             id="u", inputs_digest="d", prediction=None, reference=None, scores={}, cluster=None, group=None,
             tags={}, flags={},
         )  # fmt: skip
-        folder.write_records(folder.records_of(cell), [*records, unlabelled])
+        folder.write_records(folder.records_of(CellResult.model_validate(cell)), [*records, unlabelled])
 
 
-def _from_records(folder: RunFolder, cells: Sequence[dict[str, Any]], **spec: Any) -> dict[str, Any]:
-    specs = {"nli": {**SPEC, **spec}}
-    [row] = task_intervals(aggregate_tasks(cells, specs), cells, specs, folder.records_of, METRICS)
-    return row
+def _from_records(folder: Run, cells: Sequence[dict[str, Any]], **spec: Any) -> dict[str, Any]:
+    specs = {"nli": TaskSummary.model_validate({**SPEC, **spec})}
+    typed = [CellResult.model_validate(cell) for cell in cells]
+    [row] = task_intervals(scored(cells, specs), typed, specs, folder.records_of, METRICS)
+    return row.to_json()
 
 
 def test_translations_of_an_item_are_drawn_together(tmp_path: Path) -> None:
@@ -118,7 +120,7 @@ def test_translations_of_an_item_are_drawn_together(tmp_path: Path) -> None:
         )
         for code, own in zip(("en", "de", "sw"), scores, strict=True)
     ]
-    folder = RunFolder(tmp_path)
+    folder = Run.at(tmp_path)
     _write(folder, cells, [own.tolist() for own in scores])
     joint = _from_records(folder, cells, parallel=True)
     # With the same items in all languages it is the interval of the items' means over languages.
@@ -143,7 +145,7 @@ def test_seeds_are_averaged_item_by_item(tmp_path: Path) -> None:
     cells = [
         _cell("de", value=float(own.mean()), seed=seed, digest=f"d{seed}") for seed, own in enumerate(scores)
     ]
-    folder = RunFolder(tmp_path)
+    folder = Run.at(tmp_path)
     _write(folder, cells, scores.tolist())
     row = _from_records(folder, cells)
     expected = clustered_mean(scores.mean(axis=0), [None] * 30)
@@ -154,7 +156,7 @@ def test_seeds_are_averaged_item_by_item(tmp_path: Path) -> None:
     assert row["seed_sd"] == pytest.approx(float(np.std(scores.mean(axis=1), ddof=1)))
     _write(folder, cells[:1], [scores[0][:-1].tolist()])
     assert _from_records(folder, cells)["ci_method"] == "items differ between seeds"
-    folder.records_of(cells[1]).unlink()
+    folder.records_of(CellResult.model_validate(cells[1])).unlink()
     assert _from_records(folder, cells)["ci_method"] == "records are missing"
 
 
@@ -171,7 +173,7 @@ def test_set_level_metrics_are_resampled_jointly(tmp_path: Path, parallel: bool)
         _cell(code, metric="chunk_f1", value=0.7, seed=seed, digest=f"d{seed}")
         for seed, code in enumerate(codes)
     ]
-    folder = RunFolder(tmp_path)
+    folder = Run.at(tmp_path)
     _write(folder, cells, [first, first])
     row = _from_records(folder, cells, metrics=["chunk_f1"], headline=["chunk_f1"], parallel=parallel)
     # Both are the same answers: their mean varies as one of them does.
@@ -198,18 +200,23 @@ SUITE: dict[str, Any] = {
 }
 
 
-def _suite_rows(**errors: float | None) -> list[dict[str, Any]]:
+def _suite_rows(**errors: float | None) -> list[TaskScore]:
     rows = []
     for task, error in errors.items():
         for metric in ("f1", "em") if task == "qa" else ("m",):
             row = _row([_cell("en", value=0.5, se=error, ci_method="t", clusters=50)])
-            rows.append({**row, "task": task, "metric": metric, "headline": True})
+            rows.append(TaskScore.model_validate({**row, "task": task, "metric": metric, "headline": True}))
     return rows
+
+
+def _suite(rows: Sequence[TaskScore]) -> dict[str, Any]:
+    [suite] = aggregate_suites(rows, [SuiteSummary.model_validate(SUITE)])
+    return suite.to_json()
 
 
 def test_a_suite_adds_the_variances_of_its_tasks() -> None:
     rows = _suite_rows(nli=0.02, qa=0.04, ner=0.03)
-    [suite] = aggregate_suites(rows, [SUITE])
+    suite = _suite(rows)
     paper = math.sqrt((0.02 / 2) ** 2 + (0.04 / 4) ** 2 + (0.03 / 4) ** 2)
     flat = math.sqrt(0.02**2 + 0.04**2 + 0.03**2) / 3
     assert suite["paper"]["se"] == pytest.approx(paper)
@@ -219,13 +226,13 @@ def test_a_suite_adds_the_variances_of_its_tasks() -> None:
 
 
 def test_a_suite_with_a_task_without_error_has_no_interval() -> None:
-    [suite] = aggregate_suites(_suite_rows(nli=0.02, qa=None, ner=0.03), [SUITE])
+    suite = _suite(_suite_rows(nli=0.02, qa=None, ner=0.03))
     assert suite["paper"]["value"] == 0.5
     assert (suite["paper"]["se"], suite["flat"]["ci"]) == (None, None)
 
 
 def test_results_without_such_tasks_need_no_records() -> None:
     cells = [_cell("en", se=0.1, ci=[0.3, 0.7], ci_method="t", clusters=9)]
-    specs = {"nli": {**SPEC, "parallel": True}}
-    results = {"cells": cells, "tasks": aggregate_tasks(cells, specs), "suites": []}
+    specs = {"nli": TaskSummary.model_validate({**SPEC, "parallel": True})}
+    results = RunResults.model_validate({"cells": cells, "tasks": scored(cells, specs), "suites": []})
     assert add_task_intervals(results, specs, [], lambda _: pytest.fail("read"), METRICS) == results

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from harness.metrics.aggregation import aggregate_suites, aggregate_tasks
-from harness.planning.plan import RunConfig
+from harness.metrics.aggregation import aggregate_suites
+from harness.planning.run_config import RunConfig
 from harness.running.session import data_options, prepare
 from harness.running.summaries import suite_summaries
-from tests.builders import make_cell
+from harness.storage.results import SuiteSummary
+from tests.builders import make_cell, scored
 
 SUITE: dict[str, Any] = {
     "suite": "mine",
@@ -50,7 +51,8 @@ def _whole(**fields: Any) -> list[dict[str, Any]]:
 
 
 def _suites(*cells: Mapping[str, Any], **changed: Any) -> list[dict[str, Any]]:
-    return aggregate_suites(aggregate_tasks(cells, SPECS), [{**SUITE, **changed}])
+    suite = SuiteSummary.model_validate({**SUITE, **changed})
+    return [score.to_json() for score in aggregate_suites(scored(cells, SPECS), [suite])]
 
 
 def test_the_overall_score_is_the_mean_of_categories_and_the_flat_one_of_tasks() -> None:
@@ -179,9 +181,9 @@ def test_a_language_of_a_fragment_counts_in_no_published_average(tmp_path: Path)
     plan = prepare(config).plan
     assert [cell.language.code for cell in plan.cells if cell.spec.task == "xnli"] == ["en", "yo"]
     [suite] = suite_summaries(plan)
-    assert len(suite["languages"]["xnli"]) == 15
-    assert "yo" not in suite["languages"]["xnli"]
-    assert {task: len(codes) for task, codes in suite["languages"].items()} == {
+    assert len(suite.languages["xnli"]) == 15
+    assert "yo" not in suite.languages["xnli"]
+    assert {task: len(codes) for task, codes in suite.languages.items()} == {
         **{"xnli": 15, "xcopa": 11, "udpos": 38, "wikiann": 48, "xquad": 11},
         **{"mlqa": 7, "tydiqa": 9, "mewslix": 11, "lareqa": 11, "tatoeba": 41},
     }

@@ -1,4 +1,4 @@
-"""A small annotation, its annotators, and a browser where one is installed."""
+"""A small annotation and its annotators."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from harness_translation.annotation.export import ExportRequest, export_sheets
-from harness_translation.annotation.item import AnnotationItem, SheetText, TextItems
+from harness_translation.annotation.item import AnnotationItem, TextItems
 from harness_translation.annotation.key import Key
 
 Export = Callable[..., tuple[Path, Key]]
@@ -22,7 +22,9 @@ def text_items(count: int = 60, *, language: str = "hi", variant: str = "", **se
     """Return items with ids 1, 2, ..., whose labels and genres alternate."""
     labels = ("yes", "no", "maybe")
     return TextItems(
-        text=SheetText(task="nli", language=language, view={"variant": variant} if variant else {}),
+        task="nli",
+        language=language,
+        view={"variant": variant} if variant else {},
         labels=labels,
         items=[
             AnnotationItem(

@@ -14,6 +14,7 @@ from harness.api import evaluate
 from harness.data.gold import CellGold, GoldCounts, read_gold
 from harness.errors import DataError, SpecError, UsageError
 from harness.registry.registry import Registry
+from harness.storage.results import CellResult
 from harness.storage.run_folder import Run
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -53,11 +54,11 @@ def row(identifier: str, label: str, **fields: str) -> dict[str, str]:
     return {"task": "xnli", "language": "hi", "id": identifier, "label": label, **fields}
 
 
-def cell_of(run: Run, task: str, language: str) -> dict[str, Any]:
-    return next(cell for cell in run.cells if (cell["task"], cell["language"]) == (task, language))
+def cell_of(run: Run, task: str, language: str) -> CellResult:
+    return next(cell for cell in run.cells if (cell.task, cell.language) == (task, language))
 
 
-def references(run: Run, cell: Mapping[str, Any]) -> dict[str, Any]:
+def references(run: Run, cell: CellResult) -> dict[str, Any]:
     return {record.id: record.reference for record in run.records(cell)}
 
 
@@ -81,16 +82,16 @@ def test_a_corrected_gold_makes_another_score_by_eval_and_by_score_alike(
         hindi, german, other = (
             cell_of(run, *where) for where in (("xnli", "hi"), ("xnli", "de"), ("xcopa", "zh"))
         )
-        value, count = own["metrics"]["accuracy"]["value"], own["n"]
-        assert hindi["metrics"]["accuracy"]["value"] == pytest.approx(value + 2 / count)
-        assert hindi["view"] == german["view"] == {"gold": name} and other["view"] == {}
-        assert hindi["gold"] == {"name": name, "relabelled": 3, "changed": 2, "inherited": count - 3}
-        assert german["gold"] == {"name": name, "relabelled": 0, "changed": 0, "inherited": german["n"]}
-        assert "gold" not in other
-        assert german["metrics"] == cell_of(plain, "xnli", "de")["metrics"]
+        value, count = own.metrics["accuracy"].value, own.n
+        assert hindi.metrics["accuracy"].value == pytest.approx(value + 2 / count)
+        assert hindi.view == german.view == {"gold": name} and other.view == {}
+        assert hindi.gold == {"name": name, "relabelled": 3, "changed": 2, "inherited": count - 3}
+        assert german.gold == {"name": name, "relabelled": 0, "changed": 0, "inherited": german.n}
+        assert not other.has("gold")
+        assert german.metrics == cell_of(plain, "xnli", "de").metrics
         assert references(run, hindi) == {**inherited, **{one: predictions[one] for one in wrong[:2]}}
-        assert sum("items: hi 3, de 0, zh 0" in note for note in run.results["notes"]) == 1
-    asked, made = run.manifest["cells"], evaluated(languages=("hi", "de", "zh"), gold=path).manifest["cells"]
+        assert sum("items: hi 3, de 0, zh 0" in note for note in run.results.notes) == 1
+    asked, made = run.manifest.cells, evaluated(languages=("hi", "de", "zh"), gold=path).manifest.cells
     assert asked == made, "the same cells by eval and by score"
     with pytest.raises(UsageError, match=r"'people-[0-9a-f]{8}'"):
         relabel(tmp_path / "relabelled", path, tmp_path / "third", registry)
@@ -109,7 +110,7 @@ def test_a_limit_draws_the_same_items_with_a_gold(evaluated: Callable[..., Run],
     run = evaluated(tasks=["xnli"], limit=6, gold=str(path))
     cell = cell_of(run, "xnli", "hi")
     assert list(references(run, cell)) == ids
-    assert (cell["gold"]["relabelled"], cell["gold"]["inherited"]) == (1, 5)
+    assert ((cell.gold or {})["relabelled"], (cell.gold or {})["inherited"]) == (1, 5)
 
 
 def test_labels_of_unknown_items_stop_eval_and_score(

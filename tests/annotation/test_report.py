@@ -4,40 +4,35 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from harness.errors import UsageError
 from harness.statistics import wilson
-from harness_translation.annotation.agreement import two_proportions
-from harness_translation.annotation.agreement_report import report_counts, report_sheets
+from harness_translation.annotation.agreement import two_proportions, weighted_share
 from harness_translation.annotation.command import app
 from harness_translation.annotation.export import write_adjudication
-from harness_translation.annotation.key import Key, make_key
-from harness_translation.annotation.sample import draw_samples
-from harness_translation.annotation.sheet_reading import Labelled
-from harness_translation.annotation.store import Annotations, final_label, merge, read_annotations
+from harness_translation.annotation.key import Key, Sheet
+from harness_translation.annotation.labels import Annotations, final_label, merge, read_annotations
+from harness_translation.annotation.report import gold_rows, report_rows
+from harness_translation.annotation.sample import draw_sheets
 from tests.annotation.conftest import Export, FillIn, text_items
 
-PUBLISHED = """lang\ttext\tn\tlabel_agreement_pct\tcohen_kappa_between_two_annotators
-en\toriginal\t200\t90.5\t0.64
-hi\thuman-translated\t200\t66.5\t0.43
-ur\thuman-translated\t200\t60\t0.37
-hi\tgoogle-translated\t200\t80\t
-ur\tgoogle-translated\t200\t71\t
-fr\thuman-translated (as cited)\t\t83\t
-"""
-"""Label agreement as the translation-errors paper (EACL 2024, section 4.1) prints it."""
+
+def keyed(size: int = 20, **settings: Any) -> Key:
+    """Return the key of a human and a machine text of the same items."""
+    sheets = draw_sheets([text_items(), text_items(variant="tt")], size=size, seed=0, **settings)
+    return Key(seed=0, annotators=("1", "2"), instructions={"nli": ("Do.",)}, sheets=sheets)
 
 
-def keyed(size: int = 20, **settings: object) -> Key:
-    samples = draw_samples([text_items(), text_items(variant="tt")], size=size, seed=0, **settings)  # type: ignore[arg-type]
-    return make_key(samples, seed=0, annotators=["1", "2"], instructions={})
+def of_kind(kind: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [row for row in rows if row["row"] == kind]
 
 
 def gold_of(key: Key, number: int) -> dict[str, str]:
-    return {one.row: one.drawn.item.gold for one in key.sheets[number].rows}
+    return {one.row: one.gold for one in key.sheets[number].rows}
 
 
 def wrong(gold: dict[str, str], count: int) -> dict[str, str]:
@@ -46,43 +41,47 @@ def wrong(gold: dict[str, str], count: int) -> dict[str, str]:
     return {row: order[label] if place < count else label for place, (row, label) in enumerate(gold.items())}
 
 
-def test_the_published_table_has_its_intervals_and_tests(tmp_path: Path) -> None:
-    path = tmp_path / "human.tsv"
-    path.write_text(PUBLISHED, encoding="utf-8")
-    report = report_counts(path)
-    shown = {
-        (sheet.language, sheet.text): tuple(round(100 * end, 1) for end in sheet.interval)
-        for sheet in report.sheets
-        if sheet.interval is not None
-    }
-    assert shown == {
-        ("en", "original"): (85.6, 93.8),
-        ("hi", "human-translated"): (59.7, 72.7),
-        ("ur", "human-translated"): (53.1, 66.5),
-        ("hi", "google-translated"): (73.9, 85.0),
-        ("ur", "google-translated"): (64.4, 76.8),
-    }
-    texts = [one for one in report.contrasts if one.across == "texts"]
-    assert [(one.first[:2], round(one.p, 3), round(100 * one.difference, 1)) for one in texts] == [
+PUBLISHED = {
+    "en": (181, 85.6, 93.8),
+    "hi": (133, 59.7, 72.7),
+    "ur": (120, 53.1, 66.5),
+    "hi, google": (160, 73.9, 85.0),
+    "ur, google": (142, 64.4, 76.8),
+}
+"""Labels of 200 that hold in the translation-errors paper (EACL 2024, section 4.1), and their intervals."""
+
+
+def test_the_published_shares_have_their_intervals_and_tests() -> None:
+    """Counts as published give the intervals and p of the golden notes: hi 0.002 and ur 0.021."""
+    for text, (agree, low, high) in PUBLISHED.items():
+        share = weighted_share([place < agree for place in range(200)], ["all"] * 200, {"all": 5010})
+        assert (round(100 * share.low, 1), round(100 * share.high, 1)) == (low, high), text
+    assert round(two_proportions(133, 200, 160, 200), 3) == 0.002
+    assert round(two_proportions(120, 200, 142, 200), 3) == 0.021
+
+
+def test_contrasts_are_between_texts_and_corrected_by_holm() -> None:
+    """The published shares as annotations: human and machine text in two languages."""
+    texts = [
+        text_items(200, language=code, variant=name, parallel=False)
+        for code in ("hi", "ur")
+        for name in ("", "tt")
+    ]
+    sheets: list[Sheet] = []
+    for text in texts:
+        sheets += draw_sheets([text], size=200, seed=0)
+    key = Key(seed=0, annotators=("1",), instructions={}, sheets=tuple(sheets))
+    labels: dict[str, str] = {}
+    for number, agree in enumerate((133, 160, 120, 142)):
+        labels |= wrong(gold_of(key, number), 200 - agree)
+    contrasts = of_kind("contrast", report_rows(key, Annotations(labels={"1": labels})))
+    found = [one for one in contrasts if one["across"] == "texts"]
+    assert [(one["first"][:2], round(one["p"], 3), round(100 * one["difference"], 1)) for one in found] == [
         ("hi", 0.002, 13.5),
         ("ur", 0.021, 11.0),
     ]
-    assert [one.p_holm for one in texts] == pytest.approx([2 * texts[0].p, texts[1].p])
-
-
-@pytest.mark.parametrize(
-    ("text", "where"),
-    [
-        ("lang\ttext\n", "label_agreement_pct"),
-        ("lang\ttext\tn\tlabel_agreement_pct\nhi\tx\t200\tmany\n", "tsv:2:"),
-        ("lang\ttext\tn\tlabel_agreement_pct\nhi\tx\t0\t50\n", "tsv:2:"),
-    ],
-)
-def test_other_tables_are_rejected(tmp_path: Path, text: str, where: str) -> None:
-    path = tmp_path / "table.tsv"
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(UsageError, match=where):
-        report_counts(path)
+    assert [one["p_holm"] for one in found] == pytest.approx([2 * found[0]["p"], found[1]["p"]])
+    assert len(contrasts) == 4
 
 
 def test_the_final_label_is_the_adjudicators_or_that_of_more_than_half() -> None:
@@ -99,79 +98,62 @@ def test_agreement_confusion_and_items_to_fix() -> None:
     key = keyed()
     gold, machine = gold_of(key, 0), gold_of(key, 1)
     labels = {name: {**wrong(gold, 8), **wrong(machine, 2)} for name in ("1", "2")}
-    report = report_sheets(key, Annotations(labels=labels))
-    human, translated = report.sheets
-    assert (human.n, human.agree, human.agreement) == (20, 12, 0.6)
-    assert human.interval == pytest.approx(wilson(12, 20))
-    assert sum(human.confusion.values()) == 20
-    assert sum(count for (inherited, final), count in human.confusion.items() if inherited == final) == 12
-    assert human.kappas == {("1", "2"): 1.0} and human.alpha == 1.0 and human.each == {"1": 0.6, "2": 0.6}
-    (contrast,) = report.contrasts
-    assert contrast.p == contrast.p_holm == pytest.approx(two_proportions(12, 20, 18, 20))
-    assert contrast.difference == pytest.approx(0.3) and translated.text == "tt"
-    assert len(report.to_fix) == 10 and len(report.labels) == 40
-    assert {row.get("variant") for row in report.to_fix} == {None, "tt"}
+    annotations = Annotations(labels=labels)
+    rows = report_rows(key, annotations)
+    human, translated = of_kind("agreement", rows)
+    assert (human["n"], human["agree"], human["agreement"]) == (20, 12, 0.6)
+    assert human["ci"] == pytest.approx(list(wilson(12, 20)))
+    assert sum(one["n"] for one in human["confusion"]) == 20
+    assert sum(one["n"] for one in human["confusion"] if one["inherited"] == one["final"]) == 12
+    assert human["kappa"] == [{"annotators": ["1", "2"], "value": 1.0}]
+    assert human["alpha"] == 1.0 and human["each"] == {"1": 0.6, "2": 0.6}
+    (contrast,) = of_kind("contrast", rows)
+    assert contrast["p"] == contrast["p_holm"] == pytest.approx(two_proportions(12, 20, 18, 20))
+    assert contrast["difference"] == pytest.approx(0.3) and translated["text"] == "tt"
+    to_fix = of_kind("item to fix", rows)
+    assert len(to_fix) == 10 and len(gold_rows(key, annotations)) == 40
+    assert {row.get("variant") for row in to_fix} == {None, "tt"}
 
 
 def test_open_rows_leave_the_agreement_open() -> None:
     key = keyed()
     gold = gold_of(key, 0)
-    report = report_sheets(key, Annotations(labels={"1": gold, "2": wrong(gold, 5)}))
-    (sheet,) = report.sheets
-    assert (sheet.agreement, sheet.interval, sheet.open) == (None, None, 5)
-    assert sheet.bounds == (0.75, 1.0) and sheet.each == {"1": 1.0, "2": 0.75}
+    (sheet,) = report_rows(key, Annotations(labels={"1": gold, "2": wrong(gold, 5)}))
+    assert (sheet["agreement"], sheet["ci"], sheet["open"]) == (None, None, 5)
+    assert sheet["bounds"] == [0.75, 1.0] and sheet["each"] == {"1": 1.0, "2": 0.75}
     decided = dict(list(gold.items())[:5])
-    report = report_sheets(key, Annotations(labels={"1": gold, "2": wrong(gold, 5)}, final=decided))
-    assert report.sheets[0].agreement == 1.0 and report.sheets[0].open == 0
+    (sheet,) = report_rows(key, Annotations(labels={"1": gold, "2": wrong(gold, 5)}, final=decided))
+    assert sheet["agreement"] == 1.0 and sheet["open"] == 0
     with pytest.raises(UsageError):
-        report_sheets(key, Annotations())
+        report_rows(key, Annotations())
 
 
 def test_strata_weigh_in_the_agreement() -> None:
-    samples = draw_samples([text_items()], size=12, seed=0, stratify="genre", allocation="equal")
-    key = make_key(samples, seed=0, annotators=["1"], instructions={})
-    rare = {one.row for one in key.sheets[0].rows if one.drawn.stratum == "rare"}
+    sheets = draw_sheets([text_items()], size=12, seed=0, stratify="genre", allocation="equal")
+    key = Key(seed=0, annotators=("1",), instructions={}, sheets=sheets)
+    rare = {one.row for one in sheets[0].rows if one.stratum == "rare"}
     labels = {
         row: ("no" if label == "yes" else "yes") if row in rare else label
         for row, label in gold_of(key, 0).items()
     }
-    (sheet,) = report_sheets(key, Annotations(labels={"1": labels})).sheets
-    assert sheet.agreement == pytest.approx(0.9), "all 6 rare items of 60 are wrong"
-
-
-def test_precision_of_suspects_is_compared_with_the_control() -> None:
-    ranking = [str(number) for number in range(1, 31)]
-    samples = draw_samples([text_items()], size=40, seed=0, suspects={0: ranking}, control_share=0.5)
-    key = make_key(samples, seed=0, annotators=["1"], instructions={})
-    labels = gold_of(key, 0)
-    for one in key.sheets[0].rows:
-        # The first 10 suspects and 5 of the later ones are wrong, and one item of the control.
-        if one.drawn.rank is not None and (one.drawn.rank <= 10 or one.drawn.rank % 2 == 0):
-            labels[one.row] = "no" if one.drawn.item.gold == "yes" else "yes"
-    control = next(one for one in key.sheets[0].rows if one.drawn.stratum == "control")
-    labels[control.row] = "no" if control.drawn.item.gold == "yes" else "yes"
-    first, all_ = report_sheets(key, Annotations(labels={"1": labels})).precisions
-    assert (first.k, first.wrong, all_.k, all_.wrong) == (10, 10, 20, 15)
-    assert (all_.precision, all_.base_rate, all_.control) == (0.75, 0.05, 20)
-    assert all_.interval == pytest.approx(wilson(15, 20)) and all_.p == pytest.approx(
-        two_proportions(15, 20, 1, 20)
-    )
+    (sheet,) = of_kind("agreement", report_rows(key, Annotations(labels={"1": labels})))
+    assert sheet["agreement"] == pytest.approx(0.9), "all 6 rare items of 60 are wrong"
 
 
 def test_labels_are_replaced_only_on_request() -> None:
     key = keyed()
     gold, machine = gold_of(key, 0), gold_of(key, 1)
-    first = merge(Annotations(), Labelled(labels={"1": gold}, comments={}), key)
-    both = merge(first, Labelled(labels={"1": machine}, comments={}), key)
+    first = merge(Annotations(), Annotations(labels={"1": gold}), key)
+    both = merge(first, Annotations(labels={"1": machine}), key)
     assert both.labels == {"1": {**gold, **machine}}
-    again = Labelled(labels={"1": wrong(gold, 3)}, comments={})
+    again = Annotations(labels={"1": wrong(gold, 3)})
     with pytest.raises(UsageError, match=r"'1' .*'nli-hi-[12]'"):
         merge(both, again, key)
     assert merge(both, again, key, replace=True).labels == {"1": {**wrong(gold, 3), **machine}}
-    final = Labelled(labels={"adjudicated": dict(list(gold.items())[:2])}, comments={})
+    final = Annotations(final=dict(list(gold.items())[:2]))
     done = merge(both, final, key)
     assert done.final == dict(list(gold.items())[:2])
-    further = Labelled(labels={"adjudicated": dict(list(gold.items())[2:4])}, comments={})
+    further = Annotations(final=dict(list(gold.items())[2:4]))
     assert len(merge(done, further, key).final) == 4
     with pytest.raises(UsageError, match="'adjudicated'"):
         merge(done, final, key)
@@ -180,14 +162,11 @@ def test_labels_are_replaced_only_on_request() -> None:
 def test_undecided_rows_get_a_sheet_until_they_are_decided(tmp_path: Path) -> None:
     key = keyed()
     gold = gold_of(key, 0)
-    with_instructions = make_key(
-        draw_samples([text_items()], size=20, seed=0), seed=0, annotators=["1"], instructions={"nli": ["Do."]}
-    )
     annotations = Annotations(labels={"1": gold, "2": wrong(gold, 3)})
-    ((path, count),) = write_adjudication(with_instructions, annotations, tmp_path)
+    ((path, count),) = write_adjudication(key, annotations, tmp_path)
     assert count == 3 and "label of 1,label of 2,annotator" in path.read_text(encoding="utf-8-sig")
     decided = Annotations(labels=annotations.labels, final=gold)
-    assert list(write_adjudication(with_instructions, decided, tmp_path)) == [] and not path.exists()
+    assert list(write_adjudication(key, decided, tmp_path)) == [] and not path.exists()
 
 
 def test_the_commands_go_from_export_to_gold(export: Export, fill_in: FillIn, tmp_path: Path) -> None:
@@ -205,15 +184,12 @@ def test_the_commands_go_from_export_to_gold(export: Export, fill_in: FillIn, tm
     sheet.write_text("\n".join(filled), encoding="utf-8")
     assert runner.invoke(app, ["import", str(folder), str(sheet)]).exit_code == 0
     assert read_annotations(folder).final == other
-    gold, rows, document = tmp_path / "gold.jsonl", tmp_path / "rows.json", tmp_path / "report.md"
-    written = runner.invoke(
-        app,
-        ["report", str(folder), "--write-gold", str(gold), "--json", str(rows), "--markdown", str(document)],
-    )
+    gold, rows = tmp_path / "gold.jsonl", tmp_path / "rows.json"
+    written = runner.invoke(app, ["report", str(folder), "--write-gold", str(gold), "--json", str(rows)])
     assert written.exit_code == 0, written.output
     labels = [json.loads(line) for line in gold.read_text(encoding="utf-8").splitlines()]
     assert len(labels) == 12 and {row["task"] for row in labels} == {"xnli"}
     found = json.loads(rows.read_text(encoding="utf-8"))
     assert [row["agree"] for row in found if row["row"] == "agreement"] == [4, 6]
     assert sorted(row["label"] for row in found if row["row"] == "item to fix") == sorted(other.values())
-    assert "| xnli:hi | original, human-translated | 6 | 66.7 |" in document.read_text(encoding="utf-8")
+    assert "original, human-translated" in written.output

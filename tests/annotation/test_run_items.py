@@ -10,10 +10,9 @@ import pytest
 from harness.api import evaluate
 from harness.errors import UsageError
 from harness.storage.run_folder import Run
-from harness_translation.annotation.export import ExportRequest, export_sheets
+from harness_translation.annotation.export import ExportRequest, default_instructions, export_sheets
 from harness_translation.annotation.item import read_run_texts
 from harness_translation.annotation.key import read_key
-from harness_translation.annotation.sheet import default_instructions
 
 
 @pytest.fixture
@@ -37,24 +36,24 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 def test_texts_of_a_run_are_those_of_its_views(run: Run, tmp_path: Path) -> None:
     texts = read_run_texts([run, run], ["xnli"], None, [])
-    shown = {str(text.text): (len(text.items), text.parallel, text.provenance) for text in texts}
+    shown = {str(text): (len(text.items), text.parallel, text.provenance) for text in texts}
     assert shown == {
         "xnli:hi original": (24, True, "human-translated"),
         "xnli:de tt (nllb)": (24, True, ""),
     }
     (machine,) = read_run_texts([run], ["xnli"], None, ["tt"])
-    assert machine.text.view == {"variant": "tt", "translator": "nllb"}
+    assert machine.view == {"variant": "tt", "translator": "nllb"}
     assert set(machine.items[0].fields) == {"premise", "hypothesis"}
     request = ExportRequest(runs=(run.path,), tasks=("xnli",), size=12, seed=3)
     key = export_sheets(request, tmp_path / "sheets")
     assert read_key(tmp_path / "sheets") == key
-    assert len({one.drawn.item.id for sheet in key.sheets for one in sheet.rows}) == 24
+    assert len({one.id for sheet in key.sheets for one in sheet.rows}) == 24
 
 
 def test_choices_are_shown_with_their_texts(run: Run, tmp_path: Path) -> None:
     key = export_sheets(ExportRequest(runs=(run.path,), tasks=("xcopa",), size=2), tmp_path / "sheets")
     (sheet,) = key.sheets
-    item = sheet.rows[0].drawn.item
+    item = sheet.rows[0]
     assert set(item.choices) == set(sheet.labels) == {"choice1", "choice2"}
     text = (tmp_path / "sheets/sheets/annotator-1" / f"{sheet.name}.csv").read_text(encoding="utf-8-sig")
     assert all(choice in text for choice in item.choices.values())

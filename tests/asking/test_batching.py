@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.running.batching import plan_blocks
+from harness.running.inference import plan_blocks
 
 LENGTHS = st.lists(st.integers(0, 60), max_size=30)
 

@@ -11,7 +11,7 @@ import pytest
 from harness.errors import ContractError
 from harness.models.capabilities import EmbedOptions, TextInput
 from harness.models.requests import Answered, Call, Generated, GenerateOptions, LikelihoodRequest
-from harness.running.inference import BLOCK_CHARACTERS, CachedModel, RequestCounts
+from harness.running.inference import BLOCK_CHARACTERS, CachedModel, RequestCounts, Watch
 from harness.running.signals import Interrupted, Interruption
 
 MakeCachedModel = Callable[..., CachedModel]
@@ -22,9 +22,11 @@ def texts(*lengths: int) -> list[TextInput]:
     return [TextInput(text="x" * length) for length in lengths]
 
 
-def classified(cached_model: CachedModel, model: Any, lengths: Sequence[int], **identity: str) -> list[float]:
+def classified(
+    cached_model: CachedModel, model: Any, lengths: Sequence[int], watch: Watch | None = None, **identity: str
+) -> list[float]:
     """The first column of what the model answers."""
-    wrapped = cached_model.wrap(model, {**model.identity(), **identity})
+    wrapped = cached_model.wrap(model, {**model.identity(), **identity}, watch)
     return [round(float(row[0]) * 3) for row in wrapped.classify(texts(*lengths), LABELS)]
 
 
@@ -251,14 +253,15 @@ def test_a_stop_in_the_middle_keeps_what_was_answered(
     lengths = list(range(size, size - 6, -1))
     reports: list[tuple[int, int]] = []
 
-    def meter(done: int, total: int) -> None:
-        reports.append((done, total))
-        if done == 2:
-            interruption._asked = 0.0
+    class Stopping(Watch):
+        def answered(self, done: int, total: int) -> None:
+            reports.append((done, total))
+            if done == 2:
+                interruption._asked = 0.0
 
-    cached_model = make_cached_model(interruption=interruption, meter=meter)
+    cached_model = make_cached_model(interruption=interruption)
     with pytest.raises(Interrupted):
-        classified(cached_model, make(), lengths)
+        classified(cached_model, make(), lengths, Stopping())
     assert reports == [(0, 6), (1, 6), (2, 6)]
     assert counts(cached_model) == (0, 0, 0)
     again, model = make_cached_model(), make()
@@ -269,8 +272,12 @@ def test_a_stop_in_the_middle_keeps_what_was_answered(
 
 def test_the_meter_ends_at_the_number_of_requests(make_cached_model: MakeCachedModel, streaming: Any) -> None:
     reports: list[tuple[int, int]] = []
-    cached_model = make_cached_model(meter=lambda done, total: reports.append((done, total)))
-    classified(cached_model, streaming(), [9, 9, 30, 1, 2, 3])
+
+    class Reporting(Watch):
+        def answered(self, done: int, total: int) -> None:
+            reports.append((done, total))
+
+    classified(make_cached_model(), streaming(), [9, 9, 30, 1, 2, 3], Reporting())
     assert reports[0] == (0, 5)
     assert reports[-1] == (5, 5)
     assert [done for done, _ in reports] == sorted(done for done, _ in reports)

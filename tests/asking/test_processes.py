@@ -11,7 +11,7 @@ import pytest
 from harness.errors import ContractError, StorageError, UsageError
 from harness.models.capabilities import TextInput
 from harness.models.requests import LikelihoodRequest
-from harness.running.inference import CachedModel
+from harness.running.inference import CachedModel, Watch
 from harness.running.processes import OneProcess, PeerError, PeerStorageError, ProcessGroup, launched
 from harness.running.signals import Interrupted, Interruption
 
@@ -308,13 +308,13 @@ def test_a_wish_to_stop_that_only_one_process_got(
         interruption = Interruption()
         cached_model = make_cached_model(processes, interruption=interruption)
 
-        def meter(done: int, total: int) -> None:
-            if processes.rank == 1 and done == 1:
-                interruption._asked = 0.0
+        class Stopping(Watch):
+            def answered(self, done: int, total: int) -> None:
+                if processes.rank == 1 and done == 1:
+                    interruption._asked = 0.0
 
-        cached_model.meter = meter
         with processes.collective():
-            cached_model.wrap(plain(), {}).classify(
+            cached_model.wrap(plain(), {}, Stopping()).classify(
                 [TextInput(text="x" * length) for length in LENGTHS], LABELS
             )
 

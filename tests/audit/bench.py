@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
@@ -18,7 +18,6 @@ from harness.metrics.metric import Metric, MetricContext, MetricResult
 from harness.planning.task_audit import Finding, Note, TaskAudit
 from harness.running.auditor import audited_entry, open_auditor
 from harness.running.session import open_session
-from harness.specs.task_entry import TaskEntry
 from harness_audit.auditor import TaskAuditor
 
 Rows = list[dict[str, Any]]
@@ -52,9 +51,6 @@ class Bench:
     """Further prompts, as YAML."""
     metric: Metric | None = None
     """Scored instead of the task's own."""
-    variants: tuple[str, ...] = ()
-    translations: Mapping[str, str] | None = None
-    """Text -> translation, for all pairs of languages; others are translated as themselves."""
     local: dict[str, str] = field(default_factory=dict)
     """Files of a data folder; the sample is audited where there are none."""
     lock: Path | None = None
@@ -109,32 +105,11 @@ class Bench:
         entry = audited_entry(session.catalog, "task", self.task, str(spec))
         assert entry is not None
         data = [str(self.folder / "data")] if self.local else ["sample"]
-        translators = [f"mt=file:{self._table(entry)}"] if self.variants else []
-        auditor = open_auditor(session, data, self.lock, variants=self.variants, translators=translators)
+        auditor = open_auditor(session, data, self.lock)
         if self.metric is not None:
             metrics = [self.metric]
             self.monkeypatch.setattr(TaskAuditor, "_metrics", lambda auditor, entry: metrics)
         return auditor.audit(entry)
-
-    def _table(self, entry: TaskEntry) -> Path:
-        path = self.folder / "translations.jsonl"
-        texts = {
-            value
-            for code in entry.spec.languages
-            if (self.folder / "sample" / self.task / f"{code}.jsonl").exists()
-            for row in self.rows(f"{self.task}/{code}")
-            for value in row.values()
-            if isinstance(value, str)
-        }
-        known = self.translations or {}
-        pairs = [("en", code) for code in entry.spec.languages if code != "en"]
-        lines = [
-            {"source": source, "target": target, "text": text, "translation": known.get(text, text)}
-            for source, target in [*pairs, *((target, source) for source, target in pairs)]
-            for text in sorted(texts)
-        ]
-        path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-        return path
 
 
 def found_by(report: TaskAudit, check: str, language: str | None = None) -> list[Finding | Note]:

@@ -42,11 +42,6 @@ def first_training_row(bench: Bench, name: str = "pawsx/en.train") -> Rows:
     return [{**bench.rows(name)[0], "id": "planted"}]
 
 
-@planted("pawsx", "chance of another number of labels", "chance", "en", note=True)
-def high_chance(bench: Bench) -> None:
-    bench.replaced("chance: 0.5\n", "chance: 0.9\n")
-
-
 @planted("pawsx", "training item in the test set", "overlap", "en")
 def duplicate(bench: Bench) -> None:
     bench.write("pawsx/en", bench.rows("pawsx/en") + first_training_row(bench))
@@ -140,26 +135,6 @@ def other_file(bench: Bench) -> None:
     bench.change("pawsx/de", lambda row: {**row, "sentence1": row["sentence1"].replace(".", "!")})
 
 
-@planted("pawsx", "translator that answers nothing", "variant", "de")
-def no_translation(bench: Bench) -> None:
-    bench.variants = ("tt",)
-    bench.translations = {bench.rows("pawsx/de")[0]["sentence1"]: ""}
-
-
-@planted("pawsx", "translator that writes a sentence for `NS`", "variant", "de")
-def made_up(bench: Bench) -> None:
-    nothing_said(bench)
-    bench.variants = ("tt",)
-    bench.translations = {"NS": "The sentence was not said."}
-
-
-@planted("pawsx", "labels translated with the texts", "variant", "de")
-def translated_labels(bench: Bench) -> None:
-    bench.replaced("fields: [sentence1, sentence2]", "fields: [sentence1, sentence2, label]")
-    bench.variants = ("tt",)
-    bench.translations = {"0": "1"}
-
-
 @planted("pawsx", "version of the items with other labels", "variant", "es")
 def other_version(bench: Bench) -> None:
     bench.change("pawsx/es", lambda row: row)
@@ -177,3 +152,26 @@ def other_version(bench: Bench) -> None:
 def shorter_version(bench: Bench) -> None:
     other_version(bench)
     bench.write("pawsx/other.es", bench.rows("pawsx/es")[1:])
+
+
+@planted("pawsx", "file of one language with missing items", "parallel ids", "de", note=True)
+def fewer(bench: Bench) -> None:
+    bench.write("pawsx/de", bench.rows("pawsx/de")[2:])
+
+
+@planted("xnli", "space without width in the place of a text", "placeholder", "de", note=True)
+def unseen(bench: Bench) -> None:
+    [first, *rows] = bench.rows("xnli/de")
+    bench.write("xnli/de", [{**first, "hypothesis": " \u200b"}, *rows])
+
+
+@planted("xquad", "gold answer that is not in the context", "data", "de")
+def no_span(bench: Bench) -> None:
+    [first, *rows] = bench.rows("xquad/de")
+    bench.write("xquad/de", [{**first, "answers": [{"text": "niemand", "start": 3}]}, *rows])
+
+
+@planted("pawsx", "id that two items have", "data", "de")
+def twice(bench: Bench) -> None:
+    [first, second, *rows] = bench.rows("pawsx/de")
+    bench.write("pawsx/de", [first, {**second, "id": first["id"]}, *rows])

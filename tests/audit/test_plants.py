@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from harness.planning.task_audit import Finding
-from tests.audit import plant_data, plant_prompt, plant_scorer, plant_text
+from tests.audit import plant_data, plant_prompt, plant_scorer
 from tests.audit.bench import Bench, found_by
 from tests.audit.plant import Plant
 
-PLANTS = [*plant_data.PLANTS, *plant_text.PLANTS, *plant_scorer.PLANTS, *plant_prompt.PLANTS]
+PLANTS = [*plant_data.PLANTS, *plant_scorer.PLANTS, *plant_prompt.PLANTS]
 PAGE = Path(__file__).parents[2] / "docs" / "planted-faults.md"
 HEAD = "| planted in a shipped task | seen in | reported |\n|---|---|---|\n"
 

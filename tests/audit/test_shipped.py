@@ -178,18 +178,6 @@ def test_one_item_of_every_language_is_shown(tmp_path: Path, capsys: pytest.Capt
     assert all(item["context"] in whole for item in prompts)
 
 
-def test_versions_by_a_translator_are_audited(capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["tasks", "validate", "pawsx", "--data", "sample", "--variants", "tt,te,bt"]
-    assert main([*command, "--translator", "identity", "--limit", "4"]) == 0
-    assert "identity en->de: of 7 translations 7 copied" in capsys.readouterr().out
-    assert main(command) == 2
-    assert "needs a translator" in capsys.readouterr().err
-    assert main([*command[:-1], "mt", "--translator", "identity"]) == 2
-    assert "No variant that a translator makes named 'mt'. Known: bt, te, tt." in capsys.readouterr().err
-    assert main([*command[:-2], "--translator", "identity"]) == 2
-    assert "add --variants" in capsys.readouterr().err
-
-
 def test_a_lock_file_needs_data(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["tasks", "validate", "xnli", "--locked", "absent.json"]) == 2
     assert "name the data with --data" in capsys.readouterr().err

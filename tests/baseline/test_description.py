@@ -1,14 +1,15 @@
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 import sys
 
 import pytest
 
-from harness.errors import UnknownNameError, UsageError
+from harness.errors import MissingExtraError, UnknownNameError, UsageError
 from harness.models.capabilities import HEAD_CAPABILITY, Capability, Head
 from harness.models.options import parse_options
-from harness_baseline import BASELINE, harness_register_adapters
+from harness_baseline import BASELINE, description, harness_register_adapters
 from harness_baseline.description import BaselineOptions
 
 
@@ -47,6 +48,18 @@ def test_importing_the_plugin_imports_none_of_its_working_modules() -> None:
     )
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert answer.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("package", ["sklearn", "safetensors"])
+def test_a_missing_package_is_named_with_the_extra(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = importlib.util.find_spec
+    monkeypatch.setattr(description, "find_spec", lambda name: None if name == package else found(name))
+    with pytest.raises(MissingExtraError) as caught:
+        BASELINE.describe_model("char-ngram", BaselineOptions())
+    assert package in caught.value.message
+    assert "multilingual-harness[baselines]" in (caught.value.hint or "")
+    for ref in ("majority", "random"):
+        assert BASELINE.describe_model(ref, BaselineOptions()).ref == ref
 
 
 def test_opening_the_baseline_imports_neither_scipy_nor_sklearn() -> None:

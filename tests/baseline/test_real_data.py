@@ -91,7 +91,7 @@ def test_part_of_speech(data_root: Path, fit: Any) -> None:
         found[language] = np.mean([one == other for one, other in pairs])
     assert found["en"] > 0.9
     assert found["tr"] > 0.3
-    assert found["hi"] > 0.15
+    assert found["hi"] > 0.1
 
 
 @pytest.mark.slow

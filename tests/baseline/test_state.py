@@ -32,7 +32,7 @@ def saved(fit: Any, tmp_path: Path) -> Path:
 
 
 def test_a_fit_is_small_and_read_back_exactly(saved: Path, fit: Any, open_baseline: Open) -> None:
-    assert {path.name for path in saved.iterdir()} == {"harness_fit.json", "weights.npz"}
+    assert {path.name for path in saved.iterdir()} == {"harness_fit.json", "weights.safetensors"}
     assert sum(path.stat().st_size for path in saved.iterdir()) < 100_000
     loaded: Any = open_baseline("char-ngram").load_fit(saved, SPEC)
     again = fit("char-ngram", training_examples(Head.CLASSIFICATION), SPEC)
@@ -70,26 +70,27 @@ def test_an_unfinished_fit_is_rejected(saved: Path, open_baseline: Open) -> None
         open_baseline("char-ngram").load_fit(saved, SPEC)
 
 
-@pytest.mark.parametrize("content", [b"", b"not a zip file", b"PK\x03\x04 cut off"])
+@pytest.mark.parametrize("content", [b"", b"not weights", b"exchanged"])
 def test_damaged_weights_are_rejected(saved: Path, open_baseline: Open, content: bytes) -> None:
-    (saved / "weights.npz").write_bytes(content)
-    with pytest.raises(AdapterError, match="cannot be read"):
-        open_baseline("char-ngram").load_fit(saved, SPEC)
-
-
-def test_exchanged_weights_are_rejected(saved: Path, open_baseline: Open) -> None:
-    with np.load(saved / "weights.npz") as file:
-        arrays: dict[str, Any] = {name: file[name] for name in file.files}
-    arrays["values"][0] += 1
-    np.savez(saved / "weights.npz", **arrays)
+    weights = saved / "weights.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1] + b"x" if content == b"exchanged" else content)
     with pytest.raises(AdapterError, match="is damaged"):
         open_baseline("char-ngram").load_fit(saved, SPEC)
 
 
-def test_pickled_weights_are_rejected(saved: Path, open_baseline: Open) -> None:
-    np.savez(saved / "weights.npz", shape=np.array([object()], dtype=object))
+def test_missing_weights_are_rejected(saved: Path, open_baseline: Open) -> None:
+    (saved / "weights.safetensors").unlink()
     with pytest.raises(AdapterError, match="cannot be read"):
         open_baseline("char-ngram").load_fit(saved, SPEC)
+
+
+@pytest.mark.parametrize("ref", ["majority", "random"])
+def test_a_fit_without_weights_is_one_json_file(
+    ref: str, fit: Any, open_baseline: Open, tmp_path: Path
+) -> None:
+    fitted = fit(ref, training_examples(Head.CLASSIFICATION), SPEC, directory=tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["harness_fit.json"]
+    assert open_baseline(ref).load_fit(tmp_path, SPEC).identity() == fitted.identity()
 
 
 def test_the_file_says_what_was_fitted(saved: Path) -> None:

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness_baseline.passage import read_passage
-from harness_baseline.tagging import shape_of
-from harness_baseline.word import is_punctuation, split_words
+from harness_baseline.span import _read_passage as read_passage
+from harness_baseline.text import is_punctuation, shape_of, split_words
 
 
 @pytest.mark.parametrize(

@@ -115,6 +115,31 @@ test("ranks, tie groups and rank intervals", () => {
   assert.deepEqual(mixed.map((one) => one.group), ["A", "A", "B", "A"]);
 });
 
+test("ranks leave incomplete scores out, and one unknown error leaves others their intervals", () => {
+  const cell = (value, se = 1, whole = true) => ({ value, se, whole, title: "" });
+  const found = board.rank([cell(50), cell(51), cell(60), cell(null), cell(99, 1, false)]);
+  assert.deepEqual(found.map((one) => [one.rank, one.group, one.range]), [["3", "B", "2–3"], ["2", "B", "2–3"], ["1", "A", "1–1"], ["", "", ""], ["", "", ""]]);
+  const many = board.rank([...Array.from({ length: 499 }, (_, place) => cell(50 + (place % 7) / 10, 2)), cell(100, null)]);
+  assert.deepEqual(many[499], { rank: "1", range: "1–500", group: "A" });
+  assert.deepEqual([...new Set(many.map((one) => `${one.group} ${one.range}`))], ["A 1–500"]);
+});
+
+test("a score without spread is as sure as its interval", () => {
+  const sure = { value: 60, se: 1, whole: true, title: "" };
+  const right = (low) => ({ value: 100, se: 0, low, high: 100, whole: true, title: "" });
+  assert.deepEqual(board.rank([sure, right(56.6)]).map((one) => one.range), ["1–2", "1–2"]);
+  assert.deepEqual(board.rank([sure, right(99)]).map((one) => one.range), ["2–2", "1–1"]);
+});
+
+test("columns are coloured from chance, and no colour differs inside the noise", () => {
+  const chance = board.prepare({ ...content, tasks: content.tasks.map((task) => (task.task === "b" ? { ...task, chance: 25 } : task)) });
+  assert.deepEqual(board.view(chance, {}).columns.map((column) => column.low), [0, 25]);
+  const cell = (value, se) => ({ value, se: se / 1.959964, whole: true, title: "" });
+  const mean = (54 + 49 + 52 + 46) / 4;
+  board.levels([cell(54, 6), cell(49, 6), cell(52, 6), cell(46, 6), cell(81, 4)]).forEach((level, place) => close(level, place < 4 ? mean : 81));
+  assert.deepEqual(board.levels([cell(90, 6), cell(83, 6), cell(76, 6)]), [86.5, 86.5, 76]);
+});
+
 test("errors of means of independent scores", () => {
   close(board.combinedError([[0.5, 3], [0.5, 4]]), 2.5);
   assert.equal(board.combinedError([[0.5, 3], [0.5, null]]), null);

@@ -12,15 +12,15 @@ from typer.testing import CliRunner
 
 import harness
 from harness.errors import DataError, SpecError, UnknownNameError, UsageError
+from harness.reporting.rows import csv_text
 from harness.specs.catalog import Catalog
 from harness.storage.run_folder import Run
 from harness_board.command import app
-from harness_board.document import Board
-from harness_board.drilling import read_diagnosis, with_diagnosis
+from harness_board.document import COLUMNS, Board, board_rows
+from harness_board.drilling import with_diagnosis
 from harness_board.gathering import gather
 from harness_board.metadata import read_metadata
 from harness_board.rendering import board_page
-from harness_board.rows import board_rows, csv_text
 from harness_board.standing import standing
 
 OVERALL = {("XLM-R Large", "zero shot transfer"): "65.3", ("mT5-XXL", "zero shot transfer"): "64.6",
@@ -29,19 +29,18 @@ OVERALL = {("XLM-R Large", "zero shot transfer"): "65.3", ("mT5-XXL", "zero shot
 
 
 def test_published_scores_give_the_published_averages(published: Board) -> None:
-    rows = standing(published.content()).rows
-    assert {(row.label, row.facts[0]): row.total.text for row in rows if row.rank} == OVERALL
-    assert [row.label for row in rows if row.rank] == ["XLM-R Large", "mT5-XXL", "mBERT"]
+    ranked = [row for row in standing(published).rows if row[2] != "-"]
+    assert {row[:2]: row[2] for row in ranked} == OVERALL
+    assert [row[0] for row in ranked] == ["XLM-R Large", "mT5-XXL", "mBERT"]
 
 
 def test_a_language_has_its_own_printed_scores(published: Board) -> None:
-    shown = standing(published.content(), language="sw")
-    [row] = [row for row in shown.rows if (row.label, row.facts[0]) == ("mBERT", "zero shot transfer")]
-    known = dict(zip([column.head for column in shown.columns], row.fields, strict=True))
-    assert {task: field.text for task, field in known.items() if field.value is not None} == {
+    shown = standing(published, language="sw")
+    [row] = [row for row in shown.rows if row[:2] == ("mBERT", "zero shot transfer")]
+    known = dict(zip(shown.heads[3:], row[3:], strict=True))
+    assert {task: text for task, text in known.items() if text != "-"} == {
         "xnli": "49.3", "xcopa": "52.2", "wikiann": "72.7", "tydiqa": "59.7",
     }  # fmt: skip
-    assert known["tatoeba"].title == "no score in this language"
 
 
 def test_metadata_of_published_systems_are_known(published: Board) -> None:
@@ -185,20 +184,18 @@ def test_a_run_over_fewer_languages_is_not_ranked(runs: list[Run]) -> None:
     [score] = system.scores
     assert not score.is_whole
     assert score.by_language.keys() == {"en", "sw"}
-    [value] = [row["value"] for row in runs[0].results["tasks"]]
+    [value] = [row.value for row in runs[0].results.tasks]
     assert score.mean == pytest.approx(value * 100)
     assert score.se_by_language.keys() == {"en", "sw"}
-    [row] = standing(board.content()).rows
-    assert (row.rank, row.total.text[-1]) == ("", "~")
+    [row] = standing(board).rows
+    assert row[2].endswith("~")
 
 
 def test_a_board_has_the_intervals_of_its_run(runs: list[Run]) -> None:
     [score] = gather(runs=runs[:1]).systems[0].scores
     for cell in runs[0].cells:
-        kept = cell["metrics"]["accuracy"]["ci"]
-        assert score.interval_by_language[cell["language"]] == pytest.approx((kept[0] * 100, kept[1] * 100))
-    shown = standing(gather(runs=runs[:1]).content(), task="xnli").rows[0]
-    assert shown.fields[0].interval == pytest.approx(score.interval_by_language["en"], abs=1e-3)
+        kept = cell.metrics["accuracy"].ci or (0.0, 0.0)
+        assert score.interval_by_language[cell.language] == pytest.approx((kept[0] * 100, kept[1] * 100))
 
 
 def test_another_split_than_test_is_marked(runs: list[Run], tmp_path: Path) -> None:
@@ -209,9 +206,7 @@ def test_another_split_than_test_is_marked(runs: list[Run], tmp_path: Path) -> N
     cell["stands_in"] = True
     (copied / "results.json").write_text(json.dumps(results), encoding="utf-8")
     board = gather(runs=[Run(copied)])
-    assert [
-        column.head for column in standing(board.content(), task="xnli").columns if "*" in column.head
-    ] == ["sw*"]
+    assert [head for head in standing(board, task="xnli").heads if "*" in head] == ["sw*"]
     [score] = board.systems[0].scores
     assert score.note == "scored on another split than test: sw"
     assert "* scored on another split than test" in board_page(board)
@@ -231,25 +226,23 @@ def test_nothing_makes_no_board() -> None:
 def test_rows_are_fractions_and_inert(runs: list[Run], hostile: Board) -> None:
     rows = board_rows(gather(runs=runs[:1]))
     [whole] = [row for row in rows if not row["language"]]
-    assert whole["value"] == pytest.approx(runs[0].results["tasks"][0]["value"])
+    assert whole["value"] == pytest.approx(runs[0].results.tasks[0].value)
     assert whole["complete"] is False
-    assert csv_text(rows).startswith(
+    assert csv_text(rows, COLUMNS).startswith(
         "system,protocol,view,method,task,metric,language,value,se,complete,note\n"
     )
-    assert csv_text([{**whole, "system": "=1+1"}]).splitlines()[1].startswith("'=1+1,")
+    assert csv_text([{**whole, "system": "=1+1"}], COLUMNS).splitlines()[1].startswith("'=1+1,")
 
 
-def test_a_diagnosis_brings_its_examples(runs: list[Run], tmp_path: Path) -> None:
+def test_a_diagnosis_brings_its_examples(runs: list[Run]) -> None:
     board = gather(runs=runs[:1])
-    cell = next(cell for cell in runs[0].cells if cell["language"] == "sw")
+    cell = next(cell for cell in runs[0].cells if cell.language == "sw")
     record = next(iter(runs[0].records(cell)))
-    path = tmp_path / "d.json"
-    path.write_text(
-        '[{"kind": "single", "task": "xnli", "language": "sw", "system": "baseline:majority", "attribute": "length",'
-        f' "bucket": "XS", "n": 5, "metric": "accuracy", "value": 0.5, "examples": ["{record.id}", "unknown"]}}]',
-        encoding="utf-8",
-    )
-    made = with_diagnosis(board, read_diagnosis(path), runs[:1])
+    row = {
+        **{"kind": "single", "task": "xnli", "language": "sw", "system": "baseline:majority", "n": 5},
+        **{"attribute": "length", "bucket": "XS", "metric": "accuracy", "value": 0.5},
+    }
+    made = with_diagnosis(board, [{**row, "examples": [record.id, "unknown"]}], runs[:1])
     example: Any = next(iter(made.examples.values()))
     assert len(made.examples) == 1
     assert example["id"] == record.id
@@ -269,18 +262,6 @@ def test_distributions_become_buckets(runs: list[Run]) -> None:
     assert found[:2] == [("length (variant=x)", "1 to 2.5", 3), ("length (variant=x)", "2.5", 2)]
     assert found[-1] == ("word (variant=x)", "others", 2)
     assert len(found) == 15
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [("{", "is no JSON"), ("{}", "a list of rows"), ('[{"kind": "single"}]', "row 1 .* task"),
-     ('[{"task": "t"}]', "row 1 .* kind, attribute")],
-)  # fmt: skip
-def test_faulty_diagnoses_raise(text: str, message: str, tmp_path: Path) -> None:
-    path = tmp_path / "d.json"
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(DataError, match=message):
-        read_diagnosis(path)
 
 
 # The command --------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from harness.reporting.html.report import render_html
+from harness.reporting.catalog import html_text
 from harness.storage.run_folder import Run
 from tests.board.sound_page import sound_page
 from tests.reporting.probing.conftest import vyakarana_cells, write_probed_run
@@ -21,7 +21,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for name in ("first", "second")
     ]
     path = folder / "report.html"
-    path.write_text(render_html(runs), encoding="utf-8")
+    path.write_text(html_text(runs), encoding="utf-8")
     return path
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from harness.reporting.html.report import render_html
+from harness.reporting.catalog import html_text
 from harness.storage.run_folder import Run
 from tests.board.sound_page import sound_page
 
@@ -16,7 +16,7 @@ from tests.board.sound_page import sound_page
 def report(tmp_path_factory: pytest.TempPathFactory, trained_sample_run: Run, sample_run: Run) -> Path:
     folder, runs = tmp_path_factory.mktemp("report"), [trained_sample_run, sample_run]
     path = folder / "report.html"
-    path.write_text(render_html(runs), encoding="utf-8")
+    path.write_text(html_text(runs), encoding="utf-8")
     return path
 
 

@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import DataError, MissingDataError
-from harness_checklist.generation.case import Case, CaseExample
-from harness_checklist.generation.case_file import case_lines, read_cases, write_cases
-from harness_checklist.suites.profile import Profile
+from harness_checklist.generation.case import Case, CaseExample, case_lines, read_cases
+from harness_checklist.suites.suite import Profile
 
 texts = st.text(alphabet=st.characters(exclude_categories=["Cs"]))
 
@@ -26,6 +25,7 @@ def any_cases(draw: st.DrawFn) -> list[Case]:
             test=draw(texts),
             language="de",
             capability=draw(texts),
+            normalise=draw(st.sampled_from([Profile(), Profile(articles=("l'",), strip="»")])),
             fills=draw(st.dictionaries(texts, texts, max_size=3)),
             examples=tuple(
                 CaseExample(
@@ -38,23 +38,23 @@ def any_cases(draw: st.DrawFn) -> list[Case]:
     ]
 
 
-@given(cases=any_cases(), profile=st.none() | st.just(Profile(articles=("l'",), strip="»")))
+@given(cases=any_cases())
 def test_cases_that_are_written_are_read_back(
-    tmp_path_factory: pytest.TempPathFactory, cases: list[Case], profile: Profile | None
+    tmp_path_factory: pytest.TempPathFactory, cases: list[Case]
 ) -> None:
     path = tmp_path_factory.mktemp("cases") / "de.jsonl"
-    write_cases(cases, path, profile)
+    path.write_text(case_lines(cases), encoding="utf-8")
     assert read_cases(path) == cases
 
 
 @given(any_cases())
 def test_lines_are_those_of_the_json_module(cases: list[Case]) -> None:
-    profile = Profile(articles=("ein",))
-    lines = case_lines(cases, profile).split("\n")[:-1]
+    lines = case_lines(cases).split("\n")[:-1]
     keys = ("id", "test", "language", "capability", "type", "fills", "examples")
     expected = [
         json.dumps(
-            {**{key: asdict(case)[key] for key in keys}, "normalise": asdict(profile)}, ensure_ascii=False
+            {**{key: asdict(case)[key] for key in keys}, "normalise": case.normalise.model_dump(mode="json")},
+            ensure_ascii=False,
         )
         for case in cases
     ]
@@ -82,44 +82,47 @@ def faults(tmp_path: Path, *lines: object) -> list[str]:
 
 def test_all_faults_of_a_file_are_reported_with_their_lines(tmp_path: Path) -> None:
     bad_example = {"id": 1, "context": "c", "question": "q", "answr": "a"}
-    assert faults(
+    reported = faults(
         tmp_path,
         GOOD,
         "",
         '{"id": "t-2",',
         [],
         {**GOOD, "id": "t-3", "examples": [bad_example, "x"], "more": 1},
-        {"id": "t-4", "test": 5, "fills": {"a": 1}, "normalise": {}},
+        {"id": "t-4", "test": 5, "fills": {"a": 1}, "normalise": {"strips": ""}},
         GOOD,
-    ) == [
-        "line 3: column 14: no JSON: Expecting property name enclosed in double quotes",
-        "line 4: expected a case: an object with id, test, language and examples",
+    )
+    expected = [
+        "line 3: Invalid JSON",
+        "line 4: ",
         "line 5: unknown key 'more'",
-        "line 5: example 1: the key 'answer' is missing",
-        "line 5: example 1: unknown key 'answr'",
-        "line 5: example 1: id: expected a text",
-        "line 5: example 2: expected an object with id, context, question, answer",
+        "line 5: the key 'examples.0.answer' is missing",
+        "line 5: unknown key 'examples.0.answr'",
+        "line 5: examples.0.id: ",
+        "line 5: examples.1: ",
         "line 6: the key 'language' is missing",
         "line 6: the key 'examples' is missing",
-        "line 6: test: expected a text",
-        "line 6: fills: expected an object of texts",
-        "line 6: normalise: expected an object with articles, casefold, match, strip",
+        "line 6: test: ",
+        "line 6: fills.a: ",
+        "line 6: unknown key 'normalise.strips'",
         "line 7: the id 't-1' is given twice (first on line 1)",
         "line 7: the id 't-1/1' is given twice (first on line 1)",
     ]
+    assert len(reported) == len(expected)
+    assert all(any(one.startswith(start) for one in reported) for start in expected), reported
 
 
 def test_many_faults_are_cut(tmp_path: Path) -> None:
     path = tmp_path / "cases.jsonl"
-    path.write_text("x\n" * 30, encoding="utf-8")
-    with pytest.raises(DataError, match=r"has 30 faults:(.|\n)*line 20(.|\n)*\.\.\. and 10 more$"):
+    path.write_text("x\n" * 130, encoding="utf-8")
+    with pytest.raises(DataError, match=r"(.|\n)*line 100: (.|\n)*and 30 more faults$"):
         read_cases(path)
 
 
 def test_files_of_other_formats_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(MissingDataError, match="There is no file"):
         read_cases(tmp_path / "none.jsonl")
-    with pytest.raises(DataError, match="is a folder"):
+    with pytest.raises(DataError, match="cannot be read"):
         read_cases(tmp_path)
     (tmp_path / "latin1.jsonl").write_bytes(b"\xe9")
     with pytest.raises(DataError, match="is not UTF-8"):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from harness_checklist.generation.case import CaseExample
 from harness_checklist.generation.defect import answerable, case_defect, example_defects
-from harness_checklist.suites.profile import Match, Profile
+from harness_checklist.suites.suite import Match, Profile
 
 ENGLISH = Profile(articles=("a", "an", "the", "in", "at"))
 

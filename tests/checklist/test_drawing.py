@@ -19,7 +19,6 @@ from harness_checklist.generation.drawing import draw_cases
 from harness_checklist.suites.suite import (
     Condition,
     ContextTemplate,
-    Entry,
     FillIn,
     Form,
     LanguageSuite,
@@ -40,13 +39,13 @@ def when(**conditions: str) -> Condition:
 
 
 def listed(**entries: Any) -> ListedFillIn:
-    made = []
+    made = {}
     for name, forms in entries.items():
         given_forms = (
             forms if isinstance(forms, list) else [Form(texts=(forms,) if isinstance(forms, str) else forms)]
         )
-        made.append(Entry(id=name, forms=tuple(given_forms)))
-    return ListedFillIn(entries=tuple(made))
+        made[name] = tuple(given_forms)
+    return ListedFillIn(values=made)
 
 
 def suite_of(test: TestTemplate, names: Names = PEOPLE, *codes: str, name: str = "tiny") -> Suite:
@@ -56,7 +55,7 @@ def suite_of(test: TestTemplate, names: Names = PEOPLE, *codes: str, name: str =
         description="",
         license="",
         citation="",
-        tests=(TestDeclaration(id="t", name="T", title="T", capability="Vocabulary"),),
+        tests={"t": TestDeclaration(id="t", name="T", title="T", capability="Vocabulary")},
         languages={
             code: LanguageSuite(language=code, tests={"t": test}, names=names) for code in codes or ("en",)
         },
@@ -72,7 +71,7 @@ def template(
         questions=tuple(
             QuestionTemplate(ask=q[0], answer=q[1]) if isinstance(q, tuple) else q for q in asked
         ),
-        fills=fills or {},
+        fills=dict(fills or {}),
     )
 
 
@@ -126,8 +125,8 @@ def any_test(draw: st.DrawFn) -> TestTemplate:
     x = draw(fill_ins)
     choices = draw(st.lists(st.sampled_from(sorted(x)), min_size=1, unique=True))
     second = when(x=" ".join(choices))
-    odd = Entry(id="odd", forms=(Form(texts=("only here",), when=second),))
-    s = ListedFillIn(entries=(*listed(m="so", n="very").entries, *((odd,) if draw(st.booleans()) else ())))
+    odd = {"odd": (Form(texts=("only here",), when=second),)}
+    s = ListedFillIn(values={**listed(m="so", n="very").values, **(odd if draw(st.booleans()) else {})})
     contexts: list[Any] = ["{first_name} has {x}."]
     if draw(st.booleans()):
         contexts.append(ContextTemplate(text="{s} {x} and {x1}", when=second))
@@ -135,8 +134,11 @@ def any_test(draw: st.DrawFn) -> TestTemplate:
         contexts[0] = ContextTemplate(text="{first_name} has {x}.", when=second)
     made = template(*contexts, ask=("What?", "{x}"), fills={"x": listed(**x), "s": s})
     balances: list[str | None] = [None, "variants", "x"]
-    return replace(
-        made, balance=draw(st.sampled_from(balances)), names=draw(st.sampled_from(["any", "male", "female"]))
+    return made.model_copy(
+        update={
+            "balance": draw(st.sampled_from(balances)),
+            "names": draw(st.sampled_from(["any", "male", "female"])),
+        }
     )
 
 
@@ -164,7 +166,7 @@ def test_fewer_cases_are_the_first_of_more(test: TestTemplate, seed: int, few: i
 
 @given(any_test())
 def test_every_seed_draws_a_small_space_whole(test: TestTemplate) -> None:
-    plain = replace(test, balance=None)
+    plain = test.model_copy(update={"balance": None})
     assert set(contents(drawn(plain, seed=1))) == set(contents(drawn(test, seed=2)))
 
 
@@ -243,10 +245,8 @@ def test_equal_words_under_two_ids_are_one_case() -> None:
 
 def test_zipped_fill_ins_are_drawn_position_by_position_also_numbered() -> None:
     fills = {"animal": listed(d="dog", c="cat", h="hen"), "sound": listed(w="woof", m="meow", k="cluck")}
-    test = replace(
-        template("{animal} {sound} {animal1} {sound1}", ask=("?", "{animal}"), fills=fills),
-        zips=(("animal", "sound"),),
-    )
+    test = template("{animal} {sound} {animal1} {sound1}", ask=("?", "{animal}"), fills=fills)
+    test = test.model_copy(update={"zips": (("animal", "sound"),)})
     found = {case.examples[0].context for case in drawn(test)}
     reported = ["dog woof", "cat meow", "hen cluck"]
     assert found == {f"{one} {two}" for one, two in permutations(reported, 2)}
@@ -308,7 +308,7 @@ def test_names_are_of_the_gender_asked_for_and_a_shared_name_is_drawn_once() -> 
         "Ben {Li}",
         "Kim {Li}",
     ]
-    women = drawn(replace(test, names="female"), names=names)
+    women = drawn(test.model_copy(update={"names": "female"}), names=names)
     assert {case.fills["first_name"] for case in women} == {"Kim", "Ann"}
 
 
@@ -322,7 +322,7 @@ def test_a_balanced_slot_is_drawn_in_equal_parts(balance: str) -> None:
     }
     test = template("{first_name} {x} {p.v1} {p.v2}", fills=fills)
     gender = {name: "male" for name in PEOPLE.male} | {name: "female" for name in PEOPLE.female}
-    cases = drawn(replace(test, balance=balance), 31)
+    cases = drawn(test.model_copy(update={"balance": balance}), 31)
     values = [
         gender[case.fills["first_name"]]
         if balance == "first_name.gender"
@@ -343,11 +343,12 @@ def test_balanced_variants_come_in_turn_until_they_run_out() -> None:
         ContextTemplate(text="{first_name} {x}.", when=when(x=" ".join(f"m{i}" for i in range(30)))),
         fills=fills,
     )
-    assert Counter(case.fills["x"] == "rare" for case in drawn(replace(test, balance="variants"), 8)) == {
+    test = test.model_copy(update={"balance": "variants"})
+    assert Counter(case.fills["x"] == "rare" for case in drawn(test, 8)) == {
         True: 4,
         False: 4,
     }
-    assert Counter(case.fills["x"] == "rare" for case in drawn(replace(test, balance="variants"), 50)) == {
+    assert Counter(case.fills["x"] == "rare" for case in drawn(test, 50)) == {
         True: 5,
         False: 45,
     }

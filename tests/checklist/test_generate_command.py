@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.specs.loading import read_yaml
-from harness_checklist.generation.case_file import read_cases
+from harness_checklist.generation.case import read_cases
 from harness_checklist.generation.drawing import draw_cases
 from harness_checklist.suites.loading import load_suite
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -9,11 +10,9 @@ import pytest
 from harness_checklist.generation.case import Case, CaseExample
 from harness_checklist.lint.case import lint_cases
 from harness_checklist.lint.finding import KINDS, Finding
-from harness_checklist.lint.linter import floors, lint_generated, lint_suite, lint_templates
-from harness_checklist.lint.script import WordScripts, language_scripts
+from harness_checklist.lint.linter import lint_generated, lint_suite, lint_templates
 from harness_checklist.suites.loading import load_suite
-from harness_checklist.suites.profile import Profile
-from harness_checklist.suites.suite import Suite
+from harness_checklist.suites.suite import Profile, Suite
 
 SUITE = """
 suite: zoo
@@ -94,24 +93,6 @@ FAULTS = [
     ("shared-fill-in", "small: klein", "small: alt"),
     ("empty-fill-in", "eine Kuh", '"eine"'),
     ("empty-fill-in", "eine Kuh", '""'),
-    ("foreign-script", "einen Hund", "einen Ηυνδ"),
-    ("foreign-script", "{first_name} besitzt {animal}", "{first_name} имеет {animal}"),
-    ("mixed-script", "eine Katze", "eine K\u0430tze"),
-    ("leaked-article", "einen Hund", "a Hund"),
-    ("leaked-article", "besitzt {animal} und {vehicle}", "besitzt the {animal} und {vehicle}"),
-    ("source-word", "{first_name} besitzt {animal} und", "{first_name} has {animal} und"),
-    ("foreign-names", "[Jan,", "[Иван,"),
-    ("missing-space", "{first_name} hat {animal} und {vehicle}", "{first_name} hat {animal}und {vehicle}"),
-    ("missing-space", "Hier ist {obj[0]}. {obj[1]}", "Hier ist {obj[0]}.{obj[1]}"),
-    ("missing-space", "Hier ist {obj[0]}. {obj[1]}", "Hier ist {obj[0]}. {obj[1]}{p.v1}"),
-    ("missing-full-stop", "Hier ist {obj[0]}. {obj[1]}", "Hier ist {obj[0]} {obj[1]}"),
-    ("spelling", "{first_name} besitzt {animal}", "{first_name} bésitzt {animal}"),
-    ("stray-space", "{first_name} hat {animal}", "{first_name}  hat {animal}"),
-    ("stray-space", "und {vehicle}.", "und {vehicle} ."),
-    ("stray-space", "einen Hund", '" einen Hund"'),
-    ("stray-character", "hat {first_name}?", "hat {first_name}\\\\?"),
-    ("stray-character", "einen Hund", '"einen\\u00a0Hund"'),
-    ("stray-character", "und {vehicle}.", "und {vehicle}.."),
 ]  # fmt: skip
 
 
@@ -128,7 +109,7 @@ def changed(old: str, new: str) -> str:
     return GERMAN.replace(old, new, 1)
 
 
-def of_kind(findings: tuple[Finding, ...] | list[Finding], kind: str) -> list[Finding]:
+def of_kind(findings: Iterable[Finding], kind: str) -> list[Finding]:
     return [finding for finding in findings if finding.kind == kind]
 
 
@@ -157,7 +138,7 @@ def test_a_fault_is_found_at_its_place(kind: str, old: str, new: str, tmp_path: 
         )
         if before != after
     }
-    if kind not in {"shared-fill-in", "foreign-names", "equal-variants", "same-question", "spelling"}:
+    if kind not in {"shared-fill-in", "equal-variants", "same-question"}:
         assert lines == changed_lines
 
 
@@ -210,31 +191,6 @@ def test_no_words_under_a_condition_are_no_missing_placeholders(tmp_path: Path) 
     assert report.findings == ()
 
 
-def test_scripts_are_those_of_the_language_table() -> None:
-    assert language_scripts("ja") == {"Hani", "Hira", "Kana"}
-    assert language_scripts("hi") == {"Deva"}
-    assert language_scripts("hy", ["Բարև ձեզ"]) == {"Armn"}
-    assert language_scripts("xx", ["1"]) == frozenset()
-
-
-@pytest.mark.parametrize(
-    ("text", "script", "foreign", "mixed"),
-    [
-        ("टीवी TV और SUV", "Deva", [], []),
-        ("टीवी और camera", "Deva", ["camera"], []),
-        ("SUV를 camera를", "Hang", ["camera"], []),
-        ("кот cat", "Cyrl", ["cat"], []),
-        ("к\u043eт к\u006fт", "Cyrl", [], ["к\u006fт"]),
-        ("le chat noir", "Latn", [], []),
-        ("12 3.5 ()", "Thai", [], []),
-    ],
-)
-def test_foreign_and_mixed_words(text: str, script: str, foreign: list[str], mixed: list[str]) -> None:
-    words = WordScripts()
-    assert words.foreign(text, frozenset({script})) == foreign
-    assert words.mixed(text, frozenset({script})) == mixed
-
-
 # Generated cases ------------------------------------------------------------------------------------------
 
 
@@ -257,12 +213,10 @@ def test_the_floor_counts_each_case_once() -> None:
         case("d", GOOD, ("Ann has a dog.", "What?", "cat")),
         case("e", ("Ann has a dog.", "What?", "cat")),
     ]
-    lint = lint_cases(cases, Profile(), language="en", test="pets")
-    floor = lint.floor
+    floor, _ = lint_cases(cases, Profile(), language="en", test="pets")
     assert (floor.cases, floor.examples) == (5, 6)
     assert (floor.empty, floor.contradictory, floor.unanswerable) == (1, 1, 2)
     assert floor.floor == 4 / 5
-    assert list(floor.as_row())[:5] == ["language", "test", "cases", "examples", "floor"]
 
 
 def test_faults_of_generated_cases_are_reported() -> None:
@@ -271,7 +225,6 @@ def test_faults_of_generated_cases_are_reported() -> None:
         case("b", GOOD, GOOD),
         case("c", ("{first_name} has a dog.", "Who?", "dog")),
         case("d", GOOD),
-        case("e", ("Ann has a собака.", "Who?", "Ann")),
         case("f", ("Annika runs.", "Who?", "Ann")),
     ]
     found = {finding.kind: finding for finding in lint_generated(cases).findings}
@@ -279,13 +232,11 @@ def test_faults_of_generated_cases_are_reported() -> None:
         "doubled-example",
         "doubled-case",
         "unfilled-placeholder",
-        "foreign-script",
         "inside-word",
         "example-count",
     }
     assert found["doubled-case"].place == "d"
     assert found["doubled-example"].place == "b"
-    assert found["foreign-script"].place == "e"
     assert found["inside-word"].place == "f"
 
 
@@ -295,7 +246,7 @@ def test_answers_inside_of_words_are_no_fault_where_words_are_not_spaced() -> No
 
 
 def test_no_cases_are_a_floor_of_one() -> None:
-    assert lint_cases([], Profile(), language="en", test="pets").floor.floor == 1.0
+    assert lint_cases([], Profile(), language="en", test="pets")[0].floor == 1.0
 
 
 def test_the_profile_of_a_suite_says_how_generated_answers_are_compared(tmp_path: Path) -> None:
@@ -304,10 +255,10 @@ def test_the_profile_of_a_suite_says_how_generated_answers_are_compared(tmp_path
     assert lint_generated(cases, suite_of(tmp_path)).floors[0].floor == 0.0
 
 
-def test_floors_are_the_same_again_and_need_no_findings(tmp_path: Path) -> None:
+def test_floors_are_the_same_again(tmp_path: Path) -> None:
     german = changed("Welches Tier hat {first_name}?", "Welches Fahrzeug hat {first_name}?")
     suite = suite_of(tmp_path, german)
-    made = floors(suite, n=30, seed=3)
-    assert made == floors(suite, n=30, seed=3) == list(lint_suite(suite, n=30, seed=3).floors)
+    made = lint_suite(suite, n=30, seed=3).floors
+    assert made == lint_suite(suite, n=30, seed=3).floors
     by_cell = {(floor.language, floor.test): floor.floor for floor in made}
     assert by_cell == {("de", "pets"): 1.0, ("de", "parts"): 0.0, ("en", "pets"): 0.0, ("en", "parts"): 0.0}

@@ -21,18 +21,7 @@ KNOWN = {
 }
 """Language and test: the floor in percent and how far a draw may be off it."""
 FOUND = [
-    ("vi", "intensifiers", "source-word", "{first_name} is {s} với dự án."),
-    ("vi", "intensifiers", "spelling", "vói dự án"),
-    ("ht", "intensifiers", "source-word", "{first_name} is {s}"),
-    ("ru", "intensifiers", "foreign-script", "{first_name1} c {s}"),
-    ("bg", "comparisons", "foreign-script", "{first_name} e {adj[0]}"),
-    ("my", "animal_vs_vehicles", "leaked-article", "a {vehicle}"),
-    ("he", "job_vs_nationality", "missing-space", "הוא{profession}"),
-    ("mr", "animal_vs_vehicles_2", "missing-space", "{animal}आणला"),
-    ("mr", "job_vs_nationality", "stray-character", "\\"),
-    ("ja", "intensifiers", "stray-space", "関して {somewhat}"),
     ("mr", "properties", "equal-properties", "आकार"),
-    ("mr", "properties", "missing-full-stop", "{obj[0]} आहे {obj[1]}"),
     ("pa", "properties", "placeholders-differ", "{p.p1} ਕੀ ਹੈ? -> {p.v2}"),
     ("az", "animal_vs_vehicles_2", "placeholders-differ", "{first_name2} {animal} aldı. {first_name} {animal} aldı."),
     ("wo", "intensifiers", "inside-word", "dafa"),
@@ -46,7 +35,7 @@ def report() -> LintReport:
     file = root / "multichecklist" / "checklist_templates.tsv"
     if not file.exists():
         pytest.skip(f"{file.name} is not in the test data")
-    suite = read_released(file).suite
+    suite = read_released(file)
     return lint_suite(suite)
 
 

@@ -8,7 +8,7 @@ from statsmodels.stats.proportion import proportion_confint
 from harness.metrics.metric import MetricContext, MetricResult
 from harness.metrics.scoring import ScoreInput, score_cell
 from harness_checklist.metrics import METRICS, profile_from_tag, profile_tag
-from harness_checklist.suites.profile import Profile
+from harness_checklist.suites.suite import Profile
 
 BY_NAME = {metric.name: metric for metric in METRICS}
 # Case, test, gold, answer, defect.

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from harness_checklist.generation.drawing import draw_cases
-from harness_checklist.metrics import profile_tag
 from harness_checklist.readers import case_rows
-from harness_checklist.shipped import find_suite
+from harness_checklist.suites.loading import find_suite
 
 CASES = 1
 FOLDER = Path(str(resources.files("harness_task_specs"))) / "sample" / "multichecklist"
@@ -21,12 +20,11 @@ SUITE = find_suite("basics")
 
 @pytest.mark.parametrize("language", sorted(SUITE.languages))
 def test_the_sample_is_drawn_from_the_shipped_suite(language: str) -> None:
-    tag = profile_tag(SUITE.languages[language].profile)
     rows = [
         dict(row.fields)
-        for declared in SUITE.tests
-        for case in draw_cases(SUITE, declared.id, language, CASES, 0).cases
-        for row in case_rows(case, tag, "sample", 1)
+        for test in SUITE.tests
+        for case in draw_cases(SUITE, test, language, CASES, 0).cases
+        for row in case_rows(case, "sample", 1)
     ]
     made = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
     path = FOLDER / f"{language}.jsonl"

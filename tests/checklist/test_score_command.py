@@ -6,23 +6,16 @@ import json
 from pathlib import Path
 
 import pytest
-import typer
 from scipy.stats import binomtest
 from typer.testing import CliRunner
 
 from harness.errors import SpecError, UsageError
-from harness_checklist.commands.lint import lint
-from harness_checklist.commands.score import score
-from harness_checklist.generation.case import Case, CaseExample
-from harness_checklist.generation.case_file import write_cases
-from harness_checklist.reporting.case_score import score_cases
-from harness_checklist.reporting.prediction import read_predictions
-from harness_checklist.suites.profile import Profile
+from harness_checklist.commands.app import app
+from harness_checklist.generation.case import Case, CaseExample, case_lines
+from harness_checklist.reporting.case_score import read_predictions, score_cases
+from harness_checklist.suites.suite import Profile
 
 ENGLISH = Profile(articles=("a", "an", "the"))
-app = typer.Typer()
-app.command("score")(score)
-app.command("lint")(lint)
 
 
 def case(id_: str, *texts: tuple[str, str, str], language: str = "en") -> Case:
@@ -62,20 +55,20 @@ def as_json(answers: dict[str, str]) -> str:
 
 def test_scores_are_those_of_a_count_by_hand() -> None:
     (found,) = score_cases(CASES, {("en", id_): text for id_, text in ANSWERS.items()}, lambda _: ENGLISH)
-    assert (found.cases, found.failed, found.error) == (6, 4, 4 / 6)  # p-2, p-3, p-5, p-6
-    assert (found.examples, found.failed_examples, found.example_error) == (8, 3, 3 / 8)
-    assert (found.defective, found.floor) == (3, 3 / 6)  # p-3 contradictory, p-4 unanswerable, p-5 empty
-    assert (found.failed_passable, found.corrected_error) == (2, 2 / 3)  # p-2 and p-6 of p-1, p-2, p-6
+    assert (found["cases"], found["failed"], found["error"]) == (6, 4, 4 / 6)  # p-2, p-3, p-5, p-6
+    assert (found["examples"], found["failed_examples"], found["example_error"]) == (8, 3, 3 / 8)
+    assert found["floor"] == 3 / 6  # p-3 contradictory, p-4 unanswerable, p-5 empty
+    assert found["corrected_error"] == 2 / 3  # p-2 and p-6 of p-1, p-2, p-6
     wilson = binomtest(4, 6).proportion_ci(method="wilson")
-    assert found.interval == pytest.approx((wilson.low, wilson.high))
+    assert (found["error_low"], found["error_high"]) == pytest.approx((wilson.low, wilson.high))
     corrected = binomtest(2, 3).proportion_ci(method="wilson")
-    assert found.corrected_interval == pytest.approx((corrected.low, corrected.high))
+    assert (found["corrected_low"], found["corrected_high"]) == pytest.approx((corrected.low, corrected.high))
 
 
 def test_nothing_is_corrected_where_nothing_can_be_passed() -> None:
     (found,) = score_cases([case("p-5")], {}, lambda _: ENGLISH)
-    assert (found.error, found.floor, found.corrected_error, found.example_error) == (1.0, 1.0, None, None)
-    assert found.corrected_interval is None
+    assert (found["error"], found["floor"]) == (1.0, 1.0)
+    assert found["corrected_error"] is found["example_error"] is found["corrected_low"] is None
 
 
 @pytest.mark.parametrize("name", ["predictions.jsonl", "predictions.tsv", "headed.tsv", "languages.tsv"])
@@ -109,12 +102,11 @@ def test_all_faults_of_a_file_are_reported_with_their_lines(tmp_path: Path) -> N
         "line 2: the id 'p-1/1' is given twice: also on line 1",
         "line 3: no example has the id 'p-9/1'",
     ]
-    assert reported[3].startswith("line 4: ")
-    assert "'prediction'" in reported[3] and "'predicton'" in reported[3]
-    assert reported[4] == "line 5: 'prediction' is text; found 3"
-    assert reported[5].startswith("line 6: is no JSON: ")
-    assert reported[6] == "line 7: expected an object with 'id' and 'prediction'; found []"
-    assert reported[7] == "line 8: the example 'p-4/1' is in en, not in 'de'"
+    assert reported[3:5] == ["line 4: the key 'prediction' is missing", "line 4: unknown key 'predicton'"]
+    assert reported[5].startswith("line 5: prediction: ") and reported[5].endswith("found 3")
+    assert reported[6].startswith("line 6: Invalid JSON: ")
+    assert reported[7].startswith("line 7: ")
+    assert reported[8] == "line 8: the example 'p-4/1' is in en, not in 'de'"
 
 
 def test_an_id_of_two_languages_needs_the_language(tmp_path: Path) -> None:
@@ -136,7 +128,7 @@ def test_a_file_of_another_kind_is_rejected(tmp_path: Path) -> None:
 
 
 def test_the_command_writes_what_it_shows(tmp_path: Path) -> None:
-    write_cases(CASES, tmp_path / "cases.jsonl")
+    (tmp_path / "cases.jsonl").write_text(case_lines(CASES), encoding="utf-8")
     given = predictions(tmp_path, as_json(ANSWERS), "answers.jsonl")
     rows = tmp_path / "rows.json"
     arguments = ["score", str(tmp_path / "cases.jsonl"), str(given), "--suite", "basics", "--json", str(rows)]
@@ -150,7 +142,7 @@ def test_the_command_writes_what_it_shows(tmp_path: Path) -> None:
 
 
 def test_the_command_scores_nothing_while_an_id_is_missing(tmp_path: Path) -> None:
-    write_cases(CASES, tmp_path / "cases.jsonl")
+    (tmp_path / "cases.jsonl").write_text(case_lines(CASES), encoding="utf-8")
     given = predictions(tmp_path, "p-1/1\tAnn\n", "answers.tsv")
     rows = tmp_path / "rows.json"
     with pytest.raises(SpecError, match="7 examples have no prediction"):
@@ -164,7 +156,7 @@ def test_the_command_scores_nothing_while_an_id_is_missing(tmp_path: Path) -> No
 
 def test_lint_reads_generated_cases_and_has_a_strict_mode(tmp_path: Path) -> None:
     (tmp_path / "cases").mkdir()
-    write_cases(CASES, tmp_path / "cases" / "en.jsonl")
+    (tmp_path / "cases" / "en.jsonl").write_text(case_lines(CASES), encoding="utf-8")
     rows, findings = tmp_path / "rows.json", tmp_path / "findings.json"
     arguments = ["lint", str(tmp_path / "cases"), "--json", str(rows), "--findings", str(findings)]
     result = CliRunner().invoke(app, arguments, catch_exceptions=False)

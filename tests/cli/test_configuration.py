@@ -37,7 +37,7 @@ def test_a_file_says_all_that_the_command_line_can_say(cli: Cli) -> None:
     _write(FULL)
     status, _, _ = cli("eval", "--config", "run.yaml")
     assert status == 0
-    config: dict[str, Any] = Run(Path("run")).manifest["config"]
+    config: dict[str, Any] = Run(Path("run")).manifest.config
     assert config["tasks"] == ["xnli", "udpos"]
     assert config["languages"] == ["de", "sw"]
     assert config["model"] == "baseline:char-ngram"

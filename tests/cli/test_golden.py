@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from harness.api import evaluate
-from harness.reporting.catalog import FORMATS
-from harness.reporting.console import render_text
+from harness.reporting.catalog import FORMATS, terminal_text
 from harness.storage.run_folder import Run
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -78,14 +77,14 @@ def small_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
 
 @pytest.mark.parametrize("width", [80, 100])
 def test_the_summary(compare: Compare, sample_run: Run, width: int) -> None:
-    text = render_text([sample_run], width=width)
+    text = terminal_text([sample_run], width=width)
     assert max(len(line) for line in text.splitlines()) <= width
     compare(text, f"summary-{width}.txt")
 
 
 @pytest.mark.parametrize("width", range(44, 130, 3))
 def test_no_score_and_no_interval_is_cut(sample_run: Run, width: int) -> None:
-    tables = render_text([sample_run], width=width).partition("Scores x100")[0]
+    tables = terminal_text([sample_run], width=width).partition("Scores x100")[0]
     assert "…" not in tables
 
 
@@ -97,7 +96,7 @@ def test_intervals_take_one_more_table_at_most(
         return sum(line.strip().startswith("language ") for line in text().splitlines())
 
     def text() -> str:
-        return render_text([sample_run], width=width).partition("Scores x100")[0]
+        return terminal_text([sample_run], width=width).partition("Scores x100")[0]
 
     usual, has_intervals = tables(), "±" in text()
     monkeypatch.setattr("harness.reporting.console.MORE_TABLES", -99)
@@ -108,7 +107,7 @@ def test_intervals_take_one_more_table_at_most(
 def test_the_summary_is_what_the_command_prints(cli: Cli, sample_run: Run) -> None:
     status, out, err = cli("report", sample_run.path)
     assert (status, err) == (0, "")
-    assert out == render_text([sample_run], width=100)
+    assert out == terminal_text([sample_run], width=100)
 
 
 # The HTML page is tested by what it holds (tests/reporting/html): its charts change with every module.

@@ -123,7 +123,6 @@ eval --tasks xnli:de --model hf:absent/model --data sample
 eval --tasks xnli:de --model vllm:http://127.0.0.1:9/v1 --data sample
 tasks validate faulty.yaml
 tasks validate no-yaml.yaml
-tasks import lm_eval absent.yaml
 plan --tasks faulty --tasks-from faulty.yaml {MODEL}
 plan --tasks moods --tasks-from moods.yaml --tasks-from moods-again.yaml {MODEL}
 eval --tasks moods --tasks-from moods.yaml --model baseline:majority --data empty

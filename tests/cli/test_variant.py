@@ -38,8 +38,8 @@ def test_both_versions_of_a_task_stand_side_by_side(cli: Cli) -> None:
     status, out, err = cli("eval", *GIVEN, *arguments, "--out", "run")
     assert status == 0, err
     run = Run(Path("run"))
-    assert [cell["view"] for cell in run.cells] == [{}, {"variant": "aligned_question"}]
-    assert run.manifest["config"]["variants"] == ["original", "aligned_question"]
+    assert [cell.view for cell in run.cells] == [{}, {"variant": "aligned_question"}]
+    assert run.manifest.config["variants"] == ["original", "aligned_question"]
     assert "variant=aligned_question" in out
 
 

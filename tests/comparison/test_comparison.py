@@ -17,7 +17,8 @@ from scipy import stats
 from harness.analysis.comparison import Comparison, compare
 from harness.errors import HarnessError
 from harness.registry.registry import Registry
-from harness.reporting.comparison import comparison_rows, render_comparison
+from harness.reporting.comparison import comparison_blocks, comparison_rows
+from harness.reporting.console import render_blocks
 from harness.storage.records import ItemRecord
 from harness.storage.run_folder import Run
 
@@ -30,7 +31,7 @@ GOLD = "aabbcc"
 def _shown(comparison: Comparison, width: int = 80) -> list[str]:
     console = Console(width=width, color_system=None, legacy_windows=False)
     with console.capture() as captured:
-        console.print(render_comparison(comparison))
+        console.print(render_blocks(comparison_blocks(comparison), width=width))
     return [line.rstrip() for line in captured.get().splitlines()]
 
 

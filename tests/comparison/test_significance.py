@@ -14,7 +14,8 @@ from scipy import stats
 from harness.analysis.comparison import compare
 from harness.errors import UsageError
 from harness.registry.registry import Registry
-from harness.reporting.comparison import comparison_rows, render_comparison
+from harness.reporting.comparison import comparison_blocks, comparison_rows
+from harness.reporting.console import render_blocks
 from harness.storage.records import ItemRecord
 from harness.storage.run_folder import Run
 
@@ -98,7 +99,7 @@ def test_a_p_that_few_clusters_bound_is_reported_with_its_bound(
     assert "m:x" in note
     assert "0.125 for m:y and 0.125 for m:z (after Holm 0.250)" in note
     console = Console(file=io.StringIO(), width=100)
-    console.print(render_comparison(compared))
+    console.print(render_blocks(comparison_blocks(compared), width=100))
     assert isinstance(console.file, io.StringIO)
     rows = [line.split()[:2] for line in console.file.getvalue().partition(" rank ")[2].splitlines()]
     assert [row for row in rows if len(row) == 2 and row[0] in "ABC"][:3] == [

@@ -130,36 +130,36 @@ def test_the_last_sentence_needs_no_blank_line(read: Read, write: Write) -> None
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        (["# sent_id = s", "1\ta\t_"], "{path}:2: sentence 's': expected ten columns, found 3."),
-        (["1 a"], "{path}:1: expected ten columns, found 1."),
-        (['{"tokens": []}'], "{path}:1: expected ten columns, found 1 (this looks like JSON)."),
+        (["# sent_id = s", "1\ta\t_"], "{path}:2: sentence 's': expected 10 columns, found 3."),
+        (["1 a"], "{path}:1: expected 10 columns, found 1."),
+        (['{"tokens": []}'], "{path}:1: expected 10 columns, found 1 (this looks like JSON)."),
         ([_line("2", "a", "X", "0")], "{path}:1: expected the id 1, found '2'."),
         ([_line("1", "a", "X", "0"), _line("3", "b", "X", "1")], "{path}:2: expected the id 2, found '3'."),
-        ([_line("01", "a", "X", "0")], "{path}:1: expected an id such as '3', '3-4' or '3.1', found '01'."),
-        ([_line("1", "", "X", "0")], "{path}:1: expected a form, found an empty column."),
+        ([_line("01", "a", "X", "0")], "{path}:1: expected the id 1, found '01'."),
+        ([_line("1", "", "X", "0")], "{path}:1: column 2 is empty (write '_' for no value)."),
         (
             [_line("1", "a", "", "0")],
-            "{path}:1: expected a part-of-speech tag or '_', found an empty column.",
+            "{path}:1: column 4 is empty (write '_' for no value).",
         ),
         (
             [_line("1", "a", "X", "-1")],
-            "{path}:1: expected a head that is the id of a word, 0 or '_', found '-1'.",
+            "{path}:1: expected a head from 0 to 1, found '-1'.",
         ),
         (
             [_line("1", "a", "X", "0"), _line("2", "b", "X", "3")],
-            "{path}:2: expected a head from 0 to 2, found 3.",
+            "{path}:2: expected a head from 0 to 2, found '3'.",
         ),
         (
             [_line("2-3", "ab"), _line("1", "a", "X", "0")],
-            "{path}:1: expected a multi-word token that begins at 1, found '2-3'.",
+            "{path}:1: expected a range of two or more words from 1, found '2-3'.",
         ),
         (
             [_line("1-2", "ab"), _line("1", "a", "X", "0"), _line("2-3", "bc"), _line("2", "b", "X", "1")],
-            "{path}:3: expected a multi-word token that begins at 3, found '2-3'.",
+            "{path}:3: expected a range of two or more words from 3, found '2-3'.",
         ),
         (
             [_line("1-2", "ab"), _line("1", "a", "X", "0")],
-            "{path}:1: expected 2 words for '1-2', found 1.",
+            "{path}:2: expected words up to 2 for a range, found 1.",
         ),
         (
             [_line("1-2", "ab"), _line("1", "a", "X", "2"), _line("2", "b", "X", "1")],

@@ -27,7 +27,6 @@ from tests.docs.page import DOCS, PAGES, ROOT, Block, blocks, page_name, unfence
 ALL_PAGES = [*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
 SCHEMA = ROOT / "task_specs/harness_task_specs/task.schema.json"
 FOREIGN_OPTIONS = {
-    "--full": "python -m harness_xtreme_r.mewsli_x",
     "--generation-config": "vllm serve",
     "--signal": "sbatch",
 }
@@ -85,7 +84,7 @@ def check_yaml(text: str) -> None:
 def check_grammar(document: Mapping[str, Any]) -> None:
     from harness_vyakarana.grammar import Grammar
 
-    Grammar.model_validate(document)
+    Grammar.model_validate_json(json.dumps(document))
 
 
 def check_suite(text: str, document: Mapping[str, Any]) -> None:

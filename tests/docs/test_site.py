@@ -21,6 +21,7 @@ from docs_site.navigation import home, indexed_pages, navigation
 from docs_site.page_text import site_text
 from docs_site.spec_reference import spec_page
 from harness.hookspecs import HookSpecs
+from harness.storage.results import CellResult
 from tests.docs.command_line import LEAVES, OPTIONS
 from tests.docs.page import DOCS, PAGES
 
@@ -205,9 +206,7 @@ def test_text_of_a_page_for_the_site() -> None:
 
 def test_examples_of_observers_do_what_they_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    observer_example.harness_cell_finished(
-        {"task": "xnli", "language": "sw", "status": "done", "metrics": {}}
-    )
+    observer_example.harness_cell_finished(CellResult(task="xnli", language="sw", status="done", metrics={}))
     observer_example.harness_run_finished(Path("runs/first"))
     assert Path("cells.jsonl").read_text("utf-8") == '{"task": "xnli", "language": "sw", "status": "done"}\n'
     assert Path("runs.txt").read_text("utf-8") == "runs/first\n"

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from harness.reporting.catalog import html_text
 from harness.reporting.equity.report import equity_report
-from harness.reporting.html.report import render_html
 from harness.storage.run_folder import Run
 from harness_board.gathering import gather
 from harness_board.rendering import board_page
@@ -34,7 +34,7 @@ def section(page: str) -> str:
 
 
 def test_the_report_has_the_numbers_of_the_ledger(runs: list[Run]) -> None:
-    text = section(render_html(runs))
+    text = section(html_text(runs))
     report = equity_report(runs)
     assert [table.title for table in report.tables][:2] == ["xnli prompted rank", "xcopa prompted rank"]
     for table in report.tables:
@@ -72,7 +72,7 @@ def test_a_board_shows_every_system_task_and_language(runs: list[Run]) -> None:
 def test_no_barrier_is_found(runs: list[Run], tmp_path: Path, browser: Any) -> None:
     axe = pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
     source = next(Path(axe.__file__).parent.rglob("axe*.js")).read_text(encoding="utf-8")
-    for name, text in (("report", render_html(runs)), ("board", board_page(gather(runs=runs)))):
+    for name, text in (("report", html_text(runs)), ("board", board_page(gather(runs=runs)))):
         path = tmp_path / f"{name}.html"
         path.write_text(text, encoding="utf-8")
         for scheme, width in (("light", 400), ("dark", 1400)):

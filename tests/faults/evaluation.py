@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.storage.journal_log import DESCRIPTION, KEY_BYTES, Log, log_paths
+from harness.storage.results import CellResult
 from harness.storage.run_folder import Run
 
 from .command import Attempt, Commands
@@ -85,7 +86,7 @@ def assert_whole(run: Path, reference: Path) -> None:
 
 
 def _has_no_fit(run: Path) -> bool:
-    return not Run(run).results["fits"]
+    return not Run(run).results.fits
 
 
 def assert_same(run: Path, reference: Path, *, tolerance: float = TOLERANCE) -> None:
@@ -93,16 +94,16 @@ def assert_same(run: Path, reference: Path, *, tolerance: float = TOLERANCE) -> 
     one, other = Run(run), Run(reference)
     assert len(one.cells) == len(other.cells)
     for own, wanted in zip(one.cells, other.cells, strict=True):
-        assert_close(_steady(own), _steady(wanted), tolerance, own["task"])
-        if wanted["status"] == "ok":
+        assert_close(_steady(own), _steady(wanted), tolerance, own.task)
+        if wanted.status == "ok":
             records = zip(one.records(own), other.records(wanted), strict=True)
             for record, expected in records:
-                assert_close(_plain(record), _plain(expected), tolerance, f"{own['task']} {expected.id}")
-    assert_close(one.results["tasks"], other.results["tasks"], tolerance, "tasks")
+                assert_close(_plain(record), _plain(expected), tolerance, f"{own.task} {expected.id}")
+    assert_close(one.results.tasks, other.results.tasks, tolerance, "tasks")
 
 
-def _steady(cell: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in cell.items() if name not in UNSTEADY}
+def _steady(cell: CellResult) -> dict[str, Any]:
+    return {name: value for name, value in cell.to_json().items() if name not in UNSTEADY}
 
 
 def _plain(record: Any) -> dict[str, Any]:

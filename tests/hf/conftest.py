@@ -32,11 +32,9 @@ from transformers import (
 from harness.data.records import RetrievalPair
 from harness.models.capabilities import FitOptions, TrainingSettings
 from harness_hf.causal.adapter import open_causal
-from harness_hf.causal.description import describe_causal
-from harness_hf.causal.options import CausalOptions
-from harness_hf.encoder.description import describe
+from harness_hf.description import describe, describe_causal
 from harness_hf.encoder.heads import open_encoder
-from harness_hf.options import EncoderOptions
+from harness_hf.options import CausalOptions, EncoderOptions
 
 CORPUS = [
     "The cat sat on the warm mat, and the dog slept near the door.",

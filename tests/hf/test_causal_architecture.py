@@ -86,5 +86,5 @@ def test_answers_are_those_of_one_text_at_a_time(
         size = len(ids)
         while len(ids) < size + 6 and 1 not in ids[size:]:
             ids.append(int(logits(ids)[-1].argmax()))
-        assert written.text == tokens.decode(ids[size:])
+        assert written.text == model._session.decode(ids[size:])
         assert written.tokens == len(ids) - size

@@ -74,7 +74,7 @@ def test_an_end_token_ends_the_text(decoder_folders: dict[str, Path], open_decod
     assert ids
     assert ended.finished
     assert ended.tokens == first + 1
-    assert ended.text == model._session.tokens.decode(written[:first])
+    assert ended.text == model._session.decode(written[:first])
 
 
 def _greedy_ids(model: Any, prompt: str, count: int) -> tuple[list[int], list[int]]:
@@ -136,7 +136,7 @@ def test_sampling_follows_the_probabilities(llama: Any) -> None:
     ids = llama._session.tokens.encode(["The cat"])[0]
     with torch.no_grad():
         shares = (llama._session.network(torch.tensor([ids])).logits[0, -1] / 0.7).softmax(-1)
-    texts = [llama._session.tokens.decode([token]) for token in range(len(shares))]
+    texts = [llama._session.decode([token]) for token in range(len(shares))]
     text = texts[int(shares.argmax())]
     for top_p in (1.0, 0.5):
         options = [
@@ -184,7 +184,7 @@ def test_other_constraints_name_who_can(llama: Any, constraint: dict[str, Any]) 
 def test_senseless_options_are_rejected(llama: Any, wrong: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
         llama.generate(["a"], [GenerateOptions(**wrong)])
-    with pytest.raises(UsageError, match="1 prompts, but 0 options"):
+    with pytest.raises(UsageError, match="1 prompts and 0 options"):
         llama.generate(["a"], [])
 
 
@@ -201,7 +201,7 @@ def test_a_long_prompt_is_cut_from_the_left(decoder_folders: dict[str, Path], op
         with torch.no_grad():
             for _ in range(answer.tokens):
                 kept.append(int(model._session.network(torch.tensor([kept])).logits[0, -1].argmax()))
-        assert answer.text == model._session.tokens.decode(kept[PIECE_LIMIT - 10 :])
+        assert answer.text == model._session.decode(kept[PIECE_LIMIT - 10 :])
         with pytest.raises(AdapterError, match=f"cannot write {PIECE_LIMIT}"):
             model.generate(["a"], [GenerateOptions(max_tokens=PIECE_LIMIT)])
 

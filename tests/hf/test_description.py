@@ -18,7 +18,7 @@ from transformers import (
 from harness.errors import AdapterError, CapabilityError, UsageError
 from harness.models.capabilities import HEAD_CAPABILITY, Capability, Head, capability_protocols
 from harness_hf import harness_register_adapters
-from harness_hf.encoder.description import describe
+from harness_hf.description import describe
 from harness_hf.options import EncoderOptions
 
 BARE = {Capability.FITS, Capability.EMBEDS, Capability.EXPOSES_HIDDEN_STATES}
@@ -49,7 +49,7 @@ def test_the_adapters_are_declared_and_import_nothing_heavy() -> None:
 
 def test_describing_loads_no_model_library(folders: dict[str, Path]) -> None:
     code = (
-        "import sys; from harness_hf.encoder.description import describe; "
+        "import sys; from harness_hf.description import describe; "
         "from harness_hf.options import EncoderOptions; "
         "describe(sys.argv[1], EncoderOptions()); "
         "assert not {'torch', 'transformers', 'tokenizers', 'huggingface_hub'} & set(sys.modules)"

@@ -16,7 +16,7 @@ from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM
 from harness.data.records import RetrievalPair
 from harness.errors import TrainingError, UsageError
 from harness.models.capabilities import EmbedOptions, FitOptions, Head, HeadSpec, TrainingSettings
-from harness_hf.encoder.description import describe
+from harness_hf.description import describe
 from harness_hf.encoder.dual_encoder import (
     prepare_dual_encoder,
 )

@@ -11,7 +11,7 @@ import torch
 
 from harness.errors import AdapterError, UsageError
 from harness.models.capabilities import EmbedOptions
-from harness_hf.inference.pooling import resolve_layer
+from harness_hf.inference.word_vectors import resolve_layer
 
 TEXTS = [
     "The cat sat on the mat.",

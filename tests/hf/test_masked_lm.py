@@ -16,9 +16,9 @@ from harness.api import evaluate
 from harness.errors import AdapterError, CapabilityError
 from harness.models.capabilities import Capability, FillsMasks
 from harness.models.requests import MaskRequest
-from harness.planning.plan import RunConfig
+from harness.planning.run_config import RunConfig
 from harness.running.session import data_options, prepare
-from harness_hf.encoder.description import describe
+from harness_hf.description import describe
 from harness_hf.encoder.masked_lm import MaskFiller
 from harness_hf.options import EncoderOptions
 
@@ -180,10 +180,10 @@ def test_the_task_runs_as_it_stands(
         output=tmp_path / "run",
     )
     [cell] = run.cells
-    assert (cell["status"], cell["protocol"], cell["method"], cell["n"]) == ("ok", "frozen", used, 12)
-    score = cell["metrics"]["accuracy"]
-    assert {name: group["n"] for name, group in score["groups"].items()} == {"original": 6, "generated": 6}
-    assert score["clusters"] == 6
+    assert (cell.status, cell.protocol, cell.method, cell.n) == ("ok", "frozen", used, 12)
+    score = cell.metrics["accuracy"]
+    assert {name: group.n for name, group in score.groups.items()} == {"original": 6, "generated": 6}
+    assert score.clusters == 6
 
 
 def test_a_model_without_the_head_is_skipped_with_the_reason(folders: dict[str, Path]) -> None:

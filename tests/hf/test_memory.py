@@ -21,7 +21,7 @@ from harness.errors import AdapterError
 from harness.models.capabilities import Choice, SpanQuestion, TextInput
 from harness.models.requests import GenerateOptions, LikelihoodRequest
 from harness.testing.probe import agree
-from harness_hf.inference.token_budget import BatchPlan, TokenBudget, by_length, is_shortage
+from harness_hf.inference.batching import BatchPlan, TokenBudget, by_length, is_shortage
 
 Open = Callable[..., Any]
 Scarce = Callable[..., AbstractContextManager[list[int]]]

@@ -17,8 +17,8 @@ from harness.models.capabilities import TextInput
 from harness.models.options import parse_options
 from harness.models.requests import GenerateOptions, LikelihoodRequest
 from harness_hf import harness_register_adapters
+from harness_hf.loading import choose_device, place
 from harness_hf.options import ModelOptions
-from harness_hf.placement import choose_device, place
 
 Open = Callable[..., Any]
 TEXTS = ["The cat sat on the warm mat.", "no", "yes yes", "der Hund"]

@@ -15,8 +15,14 @@ from transformers import AutoModelForQuestionAnswering
 from harness.data.records import Answer, SpanExample
 from harness.errors import AdapterError, DataError
 from harness.models.capabilities import ExtractsSpans, FitOptions, Head, HeadSpec, SpanQuestion
-from harness_hf.encoder.span_extraction import best_span, piece_f1, prepare_span_extraction
-from harness_hf.encoder.span_window import SpanLimits, split_contexts, trim_span
+from harness_hf.encoder.span_extraction import (
+    SpanLimits,
+    best_span,
+    piece_f1,
+    prepare_span_extraction,
+    split_contexts,
+    trim_span,
+)
 
 SPEC = HeadSpec(head=Head.SPAN_EXTRACTION)
 Options = Callable[..., FitOptions]

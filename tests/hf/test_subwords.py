@@ -12,7 +12,7 @@ import pytest
 
 from harness.models.capabilities import EmbedOptions
 from harness.models.requests import CountsSubwords, CutsTexts
-from harness_hf.inference.subwords import subword_ids
+from harness_hf.inference.template import subword_ids
 
 Open = Callable[..., Any]
 TEXTS = (
@@ -106,7 +106,7 @@ def test_real_tokenizers_count_as_they_do_alone(name: str) -> None:
     from transformers import AutoTokenizer
 
     from harness.running.session import open_session
-    from harness_hf.inference.subwords import SubwordCounting
+    from harness_hf.inference.template import SubwordCounting
 
     folder = Path(os.environ.get("HARNESS_MODELS") or Path(__file__).parents[2] / "models") / name
     if not (folder / "tokenizer.json").is_file():

@@ -356,7 +356,7 @@ def test_plain_lines_on_stderr_are_rare(
     bert.fit(examples(16), examples(8), SPEC, fit_options("quiet"))
     captured = capfd.readouterr()
     assert captured.out == captured.err == ""
-    monkeypatch.setattr("harness_hf.training.progress.SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr("harness_hf.training.loop.SECONDS_BETWEEN_LINES", 0.0)
     options = fit_options("loud", epochs=1)
     bert.fit(examples(16), examples(8), SPEC, options)
     captured = capfd.readouterr()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness_hf.inference.words import split_sentences
+from harness_hf.inference.word_vectors import split_sentences
 
 ODD_WORDS = [
     "",

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from harness.errors import DataError, UsageError
 from harness.models.requests import Ability
 from harness.storage import journal_log
-from harness.storage.journal import Journal
-from harness.storage.journal_index import KeyIndex
+from harness.storage.journal import Journal, KeyIndex
 
 SOURCE, OTHER = b"source-1", b"source-2"
 

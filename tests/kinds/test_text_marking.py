@@ -340,12 +340,12 @@ def test_token_and_span_scores_of_one_fit_agree_where_pretokens_are_the_tokens(
     ner: Callable[..., Any],
 ) -> None:
     finished = ner()
-    cells = {(cell["task"], cell["language"]): cell for cell in finished.cells}
-    assert [cell["status"] for cell in cells.values()] == ["ok"] * 4, cells
-    assert len({cell["fit"] for cell in cells.values()}) == len(finished.results["fits"]) == 1
+    cells = {(cell.task, cell.language): cell for cell in finished.cells}
+    assert [cell.status for cell in cells.values()] == ["ok"] * 4, cells
+    assert len({cell.fit for cell in cells.values()}) == len(finished.results.fits) == 1
     for language in ("en", "de"):
-        in_tokens = cells["ner", language]["metrics"]["chunk_f1"]["value"]
-        assert cells["ner_raw", language]["metrics"]["span_f1"]["value"] == pytest.approx(in_tokens)
+        in_tokens = cells["ner", language].metrics["chunk_f1"].value
+        assert cells["ner_raw", language].metrics["span_f1"].value == pytest.approx(in_tokens)
         assert in_tokens > 0.5, "the tagger has seen these sentences"
         items = list(finished.records(cells["ner_raw", language]))
         # The gold data begins entities with I-, also after an entity that a comma ends.
@@ -363,17 +363,18 @@ def test_a_baseline_tags_the_raw_text_of_the_sample(tmp_path: Path, model: str) 
         train_limit=30,
         output=tmp_path / "run",
     )
-    cells = {(cell["task"], cell["language"]): cell for cell in finished.cells}
-    assert {cell["status"] for cell in cells.values()} == {"ok"}
-    assert len({cell["fit"] for cell in cells.values()}) == 1
+    cells = {(cell.task, cell.language): cell for cell in finished.cells}
+    assert {cell.status for cell in cells.values()} == {"ok"}
+    assert len({cell.fit for cell in cells.values()}) == 1
     raw = cells["udpos_raw", "de"]
-    assert raw["metrics"].keys() == {"span_f1", "span_precision", "span_recall"}
-    assert raw["n"] == raw["size"] > 10
+    assert raw.metrics.keys() == {"span_f1", "span_precision", "span_recall"}
+    assert raw.n == raw.size
+    assert raw.n > 10
     for item in finished.records(raw):
         assert item.prediction["spans"]
         assert [span[:2] for span in item.reference] == [span[:2] for span in item.prediction["spans"]]
     # German pre-tokens are the words of these sentences, so that spans are right where tags are.
-    tokens = cells["udpos", "de"]["metrics"]["token_accuracy"]["value"]
-    assert raw["metrics"]["span_f1"]["value"] == pytest.approx(tokens)
+    tokens = cells["udpos", "de"].metrics["token_accuracy"].value
+    assert raw.metrics["span_f1"].value == pytest.approx(tokens)
     assert 0 < tokens <= 1
-    assert cells["udpos_raw", "zh"]["metrics"]["span_f1"]["value"] < 1
+    assert cells["udpos_raw", "zh"].metrics["span_f1"].value < 1

@@ -56,7 +56,7 @@ def test_an_unlabelled_file_says_which_words_are_asked_for() -> None:
         ({"tokens": ["a", "b"], "labels": ["Nom"]}, "the sentence has 2 tokens and 1 labels"),
         (
             {"tokens": ["a"], "labels": ["Nomm"]},
-            "'Nomm'.* Acc; Nom .*'Nom'?",
+            "'Nomm'.* Acc, Nom .*'Nom'?",
         ),
         ({"tokens": ["a"]}, "expected 'labels', or 'targets' with the positions .*, found None"),
         ({"tokens": ["a"], "targets": ["0"]}, r"expected 'labels', or 'targets' .*, found \['0'\]"),

@@ -20,7 +20,7 @@ from transformers import AutoTokenizer, T5Config, T5ForConditionalGeneration
 
 from benchmarks.tiny_decoder import write_decoder
 from harness.storage.run_folder import Run
-from harness_lm_eval.metric import result_key
+from harness_lm_eval.answering import result_key
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -155,8 +155,8 @@ def _by_number(samples: list[dict[str, Any]], key: str = "") -> dict[int, dict[s
 
 def test_prompts_and_answers_are_those_of_lm_eval(both: tuple[Run, dict[str, Any], Peer, int]) -> None:
     run, theirs, _, shots = both
-    assert [cell["task"] for cell in run.cells] == [f"lm_eval:{name}" for name in NAMES]
-    assert all(cell["view"] == ({"shots": "2"} if shots else {}) for cell in run.cells)
+    assert [cell.task for cell in run.cells] == [f"lm_eval:{name}" for name in NAMES]
+    assert all(cell.view == ({"shots": "2"} if shots else {}) for cell in run.cells)
     for cell, name in zip(run.cells, NAMES, strict=True):
         samples = _by_number(theirs["samples"][name])
         records = list(run.records(cell))
@@ -180,21 +180,21 @@ def test_scores_and_standard_errors_are_those_of_lm_eval(
     compared = 0
     for cell, name in zip(run.cells, NAMES, strict=True):
         expected = theirs["results"][name]
-        for metric, score in cell["metrics"].items():
+        for metric, score in cell.metrics.items():
             key = result_key(metric)
             scale = 100 if key.startswith("chrf") else 1
-            assert score["value"] * scale == pytest.approx(expected[key], abs=1e-9), key
+            assert score.value * scale == pytest.approx(expected[key], abs=1e-9), key
             error = expected[key.replace(",", "_stderr,")]
-            if score["se"] is not None:
-                assert score["se"] == pytest.approx(error, abs=1e-9), key
+            if score.se is not None:
+                assert score.se == pytest.approx(error, abs=1e-9), key
             compared += 1
-        for key, value in cell.get("details", {}).get("lm_eval", {}).items():
+        for key, value in cell.details.get("lm_eval", {}).items():
             assert value == pytest.approx(expected[key], rel=CLOSE), key
             compared += 1
     assert (
         compared == 11
     )  # acc, acc_norm, acc_mutual_info, f1, brier_score; acc, perplexity; two by two filters
-    assert 0 < run.cells[0]["metrics"]["lm_eval:acc"]["value"] < 1
+    assert 0 < run.cells[0].metrics["lm_eval:acc"].value < 1
 
 
 def test_result_files_are_read_by_lm_evals_tools(both: tuple[Run, dict[str, Any], Peer, int]) -> None:
@@ -226,10 +226,10 @@ def test_answered_requests_are_not_sent_again(both: tuple[Run, dict[str, Any], P
     ours = ("eval", "--tasks", "lm_eval:everything", "--model", f"hf-causal:{peer.folder / 'model'}", *given)
     peer.run("-m", "harness", *ours, "-o", "dtype=float32", "--reuse", run.path, "--output", output)
     again = Run(output)
-    requests = again.results["run"]["requests"]
+    requests = again.results.run.requests
     assert requests["asked"] == 0
     assert requests["reused"] == requests["planned"] > 0
-    assert [cell["metrics"] for cell in again.cells] == [cell["metrics"] for cell in run.cells]
+    assert [cell.metrics for cell in again.cells] == [cell.metrics for cell in run.cells]
 
 
 @pytest.mark.slow
@@ -254,8 +254,8 @@ def test_an_encoder_decoder_ranks_as_in_lm_eval(peer: Peer) -> None:
         for record in Run(output).records(cell):
             for mine, own in zip(record.prediction["resps"], samples[int(record.id)]["resps"], strict=True):
                 assert mine[0] == [pytest.approx(own[0][0], abs=CLOSE), own[0][1]]
-        for metric, score in cell["metrics"].items():
-            assert score["value"] == pytest.approx(theirs["results"][name][result_key(metric)], abs=1e-9)
+        for metric, score in cell.metrics.items():
+            assert score.value == pytest.approx(theirs["results"][name][result_key(metric)], abs=1e-9)
 
 
 def test_templates_of_a_folder_cannot_reach_into_python(peer: Peer) -> None:

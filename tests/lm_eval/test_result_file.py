@@ -45,17 +45,17 @@ def test_files_are_named_as_lm_eval_names_them(run: Run, tmp_path: Path) -> None
 def test_results_have_lm_evals_keys_and_our_numbers(run: Run) -> None:
     found = json.loads(render([run]))
     cell = run.cells[1]
-    own = cell["metrics"]["accuracy"]
+    own = cell.metrics["accuracy"]
     assert found["results"]["xnli_sw"] == {
         "name": "xnli_sw",
         "alias": "xnli_sw",
-        "sample_len": cell["n"],
-        "acc,none": own["value"],
-        "acc_stderr,none": own["se"],
+        "sample_len": cell.n,
+        "acc,none": own.value,
+        "acc_stderr,none": own.se,
     }
     assert found["group_subtasks"] == {"xnli": ["xnli_en", "xnli_sw"]}
-    [row] = [row for row in run.results["tasks"] if row["task"] == "xnli"]
-    assert found["groups"]["xnli"]["acc,none"] == row["value"]
+    [row] = [row for row in run.results.tasks if row.task == "xnli"]
+    assert found["groups"]["xnli"]["acc,none"] == row.value
     assert found["results"]["xnli"] == found["groups"]["xnli"]
     assert found["n-samples"]["xnli_sw"] == {"original": 24, "effective": 24}
     assert found["higher_is_better"]["xquad_de"] == {"f1": True, "exact_match": True}

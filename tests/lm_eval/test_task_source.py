@@ -14,7 +14,7 @@ from harness.metrics.metric import MetricContext
 from harness.models.requests import GenerateOptions
 from harness.running.session import open_session
 from harness_lm_eval.answering import generate_options, likelihood_request
-from harness_lm_eval.language import read_language
+from harness_lm_eval.task_document import read_language
 
 Cli = Callable[..., tuple[int, str, str]]
 

@@ -16,9 +16,10 @@ from huggingface_hub import constants
 from harness.data.sources import DataFinder, Pins
 from harness.errors import UsageError
 from harness.planning.lock_file import Lock, check_locked, read_lock
-from harness.planning.plan import Plan, RunConfig
+from harness.planning.plan import Plan
 from harness.planning.planner import make_plan, resolve_model
 from harness.planning.resolution import TasksResolver
+from harness.planning.run_config import RunConfig
 from harness.running.session import data_options, open_session
 from harness.specs.selection import select
 

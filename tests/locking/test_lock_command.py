@@ -108,5 +108,5 @@ def test_other_training_languages_are_locked(cli: Cli, prepared: MakePrepared) -
     ready = prepared("udpos:de", data="data", train_languages=("de",))
     assert ready.plan.cells
     check_locked(ready.plan, read_lock(Path("german.json")), ready.session.catalog)
-    with pytest.raises(UsageError, match=r"The data of 'udpos' in 'de' \(train\) are not in the lock file"):
+    with pytest.raises(UsageError, match=r"The data of 'udpos' in 'de' \(train\) is not in the lock file"):
         check_locked(ready.plan, read_lock(Path("plain.json")), ready.session.catalog)

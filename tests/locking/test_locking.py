@@ -21,6 +21,7 @@ from harness.planning.lock_file import (
 )
 from harness.planning.resolution import resolve_plan
 from harness.running.session import Prepared
+from harness.storage.results import Manifest
 from harness.storage.run_folder import Run
 
 MakePrepared = Callable[..., Prepared]
@@ -109,7 +110,7 @@ def test_a_file_that_changed_is_rejected(prepared: MakePrepared, write_lock: Wri
     with pytest.raises(UsageError) as caught:
         _check(ready, path)
     message = str(caught.value)
-    assert "The data of 'xnli' in 'sw' (test) are not the locked ones: the file 'xnli/test-sw.tsv'" in message
+    assert "The data of 'xnli' in 'sw' (test) is not the locked one: the file 'xnli/test-sw.tsv'" in message
     for digest in (before, after, hashlib.sha256(SWAHILI.encode()).hexdigest()):
         assert digest in message
     assert f"harness lock RUN|TASKS --output {path}" in message
@@ -126,7 +127,7 @@ def test_training_data_that_changed_are_rejected(
         if (entry.owner, entry.split) == ("mnli", "train")
     ]
     (folder / trained[0]).write_text(ENGLISH * 2, encoding="utf-8")
-    with pytest.raises(UsageError, match=r"The data of 'mnli' in 'en' \(train\) are not the locked ones"):
+    with pytest.raises(UsageError, match=r"The data of 'mnli' in 'en' \(train\) is not the locked one"):
         _check(prepared("xnli:en", data=folder), path)
 
 
@@ -134,11 +135,11 @@ def test_data_missing_in_the_lock_are_rejected(
     prepared: MakePrepared, write_lock: WriteLock, folder: Path
 ) -> None:
     path = write_lock(_lock(prepared("xnli:en", recipe="quick")))
-    with pytest.raises(UsageError, match=r"The data of 'xnli' in 'sw' \(test\) are not in the lock file"):
+    with pytest.raises(UsageError, match=r"The data of 'xnli' in 'sw' \(test\) is not in the lock file"):
         _check(prepared("xnli:sw", recipe="quick"), path)
-    with pytest.raises(UsageError, match="The task 'tatoeba' is not in the lock file"):
+    with pytest.raises(UsageError, match="The document of the task 'tatoeba' is not in the lock file"):
         _check(prepared("tatoeba:de"), path)
-    with pytest.raises(UsageError, match="The recipe 'xtreme_r' is not in the lock file"):
+    with pytest.raises(UsageError, match="The document of the recipe 'xtreme_r' is not in the lock file"):
         _check(prepared("xnli:en"), path)
     with pytest.raises(
         UsageError, match="they come from a data folder, and the lock has the embedded sample"
@@ -162,8 +163,8 @@ def _document(content: dict[str, Any], sort: str) -> dict[str, Any]:
 def test_a_document_that_changed_is_rejected(prepared: MakePrepared, write_lock: WriteLock) -> None:
     ready = prepared("xnli:en")
     lock = _lock(ready)
-    path = _edited(write_lock(lock), lambda content: _document(content, "task").update(version=7))
-    with pytest.raises(UsageError, match=r"The task 'xnli' has version 1; the lock file .* has version 7"):
+    path = _edited(write_lock(lock), lambda content: _document(content, "task").update(version=7, digest="0"))
+    with pytest.raises(UsageError, match=r"task 'xnli' .* it has version 1, and the lock has version 7"):
         _check(ready, path)
     for sort, title in (("task", "task 'xnli'"), ("training", "training set 'mnli'"), ("recipe", "recipe")):
 
@@ -171,7 +172,9 @@ def test_a_document_that_changed_is_rejected(prepared: MakePrepared, write_lock:
             _document(content, sort).update(digest="0")
 
         path = _edited(write_lock(lock), change)
-        with pytest.raises(UsageError, match=f"The document of the {title}.* has the digest .* has 0"):
+        with pytest.raises(
+            UsageError, match=f"document of the {title}.* is not the locked one: .*, 0 in the"
+        ):
             _check(ready, path)
 
 
@@ -217,16 +220,17 @@ def test_a_run_is_locked_with_its_model(make_run: Callable[..., Run], prepared: 
     ready = prepared("xnli:en+sw", "udpos:de", recipe="quick")
     assert (lock.data, lock.specs) == (_lock(ready).data, _lock(ready).specs)
     assert lock.model == LockedModel(adapter="baseline", ref="char-ngram", revision=None, weights=None)
-    digests = {cell["data"]["digest"] for cell in run.cells if cell["status"] == "ok"}
+    digests = {cell.data["digest"] for cell in run.cells if cell.status == "ok"}
     assert digests <= {entry.digest for entry in lock.data}
 
 
 def test_a_run_that_does_not_say_what_it_resolved_is_reported(make_run: Callable[..., Run]) -> None:
     run = make_run("xnli:en")
-    del run.manifest["resolved"]
+    known = {name: value for name, value in run.manifest.to_json().items() if name != "resolved"}
+    run.manifest = Manifest.model_validate(known)
     with pytest.raises(UsageError, match="does not say what it resolved"):
         lock_run(run)
-    run.manifest["resolved"] = {"data": 3}
+    run.manifest = run.manifest.changed(resolved={"data": 3})
     with pytest.raises(UsageError, match="'resolved' is broken: data: "):
         lock_run(run)
 

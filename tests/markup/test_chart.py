@@ -9,90 +9,118 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.reporting.markup.chart import (
-    Bar,
-    Dot,
-    Place,
-    Series,
-    bucket_bars,
-    calibration,
-    histogram,
-    interval_bars,
-    pareto_front,
-    scatter,
-    strip_plot,
-)
-from harness.reporting.markup.element import Element, render
-from harness.reporting.markup.figure import Scale, number
-from harness.reporting.markup.heatmap import HeatRow, heat_class, heatmap
+from harness.reporting.chart import Bar, BarChart, Chart, CurveChart, Dot, Line, Scale, number
+from harness.reporting.heat import heat_class
+from harness.reporting.model import Charts, Field, Table, TableRow
+from harness.reporting.page import html_blocks
 
-DOTS = [
-    Dot(row="A", label="English", group="Indo-European", value=81.7, marked=True),
-    Dot(row="A", label="Swahili", group="Niger-Congo", value=49.3),
-    Dot(row="B", label="English", group="Indo-European", value=88.7, marked=True),
-]
-CHARTS: dict[str, Element] = {
-    "strip": strip_plot("XNLI", DOTS, rows=["B", "A", "C"], unit="accuracy"),
-    "intervals": interval_bars("T", [Bar(label="a", value=1.5, low=1, high=2, n=3), Bar(label="b", value=None)]),
-    "single": bucket_bars("T", ["XS", "S"], [Series(label="a", values=(1.0, None))], counts=[3, 0]),
-    "paired": bucket_bars(
-        "T", ["XS", "S"], [Series(label="a", values=(1.0, -2.0), lows=(0.5, -3), highs=(2, -1)),
-                           Series(label="b", values=(0.0, 2.0))]
+POINTS = ((0.0, 10.0), (1.0, 60.0), (2.0, 40.0))
+LINES = (
+    Line(label="original", points=POINTS, best=1.0, whiskers=((1.0, 55.0, 66.0),)),
+    Line(label="CG", points=tuple((x, y / 2) for x, y in POINTS), group=1),
+    Line(label="original, control", points=((0.0, 5.0), (2.0, 5.0)), stroke="dashed"),
+    Line(label="nothing", points=(), group=2),
+)
+STRIPS = BarChart(
+    title="XNLI & <b>",
+    bars=(
+        Bar(
+            label="A",
+            value=65.5,
+            note="2 of 3 languages",
+            dots=(
+                Dot(label="English", group=0, value=81.7, marked=True),
+                Dot(label="Swahili", group=9, value=49.3),
+            ),
+        ),
+        Bar(label="B", value=88.7, dots=(Dot(label="English", group=17, value=88.7),)),
     ),
-    "scatter": scatter("T", [Place(label="a", x=100, y=1), Place(label="b", x=1000, y=2)], x_label="x", y_label="y",
-                       log_x=True),
-    "histogram": histogram("T", [0, 1, 2], [3, 0], x_label="tokens"),
-    "calibration": calibration("T", [(0.1, 0.2, 10), (0.9, 0.7, 30)]),
-    "empty strip": strip_plot("T", [], rows=["A"]),
-    "empty bars": interval_bars("T", []),
-    "empty buckets": bucket_bars("T", [], []),
-    "empty scatter": scatter("T", [], x_label="x", y_label="y"),
-    "no items": calibration("T", []),
-}  # fmt: skip
+    groups=tuple(f"family {number}" for number in range(18)),
+    low=0.0,
+    high=100.0,
+    ring="English",
+)
+BARS = BarChart(
+    title="T",
+    bars=(
+        Bar(label="a", value=1.5, low=1, high=2, n=3),
+        Bar(label="b", value=None),
+        Bar(label="c", value=-2),
+    ),
+    low=None,
+)
+
+
+def _curves(*lines: Line) -> CurveChart:
+    return CurveChart(
+        title="POS & <b>",
+        lines=lines,
+        groups=("original", "CG"),
+        x_label="layer",
+        y_label="F1",
+        strokes=(("dashed", "control"),),
+        ring="best",
+    )
+
+
+CHARTS: dict[str, Chart] = {
+    "strips": STRIPS,
+    "bars": BARS,
+    "no bars": BarChart(title="T", bars=()),
+    "curves": _curves(*LINES),
+    "no curves": _curves(),
+    "one point": _curves(Line(label="a", points=((3.0, 7.0),))),
+}
+
+
+def _html(chart: Chart) -> str:
+    return str(html_blocks([Charts(charts=(chart,))])).strip()
 
 
 @pytest.mark.parametrize("name", CHARTS)
 def test_a_chart_is_well_formed_and_is_read_out(name: str) -> None:
-    html = render(CHARTS[name]).replace("<br>", "<br/>")
+    html = _html(CHARTS[name])
     root = ET.fromstring(html)
     svg = next(node for node in root.iter("svg") if node.get("role") == "img")
     title, desc = svg.find("title"), svg.find("desc")
-    assert title is not None and title.text
+    assert title is not None and title.text == CHARTS[name].title
     assert desc is not None and desc.text
     assert svg.get("aria-label")
     assert root.find(".//details//table") is not None
     assert "nan" not in html and "inf" not in html
+    width, height = (float(size) for size in (svg.get("width") or "", svg.get("height") or ""))
+    for circle in svg.iter("circle"):
+        assert 0 <= float(circle.get("cx") or -1) <= width
+        assert 0 <= float(circle.get("cy") or -1) <= height
+    assert html == _html(CHARTS[name])
 
 
-def test_every_value_is_in_the_table() -> None:
-    html = render(CHARTS["strip"])
-    assert [value for value in ("81.7", "49.3", "88.7") if f">{value}</td>" in html] == [
-        "81.7",
-        "49.3",
-        "88.7",
-    ]
-    assert "A: mean 65.5" in html
-
-
-def test_dots_lie_where_their_values_are() -> None:
-    html = render(strip_plot("T", DOTS, rows=["A", "B"], low=0, high=100))
+def test_dots_lie_where_their_values_are_and_are_in_the_table() -> None:
+    html = _html(STRIPS)
     places = {float(x) for x in re.findall(r'<circle cx="([\d.]+)" cy="[\d.]+" r="4.5"', html)}
-    scale = Scale(low=0, high=100, start=190, end=740)
-    assert {scale(81.7), scale(49.3), scale(88.7)} <= places
+    scale = Scale(low=0, high=100, start=190, end=700)
+    assert scale(81.7) in places
+    assert all(f">{value}</td>" in html for value in ("81.7", "49.3", "88.7"))
+    assert "A: mean 65.5 (2 of 3 languages)" in html
 
 
-def test_the_expected_calibration_error() -> None:
-    assert "Expected calibration error 0.175 over 40 items" in render(CHARTS["calibration"])
+def test_points_lie_in_their_order() -> None:
+    html = _html(_curves(*LINES))
+    [path] = re.findall(r'd="M([\d.,L]+)" class="curve s0"', html)
+    places = [tuple(map(float, part.split(","))) for part in path.split("L")]
+    assert [x for x, _ in places] == sorted(x for x, _ in places)
+    heights = [y for _, y in places]
+    assert heights[1] < heights[2] < heights[0], "60 above 40 above 10"
+    ring = re.search(r'<circle cx="([\d.]+)" cy="([\d.]+)" r="6" class="ring"', html)
+    assert ring is not None
+    assert (float(ring[1]), float(ring[2])) == places[1]
 
 
-@given(st.lists(st.tuples(st.integers(1, 50), st.integers(0, 50)), max_size=30))
-def test_no_point_beats_one_on_the_front(pairs: list[tuple[int, int]]) -> None:
-    points = [Place(label=str(index), x=x, y=y) for index, (x, y) in enumerate(pairs)]
-    front = pareto_front(points)
-    for point in front:
-        assert not [other for other in points if other.x <= point.x and other.y > point.y]
-    for point in points:
-        assert any(other.x <= point.x and other.y >= point.y for other in front)
+def test_every_point_is_in_the_table() -> None:
+    html = _html(_curves(*LINES))
+    assert all(f'<td class="n">{text}</td>' in html for text in ("10.0", "60.0", "40.0", "30.0"))
+    assert "original: 10.0 at 0, highest 60.0 at 1, 40.0 at 2" in html
+    assert "nothing" not in html
 
 
 @given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6))
@@ -104,24 +132,18 @@ def test_ticks_are_few_and_within(low: float, width: float) -> None:
     assert all(0 <= scale(tick) <= 100 for tick in ticks)
 
 
-def test_wrong_shapes_are_rejected() -> None:
-    with pytest.raises(ValueError, match="2 counts need 3 edges; found 2"):
-        histogram("T", [0, 1], [1, 2], x_label="x")
-    with pytest.raises(ValueError, match="above 0"):
-        scatter("T", [Place(label="a", x=0, y=1)], x_label="x", y_label="y", log_x=True)
-    with pytest.raises(ValueError, match="2 columns"):
-        heatmap("T", ["a", "b"], [HeatRow(label="r", values=(1.0,))])
-
-
-def test_a_heatmap_shows_numbers_groups_and_why_some_are_missing() -> None:
-    rows = [
-        HeatRow(label="en", values=(90.0, None), group="Germanic", reasons=("", "not in the test set")),
-        HeatRow(label="sw", values=(50.0, 40.0), group="Bantu", href="#sw"),
-    ]
-    html = render(heatmap("Scores", ["xnli", "xcopa"], rows, corner="language"))
-    assert '<td class="n h8">90.0</td><td class="n absent" title="not in the test set">-</td>' in html
-    assert html.index("Germanic") < html.index("Bantu")
-    assert '<th scope="row"><a href="#sw">sw</a></th>' in html
+def test_a_table_shows_colours_groups_and_why_some_are_missing() -> None:
+    missing = Field(text="-", title="not in the test set", shade="absent")
+    rows = (
+        TableRow(label="Germanic", style="head"),
+        TableRow(label="en", fields=(Field(text="90.0", shade="h8"), missing)),
+        TableRow(label=Field(text="sw", href="#sw"), fields=("50.0", "40.0")),
+    )
+    html = str(html_blocks([Table(title="Scores", heads=("xnli", "xcopa"), rows=rows)]))
+    assert '<td class="n h8">90.0</td>' in html
+    assert '<td class="n absent" title="not in the test set">-</td>' in html
+    assert '<th scope="colgroup" colspan="3">Germanic</th>' in html
+    assert '<a href="#sw">' in html
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ import pytest
 from harness.analysis.merge import merge
 from harness.errors import DataError, StorageError, UsageError
 from harness.running.session import open_session
+from harness.storage.results import CellResult, Entry
 from harness.storage.run_folder import Run, with_baselines
 
 MakeRun = Callable[..., Run]
@@ -26,6 +27,7 @@ METRICS = open_session().registry.metrics
 
 
 def _without_times(value: Any) -> Any:
+    value = value.to_json() if isinstance(value, Entry) else value
     if isinstance(value, dict):
         return {name: _without_times(item) for name, item in value.items() if name not in {*TIMES, "reused"}}
     return [_without_times(item) for item in value] if isinstance(value, list) else value
@@ -36,8 +38,8 @@ def _merged(runs: list[Run], output: Path, **settings: Any) -> Run:
     return Run(output)
 
 
-def _cell(run: Run, title: str) -> dict[str, Any]:
-    [cell] = [cell for cell in run.cells if f"{cell['task']}:{cell['language']}" == title]
+def _cell(run: Run, title: str) -> CellResult:
+    [cell] = [cell for cell in run.cells if f"{cell.task}:{cell.language}" == title]
     return cell
 
 
@@ -62,24 +64,26 @@ def udpos(make_run: MakeRun) -> Run:
 
 
 def test_merged_shards_are_the_run_that_did_it_all(whole: Run, shards: list[Run], tmp_path: Path) -> None:
-    assert min(len(run.manifest["cells"]) for run in shards) > 0
+    assert min(len(run.manifest.cells) for run in shards) > 0
     merged = _merged([shards[2], shards[0], shards[1]], tmp_path / "merged")
     pairs = list(zip(with_baselines(merged), with_baselines(whole), strict=True))
     assert len(pairs) > 1
     for found, expected in pairs:
         for name in ("cells", "tasks", "suites", "fits", "notes", "model"):
-            assert _without_times(found.results[name]) == _without_times(expected.results[name]), name
-        assert list(found.results["fits"]) == list(expected.results["fits"])
+            assert _without_times(getattr(found.results, name)) == _without_times(
+                getattr(expected.results, name)
+            ), name
+        assert list(found.results.fits) == list(expected.results.fits)
         for name in ("tasks", "specs", "cells", "suites", "resolved", "options"):
-            assert found.manifest[name] == expected.manifest[name], name
-        assert found.results["run"]["requests"] == expected.results["run"]["requests"]
+            assert getattr(found.manifest, name) == getattr(expected.manifest, name), name
+        assert found.results.run.requests == expected.results.run.requests
         for cell in expected.cells:
-            if cell["status"] == "ok":
+            if cell.status == "ok":
                 assert list(found.records(cell)) == list(expected.records(cell))
-    assert "shard" not in merged.manifest
-    assert [part["shard"] for part in merged.manifest["merged_from"]] == ["3/3", "1/3", "2/3"]
-    seconds = sum(run.results["run"]["seconds"] for run in shards)
-    assert merged.results["run"]["seconds"] == pytest.approx(seconds, abs=0.01)
+    assert not merged.manifest.has("shard")
+    assert [part["shard"] for part in merged.manifest.merged_from] == ["3/3", "1/3", "2/3"]
+    seconds = sum(run.results.run.seconds for run in shards)
+    assert merged.results.run.seconds == pytest.approx(seconds, abs=0.01)
 
 
 def test_a_suite_is_aggregated_again(make_run: MakeRun, tmp_path: Path) -> None:
@@ -87,9 +91,9 @@ def test_a_suite_is_aggregated_again(make_run: MakeRun, tmp_path: Path) -> None:
     whole = make_run("xtreme_r", **settings)
     parts = [make_run("xtreme_r", **settings, shard=f"{index}/2") for index in (1, 2)]
     merged = _merged(parts, tmp_path / "merged")
-    assert whole.results["suites"]
-    assert merged.results["suites"] == whole.results["suites"]
-    assert merged.results["suites"] != parts[0].results["suites"]
+    assert whole.results.suites
+    assert merged.results.suites == whole.results.suites
+    assert merged.results.suites != parts[0].results.suites
     assert _without_times(merged.cells) == _without_times(whole.cells)
 
 
@@ -99,18 +103,18 @@ def test_missing_shards_are_rejected_and_then_skipped(shards: list[Run], whole: 
         merge(paths, tmp_path / "merged", METRICS)
     notes = merge(paths, tmp_path / "merged", METRICS, incomplete=True)
     part = Run(tmp_path / "merged")
-    lost = [cell for cell in part.cells if "2/3" in cell["reason"]]
-    assert {cell["reason"] for cell in lost} == {"in shard 2/3, which was not merged"}
-    assert {cell["digest"] for cell in lost} == {cell["digest"] for cell in shards[1].manifest["cells"]}
-    assert {cell["status"] for cell in lost} == {"skipped"}
+    lost = [cell for cell in part.cells if "2/3" in cell.reason]
+    assert {cell.reason for cell in lost} == {"in shard 2/3, which was not merged"}
+    assert {cell.digest for cell in lost} == {cell["digest"] for cell in shards[1].manifest.cells}
+    assert {cell.status for cell in lost} == {"skipped"}
     assert any(f"shard 2/3 was not merged: {len(lost)} cells" in line for line in notes)
-    assert part.manifest["shard"] == "1+3/3"
-    assert [cell.get("digest") for cell in part.cells] == [cell.get("digest") for cell in whole.cells]
+    assert part.manifest.shard == "1+3/3"
+    assert [cell.digest for cell in part.cells] == [cell.digest for cell in whole.cells]
     # What was missing can be added later, and then nothing mentions it any more.
     later = _merged([part, shards[1]], tmp_path / "later")
-    assert _without_times(later.results["cells"]) == _without_times(whole.results["cells"])
-    assert later.results["notes"] == whole.results["notes"]
-    assert "shard" not in later.manifest
+    assert _without_times(later.results.cells) == _without_times(whole.results.cells)
+    assert later.results.notes == whole.results.notes
+    assert not later.manifest.has("shard")
 
 
 def test_runs_over_different_tasks_and_languages(
@@ -120,26 +124,26 @@ def test_runs_over_different_tasks_and_languages(
     merged = _merged([xnli, udpos, hindi], tmp_path / "merged")
     whole = make_run("xnli:en+sw+hi", "udpos:en+de")
     assert _without_times(merged.cells) == _without_times(whole.cells)
-    assert merged.results["tasks"] == whole.results["tasks"]
-    assert merged.manifest["tasks"] == whole.manifest["tasks"]
-    assert merged.manifest["config"]["tasks"] == ["xnli:en+sw", "udpos:en+de", "xnli:hi"]
-    assert merged.manifest["config"]["languages"] is None
-    assert merged.results["fits"].keys() == whole.results["fits"].keys()
+    assert merged.results.tasks == whole.results.tasks
+    assert merged.manifest.tasks == whole.manifest.tasks
+    assert merged.manifest.config["tasks"] == ["xnli:en+sw", "udpos:en+de", "xnli:hi"]
+    assert merged.manifest.config["languages"] is None
+    assert merged.results.fits.keys() == whole.results.fits.keys()
 
 
 def test_what_another_run_could_do_is_not_skipped(make_run: MakeRun, xnli: Run, tmp_path: Path) -> None:
     skipped = make_run("udpos:th+de", "xnli:th")
-    skipped_cells = [cell for cell in skipped.cells if cell["status"] == "skipped"]
-    assert {cell["task"] for cell in skipped_cells} == {"udpos", "xnli"}
+    skipped_cells = [cell for cell in skipped.cells if cell.status == "skipped"]
+    assert {cell.task for cell in skipped_cells} == {"udpos", "xnli"}
     merged = _merged([xnli, skipped], tmp_path / "merged")
-    assert [cell for cell in merged.cells if cell["status"] == "skipped"] == skipped_cells
+    assert [cell for cell in merged.cells if cell.status == "skipped"] == skipped_cells
 
 
 def test_an_equal_cell_is_taken_once_and_reported(make_run: MakeRun, xnli: Run, tmp_path: Path) -> None:
     again = make_run("xnli:sw+hi")
     notes = merge([xnli.path, again.path], tmp_path / "merged", METRICS)
     assert notes == [f"1 cells of {again.path} are in an earlier run, too"]
-    cells = [f"{cell['task']}:{cell['language']}" for cell in Run(tmp_path / "merged").cells]
+    cells = [f"{cell.task}:{cell.language}" for cell in Run(tmp_path / "merged").cells]
     assert cells == ["xnli:en", "xnli:sw", "xnli:hi"]
 
 
@@ -149,7 +153,7 @@ def test_a_finished_cell_replaces_one_that_failed(xnli: Run, edit: Edit, tmp_pat
 
     failed = edit(xnli, fail)
     (failed.path / "failures").mkdir()
-    file = failed.path / "failures" / f"{failed.cells[1]['digest']}.txt"
+    file = failed.path / "failures" / f"{failed.cells[1].digest}.txt"
     file.write_text("a traceback", encoding="utf-8")
     assert _merged([failed, xnli], tmp_path / "good").cells == xnli.cells
     alone = _merged([failed], tmp_path / "alone")
@@ -182,7 +186,11 @@ CONFLICTS: list[tuple[str, Callable[[dict[str, Any]], object], str]] = [
         "what is known of the",
     ),
     ("results.json", lambda content: content["run"].update(data="hub"), r"the place of the data \(--data\)"),
-    ("results.json", _first_cell(version=2), "the version of the task 'xnli': 1 and 2"),
+    (
+        "manifest.json",
+        lambda content: content["resolved"]["specs"][-1].update(version=2, digest="0"),
+        "the document of the training set 'mnli': it has version 2, and the former has version 1",
+    ),
     (
         "results.json",
         lambda content: content["cells"][0]["data"].update(digest="0"),
@@ -198,7 +206,6 @@ CONFLICTS: list[tuple[str, Callable[[dict[str, Any]], object], str]] = [
         lambda content: content["tasks"]["xnli"].update(metrics=["f1"]),
         "'metrics' of the task",
     ),
-    ("manifest.json", lambda content: content["specs"]["xnli"].update(version=2), "the version of the task"),
     (
         "manifest.json",
         lambda content: content["resolved"]["specs"][0].update(digest="9"),
@@ -218,12 +225,12 @@ def test_runs_that_do_not_belong_together_are_rejected(
 
 
 def test_training_on_other_data_is_rejected(xnli: Run, edit: Edit, tmp_path: Path) -> None:
-    def change(results: dict[str, Any]) -> None:
-        [fit] = results["fits"].values()
-        fit["stages"][0]["train"]["data"][0]["digest"] = "another"
+    def change(manifest: dict[str, Any]) -> None:
+        [train] = [split for split in manifest["resolved"]["data"] if split["split"] == "train"]
+        train["digest"] = "another"
 
-    with pytest.raises(UsageError, match="they differ in the training data of 'mnli' in en"):
-        merge([xnli.path, edit(xnli, change).path], tmp_path / "merged", METRICS)
+    with pytest.raises(UsageError, match=r"they differ in the data of 'mnli' in 'en' \(train\)"):
+        merge([xnli.path, edit(xnli, change, "manifest.json").path], tmp_path / "merged", METRICS)
 
 
 def test_a_cell_with_other_scores_is_rejected(xnli: Run, edit: Edit, tmp_path: Path) -> None:
@@ -296,11 +303,11 @@ def test_a_merged_run_is_merged_again(xnli: Run, udpos: Run, edit: Edit, tmp_pat
     first = _merged([xnli], tmp_path / "first")
     second = _merged([first, older], tmp_path / "second")
     assert second.cells == [*xnli.cells, *udpos.cells]
-    [inner, _] = second.manifest["merged_from"]
-    assert [part["id"] for part in inner["merged_from"]] == [xnli.results["run"]["id"]]
+    [inner, _] = second.manifest.merged_from
+    assert [part["id"] for part in inner["merged_from"]] == [xnli.results.run.id]
     # What only a part of the run says of its data would make a lock file without the rest.
-    assert ("resolved" in first.manifest, "resolved" in second.manifest) == (True, False)
-    assert any("made by the harness 0.0.9 and" in note for note in second.results["notes"])
+    assert (first.manifest.has("resolved"), second.manifest.has("resolved")) == (True, False)
+    assert any("made by the harness 0.0.9 and" in note for note in second.results.notes)
 
 
 def test_a_digest_from_outside_never_becomes_a_path(xnli: Run, edit: Edit, tmp_path: Path) -> None:
@@ -318,7 +325,7 @@ def test_journals_and_single_cells_are_copied(xnli: Run, udpos: Run, edit: Edit,
         for name in names:
             (run.path / "journal" / f"{name}.log").write_text(f"{run.path.name} {name}", encoding="utf-8")
         (run.path / "cells").mkdir()
-        (run.path / "cells" / f"{run.cells[0]['digest']}.json").write_text("{}", encoding="utf-8")
+        (run.path / "cells" / f"{run.cells[0].digest}.json").write_text("{}", encoding="utf-8")
     merged = _merged(runs, tmp_path / "merged")
     logs = [(merged.path / "journal" / f"{number}.log").read_text(encoding="utf-8") for number in range(5)]
     assert [log.split()[1] for log in logs] == ["0", "1", "2", "10", "0"]
@@ -356,11 +363,11 @@ def test_runs_with_languages_that_different_files_add(make_run: MakeRun, xnli: R
         path.write_text(f"extends: xnli\nlanguages:\n  {code}: {{{text}}}\n", encoding="utf-8")
         runs.append(make_run(f"xnli:{code}", tasks_from=(path,)))
     merged = _merged(runs, tmp_path / "merged")
-    summary = merged.manifest["tasks"]["xnli"]
-    assert {code: Path(file).name for code, file in summary["added"].items()} == {
+    summary = merged.manifest.tasks["xnli"]
+    assert {code: Path(file).name for code, file in summary.added.items()} == {
         "yo": "yo.yaml",
         "gsw": "gsw.yaml",
     }
-    assert (summary["names"], sorted(summary["unpaired"])) == ({"gsw": "Swiss German"}, ["gsw", "yo"])
-    [row] = merged.results["tasks"]
-    assert sorted(row["by_language"]) == ["en", "gsw", "sw", "yo"]
+    assert (summary.names, sorted(summary.unpaired)) == ({"gsw": "Swiss German"}, ["gsw", "yo"])
+    [row] = merged.results.tasks
+    assert sorted(row.by_language) == ["en", "gsw", "sw", "yo"]

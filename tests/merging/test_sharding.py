@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import UsageError
-from harness.planning.plan import Plan, RunConfig
-from harness.planning.shards import Shard, parse_shard, plan_digest, shard_summary, take_shard
+from harness.planning.plan import Plan
+from harness.planning.run_config import RunConfig
+from harness.planning.shards import Shard, parse_shard, plan_digest, take_shard
 from harness.running.session import data_options, prepare
 
 TASKS = ("xnli:en+sw+hi+de", "udpos:en+de", "xquad:en+de", "tatoeba:de+hi")
@@ -98,8 +99,9 @@ def test_the_digest_is_that_of_the_cells(plan: Plan) -> None:
 
 def test_the_summary_says_which_shard_has_a_cell(plan: Plan) -> None:
     shard = Shard(index=2, count=3)
-    summary = shard_summary(plan, shard)
+    part = take_shard(plan, shard)
+    summary = part.shard
     assert (summary["shard"], summary["plan"]) == ("2/3", plan_digest(plan))
     own = [cell["digest"] for cell in summary["plan_cells"] if cell["shard"] == 2]
-    assert own == _digests(take_shard(plan, shard))
+    assert own == _digests(part)
     assert [cell["digest"] for cell in summary["plan_cells"]] == _digests(plan)

@@ -69,12 +69,12 @@ def dist(folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def bin_folder(dist: Path, folder: Path) -> Path:
-    """The programs of an environment that holds the wheel and what it needs, nothing else."""
+    """The programs of an environment that holds the wheel with the extra of the baselines, nothing else."""
     made = _run(sys.executable, "-m", "venv", folder / "empty", folder=folder)
     assert made.returncode == 0, made.stderr
     programs = folder / "empty" / "bin"
     [wheel] = dist.glob("*.whl")
-    installed = _run(programs / "pip", "install", "--quiet", wheel, folder=folder)
+    installed = _run(programs / "pip", "install", "--quiet", f"{wheel}[baselines]", folder=folder)
     assert installed.returncode == 0, installed.stderr
     return programs
 

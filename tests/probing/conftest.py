@@ -8,10 +8,9 @@ import numpy.typing as npt
 import pytest
 
 from harness.models.requests import FloatArray
-from harness_probing.evaluation import TestSentence
 from harness_probing.fitting import SplitTargets
-from harness_probing.problem import ProbeProblem, SentenceTargets, Targets
-from harness_probing.states import MemoryStates
+from harness_probing.problem import ProbeProblem, Targets
+from tests.probing.made_up import MemoryStates, SentenceTargets, TestSentence, gather
 
 CLASSES = ("NOUN", "VERB", "ADJ", "ADP")
 LAYERS = (0, 1, 2)
@@ -61,8 +60,8 @@ def build_split(
     counts = (per_sentence,) * sentences
     whole = np.concatenate(states, axis=1)
     return Split(
-        states=MemoryStates(layers=LAYERS, counts=counts, array=whole),
-        targets=Targets.gather(problem, targets, counts),
+        states=MemoryStates(layers=LAYERS, array=whole),
+        targets=gather(problem, targets, counts),
         sentences=tests,
     )
 

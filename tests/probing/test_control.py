@@ -9,13 +9,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness_probing.baselines import fit_baselines
-from harness_probing.control import control_classes, type_keys
+from harness_probing.baselines import control_classes, fit_baselines, type_keys
 from harness_probing.mdl import online_code, portion_ends, sending_order
-from harness_probing.mix import center_of_gravity
-from harness_probing.problem import ProbeProblem, SentenceTargets, Targets
+from harness_probing.mix import ScalarMix
+from harness_probing.problem import ProbeProblem
 from harness_probing.settings import FRACTIONS, ProbeSettings
 from harness_probing.training import LabelledFeatures, initial_weights
+from tests.probing.made_up import SentenceTargets, gather
 
 SHARES = (5, 0, 3, 2)
 
@@ -44,9 +44,12 @@ def test_the_last_class_with_a_share_gets_the_rest() -> None:
     assert set(drawn[0].tolist()) == {0, 1}
 
 
-def _data(features: np.ndarray, classes: np.ndarray, sentences: np.ndarray | None = None) -> LabelledFeatures:
+def _data(
+    features: np.ndarray, classes: np.ndarray, sentences: np.ndarray | None = None, *, count: int = 3
+) -> LabelledFeatures:
     own = np.arange(len(classes)) if sentences is None else sentences
     return LabelledFeatures(
+        class_count=count,
         features=torch.as_tensor(features[None], dtype=torch.float32),
         classes=torch.as_tensor(classes)[None, None],
         sentences=own.astype(np.int64),
@@ -60,7 +63,7 @@ def test_the_code_length_of_a_tiny_case_by_hand() -> None:
     settings = ProbeSettings(
         learning_rate=1e-12, weight_decay=0, fractions=(0.2, 0.5, 1.0), max_epochs=1, zero_start=False
     )
-    code = online_code(data, data, class_count=3, settings=settings, seed=4)
+    code = online_code(data, data, settings, seed=4)
     bias = initial_weights(settings, 4, 3, 3)[1].double().numpy()
     coded = classes[sending_order(data.sentences, 4)][2:]
     bits = 2 * math.log2(3) - scipy.special.log_softmax(bias)[coded].sum() / math.log(2)
@@ -72,12 +75,10 @@ def test_the_code_length_of_a_tiny_case_by_hand() -> None:
 def test_what_is_easy_takes_fewer_bits_than_what_is_not() -> None:
     rng = np.random.default_rng(0)
     classes = rng.integers(0, 4, size=1_000)
-    known = _data(np.eye(4)[classes] * 4 + rng.normal(size=(1_000, 4)) * 0.1, classes)
-    unknown = _data(rng.normal(size=(1_000, 4)), classes)
+    known = _data(np.eye(4)[classes] * 4 + rng.normal(size=(1_000, 4)) * 0.1, classes, count=4)
+    unknown = _data(rng.normal(size=(1_000, 4)), classes, count=4)
     settings = ProbeSettings(learning_rate=0.02)
-    easy, hard = (
-        online_code(data, data, class_count=4, settings=settings, seed=0) for data in (known, unknown)
-    )
+    easy, hard = (online_code(data, data, settings, seed=0) for data in (known, unknown))
     assert easy.compression().item() > 8
     assert 0.8 < hard.compression().item() < 1.02
 
@@ -86,10 +87,10 @@ def test_a_class_that_comes_late_costs_bits_but_not_infinitely_many() -> None:
     classes = np.array([0, 1] * 49 + [2, 2])
     data = _data(np.random.default_rng(0).normal(size=(100, 4)), classes, np.zeros(100))
     settings = ProbeSettings(learning_rate=0.02, fractions=(0.1, 0.5, 1.0))
-    code = online_code(data, data, class_count=3, settings=settings, seed=0)
+    code = online_code(data, data, settings, seed=0)
     assert 0 < code.bits.item() < math.inf
     early = _data(data.features[0].numpy(), np.array([0, 1] * 50), np.zeros(100))
-    assert code.bits.item() > online_code(early, early, class_count=3, settings=settings, seed=0).bits.item()
+    assert code.bits.item() > online_code(early, early, settings, seed=0).bits.item()
 
 
 def test_portions_are_those_of_the_paper() -> None:
@@ -108,7 +109,9 @@ def test_sentences_are_sent_whole() -> None:
 
 
 def test_center_of_gravity() -> None:
-    assert center_of_gravity([1, 2, 6], [0.5, 0.25, 0.25]) == 2.5
+    parts = dict.fromkeys(("factors", "shift", "weight", "bias"), torch.empty(0))
+    mix = ScalarMix(layers=(1, 2, 6), shares=(0.5, 0.25, 0.25), gamma=1.0, **parts)
+    assert mix.center_of_gravity == 2.5
 
 
 def test_baselines_take_the_most_frequent_class() -> None:
@@ -116,12 +119,12 @@ def test_baselines_take_the_most_frequent_class() -> None:
     own = SentenceTargets(
         vectors=range(7), classes=[2, 1, 2, 1, 0, 1, 2], types=["x", "x", "x", "y", "y", "z", "z"]
     )
-    baselines = fit_baselines(Targets.gather(problem, [own], [7]))
+    baselines = fit_baselines(gather(problem, [own], [7]))
     # B and C come three times each: the lower number wins, as it does for y and z.
     assert baselines.majority == 1
     assert baselines.by_type == {"x": 2, "y": 0, "z": 1}
     assert baselines.predict("type_majority", ["x", "new", "y"], 3).tolist() == [2, 1, 0]
     assert baselines.predict("majority", [], 2).tolist() == [1, 1]
-    assert fit_baselines(
-        Targets.gather(problem, [SentenceTargets(vectors=[0], classes=[2])], [1])
-    ).names() == ("majority",)
+    assert fit_baselines(gather(problem, [SentenceTargets(vectors=[0], classes=[2])], [1])).names() == (
+        "majority",
+    )

@@ -10,21 +10,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, f1_score
 
-from harness.errors import ContractError, DataError, UsageError
+from harness.errors import ContractError, DataError
 from harness_probing.evaluation import Evaluator
 from harness_probing.fitting import FittedProbes, SplitTargets, fit_probes
-from harness_probing.problem import ProbeProblem, SentenceTargets, Targets
-from harness_probing.result import Coverage, probe_result
+from harness_probing.problem import ProbeProblem, Targets
 from harness_probing.scores import confusion_scores
 from harness_probing.settings import ProbeSettings
 from tests.probing.conftest import LAYERS, MakeSplit, Split
+from tests.probing.made_up import SentenceTargets, add_block, results, stream
 
 SETTINGS = ProbeSettings(seeds=(0, 1, 2), learning_rate=1e-2, max_epochs=6, fractions=(0.1, 0.5, 1.0))
 
 
 @pytest.fixture(scope="module")
 def fitted(train: Split, dev: Split, split_targets: SplitTargets) -> list[FittedProbes]:
-    return fit_probes(train.states, dev.states, [split_targets], SETTINGS)
+    return [fit_probes(train.states, dev.states, split_targets, SETTINGS)]
 
 
 def _direct(own: FittedProbes, split: Split, layer: int, task: int) -> list[list[int]]:
@@ -59,7 +59,7 @@ def test_the_constant_predictions_of_the_papers_table_5(right: int, total: int, 
 
 def test_streaming_counts_what_direct_prediction_gives(fitted: list[FittedProbes], held_out: Split) -> None:
     evaluator = Evaluator(fitted, layers=LAYERS)
-    predictions = dict(evaluator.stream(held_out.sentences))
+    predictions = dict(stream(evaluator, held_out.sentences))
     assert list(predictions) == [sentence.id for sentence in held_out.sentences]
     own, counts = fitted[0], evaluator.counts["pos"]
     gold = held_out.targets.classes
@@ -71,30 +71,32 @@ def test_streaming_counts_what_direct_prediction_gives(fitted: list[FittedProbes
                 theirs = f1_score(expected[task][seed], direct, average="weighted", zero_division=0)
                 assert float(scores["weighted_f1"]) == pytest.approx(theirs)
     best = own.best_layer
-    labels = np.concatenate([found["pos"].by_layer[best] for found in predictions.values()], axis=1)
+    labels = np.concatenate([found["pos"][best] for found in predictions.values()], axis=1)
     assert labels.tolist() == _direct(own, held_out, best, 0)
-    assert set(predictions["s0"]["pos"].by_layer) == {best, LAYERS[-1]}
+    assert set(predictions["s0"]["pos"]) == {best, LAYERS[-1]}
     assert counts.mix is not None
-    mixed = np.concatenate(
-        [found["pos"].mix for found in predictions.values() if found["pos"].mix is not None]
+    assert own.mix is not None
+    states = torch.as_tensor(
+        np.stack([held_out.states.read(layer, held_out.targets.vectors) for layer in LAYERS])
     )
+    mixed = own.mix.predict(states).numpy()
     assert int((mixed == gold).sum()) == int(np.diagonal(counts.mix).sum())
     assert (mixed == gold).mean() > 0.8
 
 
 def test_results_do_not_depend_on_blocks_or_order(fitted: list[FittedProbes], held_out: Split) -> None:
     one, other = Evaluator(fitted, layers=LAYERS), Evaluator(fitted, layers=LAYERS)
-    one.add_block(held_out.sentences)
+    add_block(one, held_out.sentences)
     for sentence in reversed(held_out.sentences):
-        other.add_block([sentence])
-    assert probe_result(one).to_json() == probe_result(other).to_json()
+        add_block(other, [sentence])
+    assert results(one) == results(other)
 
 
 def test_intervals_are_those_of_a_bootstrap_over_clusters(
     fitted: list[FittedProbes], held_out: Split
 ) -> None:
     evaluator = Evaluator(fitted, layers=LAYERS)
-    list(evaluator.stream(held_out.sentences))
+    list(stream(evaluator, held_out.sentences))
     tally, layer = evaluator.counts["pos"].clusters, fitted[0].best_layer
     interval = tally.intervals(layer, seed=5)["accuracy"]
     right, _, gold = tally.counts(layer)
@@ -105,25 +107,22 @@ def test_intervals_are_those_of_a_bootstrap_over_clusters(
     assert interval.groups == 20 == len({sentence.cluster for sentence in held_out.sentences})
     assert interval.method == "cluster bootstrap"
     assert interval.low is not None and interval.high is not None
-    accuracy = probe_result(evaluator).problems["pos"]["headline"]["accuracy"]
+    accuracy = results(evaluator)["pos"]["headline"]["accuracy"]
     assert interval.low < accuracy["value"] < interval.high
 
 
 def test_one_cluster_has_no_interval(fitted: list[FittedProbes], held_out: Split) -> None:
     evaluator = Evaluator(fitted, layers=LAYERS)
-    evaluator.add_block([replace(sentence, cluster="one") for sentence in held_out.sentences])
-    headline = probe_result(evaluator).problems["pos"]["headline"]
+    add_block(evaluator, [replace(sentence, cluster="one") for sentence in held_out.sentences])
+    headline = results(evaluator)["pos"]["headline"]
     assert headline["weighted_f1"]["ci"] is None
     assert headline["weighted_f1"]["ci_method"] == "one cluster"
 
 
 def test_the_result_holds_everything_as_json(fitted: list[FittedProbes], held_out: Split) -> None:
     evaluator = Evaluator(fitted, layers=LAYERS)
-    list(evaluator.stream(held_out.sentences))
-    coverage = {"test": Coverage(truncated_sentences=2, empty_words=1)}
-    kept = json.loads(json.dumps(probe_result(evaluator, coverage=coverage).to_json(), allow_nan=False))
-    assert kept["coverage"]["test"] == {"truncated_sentences": 2, "split_sentences": 0, "empty_words": 1}
-    pos = kept["problems"]["pos"]
+    list(stream(evaluator, held_out.sentences))
+    pos = json.loads(json.dumps(results(evaluator), allow_nan=False))["pos"]
     assert [row["layer"] for row in pos["layers"]] == list(LAYERS)
     middle = pos["layers"][1]
     assert middle["test"]["weighted_f1"]["value"] > 0.9 and middle["test"]["weighted_f1"]["sd"] is not None
@@ -157,7 +156,7 @@ def test_problems_share_one_pass(
         )
 
     nouns = SplitTargets(train=narrowed(split_targets.train), dev=narrowed(split_targets.dev))
-    both = fit_probes(train.states, dev.states, [split_targets, nouns], settings)
+    both = [fit_probes(train.states, dev.states, own, settings) for own in (split_targets, nouns)]
     evaluator = Evaluator(both, layers=LAYERS)
     sentences = []
     for sentence in held_out.sentences:
@@ -168,23 +167,23 @@ def test_problems_share_one_pass(
             types=own.types[1:3],
         )
         sentences.append(replace(sentence, targets={"pos": own, "noun": second}))
-    list(evaluator.stream(sentences))
-    result = probe_result(evaluator).problems
+    list(stream(evaluator, sentences))
+    result = results(evaluator)
     assert result["pos"]["items"]["test"] == 80 * 6 and result["noun"]["items"]["test"] == 80 * 2
-    alone = Evaluator(fit_probes(train.states, dev.states, [split_targets], settings), layers=LAYERS)
-    list(alone.stream(held_out.sentences))
-    assert result["pos"] == probe_result(alone).problems["pos"]
+    alone = Evaluator([fit_probes(train.states, dev.states, split_targets, settings)], layers=LAYERS)
+    list(stream(alone, held_out.sentences))
+    assert result["pos"] == results(alone)["pos"]
 
 
 def test_the_published_view_takes_the_layer_that_is_best_on_test(
     train: Split, dev: Split, held_out: Split, split_targets: SplitTargets
 ) -> None:
     settings = ProbeSettings.preset("paper", batch_size=16, max_epochs=4)
-    fitted = fit_probes(train.states, dev.states, [split_targets], settings)[0]
+    fitted = fit_probes(train.states, dev.states, split_targets, settings)
     # As if dev had preferred the other layer.
     evaluator = Evaluator([replace(fitted, best_layer=2)], layers=LAYERS)
-    list(evaluator.stream(held_out.sentences))
-    pos = probe_result(evaluator).problems["pos"]
+    list(stream(evaluator, held_out.sentences))
+    pos = results(evaluator)["pos"]
     assert [row["layer"] for row in pos["layers"]] == [1, 2]
     assert (pos["best_on_dev"]["layer"], pos["best_on_test"]["layer"]) == (2, 1)
     values = {row["layer"]: row["test"]["weighted_f1"]["value"] for row in pos["layers"]}
@@ -196,9 +195,9 @@ def test_the_published_view_takes_the_layer_that_is_best_on_test(
 def test_classes_missing_in_train_are_counted(make_split: MakeSplit, dev: Split, held_out: Split) -> None:
     three_classes = make_split(150, seed=1, used=3)
     targets = SplitTargets(train=three_classes.targets, dev=dev.targets)
-    evaluator = Evaluator(fit_probes(three_classes.states, dev.states, [targets], SETTINGS), layers=LAYERS)
-    list(evaluator.stream(held_out.sentences))
-    items = probe_result(evaluator).problems["pos"]["items"]
+    evaluator = Evaluator([fit_probes(three_classes.states, dev.states, targets, SETTINGS)], layers=LAYERS)
+    list(stream(evaluator, held_out.sentences))
+    items = results(evaluator)["pos"]["items"]
     assert items["missing_in_train"] == ["ADP"]
     assert items["test_items_of_missing_classes"] == int((held_out.targets.classes == 3).sum())
     counts = evaluator.counts["pos"]
@@ -207,49 +206,15 @@ def test_classes_missing_in_train_are_counted(make_split: MakeSplit, dev: Split,
 
 def test_bad_test_sentences_raise(fitted: list[FittedProbes], held_out: Split) -> None:
     evaluator, good = Evaluator(fitted, layers=LAYERS), held_out.sentences[0]
-    own = good.targets["pos"]
     broken = good.states.copy()
     broken[2, 1, 0] = np.nan
     cases: list[tuple[object, type[Exception], str]] = [
         (replace(good, states=broken), ContractError, "'s0' are not finite"),
         (replace(good, states=good.states[:2]), ContractError, "expected 3 layers of 6 vectors"),
-        (replace(good, states=good.states[..., :5]), DataError, "states of 5 features"),
-        (replace(good, targets={"pso": own}), DataError, "targets of 'pso', for which there are no probes"),
-        (replace(good, targets={"pos": replace(own, types=())}), DataError, "no types"),
-        (
-            replace(good, targets={"pos": replace(own, vectors=range(1, 7))}),
-            DataError,
-            "vectors 0 to 5, found 1 to 6",
-        ),
-        (
-            replace(good, targets={"pos": replace(own, classes=[4] * 6)}),
-            DataError,
-            "numbers 0 to 3, found 4 to 4",
-        ),
     ]
     for sentence, error, message in cases:
         with pytest.raises(error, match=message):
-            evaluator.add_block([good, sentence])  # type: ignore[list-item]
+            add_block(evaluator, [good, sentence])  # type: ignore[list-item]
     assert evaluator.counts["pos"].confusion.sum() == 0, "nothing of a rejected block may be counted"
     with pytest.raises(DataError, match="no labelled items in test"):
-        probe_result(evaluator)
-    with pytest.raises(DataError, match="layer 2"):
-        Evaluator(fitted, layers=(0, 1))
-
-
-def test_targets_must_fit_their_sentences() -> None:
-    problem = ProbeProblem(name="p", classes=("A", "B"))
-    own = SentenceTargets(vectors=[0, 2], classes=[1, 0])
-    gathered = Targets.gather(problem, [own, SentenceTargets(vectors=(), classes=()), own], [3, 1, 4])
-    assert gathered.vectors.tolist() == [0, 2, 4, 6] and gathered.sentences.tolist() == [0, 0, 2, 2]
-    for targets, counts, message in [
-        ([own], [2], "expected vectors 0 to 1, found 0 to 2"),
-        ([own], [3, 4], "targets of 1 sentences, but there are 2"),
-        ([SentenceTargets(vectors=[0], classes=[])], [1], "found 1, 0 and 0"),
-        ([own, replace(own, types=("a", "b"))], [3, 3], "types for some of its targets only"),
-    ]:
-        with pytest.raises(DataError, match=message):
-            Targets.gather(problem, targets, counts)
-    for classes in (("A",), ("A", "B", "A")):
-        with pytest.raises(UsageError, match="'p'"):
-            ProbeProblem(name="p", classes=classes)
+        results(evaluator)

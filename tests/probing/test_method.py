@@ -17,10 +17,9 @@ from harness.api import evaluate
 from harness.cli.main import main
 from harness.kinds.methods import MethodContext
 from harness.storage.run_folder import Run
-from harness_probing.conversion import item_maker, output_of
-from harness_probing.preparation import _by_cluster
+from harness_probing.problem import item_maker, output_of
+from harness_probing.sentences import shared_blocks
 from harness_probing.settings import PRESETS
-from harness_probing.sharing import shared_blocks
 from tests.probing.toy_tasks import rows, write_rows, write_tasks
 
 InstallPlugin = Callable[..., Path]
@@ -64,21 +63,21 @@ def _asked(tmp_path: Path) -> Counter[str]:
 
 
 def _probing(cell: Any) -> Any:
-    return cell["details"]["probing"]
+    return cell.details["probing"]
 
 
 def test_the_details_agree_with_the_scores_of_the_cells(run: RunToy) -> None:
     first, second = run("toy_pos").cells
-    assert (first["method"], first["seed"], second["seed"]) == ("probe", 0, 1)
-    assert "details" not in second
+    assert (first.method, first.seed, second.seed) == ("probe", 0, 1)
+    assert not second.details
     found = _probing(first)
     problem = found["problem"]
     assert problem["headline"]["chosen_on"] == "dev"
     assert problem["headline"]["layer"] == 1
-    values = [cell["metrics"]["token_accuracy"]["value"] for cell in (first, second)]
+    values = [cell.metrics["token_accuracy"].value for cell in (first, second)]
     assert problem["headline"]["accuracy"]["value"] == pytest.approx(np.mean(values))
     assert np.mean(values) > 0.8
-    assert first["metrics"]["token_accuracy"]["ci_method"] == "cluster bootstrap"
+    assert first.metrics["token_accuracy"].ci_method == "cluster bootstrap"
     assert problem["headline"]["clusters"] == 20
     assert (found["schema"], found["preset"], found["level"]) == (1, "default", "word")
     assert found["settings"]["seeds"] == [0, 1]
@@ -107,20 +106,20 @@ def test_unseen_types_have_their_own_score(run: RunToy, toy: Path) -> None:
 
 def test_tasks_over_the_same_sentences_share_one_pass(run: RunToy, tmp_path: Path) -> None:
     finished = run("toy_pos", "toy_first")
-    assert [cell["status"] for cell in finished.cells] == ["ok"] * 4
+    assert [cell.status for cell in finished.cells] == ["ok"] * 4
     asked = _asked(tmp_path)
     assert len(asked) == 150
     assert set(asked.values()) == {1}
     assert _probing(finished.cells[2])["level"] == "sentence"
     assert _probing(finished.cells[2])["unseen_types"] is None
-    assert finished.cells[2]["metrics"]["accuracy"]["value"] > 0.7
+    assert finished.cells[2].metrics["accuracy"].value > 0.7
 
 
 def test_a_task_is_scored_alike_alone_and_with_others(run: RunToy) -> None:
     alone, together = run("toy_first"), run("toy_pos", "toy_first")
-    others = [cell for cell in together.cells if cell["task"] == "toy_first"]
+    others = [cell for cell in together.cells if cell.task == "toy_first"]
     for cell, other in zip(alone.cells, others, strict=True):
-        assert cell["metrics"] == other["metrics"]
+        assert cell.metrics == other.metrics
     own, shared = _probing(alone.cells[0])["problem"], _probing(others[0])["problem"]
     assert own["headline"]["weighted_f1"]["value"] == pytest.approx(
         shared["headline"]["weighted_f1"]["value"]
@@ -129,9 +128,9 @@ def test_a_task_is_scored_alike_alone_and_with_others(run: RunToy) -> None:
 
 def test_bad_data_fail_their_own_cells_only(run: RunToy, tmp_path: Path) -> None:
     finished = run("toy_broken", "toy_pos", "toy_first")
-    status = {(cell["task"], cell["status"]) for cell in finished.cells}
+    status = {(cell.task, cell.status) for cell in finished.cells}
     assert status == {("toy_broken", "failed"), ("toy_pos", "ok"), ("toy_first", "ok")}
-    assert "expected the text field 'lost'" in finished.cells[0]["reason"]
+    assert "expected the text field 'lost'" in finished.cells[0].reason
     assert set(_asked(tmp_path).values()) == {1}
 
 
@@ -142,8 +141,8 @@ def test_one_class_in_train_fails_and_a_missing_one_is_reported(run: RunToy, toy
     assert problem["items"]["test_items_of_missing_classes"] > 0
     write_rows(toy / "hi.train.jsonl", rows(40, seed=1, classes=("NOUN",)))
     cells = run("toy_pos").cells
-    assert [cell["status"] for cell in cells] == ["failed", "failed"]
-    assert "'NOUN' in train" in cells[0]["reason"]
+    assert [cell.status for cell in cells] == ["failed", "failed"]
+    assert "'NOUN' in train" in cells[0].reason
 
 
 def test_empty_words_and_long_sentences_are_counted(run: RunToy, toy: Path) -> None:
@@ -159,24 +158,24 @@ def test_empty_words_and_long_sentences_are_counted(run: RunToy, toy: Path) -> N
         assert pos["coverage"][split] == {"truncated_sentences": 0, "split_sentences": 1, "empty_words": 1}
         assert first["coverage"][split] == {"truncated_sentences": 1, "split_sentences": 1, "empty_words": 1}
     assert pos["problem"]["items"]["train"] == pos["train"]["items"] - 1  # The word without a vector.
-    assert finished.cells[0]["n"] == 62
+    assert finished.cells[0].n == 62
 
 
 def test_limits_take_as_many_items_as_they_say(run: RunToy, tmp_path: Path) -> None:
     finished = run("toy_pos", limit=7, train_limit=20)
-    assert [cell["n"] for cell in finished.cells] == [7, 7]
+    assert [cell.n for cell in finished.cells] == [7, 7]
     assert _probing(finished.cells[0])["train"]["sentences"] == 20
     assert sum(_asked(tmp_path).values()) == 20 + 20 + 7
 
 
 def test_the_paper_preset_chooses_on_test_with_one_seed(run: RunToy) -> None:
     (cell,) = run("toy_pos", method="probe_paper", seeds=()).cells
-    assert (cell["method"], cell["seed"]) == ("probe_paper", 42)
+    assert (cell.method, cell.seed) == ("probe_paper", 42)
     found = _probing(cell)
     assert found["preset"] == "paper"
     assert found["problem"]["headline"]["chosen_on"] == "test"
     assert found["problem"]["headline"] == found["problem"]["best_on_test"]
-    assert cell["metrics"]["token_accuracy"]["value"] == pytest.approx(
+    assert cell.metrics["token_accuracy"].value == pytest.approx(
         found["problem"]["headline"]["accuracy"]["value"]
     )
     assert [layer["layer"] for layer in found["problem"]["layers"]] == [1, 2]
@@ -195,12 +194,12 @@ def test_an_interrupted_run_goes_on_with_the_states_it_has(
     monkeypatch.setenv("LAYERED_PATIENT", "1")
     assert main(["eval", "--resume", str(tmp_path / "run-0")]) == 0
     finished = Run(tmp_path / "run-0")
-    assert [cell["status"] for cell in finished.cells] == ["ok", "ok"]
+    assert [cell.status for cell in finished.cells] == ["ok", "ok"]
     after = _asked(tmp_path) - before
     assert sum(after.values()) == 40  # Test only: the states of train and dev were on disk.
     whole = run("toy_pos")
     for cell, other in zip(finished.cells, whole.cells, strict=True):
-        assert cell["metrics"] == other["metrics"]
+        assert cell.metrics == other.metrics
 
 
 def test_finished_cells_are_not_prepared_again(run: RunToy, tmp_path: Path) -> None:
@@ -214,8 +213,8 @@ def test_unlabelled_test_items_are_predicted(run: RunToy, toy: Path) -> None:
     content = [{key: value for key, value in one.items() if key != "tags"} for one in rows(10, seed=3)]
     write_rows(toy / "hi.test.jsonl", content)
     finished = run("toy_pos")
-    assert [cell["metrics"] for cell in finished.cells] == [{}, {}]
-    assert "details" not in finished.cells[0]
+    assert [cell.metrics for cell in finished.cells] == [{}, {}]
+    assert not finished.cells[0].details
     records = list(finished.records(finished.cells[0]))
     gold = [one["tags"] for one in rows(10, seed=3)]
     right = [
@@ -260,8 +259,8 @@ def test_texts_become_sentences_with_masked_words() -> None:
 
 
 def test_blocks_hold_every_item_once_and_join_equal_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness_probing.sharing.BLOCK", 3)
-    monkeypatch.setattr("harness_probing.sharing.WINDOW", 8)
+    monkeypatch.setattr("harness_probing.sentences.BLOCK", 3)
+    monkeypatch.setattr("harness_probing.sentences.WINDOW", 8)
     make = item_maker(_context("sequence_classification"))
 
     def items(name: str, numbers: Any) -> list[Any]:
@@ -281,15 +280,3 @@ def test_blocks_hold_every_item_once_and_join_equal_sentences(monkeypatch: pytes
     assert found == Counter(item.id for own in given.values() for item in own)
     assert all(item.words == words for words, own in blocks for _, item in own)
     assert sum(len({name for name, _ in own}) == 2 for _, own in blocks) >= 18
-
-
-def test_items_of_other_clusters_or_of_one_problem_stand_apart() -> None:
-    make = item_maker(_context("sequence_classification"))
-
-    def item(identifier: str, cluster: str) -> Any:
-        return make(SimpleNamespace(id=identifier, cluster=cluster, inputs={"one": "w"}, label="A"))
-
-    given = [("x", item("1", "c")), ("y", item("2", "c")), ("x", item("3", "c")), ("y", item("4", "d"))]
-    found = [[own.id for _, own in part] for part in _by_cluster(given, {"x": 0, "y": 0})]
-    assert found == [["1", "2"], ["3"], ["4"]]
-    assert _by_cluster(given, {}) == []

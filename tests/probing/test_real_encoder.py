@@ -35,19 +35,19 @@ def _run(folder: Path, *tasks: str, **settings: Any) -> list[Any]:
     finished = evaluate(
         list(tasks), f"hf:{folder}", **{"seeds": (0,), "output": folder.parent / "run", **settings}
     )
-    assert [cell["status"] for cell in finished.cells] == ["ok"] * len(finished.cells)
+    assert [cell.status for cell in finished.cells] == ["ok"] * len(finished.cells)
     return list(finished.cells)
 
 
 def test_the_sample_can_be_probed(folder: Path) -> None:
     (cell,) = _run(folder, "udpos:hi", data="sample", method="probe", limit=5, train_limit=20)
-    assert (cell["view"], cell["n"]) == ({"probe_train": "en"}, 5)
-    found = cell["details"]["probing"]
+    assert (cell.view, cell.n) == ({"probe_train": "en"}, 5)
+    found = cell.details["probing"]
     assert found["train"]["language"] == "en"
     assert [layer["layer"] for layer in found["problem"]["layers"]] == [0, 1, 2, 3, 4]
     assert found["random_encoder"]["layers"][0]["layer"] == 0
     assert found["problem"]["headline"]["accuracy"]["value"] == pytest.approx(
-        cell["metrics"]["token_accuracy"]["value"]
+        cell.metrics["token_accuracy"].value
     )
 
 
@@ -58,6 +58,6 @@ def test_words_and_sentences_are_read_together(folder: Path, tmp_path: Path, bat
         write_rows(tmp_path / "data" / "toy" / f"hi.{split}.jsonl", rows(count, seed=count))
     settings = {"data": tmp_path / "data", "tasks_from": [tmp_path / "specs"], "languages": ["hi"]}
     cells = _run(folder, "toy_pos", "toy_first", options={"batch_tokens": batch_tokens}, **settings)
-    levels = [cell["details"]["probing"]["level"] for cell in cells]
+    levels = [cell.details["probing"]["level"] for cell in cells]
     assert levels == ["word", "sentence"]
-    assert len(list((tmp_path / "cache" / "probing").glob("*/complete.json"))) == 4
+    assert len(list((tmp_path / "cache" / "probing").glob("*/0.npy"))) == 4

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Iterable, Sequence
@@ -16,8 +15,7 @@ from hypothesis.extra import numpy as nps
 from harness.errors import ContractError, StorageError
 from harness.models.requests import FloatArray
 from harness_probing import states
-from harness_probing.chunk import scaled_halves
-from harness_probing.states import StateCache, state_bytes, state_key
+from harness_probing.states import StateCache, halved, state_key, widened
 
 LAYERS = (0, 3, 6)
 COUNTS = (3, 0, 5, 2, 4, 1)
@@ -79,67 +77,32 @@ def test_an_interrupted_cache_is_gone_on_with(tmp_path: Path) -> None:
     dying, going_on = Model(dies_before=4), Model()
     with pytest.raises(KeyboardInterrupt):
         _ask(tmp_path, dying)
-    assert not (tmp_path / "k" / "complete.json").exists()
+    assert sorted(path.name for path in (tmp_path / "k").iterdir()) == ["0.npy", "1.npy", "2.npy"]
     _check(_ask(tmp_path, going_on), Model())
     # The chunks are the sentences 0-1, 2, 3 and 4-5 by their sizes 3, 5, 2 + 4 > 5, and 4 + 1.
     assert sorted(going_on.asked) == [4, 5]
 
 
-@pytest.mark.parametrize("size", [0, 1, 40, 500])
-@pytest.mark.parametrize("name", ["states.f16", "exponents.i8"])
-def test_a_truncated_file_is_never_half_read(tmp_path: Path, name: str, size: int) -> None:
+@pytest.mark.parametrize("size", [0, 1, 40, 200, None])
+def test_a_truncated_or_lost_file_is_made_anew(tmp_path: Path, size: int | None) -> None:
     _ask(tmp_path, Model())
-    path = tmp_path / "k" / name
-    cut = path.read_bytes()[:size]
-    whole = size >= path.stat().st_size
-    path.write_bytes(cut)
+    path = tmp_path / "k" / "1.npy"
+    if size is None:
+        path.unlink()
+    else:
+        path.write_bytes(path.read_bytes()[:size])
     again = Model()
     _check(_ask(tmp_path, again), Model())
-    # Exponents are zeros here, which is what the missing ones read as: the checksums say that nothing is lost.
-    assert bool(again.asked) == (not whole and name == "states.f16")
+    assert again.asked == [2]
 
 
-def test_states_that_changed_in_an_unfinished_cache_are_asked_for_again(tmp_path: Path) -> None:
+def test_a_foreign_file_is_made_anew(tmp_path: Path) -> None:
     _ask(tmp_path, Model())
-    (tmp_path / "k" / "complete.json").unlink()
-    path = tmp_path / "k" / "states.f16"
-    content = bytearray(path.read_bytes())
-    content[0] ^= 0xFF
-    path.write_bytes(content)
+    np.save(tmp_path / "k" / "0.npy", np.zeros((3, 8)))
+    (tmp_path / "k" / "2.npy").write_bytes(b"no array")
     again = Model()
     _check(_ask(tmp_path, again), Model())
-    assert sorted(again.asked) == [0, 1]
-
-
-@pytest.mark.parametrize(
-    "tail", ['{"chunk": 3, "chec', "\x00\x00", '{"chunk": 99, "checksum": "00"}\n', "[]\n"]
-)
-def test_a_torn_log_is_survived(tmp_path: Path, tail: str) -> None:
-    _ask(tmp_path, Model())
-    (tmp_path / "k" / "complete.json").unlink()
-    log = tmp_path / "k" / "chunks.jsonl"
-    log.write_text("".join(log.read_text().splitlines(keepends=True)[:-1]) + tail)
-    _check(_ask(tmp_path, Model()), Model())
-    (tmp_path / "k" / "complete.json").unlink()
-    again = Model()
-    _check(_ask(tmp_path, again), Model())
-    assert again.asked == []
-
-
-@pytest.mark.parametrize("header", ["", "[1]", "{}", '{"dimension": 7}'])
-def test_a_foreign_header_means_to_begin_anew(tmp_path: Path, header: str) -> None:
-    _ask(tmp_path, Model())
-    (tmp_path / "k" / "header.json").write_text(header)
-    again = Model()
-    _check(_ask(tmp_path, again), Model())
-    assert len(again.asked) == len(COUNTS)
-
-
-def test_a_missing_file_is_made_anew(tmp_path: Path) -> None:
-    _ask(tmp_path, Model())
-    for name in ("states.f16", "exponents.i8", "chunks.jsonl"):
-        (tmp_path / "k" / name).unlink()
-        _check(_ask(tmp_path, Model()), Model())
+    assert sorted(again.asked) == [0, 1, 3]
 
 
 def test_no_sentences_give_no_states(tmp_path: Path) -> None:
@@ -158,18 +121,18 @@ def test_states_beyond_half_precision_are_scaled(tmp_path: Path) -> None:
 @settings(max_examples=60, deadline=None)
 @given(nps.arrays(np.float32, (2, 3, 4), elements=st.floats(-(2.0**100), 2.0**100, width=32)))
 def test_halves_with_exponents_are_close(values: FloatArray) -> None:
-    halves, exponents = scaled_halves(values)
-    back = np.ldexp(halves.astype(np.float32), exponents[..., None].astype(np.int32))
+    halves = halved(values)
+    back = widened(halves)
     largest = np.abs(values).max(axis=-1, keepdims=True)
-    assert np.isfinite(halves).all()
+    assert np.isfinite(halves["halves"]).all()
     assert (np.abs(back - values) <= 2.0**-11 * np.abs(values) + 2.0**-25 * np.maximum(1, largest)).all()
 
 
 def test_small_states_are_plain_halves() -> None:
     values = np.array([[[1.0, -300.25, 2e-5]]], dtype=np.float32)
-    halves, exponents = scaled_halves(values)
-    np.testing.assert_array_equal(halves, values.astype(np.float16))
-    assert not exponents.any()
+    found = halved(values)
+    np.testing.assert_array_equal(found["halves"], values.astype(np.float16))
+    assert not found["exponent"].any()
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
@@ -222,9 +185,6 @@ def test_the_size_is_announced(tmp_path: Path) -> None:
         "k", layers=LAYERS, counts=COUNTS, produce=Model().produce
     )
     assert len(announced) == 1 and "15 vectors in 3 layers" in announced[0]
-    files = ("states.f16", "exponents.i8")
-    size = sum((tmp_path / "k" / name).stat().st_size for name in files)
-    assert size == state_bytes(layers=3, vectors=15, dimension=DIMENSION)
 
 
 def test_the_key_follows_everything_that_makes_the_states() -> None:
@@ -249,4 +209,3 @@ def test_the_key_follows_everything_that_makes_the_states() -> None:
 def test_a_reader_gives_pages_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(states, "RESIDENT", 100)
     _check(_ask(tmp_path, Model()), Model())
-    assert json.loads((tmp_path / "k" / "header.json").read_text())["vectors"] == 15

@@ -15,8 +15,8 @@ from accelerate.commands.config import config_args
 from harness.errors import UsageError
 from harness.registry.registry import Registry
 from harness.running.launch import STATUS_VARIABLE, join_processes, leave_status
-from harness_accelerate import asked
-from harness_accelerate.asked import asked_processes, read_asked
+from harness_accelerate import joining
+from harness_accelerate.joining import asked_processes, read_asked
 from harness_accelerate.starting import _status, launch_command
 
 CLI = ["/bin/python", "/venv/bin/accelerate", "launch"]
@@ -26,7 +26,7 @@ PROGRAM = ["-m", "harness", "eval", "--num-processes", "9", "--output", "launch"
 
 @pytest.fixture(autouse=True)
 def _no_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (asked, config_args):
+    for module in (joining, config_args):
         monkeypatch.setattr(module, "default_config_file", str(tmp_path / "default_config.yaml"))
     for name in ("WORLD_SIZE", "ACCELERATE_MIXED_PRECISION", STATUS_VARIABLE, "RANK"):
         monkeypatch.delenv(name, raising=False)

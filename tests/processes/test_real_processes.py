@@ -100,9 +100,12 @@ def _answers(path: Path) -> list[int]:
 
 def _content(path: Path) -> tuple[Any, Any, Any]:
     """Return scores, the bytes of all records, and the counts of requests."""
-    cells = [{name: value for name, value in cell.items() if name != "seconds"} for cell in Run(path).cells]
+    cells = [
+        {name: value for name, value in cell.to_json().items() if name != "seconds"}
+        for cell in Run(path).cells
+    ]
     records = {str(file.relative_to(path)): file.read_bytes() for file in path.rglob("*.parquet")}
-    return cells, records, Run(path).results["run"]["requests"]
+    return cells, records, Run(path).results.run.requests
 
 
 def test_two_processes_do_what_one_does(start: Start, tmp_path: Path) -> None:
@@ -113,7 +116,7 @@ def test_two_processes_do_what_one_does(start: Start, tmp_path: Path) -> None:
     assert status == 0, err
     assert "Process 1" not in err
     assert _content(tmp_path / "two") == _content(tmp_path / "one")
-    assert Run(tmp_path / "two").results["run"]["processes"] == 2
+    assert Run(tmp_path / "two").results.run.processes == 2
     assert sorted(_answers(tmp_path / "two")) >= [0, 0]
     assert sum(_answers(tmp_path / "two")) == sum(_answers(tmp_path / "one"))
     assert _left(tmp_path) == []
@@ -160,7 +163,7 @@ def test_ctrl_c_ends_all_in_order(start: Start, tmp_path: Path) -> None:
     assert "harness eval --resume run\n" in err
     assert "Traceback" not in err
     assert _left(tmp_path) == []
-    assert {cell["status"] for cell in Run(tmp_path / "run").cells} <= {"ok", "skipped"}
+    assert {cell.status for cell in Run(tmp_path / "run").cells} <= {"ok", "skipped"}
 
 
 def test_accelerate_that_starts_one_process_in_silence_is_rejected(start: Start, tmp_path: Path) -> None:
@@ -200,13 +203,13 @@ def test_a_failed_cell_fails_in_all_and_the_status_passes_through(start: Start, 
     status, err = _ended(start(*command, FLAKY="1"))
     assert status == 1, err
     assert "xnli:hi failed: " in err
-    assert {cell["language"]: cell["status"] for cell in Run(tmp_path / "run").cells} == {
+    assert {cell.language: cell.status for cell in Run(tmp_path / "run").cells} == {
         "de": "ok",
         "hi": "failed",
     }
     status, err = _ended(start(*HARNESS, "eval", "--resume", "run", "--num-processes", "2"))
     assert status == 0, err
-    assert {cell["status"] for cell in Run(tmp_path / "run").cells} == {"ok"}
+    assert {cell.status for cell in Run(tmp_path / "run").cells} == {"ok"}
 
 
 @pytest.mark.slow
@@ -220,7 +223,7 @@ def test_two_processes_go_on_with_what_one_began(start: Start, tmp_path: Path, m
     kept = sum(_answers(tmp_path / "run"))
     status, err = _ended(start(*HARNESS, "eval", "--resume", "run", "--num-processes", "2"))
     assert status == 0, err
-    requests = Run(tmp_path / "run").results["run"]["requests"]
+    requests = Run(tmp_path / "run").results.run.requests
     assert requests["asked"] == requests["planned"] - kept
 
 

@@ -3,36 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.reporting.latex import escape_latex, render_latex
+from harness.reporting.catalog import latex_text
+from harness.reporting.latex import escape_latex
+from harness.storage.results import Manifest, RunResults
+from harness.storage.run_folder import Run
 
 COMMANDS = re.compile(
     r"\\textbackslash\{\}|\\textasciicircum\{\}|\\textasciitilde\{\}|\\textless\{\}|\\textgreater\{\}|\\textbar\{\}"
     r"|\\textdegree\{\}|\\S\{\}|\\d?dag\{\}|\$\^\{\+\}\$|\$\\pm\$|\\[{}$&#%_]|\{[\[\]*]\}"
 )
-
-
-@dataclass
-class WrittenRun:
-    """What `summarise` reads of a run."""
-
-    manifest: Mapping[str, Any]
-    results: Mapping[str, Any]
-    path: Path = Path("run")
-
-    @property
-    def cells(self) -> Sequence[Mapping[str, Any]]:
-        """The cells."""
-        cells: Sequence[Mapping[str, Any]] = self.results["cells"]
-        return cells
 
 
 @given(st.text())
@@ -46,7 +31,7 @@ def test_known_escapes(text: str, expected: str) -> None:
     assert escape_latex(text) == expected
 
 
-def _run(model: str) -> Any:
+def _run(model: str) -> Run:
     score = {"value": 0.4567, "se": 0.05, "ci": [0.35, 0.55], "ci_method": "t"}
     shared = {
         "task": "xnli", "protocol": "zero_shot_transfer", "method": "head", "view": {}, "seed": 1, "stands_in": False,
@@ -65,21 +50,23 @@ def _run(model: str) -> Any:
         "kind": "sequence_classification", "headline": ["accuracy"], "axes": [],
         "languages": {"de": ["Indo-European", "Latn"], "sw": ["Niger-Congo", "Latn"]},
     }  # fmt: skip
-    return WrittenRun(
-        manifest={"model": model, "tasks": {"xnli": spec}, "suites": []},
-        results={
-            "run": {"data": "local"},
-            "cells": cells,
-            "tasks": [row],
-            "suites": [],
-            "fits": {},
-            "notes": [],
-        },
-    )
+    run = Run.at(Path("run"))
+    manifest = {"model": model, "tasks": {"xnli": spec}, "suites": []}
+    run.manifest = Manifest.model_validate(manifest)
+    results = {
+        "run": {"data": "local"},
+        "cells": cells,
+        "tasks": [row],
+        "suites": [],
+        "fits": {},
+        "notes": [],
+    }
+    run.results = RunResults.model_validate(results)
+    return run
 
 
 def test_rows_have_as_many_fields_as_columns_and_the_scores() -> None:
-    text = render_latex([_run("hf:my_model")])
+    text = latex_text([_run("hf:my_model")])
     [columns] = re.findall(r"\\begin\{tabular\}\{(l+r*)\}", text)
     body = text[text.index(r"\toprule") : text.index(r"\bottomrule")]
     rows = [line for line in body.splitlines() if line.endswith(r"\\")]
@@ -90,13 +77,13 @@ def test_rows_have_as_many_fields_as_columns_and_the_scores() -> None:
 
 
 def test_reasons_stay_within_their_comment() -> None:
-    lines = render_latex([_run("m")]).splitlines()
+    lines = latex_text([_run("m")]).splitlines()
     assert [line for line in lines if r"\end{table}" in line and line != r"\end{table}"] == [
-        r"% failed: xnli sw: line % \end{table}"
+        r"% xnli (zero_shot_transfer) sw: line % \end{table}"
     ]
 
 
 def test_a_name_with_commands_is_text() -> None:
-    text = render_latex([_run(r"\input{/etc/passwd} $x$ }")])
+    text = latex_text([_run(r"\input{/etc/passwd} $x$ }")])
     assert r"\input" not in text
     assert r"\textbackslash{}input\{/etc/passwd\} \$x\$ \}" in text

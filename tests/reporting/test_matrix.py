@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness.reporting.console import render_text
-from harness.reporting.markdown import render_markdown
+from harness.reporting.catalog import markdown_text, terminal_text
 from harness.reporting.matrix import LEAST_OBSERVATIONS, Matrix, matrices
 from harness.reporting.score import Score
 from harness.reporting.summary import summarise
@@ -114,19 +113,19 @@ def test_a_matrix_of_blanks_is_one_note(make_run: MakeRun) -> None:
         "seek mAP, one target (frozen): Over all queries (micro): same language 90.0 (macro 90.0), across languages "
         "0.0 (macro 0.0). Every pair has fewer than 10 queries, so there is no matrix.",
     )
-    assert "target language" not in render_text([run])
-    assert "Every pair has fewer than 10 queries" in render_markdown([run])
+    assert "target language" not in terminal_text([run])
+    assert "Every pair has fewer than 10 queries" in markdown_text([run])
 
 
 def test_large_matrices_are_shown_when_they_are_asked_for(make_run: MakeRun) -> None:
     large = make_run(_cell("lb", {code: (0.5, 50) for code in CODES}))
-    text = " ".join(render_text([large]).split())
+    text = " ".join(terminal_text([large]).split())
     assert "The matrix: harness report RUN --matrices" in text
     assert "across languages 50.0" in text
     assert "target \\ query" not in text
-    assert "target \\" in render_markdown([large]).replace("\\\\", "\\")
+    assert "target \\" in markdown_text([large]).replace("\\\\", "\\")
     small = make_run(_cell("lb", {code: (0.5, 50) for code in CODES[:12]}))
-    text = render_text([small])
+    text = terminal_text([small])
     assert "target \\ query" in text
     assert "--matrices" not in text
 

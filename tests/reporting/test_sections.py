@@ -9,32 +9,22 @@ import pytest
 from rich.console import Console
 
 from harness.registry.registry import Registry
-from harness.reporting.console import render_section, render_summary
+from harness.reporting.console import render_blocks
 from harness.reporting.formats import ReportFormat, ReportSection, SectionReport
+from harness.reporting.model import Note
 from harness.reporting.sections import installed_sections, read_sections
 from harness.reporting.summary import summarise
+from harness.reporting.summary_blocks import part_blocks, terminal_blocks
 from harness.storage.run_folder import Run
 from tests.reporting.probing.conftest import kept_details, make_cells, write_probed_run
 
 HERE = "tests.reporting.test_sections"
 
 
-class Covering(SectionReport):
-    """A section that shows the scores of every cell of a run."""
-
-    def __init__(self, run: Run) -> None:
-        self._run = run
-
-    @property
-    def covered(self) -> frozenset[tuple[str, str, str]]:
-        return frozenset((cell["task"], cell["method"], "") for cell in self._run.cells)
-
-    def render_console(self, width: int, *, whole: bool = False) -> Sequence[str]:
-        return [f"whole={whole} width={width}"]
-
-
 def read_covering(runs: Sequence[Run]) -> SectionReport:
-    return Covering(runs[0])
+    """Return a section that shows the scores of every cell of a run."""
+    covered = frozenset((cell.task, str(cell.method), "") for cell in runs[0].cells)
+    return SectionReport(blocks=[Note("all of it")], brief=[Note("a part")], covered=covered)
 
 
 def read_nothing(runs: Sequence[Run]) -> None:
@@ -60,19 +50,19 @@ def _text(part: object) -> str:
 
 def test_a_section_covers_columns_of_the_summary(run: Run) -> None:
     section = _section(f"{HERE}:read_covering")
-    assert "wF1" in _text(render_summary(summarise([run]), width=100))
+    assert "wF1" in _text(render_blocks(terminal_blocks(summarise([run]), width=100), width=100))
     summary = summarise([run], sections=[section])
-    text = _text(render_summary(summary, width=100))
-    assert "whole=False width=100" in text
+    text = _text(render_blocks(terminal_blocks(summary, width=100), width=100))
+    assert "a part" in text
     assert "wF1" not in text
-    assert "whole=True width=80" in _text(render_section(summary, section, width=80))
+    assert "all of it" in _text(render_blocks(part_blocks(summary, section), width=80))
 
 
 def test_a_section_without_results_is_skipped(run: Run) -> None:
     section = _section(f"{HERE}:read_nothing")
     summary = summarise([run], sections=[section])
     assert summary.extra == {}
-    assert section.empty in _text(render_section(summary, section, width=80))
+    assert section.empty in _text(render_blocks(part_blocks(summary, section), width=80))
 
 
 @pytest.mark.parametrize("target", [f"{HERE}:no_such_name", "no_such_module:read"])
@@ -81,7 +71,11 @@ def test_a_section_that_raises_is_one_sentence(run: Run, target: str) -> None:
     [report] = read_sections([run], [section]).values()
     [sentence] = report.notes
     assert section.name in sentence
-    text = " ".join(_text(render_summary(summarise([run], sections=[section]), width=100)).split())
+    text = " ".join(
+        _text(
+            render_blocks(terminal_blocks(summarise([run], sections=[section]), width=100), width=100)
+        ).split()
+    )
     assert sentence in text
     assert "wF1" in text
 

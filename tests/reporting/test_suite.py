@@ -11,14 +11,13 @@ import pytest
 
 import harness
 from harness.metrics.aggregation import aggregate_suites
-from harness.reporting.console import render_text
-from harness.reporting.latex import render_latex
-from harness.reporting.markdown import render_markdown
+from harness.reporting.catalog import latex_text, markdown_text, terminal_text
 from harness.reporting.score import Score
 from harness.reporting.suite import published_rows, suite_tables
 from harness.reporting.summary import Summary, summarise
 from harness.running.manifest import published_documents
 from harness.running.session import Session
+from harness.storage.results import CellResult, Manifest, RunResults, SuiteScore, SuiteSummary, TaskScore
 from harness.storage.run_folder import Run, with_baselines
 
 OVERALL = {"mBERT": 54.1, "mT5-XXL": 64.6, "XLM-R Large": 65.3}
@@ -77,16 +76,15 @@ def test_the_model_stands_first_and_its_baselines_under_it(runs: list[Run], summ
     assert {"majority", "random"} & set(labels[1:3])
     assert all(label.startswith("published ") for label in labels[len(runs) :])
     for run, (_, scores) in zip(runs, table.rows, strict=False):
-        [row] = [row for row in run.results["suites"] if row["protocol"] == "zero_shot_transfer"] or [None]
+        found = [row for row in run.results.suites if row.protocol == "zero_shot_transfer"]
+        row = next(iter(found), None)
         if row is None:
             assert scores == (Score(),) * 6
             continue
-        categories = [
-            row["paper"]["categories"][name] for name in ("classification", "structured_prediction")
-        ]
+        categories = [row.paper.categories[name] for name in ("classification", "structured_prediction")]
         assert [score.value for score in scores[:4]] == [
-            row["paper"]["value"],
-            row["flat"]["value"],
+            row.paper.value,
+            row.flat.value,
             *categories,
         ]
 
@@ -117,14 +115,14 @@ def test_the_overall_score_is_that_of_the_columns(summary: Summary) -> None:
 
 
 def test_the_table_is_in_every_text(runs: list[Run]) -> None:
-    for text in (render_text(runs, width=150), render_markdown(runs)):
+    for text in (terminal_text(runs, width=150), markdown_text(runs)):
         plain = text.replace("\\", "")
         assert "Suite xtreme_r (zero_shot_transfer)" in plain
         assert "published mBERT" in plain
         assert "overall: the mean of the 4 categories; flat: the mean of the 10 tasks." in " ".join(
             plain.split()
         )
-    latex = render_latex(runs)
+    latex = latex_text(runs)
     assert "% overall: the mean of the 4 categories; flat: the mean of the 10 tasks." in latex
     assert any(
         line.startswith("% Over all queries (micro)") or "so there is no matrix" in line
@@ -146,10 +144,14 @@ class _Run:
     """As much of a run as the tables of suites read."""
 
     def __init__(self, *rows: dict[str, Any], model: str = "hf:mine", items: int = 24) -> None:
-        self.manifest = {"model": model, "suites": [SUITE], "tasks": {"nli": {"headline": ["acc"]}}}
-        self.results = {"suites": aggregate_suites(rows, [SUITE])}
+        tasks = {"nli": {"headline": ["acc"]}}
+        self.manifest = Manifest.model_validate({"model": model, "suites": [SUITE], "tasks": tasks})
+        scores = [TaskScore.model_validate({"metric": "acc", "value": 0.0, **row}) for row in rows]
+        suites = aggregate_suites(scores, [SuiteSummary.model_validate(SUITE)])
+        self.results = RunResults(cells=[], suites=suites)
+        names = ("task", "protocol", "method", "view")
         self.cells = [
-            {**row, "language": code, "status": "ok", "n": items}
+            CellResult(**{name: row[name] for name in names}, language=code, status="ok", n=items, metrics={})
             for row in rows
             for code in row["by_language"]
         ]
@@ -225,7 +227,10 @@ def test_added_languages_are_reported_next_to_the_published_average() -> None:
 
 def test_extended_scores_of_an_older_run_have_no_categories() -> None:
     run = _Run({**_row("nli", 0.8), "by_language": {"en": 0.8, "xx": 0.2}}, _row("qa", 0.4))
-    del run.results["suites"][0]["extended"]["categories"], run.results["suites"][0]["extended"]["languages"]
+    [suite] = run.results.suites
+    content = suite.to_json()
+    del content["extended"]["categories"], content["extended"]["languages"]
+    run.results = run.results.changed(suites=[SuiteScore.model_validate(content)])
     [table] = _tables(run)
     assert [score.value for score in table.rows[1][1]] == [
         pytest.approx(0.45),
@@ -255,7 +260,9 @@ def test_published_rows_stand_in_columns_of_their_protocol(summary: Summary) -> 
 
 
 def test_published_rows_show_no_view_and_no_system_without_scores(session: Session) -> None:
-    documents: list[Mapping[str, Any]] = list(published_documents(session.catalog, [{"suite": "xtreme_r"}]))
+    documents: list[Mapping[str, Any]] = list(
+        published_documents(session.catalog, [SuiteSummary(suite="xtreme_r")])
+    )
     assert len(documents) == 7
     rows = _rows(published_rows(documents, [("xnli", "translate_train", "", "accuracy")]))
     own = {
@@ -298,11 +305,11 @@ def test_families_with_several_languages_have_a_mean(summary: Summary) -> None:
 
 def test_scripts_have_the_means_of_their_languages(runs: list[Run], summary: Summary) -> None:
     index = next(index for index, column in enumerate(summary.columns) if column.task == "xnli")
-    cells = [cell for cell in runs[0].cells if cell["task"] == "xnli" and cell["status"] == "ok"]
-    families = runs[0].manifest["tasks"]["xnli"]["languages"]
+    cells = [cell for cell in runs[0].cells if cell.task == "xnli" and cell.status == "ok"]
+    families = runs[0].manifest.tasks["xnli"].languages
     scripts: dict[str, list[float]] = {}
     for cell in cells:
-        scripts.setdefault(families[cell["language"]][1], []).append(cell["metrics"]["accuracy"]["value"])
+        scripts.setdefault(families[cell.language][1], []).append(cell.metrics["accuracy"].value)
     shown = {
         label: scores[index].value for label, scores in summary.scripts if scores[index].value is not None
     }
@@ -326,4 +333,4 @@ def test_report_takes_published_scores_that_the_run_was_made_without(cli: Cli) -
     assert "published XLM-R" in shown
     _, markdown, _ = cli("report", "run", "--with-published", "--format", "markdown")
     assert "published XLM\\-R" in markdown or "published XLM-R" in markdown
-    assert Run(Path("run")).manifest["published"] == []
+    assert Run(Path("run")).manifest.published == []

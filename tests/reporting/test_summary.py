@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from harness.reporting.console import render_summary, render_text
-from harness.reporting.latex import render_latex
-from harness.reporting.markdown import render_markdown
+from harness.reporting.catalog import latex_text, markdown_text, terminal_text
+from harness.reporting.console import render_blocks
 from harness.reporting.rows import cell_rows, render_csv, render_json
 from harness.reporting.score import Score
 from harness.reporting.summary import summarise
+from harness.reporting.summary_blocks import terminal_blocks
 from harness.storage.run_folder import Run
 from tests.builders import make_shown_cell, write_run
 
@@ -82,7 +82,8 @@ def test_a_name_that_is_too_long_ends_in_an_ellipsis(make_run: MakeRun) -> None:
     (section,) = summary.sections
     rows = tuple(("pov", "Guinea-Bissau Creole", scores) for _, _, scores in section.rows)
     console = Console(width=100, file=(text := io.StringIO()))
-    console.print(render_summary(replace(summary, sections=(replace(section, rows=rows),)), width=100))
+    blocks = terminal_blocks(replace(summary, sections=(replace(section, rows=rows),)), width=100)
+    console.print(render_blocks(blocks, width=100))
     assert "pov Guinea-Bissau C…" in text.getvalue()
 
 
@@ -154,10 +155,10 @@ def test_a_mean_over_other_cells_is_marked_in_every_format(
     assert _means(*runs) == {"mean": [(0.5, "")], "mean char-ngram": [(0.5, "~")]}
     note = f"~ over other cells than the first run's, not comparable with its mean: mean char-ngram, xnli {difference}"
     assert note in summarise(runs).notes
-    assert "50.0~" in render_text(runs)
-    assert "| **mean char-ngram** | 50.0~" in render_markdown(runs)
-    assert f"% {note}" in render_latex(runs)
-    assert r"mean char-ngram & 50.0\textasciitilde{}" in render_latex(runs)
+    assert "50.0~" in terminal_text(runs)
+    assert "| mean char-ngram | 50.0~" in markdown_text(runs)
+    assert f"% {note}" in latex_text(runs)
+    assert r"mean char-ngram & 50.0\textasciitilde{}" in latex_text(runs)
 
 
 def test_a_baseline_under_another_protocol_shows_its_mean(make_run: MakeRun) -> None:
@@ -169,8 +170,8 @@ def test_a_baseline_under_another_protocol_shows_its_mean(make_run: MakeRun) -> 
     assert note == (
         "§ under another protocol or prompt than the column's: mean char-ngram, xnli zero_shot_transfer"
     )
-    assert r"mean char-ngram & 50.0\S{}" in render_latex([run, other])
-    assert "50.0§" in render_markdown([run, other])
+    assert r"mean char-ngram & 50.0\S{}" in latex_text([run, other])
+    assert "50.0§" in markdown_text([run, other])
     shorter = make_run(_cell("en", 0.5), model="baseline:char-ngram")
     assert _means(run, shorter)["mean char-ngram"] == [(0.5, "§~")]
 
@@ -198,7 +199,7 @@ def test_a_failed_cell_is_marked_and_never_counted(make_run: MakeRun) -> None:
     assert summary.sections[0].rows[0][2] == (Score(mark="!"),)
     assert summary.means[0] == ("mean", (Score(value=0.9, interval=(0.4, 0.7)),))
     assert dict(summary.counts)["languages"] == ("1/2",)
-    text = render_text([run])
+    text = terminal_text([run])
     assert "Failed: 1 cell\n" in text
     assert "xnli (zero_shot_transfer) de: RuntimeError: out of memory" in text
 
@@ -210,7 +211,7 @@ def test_a_language_that_failed_under_one_seed_shows_no_score(make_run: MakeRun)
 
 def test_another_split_than_test_is_marked_and_named(make_run: MakeRun) -> None:
     run = make_run(_cell("de", stands_in=True, split="validation"), _cell("sw"))
-    text = render_text([run])
+    text = terminal_text([run])
     assert "50.0*" in text
     assert "* scored on another split than test, which was not found: xnli:de" in text
 
@@ -263,19 +264,19 @@ def test_languages_skipped_for_the_same_reason_share_a_line(make_run: MakeRun) -
         ),
         (("gsw",), "task 'xnli' has no 'gsw'"),
     ]
-    assert "xnli de sw: No data of 'xnli' in 'de'" in render_text([run], width=200)
+    assert "xnli de sw: No data of 'xnli' in 'de'" in terminal_text([run], width=200)
 
 
 def test_skipped_cells_are_counted_also_where_a_language_has_several(make_run: MakeRun) -> None:
     run = make_run(_cell("en"), _skipped("de", "none"), _skipped("de", "none"), _skipped("sw", "none"))
     [group] = summarise([run]).skipped
     assert (group.languages, group.cells) == (("de", "sw"), 3)
-    assert "Skipped: 3 cells\n" in render_text([run], width=200).replace(" \n", "\n")
+    assert "Skipped: 3 cells\n" in terminal_text([run], width=200).replace(" \n", "\n")
 
 
 def test_sample_data_are_labelled_everywhere(make_run: MakeRun) -> None:
     sample, local = make_run(_cell("de"), data="sample"), make_run(_cell("de"))
-    for render in (render_text, render_markdown):
+    for render in (terminal_text, markdown_text):
         assert "SAMPLE DATA" in render([sample])
         assert "SAMPLE DATA" not in render([local])
     assert {row["data"] for row in cell_rows([sample])} == {"sample"}
@@ -285,7 +286,7 @@ def test_sample_data_are_labelled_everywhere(make_run: MakeRun) -> None:
 @pytest.mark.parametrize("width", [60, 80, 100, 200])
 def test_many_columns_are_split_into_tables_that_fit(make_run: MakeRun, width: int) -> None:
     cells = [_cell(code, task=f"task_{number}") for number in range(12) for code in ("de", "sw")]
-    text = render_text([make_run(*cells)], width=width)
+    text = terminal_text([make_run(*cells)], width=width)
     assert max(len(line) for line in text.splitlines()) <= width
     heads = [line.split()[1:] if line.lstrip().startswith("language ") else [] for line in text.splitlines()]
     assert sum(head.count("acc") for head in heads) == 12
@@ -295,18 +296,18 @@ def test_many_columns_are_split_into_tables_that_fit(make_run: MakeRun, width: i
 def test_markup_in_names_is_text(make_run: MakeRun) -> None:
     run = make_run(_cell("de"), _failed("sw", "expected [/b] and [red]more[/red]"), model="hf:a[/b]*")
     other = make_run(_cell("de"), model="hf:[/x]")
-    text = render_text([run, other], width=120)
+    text = terminal_text([run, other], width=120)
     assert "hf:a[/b]* on local data" in text
     assert "mean hf:[/x]" in text
     assert "expected [/b] and [red]more[/red]" in text
-    markdown = render_markdown([run, other])
+    markdown = markdown_text([run, other])
     assert "# hf:a\\[/b\\]\\* on local data" in markdown
     assert "expected \\[/b\\] and \\[red\\]more" in markdown
 
 
 def test_markdown_has_equal_numbers_of_fields(make_run: MakeRun) -> None:
     cells = [_cell(code, task=task) for task in ("a|b", "c") for code in ("de", "sw")]
-    lines = [line for line in render_markdown([make_run(*cells)]).splitlines() if line.startswith("|")]
+    lines = [line for line in markdown_text([make_run(*cells)]).splitlines() if line.startswith("|")]
     assert {line.replace("\\|", "").count("|") for line in lines} == {4}
 
 
@@ -326,5 +327,5 @@ def test_csv_has_one_row_a_metric_and_no_formulas(make_run: MakeRun) -> None:
 def test_json_holds_the_results_and_those_of_baselines(make_run: MakeRun) -> None:
     run, other = make_run(_cell("de", 0.25)), make_run(_cell("de", 0.5), model="baseline:majority")
     content = json.loads(render_json([run, other]))
-    assert content["cells"] == run.cells
-    assert [item["cells"] for item in content["baselines"]] == [other.cells]
+    assert content["cells"] == [cell.to_json() for cell in run.cells]
+    assert [item["cells"] for item in content["baselines"]] == [[cell.to_json() for cell in other.cells]]

@@ -29,7 +29,7 @@ class Done:
         self.path = path
         self.cache = cache
         self.command = EVAL
-        self.planned: int = Run(path).results["run"]["requests"]["planned"]
+        self.planned: int = Run(path).results.run.requests["planned"]
 
     def answers(self, path: Path) -> int:
         """Return how many answers the journal of a run holds, each counted as often as it was written."""
@@ -40,19 +40,22 @@ class Done:
         """Assert that a run has the same predictions and metrics to the bit."""
         assert scores(path) == scores(self.path)
         for cell in Run(self.path).cells:
-            if cell["status"] == "ok":
+            if cell.status == "ok":
                 own, other = (Run(folder).records(cell) for folder in (self.path, path))
                 assert list(own) == list(other)
 
     def requests(self, path: Path) -> dict[str, int]:
         """Return the counts of a run's requests."""
-        counts: dict[str, int] = Run(path).results["run"]["requests"]
+        counts: dict[str, int] = Run(path).results.run.requests
         return counts
 
 
 def scores(path: Path) -> list[dict[str, Any]]:
     """Return the cells of a run without their times."""
-    return [{name: value for name, value in cell.items() if name != "seconds"} for cell in Run(path).cells]
+    return [
+        {name: value for name, value in cell.to_json().items() if name != "seconds"}
+        for cell in Run(path).cells
+    ]
 
 
 @pytest.fixture(scope="module")

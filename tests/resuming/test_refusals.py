@@ -89,7 +89,10 @@ def test_the_same_files_read_in_another_way(moods: Mapping[str, Path], cli: Cli)
         text.replace("en.jsonl, ", "en.jsonl, label_map: {fine: good}, "), encoding="utf-8"
     )
     err = _rejected(cli)
-    assert "The data of 'moods' in 'en' (test) are read in another way than when the run began: " in err
+    assert (
+        "The data of 'moods' in 'en' (test) changed since the run began: the same files are read in another way"
+        in err
+    )
     assert REUSE in err
 
 
@@ -105,14 +108,14 @@ def test_a_cell_without_answers_may_be_fixed(moods: Mapping[str, Path], cli: Cli
     model = ("--data", "data", "--model", "baseline:majority", "--output", "new")
     status, _, err = cli(*command, *model)
     assert status == 1, err
-    first = Run(Path("new")).manifest["resolved"]["data"]
+    first = Run(Path("new")).manifest.resolved["data"]
     fragment.write_text(broken.replace("conllu", "jsonl"), encoding="utf-8")
     status, _, err = cli("eval", "--resume", "new")
     assert status == 0, err
     assert "2 of 3 cells are done already." in err
     run = Run(Path("new"))
-    assert [cell["status"] for cell in run.cells] == ["ok", "ok", "ok"]
-    changed = [split["language"] for split in run.manifest["resolved"]["data"] if split not in first]
+    assert [cell.status for cell in run.cells] == ["ok", "ok", "ok"]
+    changed = [split["language"] for split in run.manifest.resolved["data"] if split not in first]
     assert changed == ["wo"]
     # Now it has answers, and is guarded as the others are, also where its score is lost.
     for file in Path("new/cells").glob("*.json"):
@@ -120,7 +123,10 @@ def test_a_cell_without_answers_may_be_fixed(moods: Mapping[str, Path], cli: Cli
     fragment.write_text(broken, encoding="utf-8")
     status, _, err = cli("eval", "--resume", "new")
     assert status == 2
-    assert "The data of 'moods' in 'wo' (test) are read in another way" in err
+    assert (
+        "The data of 'moods' in 'wo' (test) changed since the run began: the same files are read in another way"
+        in err
+    )
     assert "--reuse new" in err
 
 
@@ -146,15 +152,16 @@ def test_a_spec_changed(moods: Mapping[str, Path], cli: Cli, change: tuple[str, 
     moods["spec"].write_text(text.replace(*change), encoding="utf-8")
     err = _rejected(cli)
     assert re.search(
-        r"The document of the task 'moods' changed since the run began \(digest \w+ then, \w+ now\)\.", err
+        r"The document of the task 'moods' changed since the run began: .* \(digest \w+ then, \w+ now\)\.",
+        err,
     )
     assert REUSE in err
 
 
 def test_another_version_of_the_harness(done: Any, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.running.run.installed_version", lambda _: "9.9")
+    monkeypatch.setattr("harness.running.start.installed_version", lambda _: "9.9")
     err = _rejected(cli)
-    version = Run(RUN).manifest["versions"]["multilingual-harness"]
+    version = Run(RUN).manifest.versions["multilingual-harness"]
     assert f"version {version} " in err
     assert "version 9.9" in err
     assert REUSE in err
@@ -309,7 +316,7 @@ def test_a_folder_without_answers_is_rejected_before_anything_is_written(done: A
 def test_two_commands_on_one_folder(
     cli: Cli, flaky: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("harness.running.run.LOCK_PATIENCE", 0.3)
+    monkeypatch.setattr("harness.running.start.LOCK_PATIENCE", 0.3)
     command = [
         *("eval", "--tasks", "xnli:de", "--model", "flaky:it", "--data", "sample", "--limit", "4"),
         *("--output", "run"),
@@ -348,6 +355,6 @@ def test_the_lock_of_a_killed_run_is_no_obstacle(done: Any, cli: Cli) -> None:
 
 def test_the_lock_is_free_after_an_error(done: Any, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("harness.running.run.installed_version", lambda _: "9.9")
+        patch.setattr("harness.running.start.installed_version", lambda _: "9.9")
         _rejected(cli)
     assert cli("eval", "--resume", "run")[0] == 0

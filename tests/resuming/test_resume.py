@@ -37,11 +37,11 @@ def test_a_finished_run_is_not_touched(done: Any, cli: Cli, monkeypatch: pytest.
     assert done.requests(RUN) == {"planned": done.planned, "asked": 0, "reused": done.planned}
     run = Run(RUN)
     for name in ("fits", "tasks", "suites", "model", "notes"):
-        assert run.results[name] == results[name]
-    assert len(run.manifest["resumed"]) == run.results["run"]["resumed"] == 1
+        assert getattr(run.results, name) == getattr(results, name)
+    assert len(run.manifest.resumed) == run.results.run.resumed == 1
     assert done.answers(RUN) == done.answers(done.path)
     _resume(cli)
-    assert Run(RUN).results["run"]["resumed"] == 2
+    assert Run(RUN).results.run.resumed == 2
 
 
 def _halved(path: Path) -> None:
@@ -139,11 +139,11 @@ def test_a_byte_of_the_journal_is_flipped(done: Any, cli: Cli) -> None:
 
 def test_the_journal_is_lost_and_one_cell(done: Any, cli: Cli) -> None:
     shutil.rmtree(RUN / "journal")
-    [cell] = [cell for cell in Run(RUN).cells if cell["language"] == "hi"]
-    (RUN / "cells" / f"{cell['digest']}.json").unlink()
+    [cell] = [cell for cell in Run(RUN).cells if cell.language == "hi"]
+    (RUN / "cells" / f"{cell.digest}.json").unlink()
     _resume(cli)
     done.assert_equal(RUN)
-    assert done.requests(RUN)["asked"] == cell["n"]
+    assert done.requests(RUN)["asked"] == cell.n
 
 
 def test_all_is_lost_but_the_manifest_and_the_journal(done: Any, cli: Cli) -> None:
@@ -174,7 +174,7 @@ def test_a_run_that_was_stopped(done: Any, cli: Cli, monkeypatch: pytest.MonkeyP
     assert status == 130
     assert err.endswith("harness eval --resume run\n")
     assert done.answers(RUN) == stop
-    assert {cell["status"] for cell in Run(RUN).cells} <= {"ok", "skipped"}
+    assert {cell.status for cell in Run(RUN).cells} <= {"ok", "skipped"}
     _resume(cli)
     done.assert_equal(RUN)
     assert done.requests(RUN)["asked"] == done.answers(done.path) - stop
@@ -196,8 +196,8 @@ def test_a_clock_that_goes_backwards(
     monkeypatch.setattr(time, "time_ns", lambda: int(clock() * 1e9))
     assert cli(*done.command, "--output", "run")[0] == 0
     results = Run(RUN).results
-    assert results["run"]["seconds"] >= 0
-    assert all(cell["seconds"] >= 0 for cell in results["cells"])
+    assert results.run.seconds >= 0
+    assert all(cell.seconds >= 0 for cell in results.cells)
     shutil.rmtree(RUN / "cells")
     _resume(cli)
     done.assert_equal(RUN)
@@ -216,12 +216,10 @@ def test_baselines_of_a_model(done: Any, cli: Cli) -> None:
     _resume(cli)
     for path in baselines:
         after = Run(path).results
-        assert [cell["metrics"] for cell in after["cells"]] == [
-            cell["metrics"] for cell in before[path]["cells"]
-        ]
-        asked = 0 if path != baselines[-1] else after["run"]["requests"]["planned"]
+        assert [cell.metrics for cell in after.cells] == [cell.metrics for cell in before[path].cells]
+        asked = 0 if path != baselines[-1] else after.run.requests["planned"]
         if path == baselines[-1] or len(baselines) > 1:
-            assert after["run"]["requests"]["asked"] in {asked, before[path]["run"]["requests"]["asked"]}
+            assert after.run.requests["asked"] in {asked, before[path].run.requests["asked"]}
 
 
 def test_a_run_that_was_moved(done: Any, cli: Cli) -> None:
@@ -236,13 +234,13 @@ def test_a_run_that_was_moved(done: Any, cli: Cli) -> None:
 def test_one_shard_stays_one_shard(done: Any, cli: Cli) -> None:
     shutil.rmtree(RUN)
     assert cli(*done.command, "--shard", "2/2", "--output", "run")[0] == 0
-    cells = [cell["digest"] for cell in Run(RUN).cells]
+    cells = [cell.digest for cell in Run(RUN).cells]
     assert 0 < len(cells) < 5
     shutil.rmtree(RUN / "cells")
     _resume(cli)
     run = Run(RUN)
-    assert [cell["digest"] for cell in run.cells] == cells
-    assert run.manifest["shard"] == "2/2"
+    assert [cell.digest for cell in run.cells] == cells
+    assert run.manifest.shard == "2/2"
     assert done.requests(RUN)["asked"] == 0
 
 
@@ -254,9 +252,9 @@ def test_a_cell_that_failed_is_tried_again_and_the_others_are_not(
     command = ("eval", "--tasks", "xnli:de+hi+sw", "--model", "flaky:it", "--data", "sample", "--limit", "4")
     assert cli(*command, "--output", "run")[0] == 1
     run = Run(RUN)
-    [failed] = [cell for cell in run.cells if cell["status"] == "failed"]
-    assert failed["traceback"] == f"failures/{failed['digest']}.txt"
-    trace = (RUN / failed["traceback"]).read_text(encoding="utf-8")
+    [failed] = [cell for cell in run.cells if cell.status == "failed"]
+    assert failed.traceback == f"failures/{failed.digest}.txt"
+    trace = (RUN / failed.traceback).read_text(encoding="utf-8")
     assert trace.startswith("xnli:hi\nTraceback (most recent call last):\n")
     assert trace.endswith("RuntimeError: out of order\n")
     assert "in classify" in trace
@@ -266,12 +264,12 @@ def test_a_cell_that_failed_is_tried_again_and_the_others_are_not(
     assert status == 1
     assert "2 of 3 cells are done already." in err
     assert "out of order" in out
-    assert Run(RUN).results["run"]["requests"] == {"planned": 8, "asked": 0, "reused": 8}
+    assert Run(RUN).results.run.requests == {"planned": 8, "asked": 0, "reused": 8}
     monkeypatch.delenv("FLAKY")
     _resume(cli)
     run = Run(RUN)
-    assert {cell["status"] for cell in run.cells} == {"ok"}
-    assert run.results["run"]["requests"] == {"planned": 12, "asked": 4, "reused": 8}
+    assert {cell.status for cell in run.cells} == {"ok"}
+    assert run.results.run.requests == {"planned": 12, "asked": 4, "reused": 8}
 
 
 def test_the_journal_is_what_the_records_say(done: Any) -> None:

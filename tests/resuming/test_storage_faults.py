@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from harness.storage.files import FileNotWrittenError
-from harness.storage.run_folder import Run, RunFolder
+from harness.storage.run_folder import Run
 
 Cli = Callable[..., tuple[int, str, str]]
 RUN = Path("run")
@@ -50,7 +50,7 @@ def test_the_disk_is_full(done: Any, cli: Cli, room: int) -> None:
         return
     assert "run/journal/0.log' cannot be written: File too large." in error
     assert "harness eval --resume run" in error
-    assert {cell["status"] for cell in Run(RUN).cells} <= {"ok", "skipped"}
+    assert {cell.status for cell in Run(RUN).cells} <= {"ok", "skipped"}
     kept = done.answers(RUN)
     assert 0 < kept < done.planned
     status, _, err = cli("eval", "--resume", "run")
@@ -69,7 +69,7 @@ def test_a_file_in_the_way_of_what_is_kept(done: Any, cli: Cli, name: str) -> No
     assert f"Error: The file 'run/{name}/" in err
     assert " cannot be written: " in err
     assert err.endswith(f"All answers so far are kept. {RESUME}")
-    assert {cell["status"] for cell in Run(RUN).cells} == {"skipped"}
+    assert {cell.status for cell in Run(RUN).cells} == {"skipped"}
     (RUN / name).unlink()
     assert cli("eval", "--resume", "run")[0] == 0
     done.assert_equal(RUN)
@@ -90,12 +90,12 @@ def test_a_file_in_the_way_of_a_traceback(cli: Cli, flaky: Path, monkeypatch: py
 
 @pytest.mark.parametrize("name", ["write_results", "write_manifest"])
 def test_no_space_is_left(done: Any, cli: Cli, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    def full(self: RunFolder, content: Any) -> None:
+    def full(self: Run, content: Any) -> None:
         raise FileNotWrittenError(self.path / "x.json", OSError(errno.ENOSPC, "No space left on device"))
 
     shutil.rmtree(RUN / "cells")
     with monkeypatch.context() as patch:
-        patch.setattr(RunFolder, name, full)
+        patch.setattr(Run, name, full)
         status, _, err = cli("eval", "--resume", "run")
     assert status == 1
     assert err.endswith(

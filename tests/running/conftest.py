@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from harness.api import evaluate
-from harness.planning.plan import Plan, RunConfig
+from harness.planning.plan import Plan
+from harness.planning.run_config import RunConfig
 from harness.running.session import data_options, prepare
 from harness.storage.run_folder import Run
 

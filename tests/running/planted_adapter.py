@@ -20,6 +20,7 @@ from harness.models.adapters import AdapterEntry
 from harness.models.capabilities import Capability, FitOptions, Head, HeadSpec, ModelDescription, TextInput
 from harness.models.options import AdapterOptions
 from harness.models.requests import FloatArray
+from harness.storage.results import CellResult
 
 FITTED = ("fit", "nan-loss", "broken-fit", "lost-head")
 
@@ -153,10 +154,10 @@ def harness_register_methods() -> list[Method]:
 
 
 @hookimpl
-def harness_cell_finished(cell: Mapping[str, Any]) -> None:
+def harness_cell_finished(cell: CellResult) -> None:
     """Raise where the test asks for it."""
     if os.environ.get("PLANTED_OBSERVER"):
-        raise ValueError(f"observed {cell['language']}")
+        raise ValueError(f"observed {cell.language}")
 
 
 @hookimpl

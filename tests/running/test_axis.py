@@ -10,8 +10,7 @@ import pytest
 
 from harness.errors import UsageError
 from harness.planning.plan import Plan
-from harness.reporting.console import render_text
-from harness.reporting.markdown import render_markdown
+from harness.reporting.catalog import markdown_text, terminal_text
 from harness.reporting.summary import summarise
 from harness.storage.run_folder import Run
 from harness_xtreme_r.submission.run import export_run
@@ -101,9 +100,9 @@ def test_the_scores_of_the_pairs_are_a_matrix_and_no_columns(run: RunTasks, seed
     ]
     values: dict[tuple[str, str], list[float]] = {}
     for cell in finished.cells:
-        if cell["task"] == "mlqa_cross" and cell["status"] == "ok":
-            field = (cell["language"], cell["view"]["question_language"])
-            values.setdefault(field, []).append(cell["metrics"]["mlqa_f1"]["value"])
+        if cell.task == "mlqa_cross" and cell.status == "ok":
+            field = (cell.language, cell.view["question_language"])
+            values.setdefault(field, []).append(cell.metrics["mlqa_f1"].value)
     assert set(values) == SAMPLE
     matrix = summary.matrices[0]
     shown = {
@@ -117,7 +116,7 @@ def test_the_scores_of_the_pairs_are_a_matrix_and_no_columns(run: RunTasks, seed
     assert matrix.notes == (f"Mean of the pairs: across languages {everywhere * 100:.1f}.",)
     assert matrix.corner == "language \\ question language"
     assert [row for row, _ in matrix.rows] == [code for code in matrix.columns if code in dict(matrix.rows)]
-    for text in (render_text([finished]), render_markdown([finished])):
+    for text in (terminal_text([finished]), markdown_text([finished])):
         assert "F1 (zero" in text
         assert "6 of 49 pairs" in text
         assert "language=" not in text
@@ -140,8 +139,8 @@ def test_a_run_of_nothing_but_pairs_can_be_shown(run: RunTasks) -> None:
     finished = run("mlqa_cross:en+zh")
     summary = summarise([finished])
     assert summary.columns == ()
-    assert "3 of 14 pairs" in render_text([finished])
-    assert "3 of 14 pairs" in render_markdown([finished])
+    assert "3 of 14 pairs" in terminal_text([finished])
+    assert "3 of 14 pairs" in markdown_text([finished])
 
 
 # An unlabelled variant ----------------------------------------------------------------------------------
@@ -169,12 +168,12 @@ def test_the_unlabelled_test_set_is_predicted_exported_and_shown_as_unscored(
 ) -> None:
     finished = run("wikiann:en+de", data=wikiann, variants=("unlabelled_test",), limit=None, train_limit=None)
     for cell in finished.cells:
-        assert (cell["status"], cell["n"], cell["metrics"]) == ("ok", 2, {})
-        assert cell["view"] == {"variant": "unlabelled_test"}
+        assert (cell.status, cell.n, cell.metrics) == ("ok", 2, {})
+        assert cell.view == {"variant": "unlabelled_test"}
         assert {record.reference for record in finished.records(cell)} == {None}
         assert [len(record.prediction) for record in finished.records(cell)] == [4, 2]
-    assert finished.results["tasks"] == []
-    text = render_text([finished], width=120)
+    assert finished.results.tasks == []
+    text = terminal_text([finished], width=120)
     assert "predicted but not scored, since the test file has no labels: wikiann:de, wikiann:en" in text
     status, out, err = cli("submission", "export", finished.path, tmp_path / "export")
     assert status == 0, out + err
@@ -187,12 +186,12 @@ def test_the_labelled_and_the_unlabelled_test_set_are_both_run(
     run: RunTasks, wikiann: Path, tmp_path: Path
 ) -> None:
     finished = run("wikiann:de", data=wikiann, variants=("original", "unlabelled_test"))
-    assert [(cell["view"], bool(cell["metrics"])) for cell in finished.cells] == [
+    assert [(cell.view, bool(cell.metrics)) for cell in finished.cells] == [
         ({}, True),
         ({"variant": "unlabelled_test"}, False),
     ]
-    [row, *_] = finished.results["tasks"]
-    assert (row["view"], row["missing"]) == ({}, [])
+    [row, *_] = finished.results.tasks
+    assert (row.view, row.missing) == ({}, [])
     columns = summarise([finished]).columns
     assert [column.view for column in columns] == ["", "variant=unlabelled_test"]
     original, unlabelled = (

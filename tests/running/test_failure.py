@@ -32,7 +32,7 @@ EVAL = (
 
 
 def _status(run: Run) -> dict[str, tuple[str, str]]:
-    return {cell["language"]: (cell["status"], cell["reason"]) for cell in run.cells}
+    return {cell.language: (cell.status, cell.reason) for cell in run.cells}
 
 
 @pytest.mark.usefixtures("planted")
@@ -48,17 +48,17 @@ def _status(run: Run) -> dict[str, tuple[str, str]]:
 def test_a_model_that_fails_in_one_language_keeps_the_others(run: RunTasks, ref: str, reason: str) -> None:
     finished = run("xnli:de+hi+sw", f"planted:{ref}")
     assert _status(finished) == {"de": ("ok", ""), "hi": ("failed", reason), "sw": ("ok", "")}
-    failed = next(cell for cell in finished.cells if cell["status"] == "failed")
-    assert (failed["n"], failed["metrics"], failed["protocol"]) == (0, {}, "frozen")
-    trace = (finished.path / failed["traceback"]).read_text(encoding="utf-8")
+    failed = next(cell for cell in finished.cells if cell.status == "failed")
+    assert (failed.n, failed.metrics, failed.protocol) == (0, {}, "frozen")
+    trace = (finished.path / str(failed.traceback)).read_text(encoding="utf-8")
     assert trace.startswith("xnli:hi\nTraceback (most recent call last)")
     assert reason.rsplit(": ", maxsplit=1)[-1] in trace
     assert [path.parent.name for path in sorted(finished.path.glob("records/xnli/*/*.parquet"))] == [
         "de",
         "sw",
     ]
-    [row] = finished.results["tasks"]
-    assert (row["languages"], row["missing"]) == (2, ["hi"])
+    [row] = finished.results.tasks
+    assert (row.languages, row.missing) == (2, ["hi"])
 
 
 @pytest.mark.usefixtures("planted")
@@ -85,9 +85,9 @@ def test_a_method_must_keep_the_order_and_the_count(run: RunTasks, method: str, 
 )
 def test_a_fit_that_fails_fails_its_cells_and_no_others(run: RunTasks, ref: str, reason: str) -> None:
     finished = run(["xnli:de+sw", "pawsx:en"], f"planted:{ref}", recipe="quick")
-    assert {cell["reason"] for cell in finished.cells} == {reason}
-    assert {cell["status"] for cell in finished.cells} == {"failed"}
-    assert finished.results["fits"] == {}
+    assert {cell.reason for cell in finished.cells} == {reason}
+    assert {cell.status for cell in finished.cells} == {"failed"}
+    assert finished.results.fits == {}
     assert len(list((finished.path / "failures").glob("*.txt"))) == 3
     kept = [path for path in (finished.path.parent / "cache" / "fits").iterdir() if path.name.startswith(".")]
     assert kept == [], "what a failed fit wrote is removed"
@@ -105,7 +105,7 @@ def test_a_failed_fit_leaves_other_tasks_alone(run: RunTasks, data_folder: DataF
         }
     )
     finished = run(["xnli:de", "pawsx:de"], "planted:fit", data=folder)
-    reasons = {cell["task"]: (cell["status"], cell["reason"]) for cell in finished.cells}
+    reasons = {cell.task: (cell.status, cell.reason) for cell in finished.cells}
     assert reasons["pawsx"] == ("ok", "")
     status, reason = reasons["xnli"]
     assert status == "failed"
@@ -151,7 +151,7 @@ def test_an_observer_that_raises_is_reported_and_loses_nothing(
             f"harness_cell_finished raised ValueError: observed {code}." in err
         )
     assert "harness_run_finished raised ValueError: observed run" in err
-    assert {cell["status"] for cell in Run(Path("run")).cells} == {"ok"}
+    assert {cell.status for cell in Run(Path("run")).cells} == {"ok"}
 
 
 def _eval_here(cli: Cli, output: str) -> tuple[int, str, str]:

@@ -22,12 +22,12 @@ ROWS = (
 )
 
 
-def _digests(run: Run) -> set[str]:
-    return {cell["fit"] for cell in run.cells}
+def _digests(run: Run) -> set[str | None]:
+    return {cell.fit for cell in run.cells}
 
 
 def _stages(run: Run) -> list[Mapping[str, Any]]:
-    return [stage for fit in run.results["fits"].values() for stage in fit["stages"]]
+    return [stage for fit in run.results.fits.values() for stage in fit.stages]
 
 
 def test_the_second_run_trains_nothing(run: RunTasks, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,14 +38,14 @@ def test_the_second_run_trains_nothing(run: RunTasks, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(harness_baseline.model.Baseline, "fit", no_training)
     second = run(["xnli:de", "udpos:de"])
-    assert [cell["status"] for cell in second.cells] == ["ok", "ok"]
+    assert [cell.status for cell in second.cells] == ["ok", "ok"]
     assert _digests(second) == _digests(first)
     assert [stage["reused"] for stage in _stages(first)] == [False, False]
     assert [stage["reused"] for stage in _stages(second)] == [True, True]
     for before, after in zip(_stages(first), _stages(second), strict=True):
         assert before["train"] == after["train"]
         assert before["settings"] == after["settings"]
-    assert [cell["metrics"] for cell in first.cells] == [cell["metrics"] for cell in second.cells]
+    assert [cell.metrics for cell in first.cells] == [cell.metrics for cell in second.cells]
 
 
 def test_a_squad_fit_is_made_once_for_xquad_and_tatoeba(
@@ -61,8 +61,8 @@ def test_a_squad_fit_is_made_once_for_xquad_and_tatoeba(
     monkeypatch.setattr(harness_baseline.model.Baseline, "fit", counted)
     finished = run(["xquad:de+zh", "tatoeba:de"])
     assert trained == [30]
-    assert _digests(finished) == {"none", *finished.results["fits"]}
-    assert len(finished.results["fits"]) == 1
+    assert _digests(finished) == {"none", *finished.results.fits}
+    assert len(finished.results.fits) == 1
 
 
 def test_what_makes_a_fit_is_in_its_digest(run: RunTasks, data_folder: DataFolder) -> None:
@@ -107,6 +107,7 @@ def test_a_limit_on_training_takes_exactly_so_many_items_and_all_of_the_dev_set(
     for limit, expected in ((2, "2 3"), (99, "3 3"), (None, "3 3")):
         finished = run("xnli:de", "planted:fit", data=folder, train_limit=limit)
         [digest] = _digests(finished)
+        assert digest is not None
         assert (tmp_path / "cache/fits" / digest / "weights.txt").read_text(encoding="utf-8") == expected
         [stage] = _stages(finished)
         assert f"{stage['train']['examples']} {stage['validation']['examples']}" == expected
@@ -134,29 +135,29 @@ def test_training_data_may_repeat_ids_and_test_data_may_not(run: RunTasks, data_
     )
     finished = run("mine", "baseline:majority", data=folder, tasks_from=(folder,))
     [cell] = finished.cells
-    assert cell["reason"] == (
+    assert cell.reason == (
         f"{folder}/mine/test.jsonl:2: the item id '1' was already used at {folder}/mine/test.jsonl:1; "
         "ids must be unique in the test split of 'mine'."
     )
-    assert len(finished.results["fits"]) == 1
+    assert len(finished.results.fits) == 1
 
 
 def test_training_data_without_labels_is_rejected(run: RunTasks, data_folder: DataFolder) -> None:
     folder = data_folder({"udpos/train-en.tsv": "dog\nbarks\n\n", "udpos/test-de.tsv": "Hund\tNOUN\n\n"})
     finished = run("udpos:de", data=folder)
     [cell] = finished.cells
-    assert cell["reason"] == "The training set 'udpos' has items without labels."
+    assert cell.reason == "The training set 'udpos' has items without labels."
 
 
 def test_an_unfinished_fit_is_not_taken_for_a_fit(run: RunTasks, tmp_path: Path) -> None:
     first = run("xnli:de")
     [digest] = _digests(first)
     folder = tmp_path / "cache/fits"
-    (folder / digest).rename(folder / f".{digest}.unfinished")
+    (folder / str(digest)).rename(folder / f".{digest}.unfinished")
     second = run("xnli:de")
     [stage] = _stages(second)
     assert stage["reused"] is False
-    assert [cell["metrics"] for cell in first.cells] == [cell["metrics"] for cell in second.cells]
+    assert [cell.metrics for cell in first.cells] == [cell.metrics for cell in second.cells]
 
 
 def test_fits_in_stages_build_on_each_other(run: RunTasks, tmp_path: Path) -> None:
@@ -181,8 +182,8 @@ def test_fits_in_stages_build_on_each_other(run: RunTasks, tmp_path: Path) -> No
     given = {"data": tmp_path / "files", "tasks_from": (tmp_path / "specs",), "train_limit": None}
     single = run("xnli:de", **given)
     double = run("mine", **given)
-    [fit] = double.results["fits"].values()
-    assert fit["title"] == "mnli (en) then more (en), seed 42"
-    assert [(stage["stage"], stage["reused"]) for stage in fit["stages"]] == [("mnli", True), ("more", False)]
-    assert fit["stages"][0]["digest"] in single.results["fits"]
-    assert fit["stages"][1]["digest"] in double.results["fits"]
+    [fit] = double.results.fits.values()
+    assert fit.title == "mnli (en) then more (en), seed 42"
+    assert [(stage["stage"], stage["reused"]) for stage in fit.stages] == [("mnli", True), ("more", False)]
+    assert fit.stages[0]["digest"] in single.results.fits
+    assert fit.stages[1]["digest"] in double.results.fits

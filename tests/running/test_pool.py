@@ -40,19 +40,19 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
     return found
 
 
-def _records(run: Run) -> dict[tuple[str, str], dict[str, Any]]:
+def _records(run: Run) -> dict[tuple[str | None, str], dict[str, Any]]:
     return {
-        (cell["protocol"], cell["language"]): {record.id: record for record in run.records(cell)}
+        (cell.protocol, cell.language): {record.id: record for record in run.records(cell)}
         for cell in run.cells
-        if cell["status"] == "ok"
+        if cell.status == "ok"
     }
 
 
 def test_the_pool_of_all_languages_is_embedded_once_a_model(run: RunTasks, calls: Calls) -> None:
     finished = run("lareqa:en+de+zh", protocols=("zero_shot_transfer", "frozen"), limit=4)
-    assert [cell["status"] for cell in finished.cells] == ["ok"] * 6
+    assert [cell.status for cell in finished.cells] == ["ok"] * 6
     whole = 8 * SENTENCES  # languages that are not tested add their sentences too
-    assert {cell["pool"]["size"] for cell in finished.cells} == {whole}
+    assert {(cell.pool or {})["size"] for cell in finished.cells} == {whole}
     models = {model for model, side, _ in calls if side == "passage"}
     assert len(models) == 2
     for model in models:
@@ -67,7 +67,7 @@ def test_a_limit_leaves_the_pool_whole_and_what_it_keeps_unchanged(run: RunTasks
     for key, records in _records(limited).items():
         assert len(records) == 5
         assert records == {name: all_records[key][name] for name in records}
-    assert [cell["pool"] for cell in limited.cells] == [cell["pool"] for cell in whole.cells]
+    assert [cell.pool for cell in limited.cells] == [cell.pool for cell in whole.cells]
 
 
 def test_chunks_change_nothing(run: RunTasks, calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,7 +79,7 @@ def test_chunks_change_nothing(run: RunTasks, calls: Calls, monkeypatch: pytest.
     assert sum(size for _, side, size in calls if side == "passage") == 192
     assert [size for _, side, size in calls if side == "query"] == [5, 5, 5, 3] * 2
     assert _records(after) == _records(before)
-    assert after.results["tasks"] == before.results["tasks"]
+    assert after.results.tasks == before.results.tasks
 
 
 def test_ranks_after_the_cut_off_are_kept_and_rescoring_gives_the_same(
@@ -95,7 +95,7 @@ def test_ranks_after_the_cut_off_are_kept_and_rescoring_gives_the_same(
                 len({*record.prediction["candidates"], *record.prediction.get("further", [])}) == 20 + others
             )
     before = finished.results
-    spoiled = json.loads(json.dumps(before))
+    spoiled = before.to_json()
     for cell in spoiled["cells"]:
         for score in cell["metrics"].values():
             score["value"], score["groups"] = 0.123, {}
@@ -110,7 +110,7 @@ def test_equal_sentences_are_reported_as_ties(run: RunTasks, monkeypatch: pytest
 
     monkeypatch.setattr(harness_baseline.model.Baseline, "embed", alike)
     finished = run("lareqa:en+de", protocols=("frozen",), limit=3)
-    assert [cell["tied"] for cell in finished.cells] == [3, 3]
+    assert [cell.tied for cell in finished.cells] == [3, 3]
     assert "lareqa: in 6 rankings a tie crosses the cut-off" in summarise([finished]).notes
     for records in _records(finished).values():
         rankings = {tuple(record.prediction["candidates"]) for record in records.values()}
@@ -139,13 +139,13 @@ def _released(folder: DataFolder, *codes: str) -> Path:
 def test_languages_missing_in_the_pool_are_reported(run: RunTasks, data_folder: DataFolder) -> None:
     folder = _released(data_folder, "en", "de")
     finished = run("lareqa", data=folder, protocols=("frozen",), limit=None)
-    done = [cell for cell in finished.cells if cell["status"] == "ok"]
-    assert [cell["language"] for cell in done] == ["de", "en"]
+    done = [cell for cell in finished.cells if cell.status == "ok"]
+    assert [cell.language for cell in done] == ["de", "en"]
     for cell in done:
-        assert cell["pool"]["languages"] == ["de", "en"]
-        assert cell["pool"]["missing"] == ["ar", "el", "es", "hi", "ru", "th", "tr", "vi", "zh"]
-        assert cell["release"]["name"] is None
-    [note] = [note for note in finished.results["notes"] if note.startswith("lareqa: ")]
+        assert (cell.pool or {})["languages"] == ["de", "en"]
+        assert (cell.pool or {})["missing"] == ["ar", "el", "es", "hi", "ru", "th", "tr", "vi", "zh"]
+        assert (cell.release or {})["name"] is None
+    [note] = [note for note in finished.results.notes if note.startswith("lareqa: ")]
     assert "ar el es hi ru th tr vi zh" in note
     assert note in summarise([finished]).notes
     for records in _records(finished).values():
@@ -197,24 +197,22 @@ def linking(run: RunTasks, data_folder: DataFolder, tmp_path: Path) -> Callable[
 def test_mentions_without_gold_are_predicted_and_not_scored(linking: Callable[[str | None], Run]) -> None:
     finished = linking(None)
     [cell] = finished.cells
-    assert (cell["status"], cell["n"], cell["metrics"]) == ("ok", 1, {})
-    assert cell["reason"] == "the test file has no labels: predicted, not scored"
+    assert (cell.status, cell.n, cell.metrics) == ("ok", 1, {})
+    assert cell.reason == "the test file has no labels: predicted, not scored"
     [record] = finished.records(cell)
     assert (record.reference, len(record.prediction["candidates"])) == (None, 20)
-    assert finished.results["tasks"] == []
+    assert finished.results.tasks == []
 
 
 def test_a_gold_missing_in_the_pool_fails_the_cell_with_its_reason(
     linking: Callable[[str | None], Run],
 ) -> None:
     [cell] = linking("Q99").cells
-    assert (cell["status"], cell["metrics"]) == ("failed", {})
-    assert cell["reason"].startswith(
-        "The gold 'Q99' of query 'm1' of 'linking' is not among the 30 candidates"
-    )
+    assert (cell.status, cell.metrics) == ("failed", {})
+    assert cell.reason.startswith("The gold 'Q99' of query 'm1' of 'linking' is not among the 30 candidates")
     [cell] = linking("Q3").cells
-    assert (cell["status"], set(cell["metrics"])) == (
+    assert (cell.status, set(cell.metrics)) == (
         "ok",
         {"map_at_20", "mrr_at_20", "one_target_map_at_20"},
     )
-    assert cell["metrics"]["one_target_map_at_20"]["value"] == cell["metrics"]["map_at_20"]["value"]
+    assert cell.metrics["one_target_map_at_20"].value == cell.metrics["map_at_20"].value

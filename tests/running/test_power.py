@@ -12,7 +12,7 @@ import pytest
 from harness.analysis.power import Assumption, Detectable, detectable_differences
 from harness.data.resolve import DataOptions
 from harness.errors import UsageError
-from harness.planning.plan import RunConfig
+from harness.planning.run_config import RunConfig
 from harness.running.cell_reader import CellReader
 from harness.running.session import open_session, prepare
 

@@ -12,7 +12,8 @@ import pytest
 from harness.errors import CapabilityError
 from harness.models.requests import Turn
 from harness.prompts.prompter import item_seed
-from harness.reporting.console import render_text
+from harness.reporting.catalog import terminal_text
+from harness.storage.results import CellResult
 from harness.storage.run_folder import Run
 
 RunTasks = Callable[..., Run]
@@ -39,16 +40,16 @@ def _contexts(asked: list[Any]) -> set[str]:
     return {request.context for request in asked}
 
 
-def _cell(run: Run) -> dict[str, Any]:
+def _cell(run: Run) -> CellResult:
     [cell] = run.cells
-    assert cell["status"] == "ok", cell["reason"]
-    return dict(cell)
+    assert cell.status == "ok", cell.reason
+    return cell
 
 
 def test_ranked_answers_are_stored_with_all_that_other_views_need(run: RunTasks, calls: Calls) -> None:
     finished = run("xnli:sw", "asks:ranks", prompt="letters")
     cell = _cell(finished)
-    assert (cell["method"], cell["protocol"], cell["view"]) == ("rank", "prompted", {"prompt": "letters"})
+    assert (cell.method, cell.protocol, cell.view) == ("rank", "prompted", {"prompt": "letters"})
     asked = calls()
     assert len(asked) == 15
     for record in finished.records(cell):
@@ -62,16 +63,20 @@ def test_ranked_answers_are_stored_with_all_that_other_views_need(run: RunTasks,
         }
         assert record.flags == {"truncated": False, "unparsed": False}
     golds = [record.reference for record in finished.records(cell)]
-    assert cell["metrics"]["accuracy"]["value"] == pytest.approx(golds.count("contradiction") / 5)
-    assert cell["prompt"]["name"] == "xnli/letters"
-    assert (cell["prompt"]["words"], cell["prompt"]["shots"], cell["prompt"]["shots_data"]) == ("sw", 0, None)
-    assert len(cell["prompt"]["digest"]) == 16
+    assert cell.metrics["accuracy"].value == pytest.approx(golds.count("contradiction") / 5)
+    assert (cell.prompt or {})["name"] == "xnli/letters"
+    assert (
+        (cell.prompt or {})["words"],
+        (cell.prompt or {})["shots"],
+        (cell.prompt or {})["shots_data"],
+    ) == ("sw", 0, None)
+    assert len((cell.prompt or {})["digest"]) == 16
 
 
 def test_what_is_written_is_stored_and_its_tokens_are_counted(run: RunTasks, calls: Calls) -> None:
     finished = run("xnli:en", "asks:writes", prompt="mega", options={"says": " True"})
     cell = _cell(finished)
-    assert (cell["unparsed"], cell["truncated"], cell["tokens"]) == (0, 0, 10)
+    assert (cell.unparsed, cell.truncated, cell.tokens) == (0, 0, 10)
     assert {str(record.prediction) for record in finished.records(cell)} == {
         "{'label': 'entailment', 'raw': ' True'}"
     }
@@ -82,8 +87,8 @@ def test_what_is_written_is_stored_and_its_tokens_are_counted(run: RunTasks, cal
 def test_what_cannot_be_read_is_wrong_and_counted(run: RunTasks, calls: Calls) -> None:
     finished = run("xnli:en", "asks:writes", prompt="mega", options={"says": " Who knows?"})
     cell = _cell(finished)
-    assert (cell["unparsed"], cell["n"]) == (5, 5)
-    assert cell["metrics"]["accuracy"]["value"] == 0.0
+    assert (cell.unparsed, cell.n) == (5, 5)
+    assert cell.metrics["accuracy"].value == 0.0
     for record in finished.records(cell):
         assert record.prediction == {"label": None, "raw": " Who knows?"}
         assert record.flags["unparsed"]
@@ -94,15 +99,15 @@ def test_what_cannot_be_read_is_wrong_and_counted(run: RunTasks, calls: Calls) -
 def test_unreadable_answers_of_other_kinds_are_wrong_too(run: RunTasks, calls: Calls, task: str) -> None:
     says = " " if task == "xquad" else "PER: no one at all"
     cell = _cell(run(f"{task}:de", "asks:writes", options={"says": says}))
-    assert cell["unparsed"] == cell["n"] == 5
-    assert cell["metrics"]
-    assert {metric["value"] for metric in cell["metrics"].values()} == {0.0}
+    assert cell.unparsed == cell.n == 5
+    assert cell.metrics
+    assert {metric.value for metric in cell.metrics.values()} == {0.0}
 
 
 def test_cut_prompts_are_counted(run: RunTasks, calls: Calls) -> None:
     for ref in ("ranks", "writes"):
         cell = _cell(run("xnli:en", f"asks:{ref}", options={"cuts": "true"}))
-        assert cell["truncated"] == 5
+        assert cell.truncated == 5
 
 
 def test_every_item_is_generated_with_a_seed_of_its_own(run: RunTasks, calls: Calls) -> None:
@@ -110,7 +115,7 @@ def test_every_item_is_generated_with_a_seed_of_its_own(run: RunTasks, calls: Ca
     seeds = [options.seed for _, options in calls()]
     assert len(set(seeds)) == 10
     expected = [
-        item_seed(42, "udpos", cell["language"], record.id)
+        item_seed(42, "udpos", cell.language, record.id)
         for cell in finished.cells
         for record in finished.records(cell)
     ]
@@ -153,7 +158,7 @@ def test_other_seeds_draw_other_shots(run: RunTasks, calls: Calls) -> None:
 
 def test_no_tested_item_is_a_shot(run: RunTasks, calls: Calls) -> None:
     finished = run("udpos:en", "asks:writes", shots=4, limit=None)
-    data = _cell(finished)["prompt"]["shots_data"]
+    data = (_cell(finished).prompt or {})["shots_data"]
     assert (data["split"], data["stands_in"]) == ("train", False)
     prompts = [asked for asked, _ in calls()]
     items = [prompt.rsplit("\n\n", maxsplit=1)[1] for prompt in prompts]
@@ -170,21 +175,21 @@ def test_shots_that_do_not_fit_are_dropped_and_counted(run: RunTasks, calls: Cal
     kept = {request.context for request in calls()}
     assert all(len(context.split()) <= longest - 20 for context in kept)
     dropped = sum(3 - context.count("\n\n") for context in kept)
-    assert cell["dropped_shots"] == dropped > 0
-    assert f"{dropped} shots did not fit and were dropped" in render_text([finished], width=100)
-    assert cell["view"] == {"shots": "3"}
+    assert cell.dropped_shots == dropped > 0
+    assert f"{dropped} shots did not fit and were dropped" in terminal_text([finished], width=100)
+    assert cell.view == {"shots": "3"}
 
 
 def test_more_shots_than_there_are_items_fail_the_cell(run: RunTasks, calls: Calls) -> None:
     [cell] = run("udpos:de", "asks:writes", shots=1000).cells
-    assert cell["status"] == "failed"
-    assert cell["reason"].startswith("'udpos' in 'en' (train) has ")
-    assert cell["reason"].endswith(" labelled items, fewer than --shots 1000.")
+    assert cell.status == "failed"
+    assert cell.reason.startswith("'udpos' in 'en' (train) has ")
+    assert cell.reason.endswith(" labelled items, fewer than --shots 1000.")
 
 
 def test_a_conversation_has_roles_and_no_stop_string(run: RunTasks, calls: Calls) -> None:
     cell = _cell(run("udpos:de", "asks:both", shots=1, chat=True))
-    assert (cell["method"], cell["view"]) == ("generate", {"chat": "yes", "shots": "1"})
+    assert (cell.method, cell.view) == ("generate", {"chat": "yes", "shots": "1"})
     for turns, options in calls():
         assert all(isinstance(turn, Turn) for turn in turns)
         assert [turn.role for turn in turns][-3:] == ["user", "assistant", "user"]
@@ -201,9 +206,9 @@ def test_constraints_reach_the_model_only_where_they_are_asked_for(run: RunTasks
 def test_missing_words_are_english_unless_the_user_forbids_it(run: RunTasks, calls: Calls) -> None:
     settings = {"instruction_language": "yo", "prompt": "default"}
     finished = run("xnli:en", "asks:ranks", **settings)
-    assert _cell(finished)["prompt"]["words"] == "en"
-    assert "English ones: xnli:en" in render_text([finished], width=100)
-    assert "English ones" not in render_text([run("xnli:sw", "asks:ranks")], width=100)
+    assert (_cell(finished).prompt or {})["words"] == "en"
+    assert "English ones: xnli:en" in terminal_text([finished], width=100)
+    assert "English ones" not in terminal_text([run("xnli:sw", "asks:ranks")], width=100)
     with pytest.raises(
         CapabilityError, match="The prompt 'xnli/default' has no words in 'yo'; it has: ar, bg"
     ):
@@ -220,7 +225,7 @@ def test_the_command_takes_the_same_options(cli: Callable[..., Any], calls: Call
     status, _, err = cli(*command)
     assert status == 0, err
     cell = _cell(Run(Path("run")))
-    assert cell["view"] == {
+    assert cell.view == {
         "chat": "yes",
         "constrained": "yes",
         "instruction": "en",
@@ -228,8 +233,8 @@ def test_the_command_takes_the_same_options(cli: Callable[..., Any], calls: Call
         "shots": "2",
         "shots_from": "validation",
     }
-    assert (cell["method"], cell["unparsed"]) == ("generate", 0)
-    assert cell["prompt"]["shots_data"]["split"] == "validation"
+    assert (cell.method, cell.unparsed) == ("generate", 0)
+    assert (cell.prompt or {})["shots_data"]["split"] == "validation"
     asked = calls()
     assert len(asked) == 3
     for turns, options in asked:

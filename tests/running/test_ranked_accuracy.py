@@ -34,17 +34,17 @@ def test_they_are_added_without_the_model(run: RunTasks, cli: Cli, monkeypatch: 
     again = Run(finished.path)
     for cell in again.cells:
         first, shortest = [], []
-        labels = again.manifest["tasks"][cell["task"]]["labels"]
+        labels = again.manifest.tasks[cell.task].labels
         for record in again.records(cell):
             lengths = record.prediction["bytes"]
             first.append(record.reference == labels[0])
             shortest.append(record.reference == labels[lengths.index(min(lengths))])
-        assert cell["metrics"]["accuracy_byte"]["value"] == pytest.approx(sum(first) / len(first))
-        assert cell["metrics"]["accuracy_token"] == cell["metrics"]["accuracy_byte"]
-        assert cell["metrics"]["accuracy"]["value"] == pytest.approx(sum(shortest) / len(shortest))
+        assert cell.metrics["accuracy_byte"].value == pytest.approx(sum(first) / len(first))
+        assert cell.metrics["accuracy_token"] == cell.metrics["accuracy_byte"]
+        assert cell.metrics["accuracy"].value == pytest.approx(sum(shortest) / len(shortest))
     # The cells of a classifier baseline have no such numbers.
     baseline = Run(finished.path / "baselines" / "majority")
-    assert all(list(cell["metrics"]) == ["accuracy"] for cell in baseline.cells if cell["status"] == "ok")
+    assert all(list(cell.metrics) == ["accuracy"] for cell in baseline.cells if cell.status == "ok")
     status, out, _ = cli("compare", finished.path, baseline.path)
     assert status == 0
     assert "A = ranks:it" in out

@@ -15,7 +15,8 @@ from harness.data.sampling import draw, draw_items
 from harness.errors import DataError
 from harness.kinds import kind as kinds
 from harness.kinds.kind import ReadContext, iter_examples, read_examples
-from harness.planning.plan import Cell, Plan, RunConfig
+from harness.planning.plan import Cell, Plan
+from harness.planning.run_config import RunConfig
 from harness.running import cell_reader as reading
 from harness.running.cell_reader import CellReader
 from harness.running.session import data_options, open_session, prepare

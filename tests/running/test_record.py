@@ -20,7 +20,7 @@ from harness.registry.registry import Registry
 from harness.storage import records as record
 from harness.storage.files import write_atomically
 from harness.storage.records import ItemRecord, RecordWriter, read_records
-from harness.storage.run_folder import Run, RunFolder
+from harness.storage.run_folder import Run
 
 RunTasks = Callable[..., Run]
 
@@ -76,7 +76,7 @@ def test_the_bytes_do_not_depend_on_the_chunks(
     metadata = pq.ParquetFile(path).metadata
     assert [metadata.row_group(number).num_rows for number in range(4)] == [10, 10, 10, 7]
     whole = tmp_path / "whole.parquet"
-    RunFolder(tmp_path).write_records(whole, records)
+    Run.at(tmp_path).write_records(whole, records)
     assert whole.read_bytes() == path.read_bytes()
 
 
@@ -100,7 +100,7 @@ def test_scores_that_come_at_the_end_are_added(tmp_path: Path, monkeypatch: pyte
 
 def test_what_is_not_closed_leaves_nothing_and_changes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
-    RunFolder(tmp_path).write_records(path, _records(3))
+    Run.at(tmp_path).write_records(path, _records(3))
     before = path.read_bytes()
 
     def interrupted(*, sealed: bool) -> None:
@@ -150,15 +150,15 @@ def test_a_full_disk_has_a_next_step(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with pytest.raises(StorageError, match=r"No space left on device\. Make room there\."):
         write_atomically(tmp_path / "a.json", "x")
     with pytest.raises(StorageError, match=r"No space left on device\. Make room there"):
-        RunFolder(tmp_path).write_records(tmp_path / "a.parquet", _records(2))
+        Run.at(tmp_path).write_records(tmp_path / "a.parquet", _records(2))
     with pytest.raises(UsageError, match=r"The output folder '.*new' cannot be written: No space left"):
-        RunFolder(tmp_path / "new").create()
+        Run.at(tmp_path / "new").create()
     assert _names(tmp_path) == []
 
 
 def test_records_without_a_column_or_broken_ones_are_reported(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
-    RunFolder(tmp_path).write_records(path, _records(50))
+    Run.at(tmp_path).write_records(path, _records(50))
     table = pq.read_table(path)
     pq.write_table(table.drop_columns(["scores", "flags"]), tmp_path / "b.parquet")
     with pytest.raises(DataError, match=r"b\.parquet' cannot be read: scores, flags"):
@@ -174,14 +174,14 @@ def test_records_without_a_column_or_broken_ones_are_reported(tmp_path: Path) ->
 
 
 def _content(run: Run) -> list[list[ItemRecord]]:
-    return [list(run.records(cell)) for cell in run.cells if cell["status"] == "ok"]
+    return [list(run.records(cell)) for cell in run.cells if cell.status == "ok"]
 
 
 def test_a_run_is_scored_again_by_small_chunks(
     run: RunTasks, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     finished = run(["xnli:de+sw", "udpos:de", "lareqa:de"], protocols=("frozen", "zero_shot_transfer"))
-    methods = {cell["task"] for cell in finished.cells if cell["status"] == "ok"}
+    methods = {cell.task for cell in finished.cells if cell.status == "ok"}
     assert methods == {"xnli", "udpos", "lareqa"}
     before, results = _content(finished), finished.results
     monkeypatch.setattr("harness.analysis.rescoring.CHUNK", 2)

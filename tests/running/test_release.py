@@ -35,7 +35,7 @@ def _mlqa(split: str, **counts: int) -> dict[str, str | bytes]:
 
 
 def _releases(run: Run) -> dict[str, Any]:
-    return {cell["language"]: cell["release"] for cell in run.cells if cell["status"] == "ok"}
+    return {cell.language: cell.release for cell in run.cells if cell.status == "ok"}
 
 
 def test_the_dev_set_of_mlqa_used_as_test_is_recognised(run: RunTasks, data_folder: DataFolder) -> None:
@@ -43,7 +43,7 @@ def test_the_dev_set_of_mlqa_used_as_test_is_recognised(run: RunTasks, data_fold
     finished = run("mlqa", "baseline:majority", data=folder, limit=2)
     known = {"name": "MLQA V1 dev", "note": ""}
     assert _releases(finished) == {"es": known, "zh": known}
-    assert [(cell["n"], cell["size"]) for cell in finished.cells if cell["status"] == "ok"] == [
+    assert [(cell.n, cell.size) for cell in finished.cells if cell.status == "ok"] == [
         (2, 500),
         (2, 504),
     ]
@@ -63,9 +63,7 @@ def test_a_size_that_no_release_has_is_reported_for_all_languages_at_once(
 
 def test_the_sample_is_no_release(run: RunTasks) -> None:
     finished = run(["mlqa:es", "xcopa:et", "mewslix:en"], "baseline:char-ngram")
-    assert [cell["release"] for cell in finished.cells if cell["status"] == "ok"] == [None] * len(
-        finished.cells
-    )
+    assert [cell.release for cell in finished.cells if cell.status == "ok"] == [None] * len(finished.cells)
     assert not any("release" in note for note in summarise([finished]).notes)
 
 
@@ -74,7 +72,7 @@ def test_a_task_without_releases_reports_none(run: RunTasks, data_folder: DataFo
     finished = run(
         "mlqa_cross:de", "baseline:majority", data=data_folder({name: _squad(3) for name in names})
     )
-    assert "releases" not in finished.manifest["specs"]["mlqa_cross"]
+    assert "releases" not in finished.manifest.specs["mlqa_cross"]
     assert _releases(finished) == {"de": None}
 
 

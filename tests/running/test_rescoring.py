@@ -57,12 +57,10 @@ def test_a_further_metric_is_added_where_it_fits(run: RunTasks, registry: Regist
     finished = run(["xquad:de", "xnli:de"])
     rescore(finished.path, registry, ["mlqa_f1", "mlqa_exact_match"])
     again = Run(finished.path)
-    metrics = {cell["task"]: list(cell["metrics"]) for cell in again.cells}
+    metrics = {cell.task: list(cell.metrics) for cell in again.cells}
     assert metrics == {"xquad": ["f1", "exact_match", "mlqa_f1", "mlqa_exact_match"], "xnli": ["accuracy"]}
-    assert {row["metric"] for row in again.results["tasks"] if row["task"] == "xquad"} == set(
-        metrics["xquad"]
-    )
-    [xquad] = [cell for cell in again.cells if cell["task"] == "xquad"]
+    assert {row.metric for row in again.results.tasks if row.task == "xquad"} == set(metrics["xquad"])
+    [xquad] = [cell for cell in again.cells if cell.task == "xquad"]
     assert all(record.scores.keys() == set(metrics["xquad"]) for record in again.records(xquad))
     # What was added stays when the run is scored again.
     rescore(finished.path, registry)

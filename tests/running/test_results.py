@@ -11,7 +11,8 @@ import pytest
 from harness.errors import DataError, UsageError
 from harness.storage.files import write_atomically
 from harness.storage.records import ItemRecord
-from harness.storage.run_folder import Run, RunFolder
+from harness.storage.results import CellResult, RunResults
+from harness.storage.run_folder import Run
 
 RunTasks = Callable[..., Run]
 
@@ -59,7 +60,7 @@ def test_a_reader_never_sees_a_part(tmp_path: Path) -> None:
 def test_names_from_outside_never_become_paths_unchecked(tmp_path: Path, name: str) -> None:
     for names in ((name, "de", "0" * 12), ("xnli", name, "0" * 12), ("xnli", "de", name)):
         with pytest.raises(UsageError, match="cannot be used in a file name"):
-            RunFolder(tmp_path).records_path(*names)
+            Run.at(tmp_path).records_path(*names)
 
 
 def test_records_are_read_back_as_they_were_written(tmp_path: Path) -> None:
@@ -87,16 +88,17 @@ def test_records_are_read_back_as_they_were_written(tmp_path: Path) -> None:
             flags={"truncated": False, "unparsed": False},
         ),
     ]
-    folder = RunFolder(tmp_path)
+    folder = Run.at(tmp_path)
     folder.write_records(folder.records_path("t", "de", "d"), records)
     folder.write_manifest({})
-    folder.write_results({"schema": 1, "cells": []})
-    assert list(Run(tmp_path).records({"task": "t", "language": "de", "digest": "d"})) == records
+    cell = CellResult(task="t", language="de", digest="d", status="ok", metrics={})
+    folder.write_results({"schema": 1, "cells": [cell]})
+    assert [list(Run(tmp_path).records(cell)) for cell in Run(tmp_path).cells] == [records]
 
 
 def test_nan_is_never_written(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
-        RunFolder(tmp_path).write_results({"value": float("nan")})
+        Run.at(tmp_path).write_results(RunResults.model_validate({"cells": [], "further": float("nan")}))
     assert list(tmp_path.iterdir()) == []
 
 

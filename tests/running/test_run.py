@@ -13,6 +13,7 @@ import pytest
 import harness.running.run
 import harness.storage.run_folder
 from harness.storage.records import RECORD_COLUMNS
+from harness.storage.results import RunResults
 from harness.storage.run_folder import Run
 
 RunTasks = Callable[..., Run]
@@ -40,16 +41,16 @@ CELL_KEYS = {
 
 def _records(run: Run, **wanted: Any) -> dict[str, list[Any]]:
     """The predictions by language of the cells that have the wanted values."""
-    cells = [cell for cell in run.cells if all(cell.get(key) == value for key, value in wanted.items())]
-    return {cell["language"]: list(run.records(cell)) for cell in cells if cell["status"] == "ok"}
+    cells = [cell for cell in run.cells if all(getattr(cell, key) == value for key, value in wanted.items())]
+    return {cell.language: list(run.records(cell)) for cell in cells if cell.status == "ok"}
 
 
 def _ids(run: Run, **wanted: Any) -> dict[str, list[str]]:
     return {code: [record.id for record in records] for code, records in _records(run, **wanted).items()}
 
 
-def _without_times(results: dict[str, Any]) -> dict[str, Any]:
-    copy: dict[str, Any] = json.loads(json.dumps(results))
+def _without_times(results: RunResults) -> dict[str, Any]:
+    copy = results.to_json()
     del copy["run"]["seconds"], copy["run"]["created"], copy["run"]["id"]
     for cell in copy["cells"]:
         del cell["seconds"]
@@ -61,7 +62,7 @@ def _without_times(results: dict[str, Any]) -> dict[str, Any]:
 
 def test_results_have_the_documented_shape(run: RunTasks) -> None:
     finished = run(["xnli:de+sw+th", "udpos:de", "tatoeba:de", "xquad:de"])
-    results = finished.results
+    results = finished.results.to_json()
     assert results["schema"] == 1
     assert results["run"].keys() >= {"id", "created", "harness", "data", "seconds", "requests"}
     assert (results["run"]["id"], results["run"]["data"]) == (finished.path.name, "sample")
@@ -101,23 +102,23 @@ def test_results_have_the_documented_shape(run: RunTasks) -> None:
 
 def test_the_manifest_says_how_the_run_was_made(run: RunTasks) -> None:
     manifest = run("xnli:de", seeds=(7,)).manifest
-    assert (manifest["model"], manifest["adapter"]) == ("baseline:char-ngram", "baseline")
-    assert manifest["config"]["seeds"] == [7]
-    assert manifest["config"]["data"] == {"mode": "sample", "folders": []}
-    assert manifest["tasks"]["xnli"]["labels"] == ["contradiction", "entailment", "neutral"]
-    assert [cell["language"] for cell in manifest["cells"]] == ["de"]
-    assert manifest["plugins"].keys() >= {"core", "baseline", "task_specs"}
-    assert manifest["versions"]["multilingual-harness"]
-    assert manifest["specs"]["xnli"]["task"] == "xnli"
+    assert manifest.model == "baseline:char-ngram"
+    assert manifest.config["seeds"] == [7]
+    assert manifest.config["data"] == {"mode": "sample", "folders": []}
+    assert manifest.tasks["xnli"].labels == ["contradiction", "entailment", "neutral"]
+    assert [cell["language"] for cell in manifest.cells] == ["de"]
+    assert manifest.plugins.keys() >= {"core", "baseline", "task_specs"}
+    assert manifest.versions["multilingual-harness"]
+    assert manifest.specs["xnli"]["task"] == "xnli"
 
 
 def test_records_are_parquet_with_the_documented_columns(run: RunTasks) -> None:
     finished = run(["xnli:de", "udpos:de"])
     for cell in finished.cells:
-        path = finished.path / "records" / cell["task"] / cell["language"] / f"{cell['digest']}.parquet"
+        path = finished.path / "records" / cell.task / cell.language / f"{cell.digest}.parquet"
         table = pq.read_table(path)
         assert tuple(table.column_names) == RECORD_COLUMNS
-        assert table.num_rows == cell["n"]
+        assert table.num_rows == cell.n
     [records] = _records(finished, task="xnli").values()
     for record in records:
         assert record.prediction["label"] in {"contradiction", "entailment", "neutral"}
@@ -136,10 +137,8 @@ def test_the_value_of_a_cell_is_the_mean_of_its_items(run: RunTasks) -> None:
     finished = run(["xnli:de+sw", "xquad:de", "tatoeba:de"])
     for cell in finished.cells:
         records = list(finished.records(cell))
-        for metric, score in cell["metrics"].items():
-            assert score["value"] == pytest.approx(
-                sum(item.scores[metric] for item in records) / len(records)
-            )
+        for metric, score in cell.metrics.items():
+            assert score.value == pytest.approx(sum(item.scores[metric] for item in records) / len(records))
 
 
 def test_the_same_run_gives_the_same_predictions_and_results(
@@ -166,7 +165,7 @@ def test_predictions_do_not_depend_on_how_many_items_a_call_gets(
 @pytest.mark.parametrize(("limit", "expected"), [(1, 1), (7, 7), (24, 24), (25, 24), (None, 24)])
 def test_a_limit_takes_exactly_so_many_items(run: RunTasks, limit: int | None, expected: int) -> None:
     finished = run(["xnli:de+sw", "tatoeba:de"], limit=limit, protocols=("zero_shot_transfer",))
-    assert [cell["n"] for cell in finished.cells] == [expected] * 3
+    assert [cell.n for cell in finished.cells] == [expected] * 3
     assert [len(ids) for ids in _ids(finished).values()] == [expected] * 2
 
 
@@ -215,9 +214,9 @@ def test_an_unlabelled_test_file_is_predicted_and_not_scored(
     )
     finished = run("mine", data=folder, tasks_from=(folder / "mine.yaml",))
     [cell] = finished.cells
-    assert (cell["status"], cell["n"], cell["metrics"]) == ("ok", 1, {})
-    assert cell["reason"] == "the test file has no labels: predicted, not scored"
-    assert finished.results["tasks"] == []
+    assert (cell.status, cell.n, cell.metrics) == ("ok", 1, {})
+    assert cell.reason == "the test file has no labels: predicted, not scored"
+    assert finished.results.tasks == []
     assert [record.reference for record in finished.records(cell)] == [None]
 
 
@@ -227,18 +226,18 @@ def test_what_is_on_disk_between_two_cells_is_a_run(
     """A run that is killed cannot write its end: what it wrote last must be readable."""
     monkeypatch.setattr(harness.running.run, "WRITE_EVERY", 0.0)
     written: list[dict[str, Any]] = []
-    original = harness.storage.run_folder.RunFolder.write_results
+    original = harness.storage.run_folder.Run.write_results
 
-    def recorded(self: Any, results: dict[str, Any]) -> None:
-        written.append(json.loads(json.dumps(results)))
+    def recorded(self: Any, results: RunResults) -> None:
+        written.append(results.to_json())
         original(self, results)
 
-    monkeypatch.setattr(harness.storage.run_folder.RunFolder, "write_results", recorded)
+    monkeypatch.setattr(harness.storage.run_folder.Run, "write_results", recorded)
     finished = run("xnli:de+sw")
     # After each cell, at the end, and with the intervals of means that are made from the records.
     assert len(written) == 4
     (finished.path / "results.json").write_text(json.dumps(written[0]), encoding="utf-8")
-    assert [cell["status"] for cell in Run(finished.path).cells] == ["ok", "skipped"]
+    assert [cell.status for cell in Run(finished.path).cells] == ["ok", "skipped"]
     status, out, _ = cli("report", finished.path)
     assert status == 0
     assert "SAMPLE DATA" in out

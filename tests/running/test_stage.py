@@ -12,7 +12,7 @@ import pytest
 import harness_baseline.model
 from harness.models.capabilities import Head
 from harness.planning.plan import Plan
-from harness.reporting.console import render_text
+from harness.reporting.catalog import terminal_text
 from harness.storage.run_folder import Run
 
 RunTasks = Callable[..., Run]
@@ -86,9 +86,7 @@ def released(data_folder: DataFolder) -> Path:
 
 
 def _reused(run: Run) -> list[tuple[str, bool]]:
-    return [
-        (stage["stage"], stage["reused"]) for fit in run.results["fits"].values() for stage in fit["stages"]
-    ]
+    return [(stage["stage"], stage["reused"]) for fit in run.results.fits.values() for stage in fit.stages]
 
 
 def test_two_stages_train_one_head_in_turn(run: RunTasks, released: Path, fits: Fits) -> None:
@@ -97,10 +95,8 @@ def test_two_stages_train_one_head_in_turn(run: RunTasks, released: Path, fits: 
         (7, ("answerA", "answerB", "answerC"), False),
         (6, ("choice1", "choice2"), True),
     ]
-    assert [fit["title"] for fit in finished.results["fits"].values()] == [
-        "siqa (en) then copa (en), seed 42"
-    ]
-    assert [(cell["status"], cell["n"]) for cell in finished.cells] == [("ok", 5), ("ok", 5)]
+    assert [fit.title for fit in finished.results.fits.values()] == ["siqa (en) then copa (en), seed 42"]
+    assert [(cell.status, cell.n) for cell in finished.cells] == [("ok", 5), ("ok", 5)]
 
 
 def test_the_first_stage_is_found_again_where_only_the_second_changed(
@@ -138,12 +134,12 @@ def test_a_dev_set_that_is_the_training_set_chooses_no_checkpoint(
 
 def test_the_note_reaches_the_results_and_the_report(run: RunTasks, released: Path) -> None:
     finished = run("xcopa:et", data=released)
-    [fit] = finished.results["fits"].values()
-    [note] = finished.results["notes"][1:]
+    [fit] = finished.results.fits.values()
+    [note] = finished.results.notes[1:]
     assert note.startswith("siqa: its dev set ")
-    assert [stage["note"] for stage in fit["stages"]] == [note, ""]
-    assert [stage["validation"]["examples"] for stage in fit["stages"]] == [0, 5]
-    assert note in " ".join(render_text([finished], width=200).split())
+    assert [stage["note"] for stage in fit.stages] == [note, ""]
+    assert [stage["validation"]["examples"] for stage in fit.stages] == [0, 5]
+    assert note in " ".join(terminal_text([finished], width=200).split())
 
 
 def test_a_missing_dev_set_is_reported_where_a_checkpoint_would_be_chosen(
@@ -173,11 +169,11 @@ def test_nothing_is_reported_where_no_checkpoint_is_chosen_anyway(
 
 def _views(run: Run) -> dict[tuple[str, str], dict[str, Any]]:
     return {
-        (cell["language"], cell["view"].get("variant", "original")): {
+        (cell.language, cell.view.get("variant", "original")): {
             record.id: record for record in run.records(cell)
         }
         for cell in run.cells
-        if cell["status"] == "ok"
+        if cell.status == "ok"
     }
 
 
@@ -200,7 +196,7 @@ def test_the_aligned_variant_repairs_the_question_of_the_same_items(run: RunTask
     assert [record.reference for record in views["tr", "aligned_question"].values()] == [
         *("choice1", "choice2"),
     ] * 4
-    rows = {json.dumps(row["view"]): row["languages"] for row in finished.results["tasks"]}
+    rows = {json.dumps(row.view): row.languages for row in finished.results.tasks}
     assert rows == {"{}": 2, '{"variant": "aligned_question"}': 2}
 
 
@@ -222,9 +218,7 @@ def test_an_unknown_variant_is_skipped_with_those_that_there_are(make_plan: Make
 
 def test_one_variant_may_be_named_by_a_text(run: RunTasks, released: Path) -> None:
     finished = run("xcopa:tr", data=released, variants="aligned_question", protocols="zero_shot_transfer")
-    assert [(cell["status"], cell["view"]) for cell in finished.cells] == [
-        ("ok", {"variant": "aligned_question"})
-    ]
+    assert [(cell.status, cell.view) for cell in finished.cells] == [("ok", {"variant": "aligned_question"})]
 
 
 def test_without_original_only_the_variant_is_run(make_plan: MakePlan, released: Path) -> None:
@@ -238,8 +232,8 @@ def test_a_broken_cause_or_effect_fails_the_cell_with_its_place(run: RunTasks, r
     path = released / "xcopa/data/tr/test.tr.jsonl"
     path.write_text(_copa(8, "reason"), encoding="utf-8")
     finished = run("xcopa:et+tr", data=released)
-    assert [cell["status"] for cell in finished.cells] == ["ok", "failed"]
-    assert finished.cells[1]["reason"] == (
+    assert [cell.status for cell in finished.cells] == ["ok", "failed"]
+    assert finished.cells[1].reason == (
         f"{path}:1: the field 'question' of 'xcopa' is 'reason'; expected 'cause' or 'effect'."
     )
 
@@ -248,5 +242,5 @@ def test_unlabelled_choices_are_predicted_and_not_scored(run: RunTasks, released
     (released / "xcopa/data/et/test.et.jsonl").write_text(_copa(8, label=None), encoding="utf-8")
     finished = run("xcopa:et", data=released)
     [cell] = finished.cells
-    assert (cell["status"], cell["n"], cell["metrics"]) == ("ok", 5, {})
+    assert (cell.status, cell.n, cell.metrics) == ("ok", 5, {})
     assert {record.reference for record in finished.records(cell)} == {None}

@@ -59,8 +59,8 @@ def test_pairs_are_those_of_mt5_and_the_same_text_asks_afterwards(run: RunTasks,
     assert len(prompts) == 5
     assert all(prompt.startswith("xnli: premise: ") and " hypothesis: " in prompt for prompt in prompts)
     [cell] = finished.cells
-    assert (cell["protocol"], cell["method"], cell["view"]) == ("zero_shot_transfer", "generate", {})
-    assert cell["prompt"]["name"] == "xnli/mt5"
+    assert (cell.protocol, cell.method, cell.view) == ("zero_shot_transfer", "generate", {})
+    assert (cell.prompt or {})["name"] == "xnli/mt5"
     said = {record.prediction["label"] for record in finished.records(cell)}
     assert said <= {"neutral", "contradiction"}
 
@@ -105,7 +105,7 @@ def test_a_fit_is_reused(run: RunTasks, calls: Calls) -> None:
     assert len(_fits(calls())) == 1
     second = run("xnli:sw", "asks:fits")
     assert _fits(calls()) == []
-    assert list(first.results["fits"]) == list(second.results["fits"])
+    assert list(first.results.fits) == list(second.results.fits)
     run("xnli:de", "asks:fits", prompt="mega")
     assert len(_fits(calls())) == 1
 
@@ -138,10 +138,10 @@ def test_unlabelled_training_items_are_rejected(
     )
     files = (tmp_path / "mine.yaml", tmp_path / "prompt.yaml")
     [cell] = run("mine:en", "asks:fits", data=folder, tasks_from=files).cells
-    assert (cell["status"], cell["reason"]) == ("failed", "The training set 'mine' has items without labels.")
+    assert (cell.status, cell.reason) == ("failed", "The training set 'mine' has items without labels.")
     assert _fits(calls()) == []
     (folder / "train-en.jsonl").write_text(lines[0], encoding="utf-8")
     [cell] = run("mine:en", "asks:fits", data=folder, tasks_from=files, options={"says": "x"}).cells
-    assert (cell["status"], cell["metrics"]["accuracy"]["value"]) == ("ok", 1.0)
+    assert (cell.status, cell.metrics["accuracy"].value) == ("ok", 1.0)
     [(train, _, _)] = _fits(calls())
     assert train == [TextPair(id="1", source="mine: t", target="x")]

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_scaffold.package_name import LONGEST, package_name
-from harness_scaffold.scaffold import LAYERS, render
+from harness_scaffold.scaffold import LAYERS, LONGEST, package_name, render
 
 Cli = Callable[..., tuple[int, str, str]]
 InstallPlugin = Callable[..., Path]

@@ -73,15 +73,15 @@ def test_a_package_adds_a_new_language_that_the_baseline_scores(
         limit=4,
         output=tmp_path / "run",
     )
-    cells = {(cell["task"], cell["language"]): cell for cell in run.cells}
-    assert cells["xnli", "gsw"]["status"] == "ok"
-    assert cells["xnli", "gsw"]["n"] == 4
-    assert 0 <= cells["xnli", "gsw"]["metrics"]["accuracy"]["value"] <= 1
-    assert cells["xnli", "de"]["status"] == "ok"
-    assert cells["xquad", "gsw"]["reason"] == "task 'xquad' has no 'gsw'"
-    [row] = [row for row in run.results["tasks"] if row["task"] == "xnli"]
-    assert row["by_family"].keys() == {"Indo-European"}
-    assert row["languages"] == 2
+    cells = {(cell.task, cell.language): cell for cell in run.cells}
+    assert cells["xnli", "gsw"].status == "ok"
+    assert cells["xnli", "gsw"].n == 4
+    assert 0 <= cells["xnli", "gsw"].metrics["accuracy"].value <= 1
+    assert cells["xnli", "de"].status == "ok"
+    assert cells["xquad", "gsw"].reason == "task 'xquad' has no 'gsw'"
+    [row] = [row for row in run.results.tasks if row.task == "xnli"]
+    assert row.by_family.keys() == {"Indo-European"}
+    assert row.languages == 2
 
 
 def test_a_new_language_can_be_trained_on(install_plugin: InstallPlugin, cli: Cli) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from harness.errors import DuplicateNameError, SpecError
-from harness.planning.plan import Plan, PromptPlan, RunConfig
+from harness.planning.plan import Plan, PromptPlan
+from harness.planning.run_config import RunConfig
 from harness.running.session import Session, data_options, open_session, prepare
 
 Cli = Callable[..., tuple[int, str, str]]

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from harness.api import evaluate
 from harness.planning.id_alignment import ItemIds, misalignment, pairing_order, stands_for_source
-from harness.planning.plan import Plan, RunConfig
+from harness.planning.plan import Plan
+from harness.planning.run_config import RunConfig
 from harness.running.auditor import audited_entry, open_auditor
 from harness.running.session import Session, data_options, open_session, prepare
 from harness.running.summaries import task_summaries
@@ -80,7 +81,7 @@ def test_where_a_file_has_no_ids_the_number_of_items_must_be_the_same(tmp_path: 
 def test_a_language_that_says_so_is_paired_with_no_other(tmp_path: Path) -> None:
     plan = _plan(tmp_path, list("abcdef"), further="parallel: false, ")
     assert ([cell.language.code for cell in plan.cells], plan.skipped) == (["en", "yo"], ())
-    assert task_summaries(plan)["xnli"]["unpaired"] == ["yo"]
+    assert task_summaries(plan)["xnli"].unpaired == ["yo"]
     spec = plan.cells[0].spec
     assert (spec.pairs("en"), spec.pairs("yo"), spec.unpaired) == (True, False, ["yo"])
 
@@ -168,9 +169,9 @@ def test_the_interval_of_a_mean_does_not_pair_an_unpaired_language(tmp_path: Pat
             "xnli:en+yo", "baseline:majority", data=tmp_path / "data", recipe="quick", seeds=(1,),
             tasks_from=(tmp_path / "yo.yaml",), output=tmp_path / f"run{len(further)}",
         )  # fmt: skip
-        [row] = [row for row in run.results["tasks"] if row["metric"] == "accuracy"]
-        assert row["languages"] == 2
-        widths[further] = row["groups"] if "groups" in row else row["se"]
+        [row] = [row for row in run.results.tasks if row.metric == "accuracy"]
+        assert row.languages == 2
+        widths[further] = row.se
     assert widths[""] != widths["parallel: false, "]
 
 

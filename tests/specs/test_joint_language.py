@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from harness.api import evaluate
-from harness.planning.plan import Plan, RunConfig
+from harness.planning.plan import Plan
+from harness.planning.run_config import RunConfig
 from harness.running.session import data_options, open_session, prepare
 from harness.storage.run_folder import Run
 
@@ -55,21 +56,19 @@ def _run(output: Path, tasks: str, *tasks_from: Path) -> Run:
 
 
 def test_added_candidates_are_in_the_pool_of_their_own_queries_alone(added: Path, tmp_path: Path) -> None:
-    without = {cell["language"]: cell for cell in _run(tmp_path / "one", "lareqa:en+de").cells}
-    both = {cell["language"]: cell for cell in _run(tmp_path / "two", "lareqa:en+de+xyz", added).cells}
+    without = {cell.language: cell for cell in _run(tmp_path / "one", "lareqa:en+de").cells}
+    both = {cell.language: cell for cell in _run(tmp_path / "two", "lareqa:en+de+xyz", added).cells}
     for code in ("en", "de"):
-        assert both[code]["metrics"] == without[code]["metrics"]
-        assert both[code]["pool"] == without[code]["pool"]
-    pool = without["en"]["pool"]
-    assert both["xyz"]["pool"]["languages"] == [*pool["languages"], "xyz"]
-    assert both["xyz"]["pool"]["size"] == pool["size"] + PARAGRAPHS - 1
+        assert both[code].metrics == without[code].metrics
+        assert both[code].pool == without[code].pool
+    pool = without["en"].pool or {}
+    assert (both["xyz"].pool or {})["languages"] == [*pool["languages"], "xyz"]
+    assert (both["xyz"].pool or {})["size"] == pool["size"] + PARAGRAPHS - 1
 
 
 def test_candidates_with_taken_ids_spoil_no_other_language(added: Path, tmp_path: Path) -> None:
     _candidates(added, "xyz", "en")
-    states = {
-        cell["language"]: cell["status"] for cell in _run(tmp_path / "run", "lareqa:en+xyz", added).cells
-    }
+    states = {cell.language: cell.status for cell in _run(tmp_path / "run", "lareqa:en+xyz", added).cells}
     assert states == {"en": "ok", "xyz": "failed"}
 
 

@@ -11,17 +11,15 @@ from typing import Any
 import pytest
 
 from harness.api import evaluate
-from harness.reporting.console import render_text
-from harness.reporting.html.report import render_html
+from harness.reporting.catalog import html_text, latex_text, markdown_text, terminal_text
 from harness.reporting.item_origin import origin_mark, origin_notes, published_means
-from harness.reporting.latex import render_latex
-from harness.reporting.markdown import render_markdown
 from harness.reporting.rows import cell_rows
+from harness.storage.results import CellResult, TaskScore, TaskSummary
 from harness.storage.run_folder import Run
-from harness_board.addition import language_marks
+from harness_board.document import board_rows
 from harness_board.gathering import gather
 from harness_board.rendering import board_page
-from harness_board.rows import board_rows
+from harness_board.run_reading import language_marks
 from harness_board.standing import standing
 
 SUITE = """\
@@ -72,25 +70,26 @@ def _scores(*codes: str) -> float:
 
 
 def test_the_average_of_the_suite_stays_on_the_published_list(run: Run) -> None:
-    [row] = run.results["suites"]
-    assert row["paper"]["value"] == pytest.approx(_scores("en", "sw"))
-    assert row["tasks"] == {"xnli": {"languages": 2, "of": 15}}
-    assert row["extended"]["paper"]["value"] == pytest.approx(_scores(*RIGHT))
-    assert row["extended"]["categories"] == {"inference": pytest.approx(_scores(*RIGHT))}
-    assert row["extended"]["languages"] == {"xnli": ["gsw", "yo"]}
+    [row] = run.results.suites
+    assert row.paper.value == pytest.approx(_scores("en", "sw"))
+    assert row.tasks == {"xnli": {"languages": 2, "of": 15}}
+    assert row.extended is not None
+    assert row.extended.paper.value == pytest.approx(_scores(*RIGHT))
+    assert row.extended.categories == {"inference": pytest.approx(_scores(*RIGHT))}
+    assert row.extended.languages == {"xnli": ["gsw", "yo"]}
 
 
 def test_cells_say_how_their_items_were_made(run: Run) -> None:
-    found = {cell["language"]: cell["provenance"] for cell in run.cells if cell["status"] == "ok"}
+    found = {cell.language: cell.provenance for cell in run.cells if cell.status == "ok"}
     assert found == {
         "en": "native",
         "sw": "human-translated",
         "yo": "human-translated",
         "gsw": "machine-translated",
     }
-    spec = run.manifest["tasks"]["xnli"]
-    assert spec["names"] == {"gsw": "Swiss German"}
-    assert {code: Path(origin).name for code, origin in spec["added"].items()} == {
+    spec = run.manifest.tasks["xnli"]
+    assert spec.names == {"gsw": "Swiss German"}
+    assert {code: Path(origin).name for code, origin in spec.added.items()} == {
         "yo": "specs",
         "gsw": "specs",
     }
@@ -99,7 +98,7 @@ def test_cells_say_how_their_items_were_made(run: Run) -> None:
 
 
 def test_the_console_shows_both_and_marks_them(run: Run) -> None:
-    text = " ".join(render_text([run], width=100).split())
+    text = " ".join(terminal_text([run], width=100).split())
     assert "gsw Swiss German 0.0†⁺" in text
     assert "yo Yoruba 100.0⁺" in text
     assert "sw Swahili 33.3 (" in text
@@ -113,17 +112,17 @@ def test_the_console_shows_both_and_marks_them(run: Run) -> None:
 
 
 def test_markdown_html_and_latex_show_both_and_mark_them(run: Run) -> None:
-    markdown = render_markdown([run])
-    assert "| gsw Swiss German | 0.0†⁺" in markdown
-    assert "| **mean without ⁺** | 58.3 |" in markdown
+    markdown = markdown_text([run])
+    assert "| Swiss German (gsw) | 0.0†⁺" in markdown
+    assert "| mean without ⁺ | 58.3 |" in markdown
     assert "| majority ⁺ | 54.2⁺ | 54.2⁺ | 54.2⁺ |" in markdown
-    page = render_html([run])
+    page = html_text([run])
     assert "0.0†⁺" in page
     assert "† machine-translated, ⁺ added to the task by others, not in the mean without ⁺." in page
     assert "majority ⁺" in page
     assert "human-translated: xnli (added by others)" in page
     assert page.count(">machine-translated<") == 1  # in the table of data
-    assert r"0.0\dag{}$^{+}$" in render_latex([run])
+    assert r"0.0\dag{}$^{+}$" in latex_text([run])
 
 
 def test_the_board_shows_both_and_marks_them(run: Run) -> None:
@@ -134,13 +133,13 @@ def test_the_board_shows_both_and_marks_them(run: Run) -> None:
     assert task["marks"] == {"gsw": "†⁺", "yo": "⁺"}
     names = {item["code"]: item["name"] for item in content["languages"]}
     assert names["gsw"] == "Swiss German"
-    [row] = standing(content).rows
-    assert row.total.text == "58.3~"
-    shown = standing(content, task="xnli")
-    assert [column.head for column in shown.columns][-2:] == ["yo⁺", "gsw†⁺"]
-    assert [field.text for field in shown.rows[0].fields[-2:]] == ["100.0", "0.0"]
-    [row] = standing(content, language="yo").rows
-    assert [field.text for field in row.fields] == ["100.0"]
+    [row] = standing(board).rows
+    assert row[2] == "58.3~"
+    shown = standing(board, task="xnli")
+    assert shown.heads[-2:] == ("yo⁺", "gsw†⁺")
+    assert shown.rows[0][-2:] == ("100.0", "0.0")
+    [row] = standing(board, language="yo").rows
+    assert row[3:] == ("100.0",)
     page = board_page(board)
     assert "With added languages" in page
     assert ">yo gsw<" in page
@@ -155,12 +154,12 @@ def test_the_board_shows_both_and_marks_them(run: Run) -> None:
 
 
 def test_variants_that_a_translator_made_do_not_hide_the_provenance(run: Run, tmp_path: Path) -> None:
-    results = json.loads(json.dumps(run.results))
-    for cell in [cell for cell in run.cells if cell["status"] == "ok"]:
+    results = run.results.to_json()
+    for cell in [cell for cell in run.cells if cell.status == "ok"]:
         made = {"view": {"variant": "tt", "translator": "t"}, "provenance": "machine-translated"}
-        results["cells"].append({**cell, **made, "data": {**cell["data"], "translated": {}}})
+        results["cells"].append({**cell.to_json(), **made, "data": {**cell.data, "translated": {}}})
     (tmp_path / "results.json").write_text(json.dumps(results), encoding="utf-8")
-    (tmp_path / "manifest.json").write_text(json.dumps(run.manifest), encoding="utf-8")
+    (tmp_path / "manifest.json").write_text(json.dumps(run.manifest.to_json()), encoding="utf-8")
     translated = Run(tmp_path)
     assert origin_notes(translated) == origin_notes(run)
     assert language_marks(translated, "xnli") == {"gsw": "†⁺", "yo": "⁺"}
@@ -168,7 +167,7 @@ def test_variants_that_a_translator_made_do_not_hide_the_provenance(run: Run, tm
 
 def _without_new_fields(run: Run, folder: Path) -> Run:
     """Return the run as an older version would have written it."""
-    results, manifest = json.loads(json.dumps(run.results)), json.loads(json.dumps(run.manifest))
+    results, manifest = run.results.to_json(), run.manifest.to_json()
     for cell in results["cells"]:
         cell.pop("provenance", None)
     for name in ("added", "names", "unpaired"):
@@ -182,17 +181,17 @@ def _without_new_fields(run: Run, folder: Path) -> Run:
 
 def test_older_runs_are_read(run: Run, tmp_path: Path) -> None:
     older = _without_new_fields(run, tmp_path / "older")
-    text = render_text([older])
+    text = terminal_text([older])
     assert "†" not in text
     assert "0.0⁺" in text
     assert "majority ⁺" in text
     assert "gsw gsw" in text
     assert ">yo gsw<" in board_page(gather(runs=[older]))
     assert {row["provenance"] for row in cell_rows([older])} == {None}
-    assert render_html([older])
+    assert html_text([older])
 
 
-CELL: dict[str, Any] = {"task": "t", "language": "yo", "status": "ok", "data": {}}
+CELL: dict[str, Any] = {"task": "t", "language": "yo", "status": "ok", "data": {}, "metrics": {}}
 
 
 @pytest.mark.parametrize(
@@ -208,10 +207,10 @@ CELL: dict[str, Any] = {"task": "t", "language": "yo", "status": "ok", "data": {
     ],
 )
 def test_marks(cell: dict[str, Any], spec: dict[str, Any], mark: str) -> None:
-    assert origin_mark({**CELL, **cell}, spec) == mark
+    assert origin_mark(CellResult.model_validate({**CELL, **cell}), TaskSummary.model_validate(spec)) == mark
 
 
 def test_a_run_without_added_languages_has_no_row_for_them(run: Run) -> None:
-    row = {"task": "xnli", "by_language": {"en": 0.5, "sw": 0.3}, "value": 0.4}
+    row = TaskScore(task="xnli", metric="accuracy", by_language={"en": 0.5, "sw": 0.3}, value=0.4)
     assert published_means(run, [row, None], "mean") == []
     assert not [note for note in origin_notes(run) if "‡" in note]

@@ -68,15 +68,15 @@ def run(folder: Path) -> Run:
 
 def test_all_variants_of_an_unknown_code_are_made(run: Run) -> None:
     cells = {
-        tuple(cell["view"].values()): cell
+        tuple(cell.view.values()): cell
         for cell in run.cells
-        if cell["language"] == "gsw" and cell["status"] == "ok"
+        if cell.language == "gsw" and cell.status == "ok"
     }
     assert sorted(cells) == [(), ("f", "tt"), ("i", "bt"), ("i", "te"), ("i", "tt")]
     ids = {view: [record.id for record in run.records(cell)] for view, cell in cells.items()}
     assert len(set(map(tuple, ids.values()))) == 1
     assert len(ids[()]) == 5
-    made = {view: cell["provenance"] for view, cell in cells.items()}
+    made = {view: cell.provenance for view, cell in cells.items()}
     assert made.pop(()) == "post-edited"
     assert set(made.values()) == {"machine-translated"}
     texts = [record.fields["inputs"]["premise"] for record in run.records(cells["f", "tt"])]
@@ -85,9 +85,9 @@ def test_all_variants_of_an_unknown_code_are_made(run: Run) -> None:
 
 def test_a_plan_skips_a_pair_that_a_file_does_not_have(run: Run) -> None:
     reasons = {
-        (cell["view"]["variant"], cell["reason"])
+        (cell.view["variant"], cell.reason)
         for cell in run.cells
-        if cell["status"] == "skipped" and cell["view"].get("translator") == "f" and cell["language"] == "gsw"
+        if cell.status == "skipped" and cell.view.get("translator") == "f" and cell.language == "gsw"
     }
     assert {variant for variant, _ in reasons} == {"te", "bt"}
     assert all("does not translate 'en' into 'gsw'" in reason for _, reason in reasons)

@@ -58,7 +58,7 @@ def test_a_run_continues(
     assert cli(*EVAL, *VARIANTS, "--output", whole)[0] == 0
     assert metrics(folder) == metrics(whole)
     assert len(metrics(folder)) == 4
-    assert set(Run(folder).manifest["translators"]) == {"mortal sw->en", "mortal en->sw"}
+    assert set(Run(folder).manifest.translators) == {"mortal sw->en", "mortal en->sw"}
 
 
 def test_another_translator_of_the_same_name_is_rejected(
@@ -97,7 +97,7 @@ def test_shards_are_merged_and_locked(cli: Cli, log: Callable[[], Counter[str]],
     assert status == 0, err
     assert metrics(merged) == metrics(whole)
     assert len(metrics(merged)) == 7
-    assert Run(merged).manifest["translators"] == Run(whole).manifest["translators"]
+    assert Run(merged).manifest.translators == Run(whole).manifest.translators
     for named in (
         [whole],
         ["xnli", "--languages", "sw", "--variants", "zs,tt,te,bt", "--data", "sample", "--recipe", "quick"],
@@ -165,9 +165,9 @@ def test_two_processes_translate_once(
 
 def metrics(folder: Path) -> dict[str, Any]:
     return {
-        json.dumps([cell["language"], cell["view"]]): (cell["n"], cell["metrics"]["accuracy"]["value"])
+        json.dumps([cell.language, cell.view]): (cell.n, cell.metrics["accuracy"].value)
         for cell in Run(folder).cells
-        if cell["status"] == "ok"
+        if cell.status == "ok"
     }
 
 
@@ -183,6 +183,6 @@ def test_baselines_and_plans_translate_nothing_again(
     assert status == 0, err
     assert set(log().values()) == {1}
     for folder in (run, *(run / "baselines").iterdir()):
-        assert set(Run(folder).manifest["translators"]) == {"mortal sw->en", "mortal en->sw"}
-    [note] = [note for note in Run(run).results["notes"] if note.startswith("m en->sw: of 32 translations")]
+        assert set(Run(folder).manifest.translators) == {"mortal sw->en", "mortal en->sw"}
+    [note] = [note for note in Run(run).results.notes if note.startswith("m en->sw: of 32 translations")]
     assert " ".join(note.split()) in " ".join(out.split())

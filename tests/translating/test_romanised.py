@@ -73,7 +73,7 @@ def test_they_are_kept_and_counted(cli: Cli, log: Log, data: Path, tmp_path: Pat
     assert rows == [[f"en {text}" for text in row] for row in HINDI]
     [found] = (tmp_path / "kept" / "romanised.jsonl").read_text(encoding="utf-8").splitlines()
     assert json.loads(found) == {"language": "hi", "text": HINDI[1][0], "changed": HINDI[1][0]}
-    assert "1 texts are romanised" in (tmp_path / "kept" / "README.md").read_text(encoding="utf-8")
+    assert json.loads((tmp_path / "kept" / "card.json").read_text(encoding="utf-8"))["romanised"] == 1
 
 
 def test_their_items_are_skipped(cli: Cli, log: Log, data: Path, tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_a_run_records_it(cli: Cli, log: Log, data: Path, tmp_path: Path) -> Non
     assert status == 0, err
     assert "hi: 1 of 4 texts are romanised." in err
     [cell] = Run(tmp_path / "run").cells
-    assert cell["data"]["translated"]["romanised"] == "reverse"
+    assert cell.data["translated"]["romanised"] == "reverse"
 
 
 def test_an_unknown_translator_is_rejected(cli: Cli, log: Log, data: Path) -> None:

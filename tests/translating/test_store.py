@@ -21,14 +21,14 @@ def test_each_text_is_asked_for_once(tmp_path: Path, opened: Opened) -> None:
     engine = Counting()
     with TranslationStore(tmp_path) as store:
         texts = ["a premise", "one", "a premise", "two", "a premise"]
-        load = store.workload(opened(engine), texts, "en", "sw")
-        assert (load.segments, load.distinct, load.calls, load.characters) == (5, 3, 3, 15)
+        fingerprint = engine.info().fingerprint
+        assert store.missing(fingerprint, texts, "en", "sw") == ["a premise", "one", "two"]
         found = store.translate(opened(engine), texts, "en", "sw")
         assert [item.text for item in found] == [f"sw:{text.upper()}" for text in texts]
         assert sorted(engine.asked) == ["a premise", "one", "two"]
         store.translate(opened(engine), ["two", "three"], "en", "sw")
         assert engine.asked[3:] == ["three"]
-        assert store.workload(opened(engine), texts, "en", "sw").calls == 0
+        assert store.missing(fingerprint, texts, "en", "sw") == []
 
 
 def test_pairs_and_translators_are_kept_apart(tmp_path: Path, opened: Opened) -> None:

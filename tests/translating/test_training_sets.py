@@ -11,7 +11,7 @@ import pytest
 from harness.data.records import Row
 from harness.data.resolve import DataOptions
 from harness.data.translation.variants import LostAnswers, TextChange, Translations
-from harness.planning.plan import RunConfig
+from harness.planning.run_config import RunConfig
 from harness.running.session import open_session, prepare
 from harness.storage.run_folder import Run
 
@@ -93,8 +93,8 @@ def test_the_fit_says_what_was_lost(cli: Cli, tmp_path: Path, given: tuple[str, 
         tmp_path / "run",
     )
     assert status == 0, err
-    [fit] = Run(tmp_path / "run").results["fits"].values()
-    [stage] = fit["stages"]
+    [fit] = Run(tmp_path / "run").results.fits.values()
+    [stage] = fit.stages
     [lost] = stage["train"]["lost"]
     assert (lost["language"], lost["of"]) == ("es", 20)
     assert stage["train"]["examples"] == 20 - lost["lost"]

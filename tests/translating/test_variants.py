@@ -10,7 +10,7 @@ import pytest
 from harness.api import evaluate
 from harness.data.resolve import DataOptions
 from harness.errors import UsageError
-from harness.planning.plan import RunConfig
+from harness.planning.run_config import RunConfig
 from harness.running.session import prepare
 from harness.storage.run_folder import Run
 
@@ -33,9 +33,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def records(run: Run, language: str, **view: str) -> dict[str, Any]:
-    [cell] = [cell for cell in run.cells if (cell["language"], cell["view"]) == (language, view)]
-    assert cell["status"] == "ok", cell["reason"]
-    assert cell["n"] == 10
+    [cell] = [cell for cell in run.cells if (cell.language, cell.view) == (language, view)]
+    assert cell.status == "ok", cell.reason
+    assert cell.n == 10
     return {record.id: record for record in run.records(cell)}
 
 
@@ -73,8 +73,8 @@ def test_a_round_trip_of_reversed_words_is_the_text(run: Run) -> None:
 
 
 def test_the_source_language_has_no_variants(run: Run) -> None:
-    skipped = [cell for cell in run.cells if cell["status"] == "skipped"]
-    assert {(cell["language"], cell["view"]["variant"]) for cell in skipped} == {
+    skipped = [cell for cell in run.cells if cell.status == "skipped"]
+    assert {(cell.language, cell.view["variant"]) for cell in skipped} == {
         ("en", name) for name in ("tt", "te", "bt")
     }
 
@@ -83,9 +83,9 @@ def test_the_chain_is_recorded(run: Run) -> None:
     [cell] = [
         cell
         for cell in run.cells
-        if (cell["language"], cell["view"]) == ("sw", {"variant": "bt", "translator": "r"})
+        if (cell.language, cell.view) == ("sw", {"variant": "bt", "translator": "r"})
     ]
-    assert cell["data"]["translated"] == {
+    assert cell.data["translated"] == {
         "translator": "r",
         "reference": "reverse",
         "steps": ["en->sw", "sw->en"],

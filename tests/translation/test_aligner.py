@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import sys
-import types
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness.data.translation.aligners import Aligner, Alignment, Link, WordPair, check_alignments
-from harness.errors import ContractError, DataError, PluginError, UnknownNameError, UsageError
+from harness.errors import ContractError, DataError, PluginError, UsageError
 from harness.running.session import open_session
-from harness_translation.overlap.aligner_awesome import AwesomeAligner
-from harness_translation.overlap.aligner_catalog import ALIGNERS
+from harness_translation import harness_register_aligners
 from harness_translation.overlap.aligner_file import open_file
-from harness_translation.overlap.aligner_simalign import open_simalign
 
 PAIR = WordPair(source=("a", "cat", "sleeps"), target=("paka", "analala"))
 
 
 def declared(name: str) -> Aligner:
-    return next(aligner for aligner in ALIGNERS if aligner.name == name)
+    return next(aligner for aligner in harness_register_aligners() if aligner.name == name)
 
 
 def write(folder: Path, *lines: str) -> str:
@@ -73,13 +70,11 @@ def test_a_missing_file_is_named() -> None:
         declared("file").open("nowhere")
 
 
-@pytest.mark.parametrize(("name", "package"), [("simalign", "simalign"), ("awesome-align", "awesome_align")])
-def test_a_missing_package_is_reported_with_the_command(
-    name: str, package: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_package_is_reported_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    with pytest.raises(PluginError, match=rf"'{package}'.* pip install"):
-        declared(name).open("bert")
+    given = replace(declared("file"), name="x", needs=("simalign",), install="pip install simalign")
+    with pytest.raises(PluginError, match=r"'simalign'.* pip install"):
+        given.open("bert")
 
 
 def test_an_aligner_needs_a_name() -> None:
@@ -95,56 +90,6 @@ def test_links_that_do_not_fit_are_rejected() -> None:
         check_alignments("x", [PAIR], [Alignment(links=(Link(source=0, target=0, probability=2),))])
     with pytest.raises(ContractError, match=r"0 .*1"):
         check_alignments("x", [PAIR], [])
-
-
-def test_simalign_is_asked_for_the_words_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Use a double with the interface of version 0.4; the package cannot be installed in this environment."""
-    asked: list[Any] = []
-
-    class SentenceAligner:
-        def __init__(self, model: str, token_type: str, matching_methods: str) -> None:
-            asked.append((model, token_type, matching_methods))
-
-        def get_word_aligns(self, source: list[str], target: list[str]) -> dict[str, list[tuple[int, int]]]:
-            asked.append((source, target))
-            return {"inter": [(2, 1), (1, 0)]}
-
-    double = types.ModuleType("simalign")
-    double.SentenceAligner = SentenceAligner  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "simalign", double)
-    found = open_simalign("bert@inter").align([PAIR, WordPair(source=(), target=("b",))])
-    assert asked == [("bert", "bpe", "a"), (["a", "cat", "sleeps"], ["paka", "analala"])]
-    assert found[0].links == (Link(source=1, target=0), Link(source=2, target=1))
-    assert found[1].links == ()
-    with pytest.raises(UnknownNameError) as error:
-        open_simalign("bert@itermaks")
-    assert error.value.name == "itermaks"
-
-
-def test_awesome_align_answers_by_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Done:
-        returncode = 0
-        stderr = ""
-
-    def run(command: list[str], **_: Any) -> Done:
-        given = dict(zip(command[3::2], command[4::2], strict=True))
-        assert Path(given["--data_file"]).read_text() == "a cat sleeps ||| paka analala\n"
-        Path(given["--output_file"]).write_text("1-0 2-1\n")
-        Path(given["--output_prob_file"]).write_text("0.9 0.25\n")
-        return Done()
-
-    monkeypatch.setattr("subprocess.run", run)
-    empty, found = AwesomeAligner("bert").align([WordPair(source=("a",), target=()), PAIR])
-    assert empty.links == ()
-    assert [(link.source, link.target, link.probability) for link in found.links] == [
-        (1, 0, 0.9),
-        (2, 1, 0.25),
-    ]
-
-    Done.returncode, Done.stderr = 1, "Traceback\nOSError: no pytorch_model.bin\n"
-    monkeypatch.setattr("subprocess.run", lambda *_, **__: Done())
-    with pytest.raises(PluginError, match=r"'bert': OSError: no pytorch_model.bin"):
-        AwesomeAligner("bert").align([PAIR])
 
 
 def test_a_plugin_brings_its_own_aligner(install_plugin: Any) -> None:

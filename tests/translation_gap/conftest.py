@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from harness.storage.records import ItemRecord
-from harness.storage.run_folder import Run, RunFolder
+from harness.storage.run_folder import Run
 from harness_translation.gap.measure import GapOptions, GapValue, SystemGaps, compute_gaps
 from harness_translation.gap.system import gap_systems
 
@@ -67,7 +67,7 @@ def write_run(
     seeds: Sequence[int] = (42,),
 ) -> Run:
     """Write a run from version -> records, the same for every seed."""
-    folder = RunFolder(path)
+    folder = Run.at(path)
     folder.create()
     shown: list[dict[str, Any]] = []
     for seed in seeds:

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import pytest
-
-from harness_translation.gap.pretraining import by_size, pretraining_size, resource_class, size_ranks
+from harness_translation.gap.pretraining import by_size, pretraining_size, size_ranks
 
 XNLI = "ar bg de el es fr hi ru sw th tr ur vi zh".split()
 
@@ -17,31 +15,11 @@ def test_a_language_outside_of_cc100_is_behind_all_others_by_its_articles() -> N
     assert size is not None
     assert (size.value, size.unit) == (0.02, "M articles")
     assert "Table 7" in size.source
-    assert resource_class("qu") == "not in CC-100"
 
 
-def test_the_order_can_be_wikipedias() -> None:
-    assert by_size(["ru", "de", "fr"], "wikipedia") == ["de", "fr", "ru"]
-    assert resource_class("de", "wikipedia") == "1 M articles and more"
-
-
-def test_a_language_that_no_table_has_is_last_and_has_no_class() -> None:
+def test_a_language_that_no_table_has_is_last() -> None:
     assert pretraining_size("tlh") is None
-    assert resource_class("tlh") is None
     assert by_size(["tlh", "wo"]) == ["wo", "tlh"]
-
-
-@pytest.mark.parametrize(
-    ("code", "name"),
-    [
-        ("ru", "100 GiB and more"),
-        ("hi", "10 to 100 GiB"),
-        ("sw", "1 to 10 GiB"),
-        ("jv", "under 1 GiB"),
-    ],
-)
-def test_classes_end_at_powers_of_ten(code: str, name: str) -> None:
-    assert resource_class(code) == name
 
 
 def test_equal_sizes_share_a_rank() -> None:

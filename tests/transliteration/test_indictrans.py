@@ -13,7 +13,7 @@ import pytest
 from harness.errors import PluginError, UsageError
 from harness.running.session import open_session
 from harness_transliteration import indictrans
-from harness_transliteration.catalog import INDICTRANS
+from harness_transliteration.indictrans import INDICTRANS
 from tests.builders import released_data
 
 PACKAGE = "indictrans.utils.Transliterator"

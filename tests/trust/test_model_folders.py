@@ -30,6 +30,7 @@ from harness.languages.table import known_languages
 from harness.models.requests import SubwordCount
 from harness.running.session import open_session
 from harness.running.token_ledger import CellLedger, unknown_notes
+from harness.storage.results import CellResult
 from harness_hf.family import AnyFamilyOptions, describe_any, open_any
 from harness_hf.model_folder import weight_files
 
@@ -214,7 +215,8 @@ def test_item_1_a_quarter_of_unknown_pieces_is_a_note_and_nine_tenths_an_error(
     inputs = {"premise": "?" * unknown, "hypothesis": "a" * (100 - unknown)}
     item = ClassificationExample(id="1", inputs=inputs, label="entailment")
     ledger.add([item], [Prediction(id="1", output="entailment")])
-    assert len(unknown_notes([{"language": "ta", "ledger": ledger.to_json()}])) == noted
+    cell = CellResult(task="xnli", language="ta", status="ok", metrics={}, ledger=ledger.to_json())
+    assert len(unknown_notes([cell])) == noted
     with pytest.raises(AdapterError, match="90") if failed else nullcontext():
         ledger.require_known()
 

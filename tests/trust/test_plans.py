@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 from harness.errors import UnknownNameError, UsageError
-from harness.planning.plan import RunConfig
-from harness.reporting.html.report import render_html
-from harness.reporting.markdown import render_markdown
+from harness.planning.run_config import RunConfig
+from harness.reporting.catalog import html_text, markdown_text
 from harness.reporting.summary import Summary, summarise
 from harness.reporting.unreadable import UNREADABLE, WITH_UNREADABLE
 from harness.running.session import check_output_folder, data_options, prepare
@@ -101,10 +100,10 @@ def test_item_4_a_model_that_only_writes_sees_what_it_may_answer(
     given = ("--tasks", "xnli:en", "--data", "sample", "--output", tmp_path / "run")
     assert cli("eval", *given, "--model", chat.model)[0] == 0
     [cell] = Run(tmp_path / "run").cells
-    assert (cell["unparsed"], cell["view"]) == (0, {"prompt": "letters"})
-    assert cell["metrics"]["accuracy"]["value"] > 0
+    assert (cell.unparsed, cell.view) == (0, {"prompt": "letters"})
+    assert cell.metrics["accuracy"].value > 0
     assert all("A. " in text and "C. " in text for text in chat.asked)
-    assert len(set(chat.asked)) == cell["n"], "every item's hypothesis is asked"
+    assert len(set(chat.asked)) == cell.n, "every item's hypothesis is asked"
 
 
 def test_item_4_a_prompt_that_shows_no_answers_is_skipped_with_the_one_to_give(
@@ -145,9 +144,9 @@ def _shown(summary: Summary) -> dict[str, Any]:
 
 
 def test_item_4_a_cell_whose_answers_cannot_be_read_has_no_score(half_read: Run) -> None:
-    cells = {cell["language"]: cell for cell in half_read.cells}
-    assert cells["sw"]["unparsed"] == cells["sw"]["n"] == 24
-    assert cells["sw"]["metrics"]["accuracy"]["value"] == 0, "results keep their numbers"
+    cells = {cell.language: cell for cell in half_read.cells}
+    assert cells["sw"].unparsed == cells["sw"].n == 24
+    assert cells["sw"].metrics["accuracy"].value == 0, "results keep their numbers"
     summary = summarise([half_read])
     scores = _shown(summary)
     assert (scores["sw"].value, scores["sw"].mark) == (None, UNREADABLE)
@@ -158,7 +157,7 @@ def test_item_4_a_cell_whose_answers_cannot_be_read_has_no_score(half_read: Run)
     [suite] = summary.suites
     assert all(WITH_UNREADABLE in score.mark for score in suite.rows[0][1] if score.value is not None)
     assert any(score.value is not None for score in suite.rows[0][1])
-    for render in (render_markdown, render_html):
+    for render in (markdown_text, html_text):
         assert UNREADABLE in render([half_read])
 
 

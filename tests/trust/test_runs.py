@@ -81,9 +81,9 @@ from harness.hookspecs import hookimpl
 
 @hookimpl
 def harness_cell_finished(cell):
-    cell["n"] = 12345
-    cell["metrics"]["accuracy"]["value"] = 0.999
-    cell["view"]["more"] = "x"
+    cell.view["more"] = "x"
+    cell.metrics["accuracy"] = cell.metrics["accuracy"].changed(value=0.999)
+    cell.n = 12345
 """,
     )
     run = tmp_path / "run"

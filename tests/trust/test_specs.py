@@ -18,7 +18,7 @@ from harness.errors import DataError, SpecError
 from harness.planning.shared_rows import audit_own_rows
 from harness.running.session import data_options, open_session
 from harness.specs.loading import read_yaml
-from harness_xtreme_r.readers.xquad_r_sentences import XQUAD_R_SENTENCES
+from harness_xtreme_r.readers.xquad_r import XQUAD_R_SENTENCES
 
 from ..builders import released_data
 from ..conftest import Cli

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from harness_vllm.connection import ServedModel
-from harness_vllm.fingerprint import served_fingerprint
+from harness_vllm.served import ServedModel, served_fingerprint
 
 Open = Callable[..., Any]
 
@@ -26,7 +25,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def served(root: str | None, parent: str | None = None) -> ServedModel:
-    return ServedModel(name="tiny", context_length=64, root=root, parent=parent)
+    return ServedModel.model_validate({"id": "tiny", "max_model_len": 64, "root": root, "parent": parent})
 
 
 @pytest.mark.parametrize("adapter", ["vllm", "openai"])

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from harness.errors import AdapterError, UsageError
 from harness.models.requests import GenerateOptions
-from harness_vllm.address import Address
-from harness_vllm.client import Client, _seconds_to_wait
+from harness_vllm.client import Address, Client, _seconds_to_wait, _TemporaryFault
 
 Ranker = Callable[..., Any]
 OPTIONS = GenerateOptions(max_tokens=8)
@@ -28,10 +28,9 @@ def test_what_may_go_well_the_next_time_is_repeated(ranker: Ranker, stand_in: An
     stand_in.faults += [fault, fault]
     before = len(stand_in.posted("completions"))
     assert model.generate(["The cat"], [OPTIONS]) == wanted
-    # A connection that was used before may be closed by the server at any time: that repeat is not counted.
     sent = len(stand_in.posted("completions")) - before
     assert sent == 3
-    assert model._session.client.repeated == (1 if fault == "close" else 2)
+    assert model._session.client.repeated == 2
 
 
 def test_a_page_that_is_no_json_is_reported_at_once(ranker: Ranker, stand_in: Any) -> None:
@@ -80,7 +79,7 @@ def test_a_server_that_has_gone_says_how_to_go_on(ranker: Ranker, stand_in: Any)
     model = ranker(retries=1)
     stand_in.shutdown()
     stand_in.server_close()
-    model._session.client.close()  # its threads would go on to answer on connections that are open
+    stand_in.faults += ["close"] * 9  # its threads would go on to answer on connections that are open
     with pytest.raises(AdapterError, match="nothing accepts connections there") as caught:
         model.generate(["The cat"], [OPTIONS])
     assert "start it again, and repeat the command" in (caught.value.hint or "")
@@ -89,7 +88,7 @@ def test_a_server_that_has_gone_says_how_to_go_on(ranker: Ranker, stand_in: Any)
 def test_concurrency_is_bounded_and_order_kept(ranker: Ranker, stand_in: Any) -> None:
     prompts = [f"number {number}" for number in range(24)]
     one = ranker(concurrency=1).generate(prompts, [OPTIONS] * 24)
-    stand_in.pause, stand_in.most_at_once = 0.02, 0
+    stand_in.pause, stand_in.most_at_once = 0.1, 0
     assert ranker(concurrency=4).generate(prompts, [OPTIONS] * 24) == one
     assert stand_in.most_at_once == 4
     assert len(set(one)) > 12, "different prompts have equal answers"
@@ -98,13 +97,13 @@ def test_concurrency_is_bounded_and_order_kept(ranker: Ranker, stand_in: Any) ->
 def test_connections_are_kept_alive(ranker: Ranker, stand_in: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     model = ranker(concurrency=2)
     made: list[Any] = []
-    connect = socket.create_connection
+    accept = stand_in.get_request
 
-    def counted(*arguments: Any, **named: Any) -> Any:
-        made.append(arguments)
-        return connect(*arguments, **named)
+    def counted() -> Any:
+        made.append(accept())
+        return made[-1]
 
-    monkeypatch.setattr(socket, "create_connection", counted)
+    monkeypatch.setattr(stand_in, "get_request", counted)
     model.generate(["The cat"] * 20, [OPTIONS] * 20)
     assert 1 <= len(made) <= 2
 
@@ -147,13 +146,20 @@ def test_a_closed_model_says_so(ranker: Ranker) -> None:
         model.generate(["a"], [OPTIONS])
 
 
+def waited(attempt: int, retry_after: float | None = None) -> float:
+    state: Any = SimpleNamespace(attempt_number=attempt)
+    state.outcome = Future[None]()
+    state.outcome.set_exception(_TemporaryFault("it answered 429", retry_after=retry_after))
+    return _seconds_to_wait(state)
+
+
 def test_waits_grow_with_jitter_and_follow_the_server() -> None:
-    for attempt, longest in enumerate([0.5, 1.0, 2.0, 4.0]):
-        waits = [_seconds_to_wait(attempt, None) for _ in range(50)]
+    for attempt, longest in enumerate([0.5, 1.0, 2.0, 4.0], start=1):
+        waits = [waited(attempt) for _ in range(50)]
         assert longest / 2 <= min(waits) < max(waits) <= longest
-    assert _seconds_to_wait(30, None) <= 60
-    assert _seconds_to_wait(0, 7.0) == 7.0
-    assert _seconds_to_wait(0, 7000.0) == 60
+    assert waited(30) <= 60
+    assert waited(1, 7.0) == 7.0
+    assert waited(1, 7000.0) == 60
 
 
 def test_the_key_is_sent_and_never_shown(

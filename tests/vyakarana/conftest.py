@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_vyakarana.conllu import Sentence, read_treebank
+from harness.data.readers.conllu import Sentence, read_sentences
 from harness_vyakarana.grammar import Grammar, load_grammars
 
 OWN = Path(__file__).parent / "data"
@@ -23,9 +23,9 @@ def grammars() -> dict[str, Grammar]:
 
 @pytest.fixture(scope="session")
 def hindi() -> tuple[Sentence, ...]:
-    return read_treebank(OWN / "hi_own-ud-test.conllu").sentences
+    return tuple(read_sentences(OWN / "hi_own-ud-test.conllu"))
 
 
 @pytest.fixture(scope="session")
 def tamil() -> tuple[Sentence, ...]:
-    return read_treebank(OWN / "ta_own-ud-test.conllu").sentences
+    return tuple(read_sentences(OWN / "ta_own-ud-test.conllu"))

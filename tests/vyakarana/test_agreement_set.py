@@ -11,14 +11,15 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from harness.data.readers.conllu import read_sentences
 from harness.data.records import Row
 from harness.errors import DataError, UsageError
-from harness_vyakarana.agreement_reader import READERS
-from harness_vyakarana.agreement_set import Lexicon, source_id
+from harness_vyakarana.agreement_set import Lexicon
 from harness_vyakarana.command import app
-from harness_vyakarana.conllu import read_treebank
+from harness_vyakarana.readers import READERS
+from harness_vyakarana.treebank import source_of
 
-[READER] = READERS
+READER = READERS[1]
 HEADER = "pattern constr_id sent_id correct_number form class type prefix n_attr punct freq len_context len_prefix sent"
 RIGHT = ["N_V", "3", "0", "plur", "are", "correct", "original", "the <unk>", "1", "False", "9", "2", "2"]
 SENT = '"the keys are "" here "" . <eos>"'
@@ -156,7 +157,7 @@ def test_forms_disagree_in_one_feature(own: Path, tmp_path: Path) -> None:
 def test_text_and_form_are_the_sentence(own: Path, tmp_path: Path) -> None:
     texts = {
         sentence.sent_id: next(c.partition("= ")[2] for c in sentence.comments if c.startswith("# text ="))
-        for sentence in read_treebank(own / "hi_own-ud-test.conllu").sentences
+        for sentence in list(read_sentences(own / "hi_own-ud-test.conllu"))
     }
     for item in make(own / "hi_own-ud-test.conllu", tmp_path / "a.jsonl"):
         assert item["before"] + item["right"] + item["after"] == texts[item["construction"]]
@@ -185,7 +186,7 @@ def test_variants_are_generated_ones_of_their_source(own: Path, tmp_path: Path) 
 
 
 def test_ids_of_variants() -> None:
-    assert [source_id(name) for name in ("s1-org4", "s1", "a-org2-org1", "-org1")] == [
+    assert [source_of(name) for name in ("s1-org4", "s1", "a-org2-org1", "-org1")] == [
         "s1",
         "s1",
         "a-org2",
@@ -220,7 +221,7 @@ def test_a_language_without_paradigms_takes_the_forms_of_the_treebank(tmp_path: 
     pairs = {item["id"]: item["wrong"] for item in make(path, tmp_path / "a.jsonl")}
     # A common gender includes the masculine, so that its form is not wrong for it; the future has one form here.
     assert pairs == {"t0:2:gender": "கூறியது", "t1:2:gender": "கூறினான்", "t2:2:gender": "கூறியது"}
-    assert Lexicon().other_gender(read_treebank(path).sentences[0].words[1]) is None
+    assert Lexicon().other_gender(next(read_sentences(path)).words[1]) is None
 
 
 def test_faults_are_errors(own: Path, tmp_path: Path) -> None:

@@ -6,16 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.data.readers.conllu import Token, TreebankError, read_sentences
 from harness.errors import DataError
-from harness_vyakarana.conllu import (
-    TreebankError,
-    feats_of,
-    features_of,
-    read_sentences,
-    read_treebank,
-    sentence_text,
-    values_of,
-)
+from harness_vyakarana.treebank import feats_of, sentence_text
 
 REST = "\t_" * 8
 
@@ -25,14 +18,14 @@ def row(identifier: str, head: str, form: str = "a", *, feats: str = "_") -> str
 
 
 def written(path: Path) -> bytes:
-    return "".join(map(sentence_text, read_treebank(path).sentences)).encode()
+    return "".join(map(sentence_text, read_sentences(path))).encode()
 
 
 def faults(folder: Path, text: str) -> list[str]:
     path = folder / "a.conllu"
     path.write_bytes(text.encode())
     with pytest.raises(TreebankError) as caught:
-        read_treebank(path)
+        list(read_sentences(path))
     assert str(path) in str(caught.value)
     return [str(problem) for problem in caught.value.problems]
 
@@ -82,9 +75,9 @@ def test_released_treebanks_are_written_byte_for_byte(data_root: Path) -> None:
         assert written(path) == path.read_bytes(), path
 
 
-def test_our_treebanks_have_no_notices(own: Path) -> None:
+def test_our_treebanks_are_named(own: Path) -> None:
     for path in own.glob("*.conllu"):
-        assert read_treebank(path).notices == ()
+        assert list(read_sentences(path, named=True))
         assert written(path) == path.read_bytes()
 
 
@@ -103,9 +96,9 @@ def test_words_are_distinguished_from_ranges_and_empty_nodes(tmp_path: Path) -> 
 
 
 def test_features_have_several_values() -> None:
-    assert features_of("Case=Gen,Acc|Gender=Masc") == {"Case": "Gen,Acc", "Gender": "Masc"}
-    assert features_of("_") == {}
-    assert values_of("Gen,Acc") == ("Acc", "Gen")
+    cells = row("1", "0", feats="Case=Gen,Acc|odd|Gender=Masc").split("\t")
+    assert Token(*cells).features == {"Case": "Gen,Acc", "Gender": "Masc"}
+    assert Token(*row("1", "0").split("\t")).features == {}
     assert feats_of({"b": "1", "A": "2"}) == "A=2|b=1"
     assert feats_of({}) == "_"
 
@@ -157,16 +150,16 @@ def test_a_broken_sentence_is_rejected(tmp_path: Path, lines: list[str], found: 
 def test_bytes_that_are_not_utf8_are_reported_by_line(tmp_path: Path) -> None:
     path = tmp_path / "a.conllu"
     path.write_bytes(b"# sent_id = a\n1\t\xff" + b"\t_" * 8 + b"\n\n")
-    with pytest.raises(TreebankError, match=r"line 2: sentence 'a': .*0xff"):
-        read_treebank(path)
+    with pytest.raises(DataError, match=r"a\.conllu:2: .*0xff"):
+        list(read_sentences(path))
 
 
 def test_empty_and_missing_files(tmp_path: Path) -> None:
     (tmp_path / "a.conllu").write_text("\n\n")
     with pytest.raises(TreebankError):
-        read_treebank(tmp_path / "a.conllu")
+        list(read_sentences(tmp_path / "a.conllu"))
     with pytest.raises(DataError, match=r"b\.conllu"):
-        read_treebank(tmp_path / "b.conllu")
+        list(read_sentences(tmp_path / "b.conllu"))
 
 
 def test_good_sentences_come_before_the_faults_of_others(tmp_path: Path) -> None:
@@ -178,13 +171,10 @@ def test_good_sentences_come_before_the_faults_of_others(tmp_path: Path) -> None
         next(sentences)
 
 
-def test_what_is_odd_is_a_notice(tmp_path: Path) -> None:
+def test_what_is_odd_is_no_fault(tmp_path: Path) -> None:
     path = tmp_path / "a.conllu"
     path.write_text(f"{row('1', '_', feats='SG;NOM')}\n\n")
-    treebank = read_treebank(path)
-    assert treebank.sentences[0].heads == ()
-    assert [notice.message for notice in treebank.notices] == [
-        "FEATS are not Name=Value: 'SG;NOM'",
-        "the sentence has no tree",
-        "the sentence has no sent_id",
-    ]
+    [sentence] = read_sentences(path)
+    assert (sentence.heads, sentence.sent_id, sentence.words[0].features) == ((), None, {})
+    with pytest.raises(TreebankError, match="sent_id"):
+        list(read_sentences(path, named=True))

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from harness_vyakarana.conllu import read_sentences
+from harness.data.readers.conllu import read_sentences
+from harness_vyakarana.colorless import generate_file
 from harness_vyakarana.donors import MODES
 from harness_vyakarana.grammar import Grammar
 from harness_vyakarana.labels import case_labels
-from harness_vyakarana.treebank_file import Job, generate_file
+from harness_vyakarana.treebank import Job
 
 SIZES = {"train": (480, 7956, 3256), "dev": (320, 5052, 2200), "test": (1596, 25304, 11472)}
 """Sentences, words and items of case marking by split of CG-TTB."""
@@ -35,6 +36,6 @@ def test_generated_files(
 ) -> None:
     source = data_root / f"ud/UD_Tamil-TTB/ta_ttb-ud-{SOURCES[split]}.conllu"
     target = tmp_path / "made.conllu"
-    report = generate_file(Job(source=source, target=target, language="ta"), grammars, mode)
+    report = generate_file(Job(source=source, target=target, language="ta"), grammars["ta"], mode)
     assert size(target) == SIZES[split]
     assert report.dropped == (split == "test")

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.data.readers.conllu import Token
 from harness.errors import DuplicateNameError, SpecError, UnknownNameError
-from harness_vyakarana.conllu import Token
 from harness_vyakarana.grammar import Grammar, grammar_of, load_grammars
 from harness_vyakarana.paradigm import Paradigms, Place
 
@@ -87,7 +87,7 @@ def test_hindi_paradigms(
     paradigms = Paradigms(grammars["hi"])
     found = paradigms.find(word(form, lemma, upos), gender)
     place = Place(number=number, oblique=oblique, last=upos == "AUX" and lemma == "था")
-    other = grammars["hi"].opposite(gender)
+    other = grammars["hi"].gender_in("opposite", gender)
     assert (found and paradigms.form(found, other, place)) == wanted
 
 

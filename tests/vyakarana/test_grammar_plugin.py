@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from harness.data.readers.conllu import read_sentences
 from harness.errors import DuplicateNameError, SpecError, UnknownNameError
 from harness_vyakarana.command import app
-from harness_vyakarana.conllu import read_treebank
 
 PLUGIN = """\
 from importlib.resources import files
@@ -84,7 +84,7 @@ def test_a_language_of_a_plugin_is_generated_checked_and_switched(
     install(install_plugin)
     target = tmp_path / "pl_cg-ud-test.conllu"
     run("colorless-green", source, "--out", target, "--drop-shorter-than", 1)
-    made = [[word.form for word in sentence.words] for sentence in read_treebank(target).sentences]
+    made = [[word.form for word in sentence.words] for sentence in list(read_sentences(target))]
     # In the second variant the gender is the other one, and the verb follows it by the plugin's paradigm.
     assert made[:4] == [["pies", "spał"], ["ryba", "spała"], ["kot", "grał"], ["ryba", "grała"]]
     assert made[4:] == [["ryba", "spała"], [made[5][0], "spał"]]
@@ -92,7 +92,7 @@ def test_a_language_of_a_plugin_is_generated_checked_and_switched(
     assert ": 0 violations" in run("check", source, target, "--drop-shorter-than", 1)
     output = run("code-switch", source, "--out", tmp_path / "pl_cs.conllu")
     assert "by shout 1 (MIT)" in output
-    assert read_treebank(tmp_path / "pl_cs.conllu").sentences[0].words[0].form == "KOT"
+    assert next(read_sentences(tmp_path / "pl_cs.conllu")).words[0].form == "KOT"
     assert "by rules" in run(
         "code-switch", source, "--out", tmp_path / "x", "--engine", "rules", "--language", "hi"
     )

@@ -3,14 +3,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import f1_score
 
-from harness_vyakarana import tree
-from harness_vyakarana.conllu import Sentence, read_treebank
+from harness.data.readers.conllu import Sentence, TreebankError, read_sentences
 from harness_vyakarana.labels import (
     agreement_items,
     case_labels,
@@ -31,6 +31,18 @@ def trees(draw: st.DrawFn) -> list[int]:
     return heads
 
 
+def read(heads: Sequence[int]) -> Sentence | None:
+    """Return the sentence of these heads, or None if they are no tree."""
+    lines = [f"{number}\ta\t_\tX\t_\t_\t{head}\t_\t_\t_\n" for number, head in enumerate(heads, start=1)]
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "a.conllu"
+        path.write_text("".join(lines) + "\n")
+        try:
+            return next(read_sentences(path))
+        except TreebankError:
+            return None
+
+
 def naive_depth(heads: Sequence[int], number: int) -> int:
     head = heads[number - 1]
     return 0 if head == 0 else 1 + naive_depth(heads, head)
@@ -38,8 +50,9 @@ def naive_depth(heads: Sequence[int], number: int) -> int:
 
 @given(trees())
 def test_depth_is_the_longest_path(heads: list[int]) -> None:
-    assert list(tree.tree_faults(heads)) == []
-    assert tree.depth(heads) == max(naive_depth(heads, number) for number in range(1, len(heads) + 1))
+    sentence = read(heads)
+    assert sentence is not None
+    assert depth_label(sentence) == max(naive_depth(heads, number) for number in range(1, len(heads) + 1))
 
 
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=6))
@@ -54,7 +67,7 @@ def test_what_is_no_tree_is_found(heads: list[int]) -> None:
         return False
 
     is_tree = heads.count(0) == 1 and all(map(reaches_root, range(1, len(heads) + 1)))
-    assert (list(tree.tree_faults(heads)) == []) == is_tree
+    assert (read(heads) is not None) == is_tree
 
 
 def test_labels_of_a_sentence(hindi: tuple[Sentence, ...]) -> None:
@@ -77,7 +90,7 @@ def test_labels_of_ttb(data_root: Path) -> None:
     """Vyakarana, table 2 (GCM); the other counts were taken from the files with awk."""
     wanted = {"train": (2868, 262, (1, 11)), "dev": (550, 65, (1, 12)), "test": (814, 98, (2, 10))}
     for split, (cases, verbs, depths) in wanted.items():
-        sentences = read_treebank(data_root / f"ud/UD_Tamil-TTB/ta_ttb-ud-{split}.conllu").sentences
+        sentences = list(read_sentences(data_root / f"ud/UD_Tamil-TTB/ta_ttb-ud-{split}.conllu"))
         assert sum(label is not None for s in sentences for label in case_labels(s)) == cases
         assert sum(len(agreement_items(s)) for s in sentences) == verbs
         found = [depth_label(s) for s in sentences]
@@ -87,7 +100,7 @@ def test_labels_of_ttb(data_root: Path) -> None:
 @pytest.mark.parametrize(("label", "count", "score"), [(3, 332, 0.0716), (4, 376, 0.0898)])
 def test_degenerate_depths_of_the_paper(data_root: Path, label: int, count: int, score: float) -> None:
     """Table 5 reports constants: CG-TTB's test is four times TTB's train without its sentence of three words."""
-    sentences = read_treebank(data_root / "ud/UD_Tamil-TTB/ta_ttb-ud-train.conllu").sentences
+    sentences = list(read_sentences(data_root / "ud/UD_Tamil-TTB/ta_ttb-ud-train.conllu"))
     gold = [depth_label(s) for s in sentences if len(s.words) > 3 for _ in range(4)]
     assert (len(gold), gold.count(label)) == (1596, count)
     constant = f1_score(gold, [label] * len(gold), average="weighted")
@@ -97,7 +110,7 @@ def test_degenerate_depths_of_the_paper(data_root: Path, label: int, count: int,
 
 
 def test_degenerate_case_of_the_paper(data_root: Path) -> None:
-    sentences = read_treebank(data_root / "ud/UD_Tamil-TTB/ta_ttb-ud-train.conllu").sentences
+    sentences = list(read_sentences(data_root / "ud/UD_Tamil-TTB/ta_ttb-ud-train.conllu"))
     gold = [label for s in sentences for label in case_labels(s) if label is not None]
     assert Counter(gold).most_common(1)[0][0] == "Nom"
     assert round(f1_score(gold, ["Nom"] * len(gold), average="weighted"), 4) == 0.5603

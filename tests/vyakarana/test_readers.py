@@ -10,19 +10,19 @@ from typing import Any
 import pytest
 from sklearn.metrics import f1_score
 
+from harness.data.readers.conllu import read_sentences, text_of
 from harness.data.records import Row
 from harness.errors import DataError, HarnessError, UsageError
 from harness.kinds.kind import ReadContext, read_examples
 from harness.running.session import open_session
-from harness_vyakarana.colorless import text_of
-from harness_vyakarana.conllu import read_treebank, sentence_text
+from harness_vyakarana.colorless import generate_file
 from harness_vyakarana.donors import DEFAULT
 from harness_vyakarana.grammar import Grammar
-from harness_vyakarana.readers import MASK_WORD, READERS, source_of, variant_of
-from harness_vyakarana.treebank_file import Job, generate_file
+from harness_vyakarana.readers import MASK_WORD, READERS
+from harness_vyakarana.treebank import Job, sentence_text, source_of, variant_of
 
 SAMPLE = Path(__file__).resolve().parents[2] / "task_specs/harness_task_specs/sample/vyakarana"
-[READER] = READERS
+READER = READERS[0]
 
 
 def rows(path: Path, task: str, inputs: str | None = None) -> list[Row]:
@@ -148,11 +148,10 @@ def test_the_spec_names_the_word_that_the_reader_writes() -> None:
 
 @pytest.mark.parametrize("path", sorted(SAMPLE.rglob("*.conllu")), ids=lambda path: "-".join(path.parts[-3:]))
 def test_the_sample_is_sound(path: Path) -> None:
-    treebank = read_treebank(path)
+    sentences = list(read_sentences(path, named=True))
     text = path.read_text(encoding="utf-8")
-    assert treebank.notices == ()
-    assert "".join(map(sentence_text, treebank.sentences)) == text == unicodedata.normalize("NFC", text)
-    for sentence in treebank.sentences:
+    assert "".join(map(sentence_text, sentences)) == text == unicodedata.normalize("NFC", text)
+    for sentence in sentences:
         texts = [line for line in sentence.comments if line.startswith("# text = ")]
         assert texts == [f"# text = {text_of(sentence.tokens)}"] * (path.parts[-2] == "original")
         for word in sentence.words:
@@ -165,7 +164,7 @@ def test_no_sentence_of_a_training_file_is_tested_on(language: str) -> None:
     texts = [
         text_of(sentence.tokens)
         for split in ("train", "dev", "test")
-        for sentence in read_treebank(SAMPLE / language / "original" / f"{split}.conllu").sentences
+        for sentence in list(read_sentences(SAMPLE / language / "original" / f"{split}.conllu"))
     ]
     assert len(set(texts)) == len(texts)
 
@@ -177,14 +176,16 @@ def test_the_sample_is_what_the_generator_makes(
 ) -> None:
     """Of the first sentences of a split, with donors from all of it; without notes in comments and MISC."""
     whole = SAMPLE / language / "original" / f"{origin}.conllu"
-    kept = read_treebank(SAMPLE / language / "cg" / f"{split}.conllu").sentences
+    kept = list(read_sentences(SAMPLE / language / "cg" / f"{split}.conllu"))
     count = len({source_of(sentence.sent_id or "") for sentence in kept})
     part, made = tmp_path / "part.conllu", tmp_path / "made.conllu"
-    sentences = read_treebank(whole).sentences[:count]
+    sentences = list(read_sentences(whole))[:count]
     part.write_text("".join(map(sentence_text, sentences)), encoding="utf-8")
-    generate_file(Job(source=part, target=made, language=language), grammars, DEFAULT, pool_file=whole)
-    switched = read_treebank(SAMPLE / language / "cscg" / f"{split}.conllu").sentences
-    found = read_treebank(made).sentences
+    generate_file(
+        Job(source=part, target=made, language=language), grammars[language], DEFAULT, pool_file=whole
+    )
+    switched = list(read_sentences(SAMPLE / language / "cscg" / f"{split}.conllu"))
+    found = list(read_sentences(made))
     assert len(found) == 4 * count
     for own, other, latin in zip(found, kept, switched, strict=True):
         assert own.sent_id == other.sent_id == latin.sent_id

@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from harness.data.readers.conllu import Sentence, Token, read_sentences
 from harness_vyakarana.agreement import Agreement
-from harness_vyakarana.colorless import Generator
-from harness_vyakarana.conllu import Sentence, Token, read_treebank
+from harness_vyakarana.colorless import Generator, apply_sandhi
 from harness_vyakarana.donors import DEFAULT, DonorPool
 from harness_vyakarana.grammar import Grammar
-from harness_vyakarana.sandhi import apply_sandhi
 
 MASC, FEM = "Case=Nom|Gender=Masc|Number=Sing", "Case=Nom|Gender=Fem|Number=Sing"
 HINDI = f"""\
@@ -64,7 +63,7 @@ def sentences(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Sentence]:
         lines.append("\t".join([number, form, lemma, upos, "_", feats, head, deprel, "_", "_"]))
     path = Path(tmp_path_factory.mktemp("repair")) / "hi.conllu"
     path.write_text("\n".join(lines) + "\n\n", encoding="utf-8")
-    return {sentence.sent_id or "": sentence for sentence in read_treebank(path).sentences}
+    return {sentence.sent_id or "": sentence for sentence in list(read_sentences(path))}
 
 
 @pytest.mark.parametrize(

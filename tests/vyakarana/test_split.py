@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from harness.data.readers.conllu import read_sentences
 from harness.errors import DataError, UsageError
 from harness_vyakarana.command import app
-from harness_vyakarana.conllu import read_treebank
-from harness_vyakarana.split import SPLITS, parse_ratios, split_file, units_of
+from harness_vyakarana.treebank import SPLITS, parse_ratios, split_file, units_of
 
 WORD = "1\tघर\tघर\tNOUN\t_\t_\t0\troot\t_\t_"
 
@@ -32,7 +32,7 @@ def documents(sizes: Sequence[int]) -> str:
 
 def written(folder: Path) -> dict[str, list[str]]:
     return {
-        path.stem: [s.sent_id or "" for s in read_treebank(path).sentences]
+        path.stem: [s.sent_id or "" for s in list(read_sentences(path))]
         for path in sorted(folder.glob("*.conllu"))
     }
 
@@ -86,14 +86,14 @@ def test_variants_of_a_sentence_stay_together(tmp_path: Path) -> None:
     lines = [sentence(f"s{n}-org{v}") for n in range(6) for v in range(1, 5)]
     lines += [sentence(f"v{n}-{v}", f"# source_sent_id = s{n}") for n in range(6) for v in "ab"]
     source.write_text("".join(lines))
-    units = units_of(read_treebank(source).sentences)
+    units = units_of(list(read_sentences(source)))
     assert units == [f"s{n}" for n in range(6) for _ in range(4)] + [f"s{n}" for n in range(6) for _ in "ab"]
 
 
 def test_a_document_without_an_id_is_named_after_its_first_sentence(tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.write_text(sentence("a") + sentence("b", "# newdoc") + sentence("c") + sentence("d", "# newdoc"))
-    units = units_of(read_treebank(source).sentences)
+    units = units_of(list(read_sentences(source)))
     assert units == ["a", "document from b", "document from b", "document from d"]
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.data.readers.conllu import Sentence, Token, read_sentences
 from harness_vyakarana.colorless import Generator
-from harness_vyakarana.conllu import Sentence, Token, read_treebank
 from harness_vyakarana.donors import DEFAULT, MODES, PAPER, DonorPool
 from harness_vyakarana.grammar import Grammar
 from harness_vyakarana.treebank_check import check_colorless
@@ -87,8 +87,8 @@ def test_the_released_treebank_passes(data_root: Path, grammars: dict[str, Gramm
     """CG-TTB: train from TTB's test, dev from its dev; 4672 changed words (Vyakarana, released files)."""
     changed = 0
     for made, split, sentences in (("train", "test", 480), ("dev", "dev", 320)):
-        source = read_treebank(data_root / f"ud/UD_Tamil-TTB/ta_ttb-ud-{split}.conllu").sentences
-        released = read_treebank(data_root / f"vyakarana/tamil/CG-TTB/{made}.conllu").sentences
+        source = list(read_sentences(data_root / f"ud/UD_Tamil-TTB/ta_ttb-ud-{split}.conllu"))
+        released = list(read_sentences(data_root / f"vyakarana/tamil/CG-TTB/{made}.conllu"))
         result = check_colorless(source, released, grammars["ta"], PAPER)
         assert result.violations == []
         assert result.sentences == sentences
@@ -98,14 +98,14 @@ def test_the_released_treebank_passes(data_root: Path, grammars: dict[str, Gramm
 
 def test_released_donors_of_another_split_do_not_pass(data_root: Path, grammars: dict[str, Grammar]) -> None:
     folder = data_root / "ud/UD_Tamil-TTB"
-    source = read_treebank(folder / "ta_ttb-ud-test.conllu").sentences
-    released = read_treebank(data_root / "vyakarana/tamil/CG-TTB/train.conllu").sentences
-    other = DonorPool(grammars["ta"], PAPER).add(read_treebank(folder / "ta_ttb-ud-dev.conllu").sentences)
+    source = list(read_sentences(folder / "ta_ttb-ud-test.conllu"))
+    released = list(read_sentences(data_root / "vyakarana/tamil/CG-TTB/train.conllu"))
+    other = DonorPool(grammars["ta"], PAPER).add(list(read_sentences(folder / "ta_ttb-ud-dev.conllu")))
     assert len(check_colorless(source, released, grammars["ta"], PAPER, pool=other).violations) > 1000
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_hindi_pud_passes(data_root: Path, grammars: dict[str, Grammar], mode: str) -> None:
-    source = read_treebank(data_root / "ud/UD_Hindi-PUD/hi_pud-ud-test.conllu").sentences[:300]
-    made = generated(source, grammars["hi"], mode)
+    source = list(read_sentences(data_root / "ud/UD_Hindi-PUD/hi_pud-ud-test.conllu"))[:300]
+    made = generated(tuple(source), grammars["hi"], mode)
     assert check_colorless(source, made, grammars["hi"], mode).violations == []

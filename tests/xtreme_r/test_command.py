@@ -61,7 +61,7 @@ def test_errors_reach_the_caller(folders: tuple[Path, Path], tmp_path: Path) -> 
     assert isinstance(absent.exception, UsageError)
     unwritable = invoke("--predictions", folders[0], "--gold", folders[1], "--json", tmp_path / "no/x")
     assert isinstance(unwritable.exception, UsageError)
-    assert "does not exist" in str(unwritable.exception)
+    assert "its folder is not there" in str(unwritable.exception)
     (folders[0] / "udpos" / "test-af.tsv").write_text("DET\n")
     malformed = invoke("--predictions", folders[0], "--gold", folders[1])
     assert isinstance(malformed.exception, DataError)

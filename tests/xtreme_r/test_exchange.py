@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from harness.data.records import Prediction
-from harness.errors import DataError, UnknownNameError, UsageError
+from harness.errors import DataError, UsageError
 from harness_xtreme_r.submission.exchange import read_predictions, write_predictions
-from harness_xtreme_r.submission.layout import TASKS, get_task
+from harness_xtreme_r.submission.layout import TASKS
 
 IDS = ["7", "8", "9"]
 ENGLISH = ["c", "a", "b"]
@@ -121,9 +121,3 @@ def test_rejects_other_counts_and_names_the_file(tmp_path: Path) -> None:
 def test_tatoeba_needs_the_english_sentences(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"'tatoeba' are ordered by the English sentences"):
         write_predictions(TASKS["tatoeba"], tmp_path, "fi", predictions("tatoeba"))
-
-
-def test_unknown_task() -> None:
-    assert get_task("panx") is TASKS["panx"]
-    with pytest.raises(UnknownNameError, match=r"No submission task named 'xqad'. Did you mean 'xquad'"):
-        get_task("xqad")

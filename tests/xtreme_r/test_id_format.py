@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from harness.errors import DataError
-from harness_xtreme_r.submission.format import FilePair
-from harness_xtreme_r.submission.id_format import GoldItem
+from harness_xtreme_r.submission.formats import FilePair, GoldItem
 from harness_xtreme_r.submission.layout import TASKS
 
 FILES = FilePair(predictions=Path("p.json"), gold=Path("g.json"))
@@ -99,7 +98,7 @@ def test_rejects_malformed_predictions(name: str, content: Any, message: str, tm
         (
             "xquad",
             squad(question("a")),
-            "question 'a': expected at least one gold answer, .* original file as gold",
+            "id 'a': expected at least one gold answer, .* original file as gold",
         ),
         ("xquad", squad(question("a", ""), question("b", "")), "found only empty ones. Prepared test files"),
         ("xquad", squad(question(7, "x")), "question 7: expected texts, found 7 among them"),

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from harness.errors import DataError, UsageError
-from harness_xtreme_r.submission.format import FilePair
+from harness_xtreme_r.submission.formats import FilePair
 from harness_xtreme_r.submission.layout import TASKS
 
 CONTENTS: dict[str, tuple[Any, str]] = {

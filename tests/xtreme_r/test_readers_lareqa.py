@@ -13,11 +13,9 @@ from hypothesis import strategies as st
 from harness.data.records import Row
 from harness.errors import DataError, HarnessError, UsageError
 from harness.running.session import open_session
-from harness_xtreme_r.readers.catalog import READERS
+from harness_xtreme_r.readers import READERS
 from harness_xtreme_r.readers.sentence_border import sentence_spans
-from harness_xtreme_r.readers.squad_sentences import SQUAD_SENTENCES
-from harness_xtreme_r.readers.xquad_r_questions import XQUAD_R_QUESTIONS
-from harness_xtreme_r.readers.xquad_r_sentences import XQUAD_R_SENTENCES
+from harness_xtreme_r.readers.xquad_r import SQUAD_SENTENCES, XQUAD_R_QUESTIONS, XQUAD_R_SENTENCES
 from tests.builders import released_data
 
 CANDIDATES = {"ar": 1222, "de": 1276, "en": 1180, "es": 1215, "zh": 1196}

@@ -13,11 +13,13 @@ from hypothesis import strategies as st
 from harness.data.readers.reader import Reader
 from harness.data.records import Row
 from harness.errors import DataError, UsageError
-from harness_xtreme_r.readers.mewsli_x_entities import MEWSLI_X_ENTITIES
-from harness_xtreme_r.readers.mewsli_x_mentions import MEWSLI_X_MENTIONS
-from harness_xtreme_r.readers.mewsli_x_pairs import MEWSLI_X_PAIRS
-from harness_xtreme_r.readers.mewsli_x_text import mention_text
-from harness_xtreme_r.readers.offset import cuts_character
+from harness_xtreme_r.readers.fields import cuts_character
+from harness_xtreme_r.readers.mewsli_x import (
+    MEWSLI_X_ENTITIES,
+    MEWSLI_X_MENTIONS,
+    MEWSLI_X_PAIRS,
+    mention_text,
+)
 from tests.builders import released_data
 
 ENGLISH = "Harbour news\n\nThe {old} ferry left  Alda at {noon}.\nNo one saw Berin."

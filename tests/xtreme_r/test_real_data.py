@@ -12,9 +12,9 @@ import pytest
 from seqeval.metrics import sequence_labeling as seqeval
 
 from harness.metrics.mlqa import normalise
+from harness_xtreme_r.submission.exchange import sorted_english_order
 from harness_xtreme_r.submission.layout import TASKS
 from harness_xtreme_r.submission.scoring import score_submission
-from harness_xtreme_r.submission.tatoeba import sorted_english_order
 from tests.builders import released_data
 
 

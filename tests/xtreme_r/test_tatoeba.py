@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import DataError
-from harness_xtreme_r.submission.tatoeba import (
+from harness_xtreme_r.submission.exchange import (
     from_sorted_english_indices,
     sorted_english_order,
     to_sorted_english_indices,

@@ -55,12 +55,13 @@ class TestCopy(AdapterContract):
 def test_the_baseline_is_scored_with_an_interval(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HARNESS_CACHE", str(tmp_path / "cache"))
     run = evaluate("phrases", "copy:prompt", data="sample", output=tmp_path / "run")
-    assert {cell["language"]: cell["n"] for cell in run.cells} == {"de": 12, "es": 12, "pt": 12, "ru": 12}
+    assert {cell.language: cell.n for cell in run.cells} == {"de": 12, "es": 12, "pt": 12, "ru": 12}
     for cell in run.cells:
-        score = cell["metrics"]["chrf_pp"]
-        low, high = score["ci"]
-        assert 0 < low < score["value"] < high < 0.3
-        assert "bootstrap" in score["ci_method"]
+        score = cell.metrics["chrf_pp"]
+        assert score.ci is not None
+        assert score.value is not None
+        assert 0 < score.ci[0] < score.value < score.ci[1] < 0.3
+        assert "bootstrap" in str(score.ci_method)
 
 
 def test_the_metric_is_that_of_sacrebleu() -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import codecs
+import re
 from collections.abc import Iterator
 from io import BufferedReader
 from pathlib import Path
 
 from harness.errors import DataError
 
-__all__ = ["line_of_text", "numbered_lines", "whole_text"]
+__all__ = ["line_of_text", "lines_with_ends", "numbered_lines", "whole_text"]
 
 _ZIP = b"PK\x03\x04"
+_LINE = re.compile(r"([^\r\n]*)(\r\n|\r|\n|\Z)")
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -29,6 +31,18 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
             for line in _unix(text).removesuffix("\n").split("\n"):
                 number += 1
                 yield number, line
+
+
+def lines_with_ends(path: Path) -> Iterator[tuple[int, str, str]]:
+    r"""Yield (1-based number, line, its ending) as `numbered_lines` does, with a byte order mark and any ending."""
+    number = 0
+    with _opened(path) as file:
+        for raw in file:
+            text = _decoded(raw, path, first_line=number + 1)
+            for line in _LINE.finditer(text) if "\r" in text else [_LINE.match(text)]:
+                if line is not None and line[0]:
+                    number += 1
+                    yield number, line[1], line[2]
 
 
 def whole_text(path: Path) -> str:

@@ -20,7 +20,7 @@ from harness.data.translation.translators import OpenTranslator, Translation, Tr
 from harness.errors import ContractError, HarnessError, StorageError
 from harness.progress import Progress, SilentProgress
 
-__all__ = ["StoredTranslation", "TranslationStore", "Workload"]
+__all__ = ["StoredTranslation", "TranslationStore"]
 
 BATCH_CHARACTERS = 16_000
 """Characters of one batch at most, padding counted: every segment as long as its longest."""
@@ -42,19 +42,6 @@ class StoredTranslation:
     source: str
     text: str
     truncated: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Workload:
-    """What is still to be translated of a list of segments."""
-
-    segments: int
-    """As given, with repetitions."""
-    distinct: int
-    calls: int
-    """Distinct segments that are not in the store."""
-    characters: int
-    """Of those, in Unicode code points."""
 
 
 class TranslationStore:
@@ -86,19 +73,11 @@ class TranslationStore:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def workload(
-        self, translator: OpenTranslator, segments: Sequence[str], source: str, target: str
-    ) -> Workload:
-        """Return what `translate` would ask for; raises `UsageError` for a pair that the translator does not have."""
-        engine = _engine(translator, source, target)
-        distinct = list(dict.fromkeys(segments))
-        missing = self._missing(engine.info().fingerprint, distinct, source, target)
-        return Workload(
-            segments=len(segments),
-            distinct=len(distinct),
-            calls=len(missing),
-            characters=sum(map(len, missing)),
-        )
+    def missing(self, fingerprint: str, texts: Sequence[str], source: str, target: str) -> list[str]:
+        """Return the distinct texts that `translate` would ask for: those that are neither known nor blank."""
+        distinct = [text for text in dict.fromkeys(texts) if text.strip()]
+        known = self.known(fingerprint, distinct, source, target)
+        return [text for text in distinct if text not in known]
 
     def translate(
         self,
@@ -117,10 +96,9 @@ class TranslationStore:
             ContractError: It answered another number of segments.
             StorageError: The answers cannot be kept.
         """
-        engine = _engine(translator, source, target)
+        engine = translator.of_pair(source, target)
         info = engine.info()
-        distinct = [text for text in dict.fromkeys(segments) if text.strip()]
-        missing = self._missing(info.fingerprint, distinct, source, target)
+        missing = self.missing(info.fingerprint, segments, source, target)
         if missing:
             self._describe(info.fingerprint, json.dumps(info.to_json(), ensure_ascii=False))
             shown = progress or SilentProgress()
@@ -132,15 +110,11 @@ class TranslationStore:
                     shown.advance(len(batch))
             finally:
                 shown.finish()
-        known = self.known(info.fingerprint, distinct, source, target)
+        known = self.known(info.fingerprint, list(dict.fromkeys(segments)), source, target)
         return [
             known[text] if text.strip() else StoredTranslation(source=text, text=text, truncated=False)
             for text in segments
         ]
-
-    def _missing(self, fingerprint: str, texts: Sequence[str], source: str, target: str) -> list[str]:
-        known = self.known(fingerprint, texts, source, target)
-        return [text for text in texts if text not in known and text.strip()]
 
     def known(
         self, fingerprint: str, texts: Sequence[str], source: str, target: str
@@ -174,20 +148,11 @@ class TranslationStore:
         target: str,
     ) -> None:
         now = time.time()
-        rows = [
-            (
-                _key(fingerprint, source, target, text),
-                source,
-                target,
-                text,
-                answer.text,
-                answer.finish,
-                answer.source_tokens,
-                answer.target_tokens,
-                now,
-            )
-            for text, answer in zip(texts, answers, strict=True)
-        ]
+        rows = []
+        for text, answer in zip(texts, answers, strict=True):
+            key = _key(fingerprint, source, target, text)
+            given = (answer.text, answer.finish, answer.source_tokens, answer.target_tokens)
+            rows.append((key, source, target, text, *given, now))
         with self._writing() as database:
             database.executemany("insert or ignore into translation values (?,?,?,?,?,?,?,?,?)", rows)
 
@@ -213,11 +178,6 @@ class TranslationStore:
 def _key(fingerprint: str, source: str, target: str, text: str) -> bytes:
     content = "\0".join((fingerprint, source, target, text))
     return hashlib.blake2b(content.encode(), digest_size=16).digest()
-
-
-def _engine(translator: OpenTranslator, source: str, target: str) -> Translator:
-    translator.require_pair(source, target)
-    return translator.of_pair(source, target)
 
 
 def _answers(

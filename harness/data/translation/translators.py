@@ -146,17 +146,14 @@ class OpenTranslator:
     """What the user wrote: ``hf-seq2seq:facebook/nllb-200-distilled-600M``."""
     translator: Translator
 
-    def require_pair(self, source: str, target: str) -> None:
-        """Raise `UsageError` for a pair that it does not translate."""
-        if not self.of_pair(source, target).supports(source, target):
+    def of_pair(self, source: str, target: str) -> Translator:
+        """Return what translates a pair: itself, or what it routes the pair to. Raises `UsageError` without it."""
+        translator = self.translator
+        while isinstance(translator, RoutesTranslations):
+            translator = translator.route(source, target)
+        if not translator.supports(source, target):
             raise UsageError(
                 f"The translator {self.name!r} ({self.reference}) does not translate {source} into {target}.",
                 hint="Give another one with --translator, or a routing table: --translator route:FILE.yaml",
             )
-
-    def of_pair(self, source: str, target: str) -> Translator:
-        """Return what translates a pair: itself, or what it routes the pair to."""
-        translator = self.translator
-        while isinstance(translator, RoutesTranslations):
-            translator = translator.route(source, target)
         return translator

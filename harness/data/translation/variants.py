@@ -131,7 +131,7 @@ class Translations:
         for (name, reference), changes in _by_engine(parts).items():
             with self._opened(name, reference) as opened:
                 for pair in dict.fromkeys(step for change, _ in changes for step in change.steps):
-                    opened.require_pair(*pair)
+                    opened.of_pair(*pair)
                 for change, texts in changes:
                     self._fill(opened, list(self._begin(change, texts).values()), change.steps, shown)
 
@@ -148,27 +148,30 @@ class Translations:
                 estimated: set[Step] = set()
                 for change, texts in changes:
                     current = self._begin(change, texts)
-                    for pair in change.steps:
+                    for number, pair in enumerate(change.steps, start=1):
                         inputs.setdefault(pair, []).extend(current[text] for text in texts)
-                        info = opened.of_pair(*pair).info()
-                        known = self.store.known(info.fingerprint, list(current.values()), *pair)
-                        if len(known) < len({text for text in current.values() if text.strip()}):
-                            estimated |= set(change.steps[change.steps.index(pair) + 1 :])
+                        fingerprint, middles = (
+                            opened.of_pair(*pair).info().fingerprint,
+                            list(current.values()),
+                        )
+                        if self.store.missing(fingerprint, middles, *pair):
+                            estimated |= set(change.steps[number:])
+                        known = self.store.known(fingerprint, middles, *pair)
                         current = {
                             text: known[middle].text if middle in known else middle
                             for text, middle in current.items()
                         }
-                for (source, target), segments in inputs.items():
-                    load = self.store.workload(opened, segments, source, target)
+                for pair, segments in inputs.items():
+                    missing = self.store.missing(opened.of_pair(*pair).info().fingerprint, segments, *pair)
                     found.append(
                         {
                             "translator": name,
-                            "pair": f"{source}->{target}",
-                            "segments": load.segments,
-                            "distinct": load.distinct,
-                            "calls": load.calls,
-                            "characters": load.characters,
-                            "estimated": (source, target) in estimated,
+                            "pair": "->".join(pair),
+                            "segments": len(segments),
+                            "distinct": len(set(segments)),
+                            "calls": len(missing),
+                            "characters": sum(map(len, missing)),
+                            "estimated": pair in estimated,
                         }
                     )
         return found

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
+from harness.storage.results import CellResult
 from harness.storage.run_folder import Run
 
 __all__ = ["Cost", "cost_of"]
@@ -36,22 +36,11 @@ class Cost:
 
     def __add__(self, other: Cost) -> Cost:
         """Return the sums of both."""
-        known = None if self.unknown is None or other.unknown is None else self.unknown + other.unknown
-        return Cost(
-            items=self.items + other.items,
-            words=self.words + other.words,
-            unspaced=self.unspaced + other.unspaced,
-            characters=self.characters + other.characters,
-            bytes=self.bytes + other.bytes,
-            tokens=self.tokens + other.tokens,
-            unknown=known,
-            truncated=self.truncated + other.truncated,
-            truncated_of=self.truncated_of + other.truncated_of,
-            prompts=None if self.prompts is None or other.prompts is None else self.prompts + other.prompts,
-            generated=self.generated + other.generated,
-            seconds=self.seconds + other.seconds,
-            is_timed=self.is_timed and other.is_timed,
-        )
+        sums: dict[str, Any] = {}
+        for name, own in asdict(self).items():
+            added = getattr(other, name)
+            sums[name] = None if own is None or added is None else own + added
+        return Cost(**{**sums, "is_timed": self.is_timed and other.is_timed})
 
     @property
     def fertility(self) -> float | None:
@@ -94,9 +83,9 @@ class Cost:
         return self.seconds / self.items if self.items else None
 
 
-def cost_of(run: Run, cell: Mapping[str, Any]) -> Cost | None:
+def cost_of(run: Run, cell: CellResult) -> Cost | None:
     """Return what a finished cell cost; None where nothing was counted, as by older versions and by baselines."""
-    ledger = cell.get("ledger") or {}
+    ledger = cell.ledger or {}
     if "tokens" not in ledger:
         return None
     sums = {name: ledger[name] for name in ("items", "words", "unspaced", "characters", "bytes", "tokens")}
@@ -107,16 +96,16 @@ def cost_of(run: Run, cell: Mapping[str, Any]) -> Cost | None:
         truncated=truncated or 0,
         truncated_of=0 if truncated is None else ledger["items"],
         prompts=ledger.get("prompt_tokens"),
-        generated=cell.get("tokens", 0),
-        seconds=cell["seconds"],
+        generated=cell.tokens,
+        seconds=cell.seconds,
         is_timed=_reused(run, cell) == 0,
     )
 
 
-def _reused(run: Run, cell: Mapping[str, Any]) -> int | None:
+def _reused(run: Run, cell: CellResult) -> int | None:
     """Return how many requests of a cell were answered without asking the model; None where that is not known."""
     try:
-        content = json.loads((run.path / "cells" / f"{cell['digest']}.json").read_text(encoding="utf-8"))
+        content = json.loads((run.path / "cells" / f"{cell.digest}.json").read_text(encoding="utf-8"))
         return int(content["cell"]["requests"]["reused"])
     except (OSError, ValueError, LookupError, TypeError):
         return None

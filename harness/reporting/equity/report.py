@@ -14,11 +14,11 @@ from harness.reporting.equity.cost import Cost, cost_of
 from harness.reporting.equity.premium import REFERENCE, ItemCost, Premium, by_id, premium_of
 from harness.reporting.system_name import system_names
 from harness.storage.records import read_tokens
-from harness.storage.run_folder import Run, RunFolder
+from harness.storage.results import CellResult
+from harness.storage.run_folder import Run
 
 __all__ = ["Correlation", "EquityReport", "EquityRow", "EquityTable", "correlation_of", "equity_report"]
 
-Cell = Mapping[str, Any]
 LEAST_LANGUAGES = 5
 """Of a correlation."""
 DIFFERENT = "the languages of this task have different items"
@@ -105,7 +105,7 @@ def equity_report(runs: Sequence[Run]) -> EquityReport:
         if own:
             tables += own
             overall.append(reader.overall())
-        elif any(cell["status"] == "ok" for cell in run.cells):
+        elif any(cell.status == "ok" for cell in run.cells):
             notes.append(f"{system}: no ledger: the model counts no sub-words, or its tasks name no texts")
     return EquityReport(overall=tuple(overall), tables=tuple(tables), notes=tuple(notes))
 
@@ -117,12 +117,12 @@ class _Reader:
         self._run = run
         self._system = system
         self._read: dict[str, ItemCost] = {}
-        self._groups: dict[tuple[str, str, str, str], dict[str, list[Cell]]] = {}
+        self._groups: dict[tuple[str, str, str, str], dict[str, list[CellResult]]] = {}
         for cell in run.cells:
-            if cell["status"] == "ok" and cost_of(run, cell) is not None:
-                view = json.dumps(cell["view"], sort_keys=True)
-                key = (cell["task"], cell["protocol"], cell["method"], view)
-                self._groups.setdefault(key, {}).setdefault(cell["language"], []).append(cell)
+            if cell.status == "ok" and cost_of(run, cell) is not None:
+                view = json.dumps(cell.view, sort_keys=True)
+                key = (cell.task, str(cell.protocol), str(cell.method), view)
+                self._groups.setdefault(key, {}).setdefault(cell.language, []).append(cell)
 
     def tables(self) -> Iterator[EquityTable]:
         """Yield one table for every task, protocol, method and view."""
@@ -135,7 +135,7 @@ class _Reader:
                 method=method,
                 view=" ".join(f"{name}={value}" for name, value in json.loads(view).items()),
                 rows=_ordered(rows),
-                correlation=correlation_of(rows, self._run.manifest["tasks"][task]["headline"][0]),
+                correlation=correlation_of(rows, self._run.manifest.tasks[task].headline[0]),
             )
 
     def overall(self) -> EquityTable:
@@ -149,7 +149,7 @@ class _Reader:
                 continue
             for code, cells in languages.items():
                 cost = self._cost(cells[:1])
-                key = (task, cells[0]["ledger"]["bytes"], cells[0]["ledger"]["tokens"])
+                key = (task, cells[0].ledger["bytes"], cells[0].ledger["tokens"])
                 costs.setdefault(code, {}).setdefault(key, cost)
                 scripts[code] = self._script(task, code)
                 tasks.setdefault(code, set()).add(task)
@@ -176,10 +176,10 @@ class _Reader:
         return EquityTable(system=self._system, rows=_ordered(rows), tasks=found_in)
 
     def _row(
-        self, task: str, code: str, cells: Sequence[Cell], languages: Mapping[str, Sequence[Cell]]
+        self, task: str, code: str, cells: Sequence[CellResult], languages: Mapping[str, Sequence[CellResult]]
     ) -> EquityRow:
-        metric = self._run.manifest["tasks"][task]["headline"][0]
-        values = [cell["metrics"][metric]["value"] for cell in cells if metric in cell["metrics"]]
+        metric = self._run.manifest.tasks[task].headline[0]
+        values = [cell.metrics[metric].value for cell in cells if metric in cell.metrics]
         return EquityRow(
             code=code,
             name=self._name(code),
@@ -191,11 +191,13 @@ class _Reader:
             seeds=_seeds(cells),
         )
 
-    def _cost(self, cells: Sequence[Cell]) -> Cost:
+    def _cost(self, cells: Sequence[CellResult]) -> Cost:
         """Return what the cells of one language cost, which differ in their seeds."""
         return sum((cost for cell in cells if (cost := cost_of(self._run, cell)) is not None), Cost())
 
-    def _premium(self, task: str, cells: Sequence[Cell], languages: Mapping[str, Sequence[Cell]]) -> Premium:
+    def _premium(
+        self, task: str, cells: Sequence[CellResult], languages: Mapping[str, Sequence[CellResult]]
+    ) -> Premium:
         pair = self._pair(task, cells, languages)
         if isinstance(pair, str):
             return Premium(reason=pair)
@@ -214,10 +216,10 @@ class _Reader:
         )
 
     def _pair(
-        self, task: str, cells: Sequence[Cell], languages: Mapping[str, Sequence[Cell]]
+        self, task: str, cells: Sequence[CellResult], languages: Mapping[str, Sequence[CellResult]]
     ) -> tuple[ItemCost, ItemCost] | str:
         """Return the items of one language and of English, or why they cannot be compared."""
-        if not self._run.manifest["tasks"][task].get("parallel"):
+        if not self._run.manifest.tasks[task].parallel:
             return DIFFERENT
         if REFERENCE not in languages:
             return "the run has no English items of this task"
@@ -226,30 +228,30 @@ class _Reader:
         except DataError:
             return "the run's records are missing or broken"
 
-    def _items(self, cell: Cell) -> ItemCost:
-        if cell["digest"] not in self._read:
-            self._read[cell["digest"]] = by_id(read_tokens(RunFolder(self._run.path).records_of(cell)))
-        return self._read[cell["digest"]]
+    def _items(self, cell: CellResult) -> ItemCost:
+        if cell.digest not in self._read:
+            self._read[cell.digest] = by_id(read_tokens(self._run.records_of(cell)))
+        return self._read[cell.digest]
 
     def _is_crossed(self, task: str, view: Mapping[str, str]) -> bool:
         """Return whether the items of a view are in several languages, as questions about other languages' texts."""
-        return any(axis in view for axis in self._run.manifest["tasks"][task].get("axes", ()))
+        return any(axis in view for axis in self._run.manifest.tasks[task].axes)
 
     def _name(self, code: str) -> str:
-        return recorded_name(code, self._run.manifest["tasks"].values())
+        return recorded_name(code, (own.names for own in self._run.manifest.tasks.values()))
 
     def _script(self, task: str, code: str) -> str:
-        found = self._run.manifest["tasks"][task]["languages"].get(code)
+        found = self._run.manifest.tasks[task].languages.get(code)
         return str(found[1]) if found else "Zyyy"
 
 
-def _seeds(cells: Sequence[Cell]) -> int:
-    return len({cell["seed"] for cell in cells})
+def _seeds(cells: Sequence[CellResult]) -> int:
+    return len({cell.seed for cell in cells})
 
 
-def _answers(cells: Sequence[Cell]) -> Mapping[str, Any] | None:
+def _answers(cells: Sequence[CellResult]) -> Mapping[str, Any] | None:
     """Return the counts of the answers of all seeds together."""
-    found = [counts for cell in cells if (counts := cell["ledger"].get("answers")) is not None]
+    found = [counts for cell in cells if (counts := cell.ledger.get("answers")) is not None]
     if not found:
         return None
     return {

@@ -1,29 +1,21 @@
-"""The equity report as rows of plain values, for ``--json`` and CSV, and as Markdown."""
+"""The equity report as rows of plain values, for ``--json`` and CSV, and in the formats that can be of it alone."""
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from harness.reporting.equity.report import EquityReport, EquityRow, EquityTable, equity_report
-from harness.reporting.equity.table import (
-    ANSWER_HEADS,
-    HEADS,
-    LEGEND,
-    PROMPT_HEADS,
-    FieldRow,
-    answer_rows,
-    cost_rows,
-    prompt_rows,
-    table_notes,
-)
-from harness.reporting.rows import inert
+from harness.errors import UsageError
+from harness.reporting.console import print_blocks
+from harness.reporting.equity.report import EquityRow, EquityTable, equity_report
+from harness.reporting.equity.table import equity_blocks
+from harness.reporting.markdown import render_markdown
+from harness.reporting.rows import csv_text
 from harness.running.answer_language import LANGUAGE_GROUPS, SCRIPT_GROUPS
 from harness.storage.run_folder import Run
 
-__all__ = ["equity_csv", "equity_lines", "equity_rows"]
+__all__ = ["equity_csv", "equity_format", "equity_rows"]
 
 
 def equity_rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
@@ -80,43 +72,29 @@ def _row(table: EquityTable, row: EquityRow) -> dict[str, Any]:
 
 def equity_csv(runs: Sequence[Run]) -> str:
     """Return the rows as CSV with a header; a field that a spreadsheet would run as a formula gets a quote."""
-    rows = equity_rows(runs)
-    out = io.StringIO()
-    if rows:
-        writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        for row in rows:
-            writer.writerow({name: inert(value) for name, value in row.items()})
-    return out.getvalue()
+    return csv_text(equity_rows(runs))
 
 
-def equity_lines(report: EquityReport) -> list[str]:
-    """Return the report as the lines of a Markdown section; none where nothing was counted."""
-    if not report:
-        return []
-    lines = ["", "## What the languages cost"]
-    for overall in report.overall:
-        own = [table for table in report.tables if table.system == overall.system]
-        for table in [*([overall] if len(own) > 1 else []), *own]:
-            lines += ["", f"### {_escape(f'{table.system}: {table.title}')}"]
-            lines += _table(HEADS, cost_rows(table))
-            if prompts := prompt_rows(table):
-                lines += _table(PROMPT_HEADS, prompts)
-            if answers := answer_rows(table):
-                lines += _table(ANSWER_HEADS, answers)
-            lines += ["", *(f"- {_escape(note)}" for note in table_notes(table))]
-    return [*lines, "", *(f"- {_escape(note)}" for note in (*LEGEND, *report.notes))]
+Render = Callable[[Sequence[Run]], str]
+_FORMATS: Mapping[str, Render] = {
+    "console": lambda runs: print_blocks(equity_blocks(equity_report(runs))),
+    "csv": equity_csv,
+    "json": lambda runs: json.dumps(equity_rows(runs), ensure_ascii=False, indent=1) + "\n",
+    "markdown": lambda runs: render_markdown(equity_blocks(equity_report(runs))).lstrip(),
+}
 
 
-def _table(heads: Sequence[str], rows: Iterable[FieldRow]) -> list[str]:
-    lines = ["", "| language | " + " | ".join(heads) + " |", "| --- |" + " ---: |" * len(heads)]
-    for row in rows:
-        label = f"**{_escape(row.label)}**" if row.is_sum else _escape(row.label)
-        lines.append(f"| {label} | " + " | ".join(row.fields) + " |")
-    return lines
+def equity_format(name: str, whole: Render) -> Render:
+    """Return what writes the equity report as `name`; raises `UsageError` for formats that do not have it.
 
-
-def _escape(text: str) -> str:
-    for character in "\\|<>*_`[]":
-        text = text.replace(character, f"\\{character}")
-    return text.replace("\n", " ")
+    Args:
+        name: The format.
+        whole: What writes the whole report in it.
+    """
+    if name == "html":
+        return whole
+    if name not in _FORMATS:
+        raise UsageError(
+            f"--equity cannot be written as {name!r}; expected {', '.join(_FORMATS)} or html, which has all sections."
+        )
+    return _FORMATS[name]

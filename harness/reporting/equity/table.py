@@ -1,34 +1,37 @@
-"""The fields of equity tables as all reports print them."""
+"""What the languages of runs cost, as tables and charts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from harness.languages.table import known_languages
+from harness.reporting.chart import Bar, BarChart
 from harness.reporting.equity.cost import Cost
 from harness.reporting.equity.premium import REFERENCE, Premium
-from harness.reporting.equity.report import EquityRow, EquityTable
+from harness.reporting.equity.report import EquityReport, EquityRow, EquityTable
+from harness.reporting.model import Block, Charts, Fold, Note, Notes, Table, TableRow
 from harness.reporting.number import NOTHING, percent
 from harness.running.answer_language import LANGUAGE_GROUPS, SCRIPT_GROUPS
 
 __all__ = [
-    "ANSWER_HEADS",
     "HEADS",
     "LEGEND",
-    "PROMPT_HEADS",
-    "SIDE_HEADS",
     "SIDE_LEGEND",
-    "FieldRow",
     "answer_rows",
     "cost_rows",
+    "equity_blocks",
     "premium_text",
     "prompt_rows",
     "side_notes",
     "side_rows",
+    "side_table",
     "table_notes",
 ]
 
+LABEL_WIDTH = 18
+NOTHING_COUNTED = (
+    "No ledger: these models count no sub-words, these tasks name no texts, or the runs are older."
+)
 HEADS = ("fertility", "tok/char", "B/tok", "unk %", "cut %", "premium", "tokens", "seconds", "tok/s")
 ANSWER_HEADS = (
     "answers",
@@ -56,39 +59,106 @@ LEGEND = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FieldRow:
-    """One line of a table."""
+def equity_blocks(report: EquityReport) -> list[Block]:
+    """Return all tables: the systems side by side, then each system over all tasks and task by task."""
+    if not report:
+        return [Note(NOTHING_COUNTED), Notes(report.notes)]
+    parts: list[Block] = []
+    if len(report.overall) > 1:
+        names = [table.system for table in report.overall]
+        parts.append(side_table("Systems side by side, all tasks", report.overall, names))
+    for overall in report.overall:
+        own = [table for table in report.tables if table.system == overall.system]
+        first, *further = [overall, *own] if len(own) > 1 else own
+        parts += [Note(overall.system, "heading"), *system_blocks(first), *premium_charts(first)]
+        parts += [Fold(title=table.title, blocks=system_blocks(table)) for table in further]
+    return [*parts, Notes([*LEGEND, *report.notes])]
 
-    label: str
-    fields: tuple[str, ...]
-    is_sum: bool = False
-    """Whether it sums up the languages of a script that follow."""
-    language: str = ""
+
+def system_blocks(table: EquityTable) -> list[Block]:
+    """Return what one system's languages cost: by script, its prompts, the language of its answers."""
+    name = f"{table.system}: {table.title}"
+    found = [
+        _table(f"{name}, by script", HEADS, list(cost_rows(table))),
+        _table(f"{name}, tokens of prompts and answers", PROMPT_HEADS, prompt_rows(table)),
+        _table(f"{name}, language of the answers", ANSWER_HEADS, answer_rows(table)),
+    ]
+    return [*(one for one in found if one.rows), Notes(table_notes(table))]
 
 
-def cost_rows(table: EquityTable) -> Iterator[FieldRow]:
+def _table(title: str, heads: Sequence[str], rows: Sequence[TableRow]) -> Table:
+    return Table(
+        title=title, corner="language", heads=tuple(heads), rows=tuple(rows), label_width=LABEL_WIDTH,
+        divided=True, style="levels cost",
+    )  # fmt: skip
+
+
+def premium_charts(table: EquityTable) -> list[Block]:
+    """Return the premiums from the largest to the smallest as a chart; nothing where no language has one."""
+    rows = [row for row in table.rows if row.premium.tokens is not None]
+    rows.sort(key=lambda row: -(row.premium.tokens or 0.0))
+    scripts = sorted({row.script for row in rows})
+    bars = tuple(
+        Bar(
+            label=f"{row.name}, {row.script}",
+            value=row.premium.tokens,
+            low=row.premium.low,
+            high=row.premium.high,
+            n=row.premium.items,
+            group=scripts.index(row.script),
+        )
+        for row in rows
+    )
+    title = f"{table.title}: premium of {table.system}"
+    chart = BarChart(title=title, bars=bars, unit="sub-words relative to English", digits=2)
+    return [Charts(charts=(chart,))] if rows else []
+
+
+def side_table(
+    title: str, tables: Sequence[EquityTable], names: Sequence[str], *, language: str | None = None
+) -> Table:
+    """Return fertility, premium and truncation of tables side by side.
+
+    Args:
+        title: What it shows.
+        tables: In the order of their columns.
+        names: What stands over the columns of each.
+        language: The only language that is shown, by default all.
+    """
+    systems = [f"{number}: {name}" for number, name in enumerate(names, start=1)] if len(names) > 1 else []
+    return Table(
+        title=title,
+        corner="language",
+        heads=tuple(f"{number}: {head}" for number in range(1, len(tables) + 1) for head in SIDE_HEADS),
+        groups=tuple((name, len(SIDE_HEADS)) for name in names),
+        rows=tuple(side_rows(tables, language)),
+        notes=(*systems, *side_notes(tables)),
+        label_width=LABEL_WIDTH,
+        divided=True,
+        style="levels cost",
+    )
+
+
+def cost_rows(table: EquityTable) -> Iterator[TableRow]:
     """Yield the lines of a table: every script with its sums, and its languages under it."""
     for script, (rows, total) in table.scripts().items():
         several = len(rows) > 1
         sums = _fields(total, None) if several else ("",) * len(HEADS)
-        yield FieldRow(label=script, fields=sums, is_sum=True)
+        yield TableRow(label=script, fields=sums, style="head")
         for row in rows:
-            yield FieldRow(
-                label=f"{row.code} {row.name}", fields=_fields(row.cost, row.premium), language=row.code
-            )
+            yield TableRow(label=f"{row.code} {row.name}", fields=_fields(row.cost, row.premium), depth=1)
 
 
-def answer_rows(table: EquityTable) -> list[FieldRow]:
+def answer_rows(table: EquityTable) -> list[TableRow]:
     """Return the lines on the language of generated answers; none where nothing was generated."""
     return [
-        FieldRow(label=f"{row.code} {row.name}", fields=_answer_fields(row), language=row.code)
+        TableRow(label=f"{row.code} {row.name}", fields=_answer_fields(row), depth=1)
         for row in table.rows
         if row.answers is not None
     ]
 
 
-def prompt_rows(table: EquityTable) -> list[FieldRow]:
+def prompt_rows(table: EquityTable) -> list[TableRow]:
     """Return the lines on prompts and what was generated; none where no prompt was counted.
 
     A prompt is as the model gets it, with instruction, shots and special tokens; where all items are parallel its
@@ -99,7 +169,7 @@ def prompt_rows(table: EquityTable) -> list[FieldRow]:
     lengths = {row.code: row.cost.prompts / row.cost.items for row in table.rows if row.cost.prompts}
     english = lengths.get(REFERENCE)
     return [
-        FieldRow(
+        TableRow(
             label=f"{row.code} {row.name}",
             fields=(
                 f"{row.cost.prompts:,}",
@@ -108,7 +178,7 @@ def prompt_rows(table: EquityTable) -> list[FieldRow]:
                 f"{row.cost.generated:,}" if row.cost.generated else NOTHING,
                 f"{row.cost.generated / row.cost.items:,.1f}" if row.cost.generated else NOTHING,
             ),
-            language=row.code,
+            depth=1,
         )
         for row in table.rows
     ]
@@ -121,17 +191,18 @@ def _is_whole(row: EquityRow, table: EquityTable) -> bool:
     return row.premium.tokens is not None and counts == {shared}
 
 
-def side_rows(tables: Sequence[EquityTable]) -> list[FieldRow]:
+def side_rows(tables: Sequence[EquityTable], language: str | None = None) -> list[TableRow]:
     """Return the lines of tables side by side: `SIDE_HEADS` of every table in turn."""
     names = {row.code: row.name for table in tables for row in table.rows}
     known = [{row.code: row for row in table.rows} for table in tables]
     return [
-        FieldRow(
+        TableRow(
             label=f"{code} {name}",
             fields=tuple(field for rows in known for field in _side_fields(rows.get(code))),
-            language=code,
+            depth=1,
         )
         for code, name in sorted(names.items())
+        if language in {None, code}
     ]
 
 

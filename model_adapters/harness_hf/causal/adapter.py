@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from harness import (
     Adapter,
     AdapterOptions,
     EmbedOptions,
-    Generated,
     GenerateOptions,
-    LikelihoodAnswer,
     LikelihoodRequest,
     ModelDescription,
     Prompt,
@@ -18,15 +16,16 @@ from harness import (
     UsageError,
 )
 from harness.models.requests import Call
-from harness_hf.causal.description import find_decoder
+from harness_hf.architecture import Family
 from harness_hf.causal.generation import Writings, encode_prompts, write_texts
 from harness_hf.causal.likelihood import Continuations, score_continuations
-from harness_hf.causal.options import CausalOptions
 from harness_hf.causal.session import CausalSession
+from harness_hf.description import find_architecture
 from harness_hf.inference.answer_stream import Procedure
-from harness_hf.inference.session import CHUNK
-from harness_hf.inference.text_vectors import EmbedPlan, TextVectors
+from harness_hf.inference.text_vectors import EmbedPlan
+from harness_hf.inference.writing import TextWriter
 from harness_hf.model_folder import read_config, resolve_folder
+from harness_hf.options import CausalOptions
 
 __all__ = ["Causal", "open_causal"]
 
@@ -38,11 +37,11 @@ def open_causal(description: ModelDescription, options: AdapterOptions) -> Adapt
     """Load the described decoder; raises `AdapterError`."""
     assert isinstance(options, CausalOptions)
     folder = resolve_folder(description.ref, options, description.revision)
-    find_decoder(read_config(str(folder), options), options)
+    find_architecture(read_config(str(folder), options), options, Family.CAUSAL)
     return Causal(CausalSession(ref=description.ref, folder=folder, options=options))
 
 
-class Causal(TextVectors):
+class Causal(TextWriter):
     """A decoder run by transformers."""
 
     _session: CausalSession
@@ -50,26 +49,6 @@ class Causal(TextVectors):
 
     def __init__(self, session: CausalSession) -> None:
         self._session = session
-
-    def identity(self) -> Mapping[str, str]:
-        """Return the identity of the answers: weights digest, precision, versions, options."""
-        return self._session.identity()
-
-    def close(self) -> None:
-        """Free the network; a second call does nothing."""
-        self._session.close()
-
-    def loglikelihood(self, requests: Sequence[LikelihoodRequest]) -> list[LikelihoodAnswer]:
-        """Return per-token log-probabilities of every continuation; see `score_continuations`."""
-        return self._answers(Call(ability="loglikelihood"), requests, CHUNK)
-
-    def generate(self, prompts: Sequence[Prompt], options: Sequence[GenerateOptions]) -> list[Generated]:
-        """Return one text per prompt; see `encode_prompts`."""
-        if len(prompts) != len(options):
-            raise UsageError(
-                f"There are {len(prompts)} prompts, but {len(options)} options; expected as many."
-            )
-        return self._answers(Call(ability="generate"), list(zip(prompts, options, strict=True)), CHUNK)
 
     def procedure(self, call: Call) -> Procedure:
         """Return how a call's requests are answered."""

@@ -11,20 +11,17 @@ import numpy.typing as npt
 import torch
 
 from harness import (
-    AdapterError,
-    CapabilityError,
     Generated,
     GenerateOptions,
     LikelihoodAnswer,
     Prompt,
-    UsageError,
 )
 from harness.models.requests import Call
 from harness_hf.causal.likelihood import Continuations, score_continuations
 from harness_hf.causal.session import CausalSession
 from harness_hf.causal.tokens import PromptTokens
-from harness_hf.inference.answer_stream import Parts
-from harness_hf.inference.token_budget import BatchPlan
+from harness_hf.inference.batching import BatchPlan
+from harness_hf.inference.writing import before_stop, check_writing, choose_likeliest
 
 __all__ = ["Writings", "encode_prompts", "write_texts"]
 
@@ -53,7 +50,7 @@ def encode_prompts(
     cannot keep, and `AdapterError` where a prompt leaves no room for the answer.
     """
     for one in options:
-        _check(one, session)
+        check_writing(one, session)
     free = [index for index, one in enumerate(options) if one.choices is None]
     ids = session.tokens.encode_prompts([prompts[index] for index in free])
     end = session.end_tokens()
@@ -91,7 +88,23 @@ def write_texts(
     )
     for batch, _ in session.budget.run(writings.free, write, plan):
         yield [one.index for one in batch], [one.generated() for one in batch]
-    yield from _choose(session, writings, call)
+    choices = writings.choices
+    answers: dict[int, LikelihoodAnswer] = {}
+
+    def score() -> Iterator[tuple[list[int], list[float]]]:
+        for numbers, found in score_continuations(session, choices, call):
+            answers.update(zip(numbers, found, strict=True))
+            yield numbers, [answer.total for answer in found]
+
+    def chosen(number: int) -> Generated:
+        return Generated(
+            text=choices.texts[number],
+            tokens=len(answers[number].token_logprobs),
+            finished=True,
+            truncated=answers[number].truncated,
+        )
+
+    yield from choose_likeliest(writings.owners, writings.count, score(), chosen)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -116,15 +129,15 @@ class _Writing:
         """Add a token; the text is done at an end token, a stop string or the token limit."""
         self.ids.append(token)
         if token in self.end:
-            self.text = _before_stop(session.tokens.decode(self.ids[:-1]), self.options.stop)[0]
+            self.text = before_stop(session.decode(self.ids[:-1]), self.options.stop)[0]
             self.finished = self.done = True
             return
         self.done = len(self.ids) >= self.options.max_tokens
         if self.options.stop and self._may_stop(session):
-            self.text, self.finished = _before_stop(session.tokens.decode(self.ids), self.options.stop)
+            self.text, self.finished = before_stop(session.decode(self.ids), self.options.stop)
             self.done = self.done or self.finished
         elif self.done:
-            self.text = session.tokens.decode(self.ids)
+            self.text = session.decode(self.ids)
 
     def generated(self) -> Generated:
         return Generated(
@@ -134,39 +147,14 @@ class _Writing:
     def _may_stop(self, session: CausalSession) -> bool:
         """Return whether a stop string is at the end of the text, or the text is as long as it may be."""
         span = max(len(stop.encode("utf-8")) for stop in self.options.stop) + SLACK
-        tail = session.tokens.decode(self.ids[-span:])
+        tail = session.decode(self.ids[-span:])
         return self.done or any(stop in tail for stop in self.options.stop)
-
-
-def _check(options: GenerateOptions, session: CausalSession) -> None:
-    for name, constraint in (("regular expression", options.regex), ("JSON schema", options.json_schema)):
-        if constraint is not None:
-            raise CapabilityError(
-                f"The adapter 'hf-causal' cannot constrain the text of {session.ref!r} by a {name}.",
-                hint="The adapter 'vllm' can: serve the model and give it as 'vllm:...'.",
-            )
-    if options.choices is not None and not options.choices:
-        raise UsageError("The list of choices is empty; expected at least one.")
-    if options.max_tokens < 1:
-        raise UsageError(f"max_tokens must be at least 1, got {options.max_tokens}.")
-    if not (np.isfinite(options.temperature) and options.temperature >= 0):
-        raise UsageError(f"temperature must be at least 0 (greedy), got {options.temperature}.")
-    if not 0 < options.top_p <= 1:
-        raise UsageError(f"top_p must be greater than 0 and at most 1, got {options.top_p}.")
-    if "" in options.stop:
-        raise UsageError("A stop string is empty; expected at least one character.")
 
 
 def _special_stops(session: CausalSession, stops: Sequence[str]) -> frozenset[int]:
     """Return the stop strings that are tokens of their own: the text is decoded without special ones."""
     added = session.tokenizer.get_added_vocab() if stops else {}
     return frozenset(int(added[stop]) for stop in stops if stop in added)
-
-
-def _before_stop(text: str, stops: Sequence[str]) -> tuple[str, bool]:
-    """Return the text before the first stop string, and whether there is one."""
-    found = [place for place in (text.find(stop) for stop in stops) if place >= 0]
-    return (text[: min(found)], True) if found else (text, False)
 
 
 def _batches(writings: Sequence[_Writing], budget: int, *, even: bool) -> Iterator[list[_Writing]]:
@@ -224,11 +212,7 @@ def _write(session: CausalSession, batch: list[_Writing]) -> None:
 def _next_tokens(blocks: Any, active: Sequence[_Writing], session: CausalSession) -> list[int]:
     tokens: list[int] = []
     for start, logits in blocks:
-        if not torch.isfinite(logits.amax(dim=-1)).all():
-            raise AdapterError(
-                f"The model {session.ref!r} returned numbers that are not finite, in {session.dtype}.",
-                hint="Pass -o dtype=float32.",
-            )
+        session.require_finite(logits.amax(dim=-1), "numbers")
         best = logits.argmax(dim=-1).tolist()
         for row, token in enumerate(best):
             one = active[start + row]
@@ -251,30 +235,3 @@ def _sample(logits: npt.NDArray[np.float32], writing: _Writing) -> int:
     size = min(int(np.searchsorted(cumulated, options.top_p)) + 1, len(order))
     drawn = writing.random.random() * cumulated[size - 1]
     return int(order[min(int(np.searchsorted(cumulated[:size], drawn, side="right")), size - 1)])
-
-
-def _choose(
-    session: CausalSession, writings: Writings, call: Call
-) -> Iterator[tuple[list[int], list[Generated]]]:
-    """Yield the likeliest of each prompt's choices, the first at ties; the temperature is not used."""
-    parts = Parts(writings.owners, writings.count)
-    scores: dict[int, LikelihoodAnswer] = {}
-    own: dict[int, list[int]] = {}
-    for number, owner in enumerate(writings.owners):
-        own.setdefault(owner, []).append(number)
-    for numbers, answers in score_continuations(session, writings.choices, call):
-        scores.update(zip(numbers, answers, strict=True))
-        complete = parts.finish(numbers)
-        best = [max(own[owner], key=lambda number: scores[number].total) for owner in complete]
-        yield (
-            complete,
-            [
-                Generated(
-                    text=writings.choices.texts[number],
-                    tokens=len(scores[number].token_logprobs),
-                    finished=True,
-                    truncated=scores[number].truncated,
-                )
-                for number in best
-            ],
-        )

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from harness import AdapterError, LikelihoodAnswer, Prompt
+from harness import LikelihoodAnswer, Prompt
 from harness.models.requests import Call
 from harness_hf.causal.prefix import PrefixGroup, pack_groups, share_prefixes
 from harness_hf.causal.session import CausalSession
 from harness_hf.causal.tokens import ScoredTokens
-from harness_hf.inference.token_budget import BatchPlan
+from harness_hf.inference.batching import BatchPlan
 
 __all__ = ["Continuations", "score_continuations"]
 
@@ -66,11 +66,7 @@ class _Scores:
     def answer(self, request: int, continuation: str, session: CausalSession) -> LikelihoodAnswer:
         one = self._scored[request]
         own = slice(int(self._offsets[request]), int(self._offsets[request + 1]))
-        if not np.isfinite(self._logprobs[own]).all():
-            raise AdapterError(
-                f"The model {session.ref!r} returned log-probabilities that are not finite, in {session.dtype}.",
-                hint="Pass -o dtype=float32.",
-            )
+        session.require_finite(self._logprobs[own], "log-probabilities")
         return LikelihoodAnswer(
             token_logprobs=tuple(self._logprobs[own].tolist()),
             is_greedy=bool(self._greedy[own].all()),

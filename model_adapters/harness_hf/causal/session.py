@@ -13,32 +13,21 @@ import transformers
 from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 
 from harness import AdapterError, UsageError
-from harness_hf.causal.options import CausalOptions
 from harness_hf.causal.tokens import CausalTokens
-from harness_hf.identity import folder_identity, library_versions
 from harness_hf.inference.batching import Encoded, pad_batch
-from harness_hf.inference.session import Inputs, ModelSession, drawn_weights
+from harness_hf.inference.session import Inputs, ModelSession
 from harness_hf.inference.template import Template
 from harness_hf.loading import (
     first_line,
     open_network,
     open_tokenizer,
+    placing,
     require_fitting_vocabulary,
     require_weights,
 )
-from harness_hf.placement import placing
+from harness_hf.options import CausalOptions
 
 __all__ = ["CausalSession"]
-
-ANSWER_OPTIONS = (
-    "max_length",
-    "pooling",
-    "layer",
-    "query_prefix",
-    "passage_prefix",
-    "attn_implementation",
-)
-"""Options that change answers, and so belong to the identity."""
 
 TEXT_FILES = ("generation_config.json", "chat_template.jinja", "chat_template.json")
 """Files besides those of any model that change what a decoder reads and writes."""
@@ -49,15 +38,15 @@ LOGITS_AT_ONCE = 2**25
 CROPPED = (DynamicLayer, DynamicSlidingWindowLayer)
 """Kinds of cache whose rows can be chosen; others (recurrent states) are not shared between texts."""
 
-BLOCK_FACTOR = 32
-"""As for encoders, and larger: the more prompts there are, the more beginnings are shared."""
-
 
 class CausalSession(ModelSession):
     """Owns the tokenizer and the network of a decoder."""
 
     options: CausalOptions
-    block_factor = BLOCK_FACTOR
+    adapter = "hf-causal"
+    answer_options = ("pooling",)
+    block_factor = 32
+    """Larger than for encoders: the more prompts there are, the more beginnings are shared."""
 
     def __init__(self, *, ref: str, folder: Path, options: CausalOptions) -> None:
         tokenizer = open_tokenizer(
@@ -69,28 +58,16 @@ class CausalSession(ModelSession):
         )
         require_weights(ref, sorted(information["missing_keys"]))
         require_fitting_vocabulary(ref, tokenizer, network, added=False)
-        super().__init__(
-            ref=ref, folder=folder, options=options, tokenizer=tokenizer, network=network, has_pooler=False
-        )
+        super().__init__(ref=ref, folder=folder, options=options, tokenizer=tokenizer, network=network)
         self.window = self.length_limit()
         """The most tokens that the model reads at once."""
         self.tokens = CausalTokens(
             ref=ref,
             tokenizer=tokenizer,
-            tokenizing=self.tokenizing,
             limit=self.window,
-            chat_template=self._template,
+            render=lambda prompt: self.render(prompt, self._template),
         )
-        self.single = Template(
-            before=tuple(self.tokens.before),
-            between=(),
-            after=(),
-            before_types=(0,) * len(self.tokens.before),
-            between_types=(),
-            after_types=(),
-            first_type=0,
-            second_type=0,
-        )
+        self.single = Template.around(self.tokens.before)
         # The layers of a cache lie on the devices of theirs; all of them take an index from the CPU.
         self.index_device = torch.device("cpu") if options.device_map else self.device
         names = (tokenizer.pad_token_id, tokenizer.eos_token_id, tokenizer.bos_token_id, 0)
@@ -100,21 +77,11 @@ class CausalSession(ModelSession):
         self._takes_positions = "position_ids" in inspect.signature(network.forward).parameters
         self.caches_rows = self._probe()
 
-    def identity(self) -> Mapping[str, str]:
-        """Return digests, precision, versions and options as text."""
+    def own_identity(self) -> Mapping[str, str]:
+        """Return the digest of what else decides how texts are read and written."""
         texts = [self.folder / name for name in TEXT_FILES if (self.folder / name).is_file()]
         read = b"".join(file.name.encode() + b"\0" + file.read_bytes() for file in texts)
-        chosen = {f"option.{name}": str(getattr(self.options, name)) for name in ANSWER_OPTIONS}
-        return {
-            "adapter": "hf-causal",
-            "device": self.device.type,
-            "dtype": self.dtype,
-            **folder_identity(self.folder),
-            "text_files": hashlib.sha256(read + (self._template or "").encode()).hexdigest(),
-            **library_versions(),
-            **chosen,
-            **drawn_weights(self.random_seed),
-        }
+        return {"text_files": hashlib.sha256(read + (self._template or "").encode()).hexdigest()}
 
     def encode(self, texts: Sequence[str], pairs: Sequence[str] | None, max_length: int) -> list[Encoded]:
         """Return the tokens of texts, the ends cut off above `max_length`."""

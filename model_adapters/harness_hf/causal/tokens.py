@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness import AdapterError, CapabilityError, Prompt, Turn
-from harness_hf.loading import first_line
+from harness import AdapterError, Prompt
+from harness_hf.inference.template import read_affixes
 
 __all__ = ["CausalTokens", "PromptTokens", "ScoredTokens"]
 
@@ -40,21 +39,12 @@ class CausalTokens:
     twice; those that it would put after a text are omitted, because the model continues the text.
     """
 
-    def __init__(
-        self,
-        *,
-        ref: str,
-        tokenizer: Any,
-        tokenizing: AbstractContextManager[Any],
-        limit: int,
-        chat_template: str | None,
-    ) -> None:
+    def __init__(self, *, ref: str, tokenizer: Any, limit: int, render: Callable[[Prompt], str]) -> None:
         self._ref = ref
         self._tokenizer = tokenizer
-        self._tokenizing = tokenizing
         self._limit = limit
-        self._chat_template = chat_template
-        self.before = _leading_special(ref, tokenizer)
+        self._render = render
+        self.before = list(read_affixes(tokenizer, ref).before)
         # Special tokens are put in here. The step that adds them also trims spaces off the offsets, which
         # would hide a token that holds the end of a context.
         tokenizer.backend_tokenizer.post_processor = None
@@ -70,7 +60,7 @@ class CausalTokens:
 
     def encode_prompts(self, prompts: Sequence[Prompt]) -> list[list[int]]:
         """Return the tokens of texts and conversations; raises `CapabilityError` without a chat template."""
-        rendered = [self.render(prompt) for prompt in prompts]
+        rendered = [self._render(prompt) for prompt in prompts]
         if not rendered:
             return []
         encoded = self._tokenizer(
@@ -102,7 +92,7 @@ class CausalTokens:
         """
         if not contexts:
             return []
-        rendered = [self.render(context) for context in contexts]
+        rendered = [self._render(context) for context in contexts]
         texts = [before + after for before, after in zip(rendered, continuations, strict=True)]
         encoded = self._tokenizer(
             texts,
@@ -116,35 +106,6 @@ class CausalTokens:
             self._scored(ids, offsets, contexts[row], len(rendered[row]), continuations[row])
             for row, (ids, offsets) in enumerate(rows)
         ]
-
-    def render(self, prompt: Prompt) -> str:
-        """Return the text of a prompt; raises `CapabilityError` where the chat template is missing or fails."""
-        if isinstance(prompt, str):
-            return prompt
-        template = self._chat_template or self._tokenizer.chat_template
-        if template is None:
-            raise CapabilityError(
-                f"The model {self._ref!r} has no chat template, so it cannot be given a conversation.",
-                hint="Give plain prompts, or a template file with -o chat_template=FILE.",
-            )
-        try:
-            text = self._tokenizer.apply_chat_template(
-                _messages(prompt),
-                tokenize=False,
-                add_generation_prompt=True,
-                chat_template=self._chat_template,
-            )
-        except Exception as error:
-            raise CapabilityError(
-                f"The chat template of {self._ref!r} rejects the conversation: {first_line(error)}"
-            ) from error
-        return str(text)
-
-    def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of tokens, without special ones; waits while another thread uses the tokenizer."""
-        with self._tokenizing:
-            text = self._tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
-        return str(text)
 
     def _scored(
         self,
@@ -203,19 +164,3 @@ class CausalTokens:
         if size and ids[:size] == self.before and room - size >= least:
             return [*self.before, *ids[len(ids) - (room - size) :]]
         return ids[len(ids) - room :]
-
-
-def _leading_special(ref: str, tokenizer: Any) -> list[int]:
-    """Return the special tokens that the tokenizer puts before a text, found by encoding a probe."""
-    plain = tokenizer("a", add_special_tokens=False)["input_ids"]
-    whole = tokenizer("a")["input_ids"]
-    for start in range(len(whole) - len(plain) + 1):
-        if plain and whole[start : start + len(plain)] == plain:
-            return list(whole[:start])
-    raise AdapterError(
-        f"The tokenizer of {ref!r} changes a text when special tokens are added, so it cannot be used here."
-    )
-
-
-def _messages(turns: tuple[Turn, ...]) -> list[dict[str, str]]:
-    return [{"role": turn.role, "content": turn.text} for turn in turns]

@@ -6,17 +6,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from harness import Adapter, EmbedOptions, FitOptions, HeadSpec
-from harness_hf.encoder.session import EncoderSession
+from harness import Adapter, EmbedOptions, FitOptions, Head, HeadSpec
 from harness_hf.fit_record import FitRecord
+from harness_hf.inference.session import ModelSession
+from harness_hf.inference.template import read_templates
 from harness_hf.inference.text_vectors import TextVectors
+from harness_hf.loading import load_network, load_tokenizer, placing, require_fitting_vocabulary
 from harness_hf.options import EncoderOptions
 
-__all__ = ["Encoder", "HeadFitter"]
+__all__ = ["Encoder", "EncoderSession", "HeadFitter"]
 
 
 class HeadFitter(Protocol):
-    """Fits an encoder with any head and opens what it saved; `harness_hf.encoder.heads` has the implementation."""
+    """Fits an encoder with any head, and opens what it saved; `harness_hf.encoder.heads` has the implementation."""
 
     def fit(
         self,
@@ -40,29 +42,25 @@ class Encoder(TextVectors):
 
     def __init__(self, session: EncoderSession, record: FitRecord | None, fitter: HeadFitter) -> None:
         self._session = session
-        self._record = record
         self._fitter = fitter
-
-    def identity(self) -> Mapping[str, str]:
-        """Return the identity of the answers: weights digest, precision, versions, options."""
-        return self._session.identity()
+        self._record = record
 
     def notices(self) -> Sequence[str]:
         """Return what a user should know about how the model was trained and asked, in sentences."""
         trained = self._record.notices() if self._record is not None else ()
         return [*trained, *super().notices()]
 
+    @property
+    def _limit(self) -> int:
+        """The most pieces of a sequence that the head reads."""
+        return self._session.length_limit(self._record.max_length if self._record else None)
+
     def text_room(self, texts: int, options: EmbedOptions | None = None) -> int | None:
         """Return how many pieces a sequence of one text or of a pair has room for; see `CutsTexts`."""
         if options is not None:
             return super().text_room(texts, options)
         session = self._session
-        limit = session.length_limit(self._record.max_length if self._record else None)
-        return limit - (session.single if texts == 1 else session.pair).size
-
-    def close(self) -> None:
-        """Free the network; a second call does nothing."""
-        self._session.close()
+        return self._limit - (session.single if texts == 1 else session.pair).size
 
     def fit(
         self, train: Sequence[Any], validation: Sequence[Any], spec: HeadSpec, options: FitOptions
@@ -73,3 +71,24 @@ class Encoder(TextVectors):
     def load_fit(self, directory: Path, spec: HeadSpec) -> Adapter:
         """Return the fitted model that `fit` saved into `directory`; raises `AdapterError` for any other."""
         return self._fitter.load(directory, spec, self._session.options)
+
+
+class EncoderSession(ModelSession):
+    """Owns the tokenizer and the network of an encoder, with a head or without."""
+
+    options: EncoderOptions
+    adapter = "hf-encoder"
+    answer_options = ("pooling", "mixed_precision", "train_batch_tokens", "train_parts")
+
+    def __init__(self, *, ref: str, folder: Path, options: EncoderOptions, head: Head | None) -> None:
+        self.head = head
+        tokenizer = load_tokenizer(folder, ref, options)
+        network, has_pooler = load_network(folder, ref, head, options, placing(options))
+        require_fitting_vocabulary(ref, tokenizer, network)
+        super().__init__(ref=ref, folder=folder, options=options, tokenizer=tokenizer, network=network)
+        self.has_pooler = has_pooler
+        self.single, self.pair = read_templates(tokenizer)
+
+    def own_identity(self) -> Mapping[str, str]:
+        """Return the name of the head."""
+        return {"head": str(self.head or "none")}

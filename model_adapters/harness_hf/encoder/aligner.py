@@ -18,15 +18,13 @@ from typing import Any, Final
 import numpy as np
 import torch
 
-from harness import AdapterError, Alignment, CapabilityError, FloatArray, Link, UsageError, WordPair
+from harness import Alignment, CapabilityError, FloatArray, Link, UsageError, WordPair
 from harness.models.adapters import ModelReference
-from harness_hf.encoder.adapter import Encoder
-from harness_hf.encoder.description import describe
+from harness_hf.description import describe
+from harness_hf.encoder.adapter import Encoder, EncoderSession
 from harness_hf.encoder.heads import open_encoder
-from harness_hf.encoder.session import EncoderSession
-from harness_hf.inference.pooling import read_layer, resolve_layer
 from harness_hf.inference.session import Inputs
-from harness_hf.inference.words import WordWindow, split_sentences
+from harness_hf.inference.word_vectors import WordWindow, read_layer, resolve_layer, split_sentences
 from harness_hf.options import EncoderOptions
 
 __all__ = ["EncoderAligner", "link_words", "open_aligner"]
@@ -115,27 +113,24 @@ class EncoderAligner:
             for row, number in enumerate(rows):
                 # A copy, so that the batch with its padding is not kept.
                 states[number] = batch[row, before : len(windows[number].encoded) - after].numpy().copy()
-        width = int(session.network.config.hidden_size)
-        return list(_joined(windows, states, len(sentences), width, session))
+        return list(_joined(windows, states, len(sentences), session))
 
 
 def _joined(
     windows: Sequence[WordWindow],
     states: Sequence[FloatArray],
     count: int,
-    width: int,
     session: EncoderSession,
 ) -> Iterator[_Sentence]:
     """Yield the sentences that windows are parts of."""
     parts: list[list[FloatArray]] = [[] for _ in range(count)]
     words: list[list[int]] = [[] for _ in range(count)]
     for window, own in zip(windows, states, strict=True):
-        if not np.isfinite(own).all():
-            raise AdapterError(f"The model {session.ref!r} returned hidden states that are not finite.")
+        session.require_finite(own, "hidden states")
         parts[window.sentence].append(own)
         words[window.sentence] += _piece_words(window, len(own), len(session.single.before))
     for own_parts, own_words in zip(parts, words, strict=True):
-        empty = np.zeros((0, width), np.float32)
+        empty = np.zeros((0, session.width), np.float32)
         yield _Sentence(states=np.concatenate([empty, *own_parts]), words=tuple(own_words))
 
 

@@ -20,10 +20,9 @@ from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
 
 from harness import AttentionOptions, CapabilityError, TextAttention, TextInput
 from harness.models.requests import SegmentAttention
-from harness_hf.encoder.session import EncoderSession
+from harness_hf.encoder.adapter import EncoderSession
 from harness_hf.inference.batching import Encoded
 from harness_hf.inference.session import CHUNK, Inputs
-from harness_hf.inference.text_vectors import require_finite
 
 __all__ = ["FIRST_ROW", "stream_attentions"]
 
@@ -59,7 +58,7 @@ def stream_attentions(
             return _joined_rows(session, batch, classes, options)
 
         for rows, scores in session.run([one.encoded for one in located], forward, ability="attentions"):
-            require_finite(scores, "attentions", session)
+            session.require_finite(scores, "attentions")
             for row, number in enumerate(rows):
                 yield start + number, _answer(located[number], scores[row].tolist())
 

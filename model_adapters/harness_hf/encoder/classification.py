@@ -20,13 +20,12 @@ from harness import (
     TrainingError,
 )
 from harness.models.requests import Call
-from harness_hf.encoder.adapter import Encoder
+from harness_hf.encoder.adapter import Encoder, EncoderSession
 from harness_hf.encoder.attention import stream_attentions
-from harness_hf.encoder.session import EncoderSession
 from harness_hf.inference.answer_stream import Procedure
 from harness_hf.inference.session import CHUNK, Inputs
 from harness_hf.inference.text_vectors import row_procedure
-from harness_hf.training.head_training import Feature, HeadTraining, collate_with
+from harness_hf.training.batches import Feature, HeadTraining, collate_with
 
 __all__ = ["Classifier", "match_labels", "prepare_classification"]
 
@@ -56,7 +55,7 @@ class Classifier(Encoder):
             return super().procedure(call)
         session = self._session
         columns = match_labels(call.arguments["labels"], _head_labels(session), session.ref)
-        limit = session.length_limit(self._record.max_length if self._record else None)
+        limit = self._limit
 
         def forward(batch: Inputs) -> FloatArray:
             logits = session.network(**batch).logits.float()

@@ -21,14 +21,13 @@ from harness import (
     TrainingError,
     TrainingSettings,
 )
-from harness_hf.encoder.adapter import Encoder, HeadFitter
-from harness_hf.encoder.session import EncoderSession
+from harness_hf.encoder.adapter import Encoder, EncoderSession, HeadFitter
 from harness_hf.fit_record import SCALE_NAME, FitRecord
-from harness_hf.inference.pooling import pool, resolve_layer
 from harness_hf.inference.session import Inputs
 from harness_hf.inference.text_vectors import EmbedPlan
+from harness_hf.inference.word_vectors import pool, resolve_layer
 from harness_hf.loading import load_network
-from harness_hf.training.head_training import Feature, HeadTraining
+from harness_hf.training.batches import Feature, HeadTraining
 
 __all__ = ["DualEncoder", "DualEncoderNetwork", "load_dual_encoder", "prepare_dual_encoder", "top1_accuracy"]
 
@@ -136,7 +135,7 @@ def load_dual_encoder(
     A pooler that is missing in the checkpoint is freshly initialised. Raises `TrainingError` where the architecture
     has none and the settings ask for it.
     """
-    encoder, _ = load_network(session.folder, session.ref, None, session.options, dtype=torch.float32)
+    encoder, _ = load_network(session.folder, session.ref, None, session.options, {"dtype": torch.float32})
     if settings.pooling == "pooler" and getattr(encoder, "pooler", None) is None:
         raise TrainingError(
             f"A dual encoder with pooling 'pooler' cannot be made of {session.ref!r}: "

@@ -10,7 +10,6 @@ from typing import Any
 
 from harness import (
     Adapter,
-    AdapterError,
     AdapterOptions,
     Capability,
     CapabilityError,
@@ -21,22 +20,20 @@ from harness import (
     Side,
     TrainingSettings,
 )
-from harness_hf.encoder.adapter import Encoder
+from harness_hf.architecture import Family
+from harness_hf.description import find_architecture
+from harness_hf.encoder.adapter import Encoder, EncoderSession
 from harness_hf.encoder.classification import Classifier, prepare_classification
-from harness_hf.encoder.description import find_architecture
 from harness_hf.encoder.dual_encoder import DualEncoder, load_dual_encoder, prepare_dual_encoder
 from harness_hf.encoder.masked_lm import MaskFiller
 from harness_hf.encoder.multiple_choice import ChoiceScorer, prepare_multiple_choice
-from harness_hf.encoder.session import EncoderSession
-from harness_hf.encoder.span_extraction import SpanExtractor, prepare_span_extraction
-from harness_hf.encoder.span_window import SpanLimits
+from harness_hf.encoder.span_extraction import SpanExtractor, SpanLimits, prepare_span_extraction
 from harness_hf.encoder.tagging import Tagger, prepare_tagging
-from harness_hf.fit_record import read_record
+from harness_hf.fit_record import read_record, require_record
 from harness_hf.loading import load_trainable
-from harness_hf.model_folder import read_config, resolve_folder
+from harness_hf.model_folder import SENTENCE_FILES, read_config, resolve_folder
 from harness_hf.options import EncoderOptions
-from harness_hf.sentence_files import SENTENCE_FILES
-from harness_hf.training.head_training import HeadTraining
+from harness_hf.training.batches import HeadTraining
 from harness_hf.training.saving import fit_and_save, require_examples
 
 __all__ = ["ADAPTERS", "HEADS", "Heads", "open_encoder"]
@@ -54,7 +51,7 @@ def open_encoder(description: ModelDescription, options: AdapterOptions) -> Adap
     """Load the described encoder, with its head where it has been fine-tuned; raises `AdapterError`."""
     assert isinstance(options, EncoderOptions)
     folder = resolve_folder(description.ref, options, description.revision)
-    architecture = find_architecture(read_config(str(folder), options), options)
+    architecture = find_architecture(read_config(str(folder), options), options, Family.ENCODER)
     head = None if architecture.regression else architecture.head
     record = read_record(folder)
     if record is not None and record.head is Head.DUAL_ENCODER:
@@ -118,17 +115,7 @@ class Heads:
 
     def load(self, directory: Path, spec: HeadSpec, options: EncoderOptions) -> Adapter:
         """Return the adapter of a finished fit; raises `AdapterError` for any other head or labels."""
-        record = read_record(directory)
-        if record is None:
-            raise AdapterError(
-                f"The folder {str(directory)!r} holds no finished fit.",
-                hint="Delete it; the model will be fitted again.",
-            )
-        if record.head is not spec.head or record.labels != spec.labels:
-            raise AdapterError(
-                f"The folder {str(directory)!r} holds a {record.head.value} fit with the labels "
-                f"{list(record.labels)}; expected {spec.head.value} with {list(spec.labels)}."
-            )
+        record = require_record(directory, spec.head, spec.labels)
         session = EncoderSession(ref=str(directory), folder=directory, options=options, head=spec.head)
         return ADAPTERS[spec.head](session, record, self)
 

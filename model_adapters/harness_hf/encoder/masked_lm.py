@@ -6,20 +6,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 import transformers
 from transformers.modeling_outputs import BaseModelOutput
 
 from harness import AdapterError, CapabilityError, LikelihoodAnswer, MaskRequest
 from harness.models.requests import Call
-from harness_hf.encoder.adapter import Encoder
-from harness_hf.encoder.session import EncoderSession
+from harness_hf.encoder.adapter import Encoder, EncoderSession
 from harness_hf.inference.answer_stream import Procedure
 from harness_hf.inference.batching import Encoded
 from harness_hf.inference.session import CHUNK, Inputs
-from harness_hf.loading import open_network, require_weights
-from harness_hf.placement import choose_dtype
+from harness_hf.loading import choose_dtype, open_network, require_weights
 
 __all__ = ["MaskFiller"]
 
@@ -67,7 +64,7 @@ class MaskHead:
     """The head of a masked language model without the network below it, which the session has already."""
 
     def __init__(self, session: EncoderSession) -> None:
-        dtype = choose_dtype(session.options.dtype, session.device) or "auto"
+        dtype = choose_dtype(session.options.dtype, session.device)
         network, information = open_network(
             transformers.AutoModelForMaskedLM, session.folder, session.ref, session.options, {"dtype": dtype}
         )
@@ -208,14 +205,6 @@ def _fill(
             lines = [found[row, gap.first + offset] for offset in range(len(gap.pieces))]
             target = torch.tensor(gap.pieces, device=logprobs.device)
             own = logprobs[lines, target].double().cpu().numpy()
-            _require_finite(own, session)
+            session.require_finite(own, "log-probabilities")
             answers.append(gap.answer(own.tolist(), is_greedy=bool((best[lines] == target).all())))
         yield [number for number, _ in answered], answers
-
-
-def _require_finite(values: Any, session: EncoderSession) -> None:
-    if not np.isfinite(values).all():
-        raise AdapterError(
-            f"The model {session.ref!r} returned log-probabilities that are not finite, in {session.dtype}.",
-            hint="Pass -o dtype=float32.",
-        )

@@ -11,13 +11,11 @@ import torch
 
 from harness import Choice, DataError, FloatArray, MultipleChoiceExample, TrainingError
 from harness.models.requests import Call
-from harness_hf.encoder.adapter import Encoder
-from harness_hf.encoder.session import EncoderSession
+from harness_hf.encoder.adapter import Encoder, EncoderSession
 from harness_hf.inference.answer_stream import Parts, Procedure
 from harness_hf.inference.batching import Encoded
 from harness_hf.inference.session import CHUNK, Inputs
-from harness_hf.inference.text_vectors import require_finite
-from harness_hf.training.head_training import Feature, HeadTraining
+from harness_hf.training.batches import Feature, HeadTraining
 
 __all__ = ["ChoiceScorer", "prepare_multiple_choice"]
 
@@ -34,7 +32,7 @@ class ChoiceScorer(Encoder):
         if call.ability != "choose":
             return super().procedure(call)
         session = self._session
-        limit = session.length_limit(self._record.max_length if self._record else None)
+        limit = self._limit
 
         def forward(batch: Inputs) -> FloatArray:
             alone = {name: tensor.unsqueeze(1) for name, tensor in batch.items()}
@@ -56,7 +54,7 @@ class ChoiceScorer(Encoder):
             idle = parts.idle()
             yield idle, [()] * len(idle)
             for rows, logits in session.run(encoded, forward, ability=call.ability, stopping=call.stopping):
-                require_finite(logits, "scores", session)
+                session.require_finite(logits, "scores")
                 scores[rows] = logits
                 complete = parts.finish(rows)
                 yield (

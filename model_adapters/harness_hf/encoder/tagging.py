@@ -8,15 +8,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from harness import AdapterError, DataError, TaggedSentence, TrainingError
+from harness import DataError, TaggedSentence, TrainingError
 from harness.models.requests import Call
-from harness_hf.encoder.adapter import Encoder
-from harness_hf.encoder.session import EncoderSession
+from harness_hf.encoder.adapter import Encoder, EncoderSession
 from harness_hf.inference.answer_stream import Parts, Procedure
 from harness_hf.inference.session import Inputs
-from harness_hf.inference.word_vectors import SENTENCE_CHUNK
-from harness_hf.inference.words import WordWindow, split_sentences
-from harness_hf.training.head_training import Feature, HeadTraining
+from harness_hf.inference.word_vectors import SENTENCE_CHUNK, WordWindow, split_sentences
+from harness_hf.training.batches import Feature, HeadTraining
 
 __all__ = ["Tagger", "prepare_tagging", "token_f1"]
 
@@ -42,12 +40,11 @@ class Tagger(Encoder):
             return super().procedure(call)
         session = self._session
         names = session.network.config.id2label
-        limit = session.length_limit(self._record.max_length if self._record else None)
+        limit = self._limit
 
         def forward(batch: Inputs) -> Any:
             logits = session.network(**batch).logits
-            if not bool(torch.isfinite(logits[batch["attention_mask"].bool().to(logits.device)]).all()):
-                raise AdapterError(f"The model {session.ref!r} returned scores that are not finite.")
+            session.require_finite(logits[batch["attention_mask"].bool().to(logits.device)], "scores")
             return logits.argmax(dim=-1).cpu().numpy()
 
         def prepare(

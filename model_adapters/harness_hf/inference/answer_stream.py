@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ import numpy as np
 
 from harness import CapabilityError, FloatArray
 from harness.models.requests import Ability, Answered, Call
-from harness_hf.inference.token_budget import TokenBudget
+from harness_hf.inference.batching import TokenBudget
 
 __all__ = ["AnswerStream", "Parts", "Procedure", "StreamingSession"]
 
@@ -36,11 +36,27 @@ class StreamingSession(Protocol):
     """Held during every use of the tokenizer: calls change fast tokenizers, which reject two calls at once."""
     block_characters: int
 
+    def identity(self) -> Mapping[str, str]:
+        """Return what makes the model what it is."""
+
+    def close(self) -> None:
+        """Free the network."""
+
 
 class AnswerStream:
     """Base of adapters: their methods use `stream`, and they add their abilities to `procedure`."""
 
     _session: Any
+
+    def identity(self) -> Mapping[str, str]:
+        """Return the identity of the answers: weights digest, precision, versions, options."""
+        session: StreamingSession = self._session
+        return session.identity()
+
+    def close(self) -> None:
+        """Free the network; a second call does nothing."""
+        session: StreamingSession = self._session
+        session.close()
 
     def block_characters(self, ability: Ability) -> int | None:
         """Return how many characters of text make a block; it depends on options and device only."""

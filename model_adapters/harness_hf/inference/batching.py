@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import gc
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 import numpy as np
 import torch
+from accelerate.utils.memory import should_reduce_batch_size
 
-__all__ = ["Encoded", "length_sorted_batches", "pad_batch"]
+from harness import AdapterError
+
+__all__ = [
+    "BatchPlan",
+    "Encoded",
+    "TokenBudget",
+    "by_length",
+    "is_shortage",
+    "length_sorted_batches",
+    "pad_batch",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,3 +70,122 @@ def pad_batch(batch: Sequence[Encoded], pad_id: int, names: Sequence[str]) -> Ma
     if "token_type_ids" in names:
         arrays["token_type_ids"] = types
     return {name: torch.from_numpy(array) for name, array in arrays.items()}
+
+
+FURTHER_SHORTAGES = ("CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
+"""Messages of CUDA about too little memory that accelerate does not recognise."""
+
+Work = TypeVar("Work")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchPlan(Generic[Work]):
+    """How one kind of work is divided into batches."""
+
+    ability: str
+    """What is done, for messages: ``classify``."""
+    pack: Callable[[Sequence[Work], int], Iterable[list[Work]]]
+    """Called as ``pack(work, tokens)``; batches of one token at most hold one sequence each."""
+    size: Callable[[Work], int]
+    """Tokens of a piece of work, for messages."""
+    stopping: Callable[[], bool] = lambda: False
+    """Called before every batch; once it returns True, no further batch starts."""
+
+
+class TokenBudget:
+    """The tokens of a batch, halved for the rest of the run wherever a batch finds too little memory."""
+
+    def __init__(self, ref: str, tokens: int) -> None:
+        self.initial = tokens
+        """The number that options and device set."""
+        self.tokens = tokens
+        """The current number: `initial`, or less after a shortage."""
+        self._ref = ref
+        self._shortages: dict[str, tuple[int, int]] = {}
+
+    def run(
+        self, work: Sequence[Work], forward: Callable[[list[Work]], Result], plan: BatchPlan[Work]
+    ) -> Iterator[tuple[list[Work], Result]]:
+        """Yield (a batch, what `forward` returned for it) until all work is done, or `plan.stopping` returns True.
+
+        `forward` runs in inference mode. A batch that finds too little memory is run again in smaller ones,
+        and so is all that comes after it. Raises `AdapterError` where one sequence alone is too long.
+        """
+        waiting, before = list(work), (self.tokens, dict(self._shortages))
+        while waiting:
+            batches = list(plan.pack(waiting, self.tokens))
+            waiting = []
+            for number, batch in enumerate(batches):
+                if plan.stopping():
+                    return
+                result = _attempt(forward, batch)
+                if isinstance(result, Exception):
+                    if not self._shrink(batch, plan):
+                        # The sequence is too long, whatever the batch size: the other batches keep their size.
+                        self.tokens, self._shortages = before
+                        raise self._too_long(batch[0], plan) from result
+                    waiting = [one for later in batches[number:] for one in later]
+                    break
+                yield batch, result[0]
+
+    def notices(self) -> list[str]:
+        """Return one sentence for every kind of work that found too little memory."""
+        return [
+            f"Out of memory with batches of {first:,} pieces ({ability}); continued with {last:,}."
+            for ability, (first, last) in self._shortages.items()
+        ]
+
+    def _shrink(self, batch: list[Work], plan: BatchPlan[Work]) -> bool:
+        """Halve the budget until it divides the batch; return whether it does, as for one sequence it never can."""
+        if torch.cuda.is_available():
+            gc.collect()
+            torch.cuda.empty_cache()
+        tokens = self.tokens
+        while tokens > 1:
+            tokens //= 2
+            if sum(1 for _ in plan.pack(batch, tokens)) > 1:
+                first, _ = self._shortages.get(plan.ability, (self.tokens, 0))
+                self._shortages[plan.ability] = (first, tokens)
+                self.tokens = tokens
+                return True
+        return False
+
+    def _too_long(self, one: Work, plan: BatchPlan[Work]) -> AdapterError:
+        return AdapterError(
+            f"There is too little memory for one sequence of {plan.size(one):,} pieces with {self._ref!r} "
+            f"({plan.ability}).",
+            hint="Pass a smaller -o max_length, or -o device=cpu where it ran on a GPU.",
+        )
+
+
+def by_length(lengths: Sequence[int]) -> Callable[[Sequence[int], int], Iterator[list[int]]]:
+    """Return how numbers of sequences are packed whose lengths are these: see `length_sorted_batches`."""
+
+    def pack(chosen: Sequence[int], tokens: int) -> Iterator[list[int]]:
+        for batch in length_sorted_batches([lengths[number] for number in chosen], tokens):
+            yield [chosen[place] for place in batch]
+
+    return pack
+
+
+def is_shortage(error: Exception) -> bool:
+    """Return whether an error says that a device, or the machine, has too little memory."""
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    if not (isinstance(error, RuntimeError) and len(error.args) == 1 and isinstance(error.args[0], str)):
+        return False
+    known = bool(should_reduce_batch_size(error))
+    return known or any(text in error.args[0] for text in FURTHER_SHORTAGES)
+
+
+def _attempt(forward: Callable[[list[Work]], Result], batch: list[Work]) -> tuple[Result] | Exception:
+    """Return what `forward` returns, or the error that says that memory is short."""
+    try:
+        with torch.inference_mode():
+            return (forward(batch),)
+    except Exception as error:
+        if not is_shortage(error):
+            raise
+        # Its frames hold the tensors that have to be freed.
+        return error.with_traceback(None)

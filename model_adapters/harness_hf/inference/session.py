@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import copy
+import gc
 import inspect
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
+import numpy as np
 import torch
 
-from harness_hf.inference.batching import Encoded, pad_batch
-from harness_hf.inference.network import HeldNetwork
+from harness import AdapterError, CapabilityError, Prompt
+from harness_hf.identity import folder_identity, library_versions
+from harness_hf.inference.batching import BatchPlan, Encoded, TokenBudget, by_length, pad_batch
 from harness_hf.inference.template import Template
-from harness_hf.inference.token_budget import BatchPlan, TokenBudget, by_length
-from harness_hf.loading import piece_limit
+from harness_hf.loading import first_line, piece_limit, place
+from harness_hf.model_folder import SentenceFiles, read_sentence_files
 from harness_hf.options import ModelOptions
-from harness_hf.sentence_files import read_sentence_files
 
-__all__ = ["CHUNK", "Inputs", "ModelSession", "batch_tokens", "drawn_weights"]
+__all__ = ["CHUNK", "Inputs", "ModelSession"]
 
 CHUNK = 16_384
 """Texts that are tokenised and sorted by length together; bounds the memory that pieces take."""
@@ -26,40 +29,118 @@ CHUNK = 16_384
 BATCH_TOKENS: Mapping[str, int] = {"cpu": 1024, "cuda": 16_384}
 """Pieces in a batch: on a CPU small batches stay in its caches (measured: 8,192 takes a third longer)."""
 
-BLOCK_FACTOR = 8
-"""Characters of a block of requests for every piece of a batch: a few batches, so that lengths can be sorted."""
+ANSWER_OPTIONS = ("max_length", "layer", "query_prefix", "passage_prefix", "attn_implementation")
+"""Options that change the answers of any model, and so belong to its identity."""
 
 Result = TypeVar("Result")
 Inputs = Mapping[str, torch.Tensor]
 
 
-class ModelSession(HeldNetwork):
-    """Owns the tokenizer and the network of one model folder."""
+class ModelSession:
+    """Owns the tokenizer and the network of one model folder, until it is closed."""
 
+    adapter: ClassVar[str]
+    answer_options: ClassVar[tuple[str, ...]] = ()
+    """Further options that belong to the identity."""
+    further_files: ClassVar[tuple[str, ...]] = ()
+    """Small files of the folder that change the answers of this kind of model only."""
+    block_factor: ClassVar[int] = 8
+    """Characters of a block of requests for every piece of a batch: a few batches, so that lengths can be sorted."""
     single: Template
-    block_factor = BLOCK_FACTOR
 
     def __init__(
-        self, *, ref: str, folder: Path, options: ModelOptions, tokenizer: Any, network: Any, has_pooler: bool
+        self, *, ref: str, folder: Path, options: ModelOptions, tokenizer: Any, network: Any
     ) -> None:
-        super().__init__(network, ref=ref, options=options)
+        self.ref = ref
         self.folder = folder
+        self.options = options
         self.tokenizer = tokenizer
         self.tokenizing = threading.RLock()
         """Held during every use of the tokenizer, because other threads use it too."""
-        self.has_pooler = has_pooler
-        self.budget = TokenBudget(ref, batch_tokens(options, self.device))
-        self.depth = int(network.config.num_hidden_layers)
-        """The number of transformer layers."""
-        self.limit = piece_limit(network.config, tokenizer)
-        """The most pieces of a sequence, special pieces included."""
-        self.sentence_files = read_sentence_files(folder)
+        self._network: Any
+        self._network, self.device = place(network, options)
+        self.dtype = str(network.dtype).removeprefix("torch.")
+        self.random_seed: int | None = None
+        """Seed of random weights; None where the weights are those of the folder."""
+        tokens = BATCH_TOKENS["cpu" if self.device.type == "cpu" else "cuda"]
+        self.budget = TokenBudget(ref, options.batch_tokens or tokens)
+        self.has_pooler = False
         self._inputs = _input_names(network, tokenizer)
+        self.depth, self.limit, self.sentence_files = self._measure(network)
+
+    def _measure(self, network: Any) -> tuple[int, int, SentenceFiles]:
+        """Return the number of layers, the most pieces of a sequence, and what the folder says about vectors."""
+        limit = piece_limit(network.config, self.tokenizer)
+        return int(network.config.num_hidden_layers), limit, read_sentence_files(self.folder)
+
+    def identity(self) -> Mapping[str, str]:
+        """Return digests, precision, versions and options as text."""
+        options = (*ANSWER_OPTIONS, *self.answer_options)
+        drawn = {} if self.random_seed is None else {"weights": f"random, seed {self.random_seed}"}
+        return {
+            "adapter": self.adapter,
+            **self.own_identity(),
+            "device": self.device.type,
+            "dtype": self.dtype,
+            **folder_identity(self.folder, self.further_files),
+            **library_versions(),
+            **{f"option.{name}": str(getattr(self.options, name)) for name in options},
+            **drawn,
+        }
+
+    def own_identity(self) -> Mapping[str, str]:
+        """Return what the identity of this kind of model has in addition."""
+        return {}
+
+    @property
+    def network(self) -> Any:
+        """The network with its head; raises `AdapterError` once the session is closed."""
+        if self._network is None:
+            raise AdapterError(f"The model {self.ref!r} has been closed.")
+        return self._network
 
     @property
     def backbone(self) -> Any:
         """The network without its head."""
         return self.network.base_model
+
+    @property
+    def width(self) -> int:
+        """The length of a hidden state."""
+        config = self.network.config
+        return int((getattr(config, "encoder", None) or config).hidden_size)
+
+    def untrained(self, seed: int) -> Self:
+        """Return a session of the same tokenizer and architecture, its weights drawn by `seed`.
+
+        The global random state does not change. Raises `CapabilityError` where the network is divided over devices.
+        """
+        if self.options.device_map is not None:
+            raise CapabilityError(
+                f"The model {self.ref!r} is divided over several devices, so it has no twin with random weights.",
+                hint="Omit -o device_map.",
+            )
+        network = self.network
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            # Made on the CPU, so that the weights are the same whatever the device.
+            with torch.device("cpu"):
+                drawn = type(network)(copy.deepcopy(network.config))
+        twin = copy.copy(self)
+        twin._network = drawn.to(device=network.device, dtype=network.dtype).eval()
+        twin.random_seed = seed
+        return twin
+
+    def close(self) -> None:
+        """Free the network; a second call does nothing."""
+        if self._network is None:
+            return
+        self._network = None
+        if self.device.type == "cuda":
+            gc.collect()
+            torch.cuda.empty_cache()
+
+    # Texts ----------------------------------------------------------------------------------------------
 
     def length_limit(self, wanted: int | None = None) -> int:
         """Return how many pieces a sequence may have: `wanted`, else the option's, within the model's."""
@@ -80,9 +161,42 @@ class ModelSession(HeldNetwork):
         rows = zip(encoded["input_ids"], encoded["token_type_ids"], strict=True)
         return [Encoded(ids, types) for ids, types in rows]
 
+    def decode(self, ids: Sequence[int]) -> str:
+        """Return the text of pieces, without special ones; waits while another thread uses the tokenizer."""
+        with self.tokenizing:
+            text = self.tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        return str(text)
+
+    def render(self, prompt: Prompt, template: str | None = None) -> str:
+        """Return the text of a prompt, by `template` or the model's own where it is a conversation.
+
+        Raises `CapabilityError` where there is no chat template, or it rejects the conversation.
+        """
+        if isinstance(prompt, str):
+            return prompt
+        if template is None and self.tokenizer.chat_template is None:
+            raise CapabilityError(
+                f"The model {self.ref!r} has no chat template, so it cannot be given a conversation.",
+                hint="Give plain prompts; hf-causal takes a template file with -o chat_template=FILE.",
+            )
+        try:
+            text = self.tokenizer.apply_chat_template(
+                [{"role": turn.role, "content": turn.text} for turn in prompt],
+                tokenize=False,
+                add_generation_prompt=True,
+                chat_template=template,
+            )
+        except Exception as error:
+            raise CapabilityError(
+                f"The chat template of {self.ref!r} rejects the conversation: {first_line(error)}"
+            ) from error
+        return str(text)
+
     def pad(self, batch: Sequence[Encoded]) -> Inputs:
         """Return the model inputs of a batch, padded to its longest sequence."""
         return pad_batch(batch, self.tokenizer.pad_token_id, self._inputs)
+
+    # Batches --------------------------------------------------------------------------------------------
 
     @property
     def block_characters(self) -> int:
@@ -97,30 +211,39 @@ class ModelSession(HeldNetwork):
         ability: str,
         stopping: Callable[[], bool] = lambda: False,
     ) -> Iterator[tuple[list[int], Result]]:
-        """Yield (indices, what `forward` returned for them) for batches of similar length, the longest first.
-
-        See `TokenBudget.run` for what happens where memory is short.
-        """
+        """Yield (indices, what `forward` returned for them) for batches of similar length, the longest first."""
 
         def run_batch(batch: list[int]) -> Result:
             inputs = self.pad([encoded[index] for index in batch])
             return forward({name: tensor.to(self.device) for name, tensor in inputs.items()})
 
-        lengths = [len(one) for one in encoded]
+        return self.run_numbers([len(one) for one in encoded], run_batch, ability=ability, stopping=stopping)
+
+    def run_numbers(
+        self,
+        lengths: Sequence[int],
+        forward: Callable[[list[int]], Result],
+        *,
+        ability: str,
+        stopping: Callable[[], bool] = lambda: False,
+    ) -> Iterator[tuple[list[int], Result]]:
+        """Do what `run` does, with the indices of a batch given to `forward`.
+
+        See `TokenBudget.run` for what happens where memory is short.
+        """
         plan = BatchPlan(
             ability=ability, pack=by_length(lengths), size=lengths.__getitem__, stopping=stopping
         )
-        return self.budget.run(range(len(encoded)), run_batch, plan)
+        return self.budget.run(range(len(lengths)), forward, plan)
 
-
-def drawn_weights(seed: int | None) -> Mapping[str, str]:
-    """Return what the identity of a model with random weights has in addition to that of the trained one."""
-    return {} if seed is None else {"weights": f"random, seed {seed}"}
-
-
-def batch_tokens(options: ModelOptions, device: torch.device) -> int:
-    """Return how many pieces a batch has, padding included, as the option or else the device says."""
-    return options.batch_tokens or BATCH_TOKENS["cpu" if device.type == "cpu" else "cuda"]
+    def require_finite(self, values: Any, what: str) -> None:
+        """Raise `AdapterError` where the model returned NaN or infinity."""
+        finite = torch.isfinite(values) if isinstance(values, torch.Tensor) else np.isfinite(values)
+        if not bool(finite.all()):
+            raise AdapterError(
+                f"The model {self.ref!r} returned {what} that are not finite, in {self.dtype}.",
+                hint="Pass -o dtype=float32.",
+            )
 
 
 def _input_names(network: Any, tokenizer: Any) -> tuple[str, ...]:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
-from harness import AdapterError
+from harness import AdapterError, SubwordCount
 from harness_hf.inference.batching import Encoded
 
-__all__ = ["Template", "read_templates"]
+__all__ = [
+    "SubwordCounting",
+    "Template",
+    "TokenizingSession",
+    "read_affixes",
+    "read_templates",
+    "subword_ids",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +32,20 @@ class Template:
     after_types: tuple[int, ...]
     first_type: int
     second_type: int
+
+    @classmethod
+    def around(cls, before: Sequence[int], after: Sequence[int] = ()) -> Template:
+        """Return the template of one text, all of it of the first segment."""
+        return cls(
+            before=tuple(before),
+            between=(),
+            after=tuple(after),
+            before_types=(0,) * len(before),
+            between_types=(),
+            after_types=(0,) * len(after),
+            first_type=0,
+            second_type=0,
+        )
 
     @property
     def size(self) -> int:
@@ -46,6 +69,18 @@ class Template:
     def second_start(self, first_length: int) -> int:
         """Return the index of the second text's first piece."""
         return len(self.before) + first_length + len(self.between)
+
+
+def read_affixes(tokenizer: Any, ref: str, side: str = "text") -> Template:
+    """Return the special pieces around an input (side ``text``) or an output (``text_target``), found by a probe."""
+    plain = list(tokenizer(**{side: "a"}, add_special_tokens=False)["input_ids"])
+    whole = list(tokenizer(**{side: "a"})["input_ids"])
+    for start in range(len(whole) - len(plain) + 1):
+        if plain and whole[start : start + len(plain)] == plain:
+            return Template.around(whole[:start], whole[start + len(plain) :])
+    raise AdapterError(
+        f"The tokenizer of {ref!r} changes a text when special tokens are added, so it cannot be used here."
+    )
 
 
 def read_templates(tokenizer: Any) -> tuple[Template, Template]:
@@ -80,3 +115,40 @@ def _parse(ids: list[int], types: list[int], probe: list[int], *, texts: int) ->
         first_type=types[first],
         second_type=types[second] if texts == 2 else types[first],
     )
+
+
+class TokenizingSession(Protocol):
+    """What owns a tokenizer that several threads use."""
+
+    tokenizer: Any
+    tokenizing: threading.RLock
+
+
+class SubwordCounting:
+    """`CountsSubwords` of an adapter whose session has a tokenizer."""
+
+    _session: Any
+
+    def subword_counts(self, texts: Sequence[str]) -> list[SubwordCount]:
+        """Return one count per text, without special tokens, prefixes and padding, before anything is cut."""
+        session: TokenizingSession = self._session
+        unknown = session.tokenizer.unk_token_id
+        return [
+            SubwordCount(tokens=len(ids), unknown=None if unknown is None else ids.count(unknown))
+            for ids in subword_ids(session, texts)
+        ]
+
+
+def subword_ids(session: TokenizingSession, texts: Sequence[str]) -> list[list[int]]:
+    """Return the pieces of texts without special ones, uncut; no piece for an empty text."""
+    if not texts:
+        return []
+    with session.tokenizing:
+        encoded = session.tokenizer(
+            list(texts),
+            add_special_tokens=False,
+            return_attention_mask=False,
+            return_token_type_ids=False,
+            verbose=False,
+        )
+    return list(encoded["input_ids"])

@@ -6,20 +6,22 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
 import torch
 
 from harness import AdapterError, EmbedOptions, FloatArray, Side, UsageError
 from harness.models.requests import Call
 from harness_hf.inference.answer_stream import Procedure
 from harness_hf.inference.batching import Encoded
-from harness_hf.inference.pooling import pool, read_layer, resolve_layer
 from harness_hf.inference.session import CHUNK, Inputs, ModelSession
-from harness_hf.inference.subwords import SubwordCounting, subword_ids
-from harness_hf.inference.word_vectors import EncoderReading, WordVectors
-from harness_hf.sentence_files import Pooling
+from harness_hf.inference.template import SubwordCounting, subword_ids
+from harness_hf.inference.word_vectors import EncoderReading, WordVectors, pool, read_layer, resolve_layer
+from harness_hf.model_folder import Pooling
 
-__all__ = ["EmbedPlan", "TextVectors", "require_finite", "row_procedure"]
+__all__ = [
+    "EmbedPlan",
+    "TextVectors",
+    "row_procedure",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,14 +55,14 @@ class TextVectors(SubwordCounting, WordVectors):
         return EncoderReading(
             template=session.single,
             limit=session.length_limit(),
-            width=int(session.network.config.hidden_size),
+            width=session.width,
             read=read,
         )
 
     def embed(self, texts: Sequence[str], *, side: Side, options: EmbedOptions | None = None) -> FloatArray:
         """Return float32 vectors of shape (texts, dimension) with unit rows."""
         call = Call(ability="embed", arguments={"side": side, "options": options})
-        return self._rows(call, texts, CHUNK, int(self._session.network.config.hidden_size))
+        return self._rows(call, texts, CHUNK, self._session.width)
 
     def procedure(self, call: Call) -> Procedure:
         """Return how a call's requests are answered: here those of `embed`."""
@@ -145,16 +147,7 @@ def row_procedure(
 
     def answer(encoded: Sequence[Encoded]) -> Iterator[tuple[list[int], list[FloatArray]]]:
         for rows, values in session.run(encoded, forward, ability=call.ability, stopping=call.stopping):
-            require_finite(values, what, session)
+            session.require_finite(values, what)
             yield rows, list(values)
 
     return Procedure(prepare=prepare, answer=answer)
-
-
-def require_finite(values: FloatArray, what: str, session: ModelSession) -> None:
-    """Raise `AdapterError` where a model returned NaN or infinity."""
-    if not np.isfinite(values).all():
-        raise AdapterError(
-            f"The model {session.ref!r} returned {what} that are not finite, in {session.dtype}.",
-            hint="Pass -o dtype=float32.",
-        )

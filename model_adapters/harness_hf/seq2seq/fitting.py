@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from harness import AdapterError, CapabilityError, DataError, FitOptions, Head, HeadSpec, TrainingSettings
+from harness import CapabilityError, DataError, FitOptions, Head, HeadSpec, TrainingSettings
 from harness.data.records import TextPair
-from harness_hf.fit_record import read_record
+from harness_hf.fit_record import require_record
 from harness_hf.inference.batching import Encoded, pad_batch
 from harness_hf.loading import load_trainable
-from harness_hf.seq2seq.options import Seq2SeqOptions
+from harness_hf.options import Seq2SeqOptions
 from harness_hf.seq2seq.session import Seq2SeqSession
-from harness_hf.training.head_training import Feature, HeadTraining
+from harness_hf.training.batches import Feature, HeadTraining
 from harness_hf.training.saving import fit_and_save, require_examples
 
 __all__ = ["IGNORED", "fit_pairs", "open_fit", "prepare_pairs"]
@@ -63,16 +63,7 @@ def fit_pairs(
 
 def open_fit(directory: Path, spec: HeadSpec, options: Seq2SeqOptions) -> Seq2SeqSession:
     """Return the session of a finished fit on text pairs; raises `AdapterError` for any other folder."""
-    record = read_record(directory)
-    if record is None:
-        raise AdapterError(
-            f"The folder {str(directory)!r} holds no finished fit.",
-            hint="Delete it; the model will be fitted again.",
-        )
-    if record.head is not spec.head:
-        raise AdapterError(
-            f"The folder {str(directory)!r} holds a {record.head.value} fit; expected {spec.head.value}."
-        )
+    record = require_record(directory, spec.head)
     return Seq2SeqSession(ref=str(directory), folder=directory, options=options, record=record)
 
 
@@ -142,12 +133,12 @@ def _features(
     sources = session.sources([pair.source for pair in pairs], session.within_positions(settings.max_length))
     affixes = session.target_affixes
     limit = min(settings.max_target_length, session.target_limit or settings.max_target_length)
-    room = max(1, limit - len(affixes))
+    room = max(1, limit - affixes.size)
     features = []
     for pair, source, ids in zip(
         pairs, sources, session.target_tokens([pair.target for pair in pairs]), strict=True
     ):
-        labels = affixes.wrap(ids[:room])
+        labels = list(affixes.wrap(ids[:room]).input_ids)
         if not labels:
             raise DataError(f"The pair {pair.id!r} has no token in its target {pair.target!r}.")
         features.append(Feature((source.encoded,), {"labels": labels}))

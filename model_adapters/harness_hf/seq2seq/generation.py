@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from transformers import LogitsProcessor, LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
 
-from harness import CapabilityError, Generated, GenerateOptions, Prompt, UsageError
+from harness import CapabilityError, Generated, GenerateOptions, Prompt
 from harness.models.requests import Call
-from harness_hf.inference.answer_stream import Parts
+from harness_hf.inference.writing import before_stop, check_writing, choose_likeliest
 from harness_hf.loading import quiet_transformers
 from harness_hf.seq2seq.scoring import Target, score_targets
 from harness_hf.seq2seq.session import Seq2SeqSession, Source
@@ -33,9 +33,11 @@ class Writings:
 def encode_prompts(
     session: Seq2SeqSession, prompts: Sequence[Prompt], options: Sequence[GenerateOptions]
 ) -> Writings:
-    """Return the tokens of prompts; see `harness_hf.seq2seq.adapter.Seq2Seq.generate` for the errors."""
+    """Return the tokens of prompts; see `TextWriter.generate` for the errors."""
     for option in options:
-        _require_possible(session, option)
+        check_writing(option, session)
+        if option.choices is not None and option.temperature > 0:
+            raise CapabilityError("The adapter 'hf-seq2seq' ranks choices; it cannot sample one of them.")
     asked = [(number, text) for number, option in enumerate(options) for text in option.choices or ()]
     tokens = session.target_tokens([text for _, text in asked])
     return Writings(
@@ -65,24 +67,9 @@ def write_texts(
             rows = [numbers[one] for one in batch]
             return _write(session, [sources[row] for row in rows], [options[row] for row in rows], room)
 
-        for batch, texts in session.run(lengths, write, call):
+        for batch, texts in session.run_numbers(lengths, write, ability=call.ability, stopping=call.stopping):
             yield [numbers[one] for one in batch], texts
     yield from _choose(session, writings, call)
-
-
-def _require_possible(session: Seq2SeqSession, option: GenerateOptions) -> None:
-    for name in ("regex", "json_schema"):
-        if getattr(option, name) is not None:
-            raise CapabilityError(f"The adapter 'hf-seq2seq' cannot constrain a text by {name}.")
-    if option.choices is not None and option.temperature > 0:
-        raise CapabilityError("The adapter 'hf-seq2seq' ranks choices; it cannot sample one of them.")
-    if option.choices is not None and not option.choices:
-        raise UsageError(f"The list of choices for {session.ref!r} is empty; expected at least one.")
-    if option.max_tokens < 1 or option.temperature < 0 or not 0 < option.top_p <= 1:
-        raise UsageError(
-            f"Expected max_tokens >= 1, temperature >= 0 and top_p in (0, 1]; got {option.max_tokens}, "
-            f"{option.temperature:g} and {option.top_p:g}."
-        )
 
 
 def _room(session: Seq2SeqSession, wanted: int) -> int:
@@ -94,32 +81,27 @@ def _room(session: Seq2SeqSession, wanted: int) -> int:
 def _choose(
     session: Seq2SeqSession, writings: Writings, call: Call
 ) -> Iterator[tuple[list[int], list[Generated]]]:
-    """Yield the likeliest of the choices of each item, the end token after it included, the first at ties."""
+    """Yield the likeliest of the choices of each item, the end token after it included."""
     targets = writings.targets
-    own: dict[int, list[int]] = {}
-    for number, target in enumerate(targets):
-        own.setdefault(target.source, []).append(number)
     # Only inputs that have choices are encoded.
-    places = {source: place for place, source in enumerate(own)}
+    places = {source: place for place, source in enumerate(dict.fromkeys(one.source for one in targets))}
     asked = [Target(source=places[target.source], tokens=target.tokens) for target in targets]
-    parts = Parts([target.source for target in targets], len(writings.sources))
-    totals: dict[int, float] = {}
-    for numbers, scores in score_targets(session, [writings.sources[one] for one in own], asked, call):
-        totals.update((number, sum(one.logprobs)) for number, one in zip(numbers, scores, strict=True))
-        complete = parts.finish(numbers)
-        best = [max(own[source], key=totals.__getitem__) for source in complete]
-        yield (
-            complete,
-            [
-                Generated(
-                    text=writings.choices[number],
-                    tokens=len(targets[number].tokens),
-                    finished=True,
-                    truncated=writings.sources[targets[number].source].truncated,
-                )
-                for number in best
-            ],
+    scored = score_targets(session, [writings.sources[one] for one in places], asked, call)
+
+    def chosen(number: int) -> Generated:
+        return Generated(
+            text=writings.choices[number],
+            tokens=len(targets[number].tokens),
+            finished=True,
+            truncated=writings.sources[targets[number].source].truncated,
         )
+
+    yield from choose_likeliest(
+        [target.source for target in targets],
+        len(writings.sources),
+        ((numbers, [sum(one.logprobs) for one in scores]) for numbers, scores in scored),
+        chosen,
+    )
 
 
 def _write(
@@ -148,9 +130,8 @@ def _read(
     """Return what one row of a batch says, without the padding that waited for longer rows."""
     end = next((place for place, token in enumerate(ids[:stopped]) if token in session.ends), None)
     text = session.decode(ids[: stopped if end is None else end])
-    places = [place for stop in option.stop if (place := text.find(stop)) >= 0]
     return Generated(
-        text=text[: min(places)] if places else text,
+        text=before_stop(text, option.stop)[0],
         tokens=len(ids[:stopped]) if end is None else end + 1,
         finished=end is not None or stopped is not None,
         truncated=source.truncated,

@@ -10,9 +10,10 @@ import numpy as np
 import torch
 from transformers.modeling_outputs import BaseModelOutput
 
-from harness import AdapterError, UsageError
+from harness import UsageError
 from harness.models.requests import Call
 from harness_hf.inference.batching import Encoded
+from harness_hf.inference.session import Inputs
 from harness_hf.seq2seq.session import Seq2SeqSession, Source
 
 __all__ = ["ScoredTarget", "Target", "score_targets"]
@@ -51,11 +52,12 @@ def score_targets(
     for number, target in enumerate(targets):
         by_source[target.source].append(number)
 
-    def encode(rows: list[int]) -> tuple[torch.Tensor, torch.Tensor]:
-        inputs = session.pad([sources[row].encoded for row in rows])
-        return session.encoder(**inputs).last_hidden_state, inputs["attention_mask"]
+    def encode(inputs: Inputs) -> tuple[torch.Tensor, torch.Tensor]:
+        return session.backbone(**inputs).last_hidden_state, inputs["attention_mask"]
 
-    for rows, (states, mask) in session.run([len(source.encoded) for source in sources], encode, call):
+    for rows, (states, mask) in session.run(
+        [source.encoded for source in sources], encode, ability=call.ability, stopping=call.stopping
+    ):
         asked = [(place, number) for place, row in enumerate(rows) for number in by_source[row]]
         width = states.shape[1]
         lengths = [width + len(session.prefix) + len(targets[number].tokens) for _, number in asked]
@@ -67,7 +69,9 @@ def score_targets(
                 session, states[places.to(states.device)], mask[places.to(mask.device)], tokens
             )
 
-        for batch, results in session.run(lengths, decode, call):
+        for batch, results in session.run_numbers(
+            lengths, decode, ability=call.ability, stopping=call.stopping
+        ):
             yield [asked[one][1] for one in batch], results
 
 
@@ -96,11 +100,7 @@ def _score_batch(
         logprobs.append(torch.log_softmax(logits.float(), dim=-1).gather(1, gold[:, None])[:, 0].cpu())
         greedy.append((logits.argmax(dim=-1) == gold).cpu())
     values, likeliest = torch.cat(logprobs), torch.cat(greedy)
-    if not bool(torch.isfinite(values).all()):
-        raise AdapterError(
-            f"The model {session.ref!r} returned log-probabilities that are not finite, in {session.dtype}.",
-            hint="Pass -o dtype=float32.",
-        )
+    session.require_finite(values, "log-probabilities")
     ends = np.cumsum([len(tokens) for tokens in targets])
     return [
         ScoredTarget(

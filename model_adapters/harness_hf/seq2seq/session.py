@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 import transformers
 
-from harness import AdapterError, CapabilityError, Head, Prompt, UsageError
-from harness.models.requests import Call
+from harness import AdapterError, Head, Prompt, UsageError
 from harness_hf.fit_record import FitRecord
-from harness_hf.identity import folder_identity, library_versions
 from harness_hf.inference.batching import Encoded, pad_batch
-from harness_hf.inference.network import HeldNetwork
-from harness_hf.inference.session import batch_tokens, drawn_weights
-from harness_hf.inference.token_budget import BatchPlan, TokenBudget, by_length
-from harness_hf.loading import read_tokenizer, require_fitting_vocabulary
-from harness_hf.placement import load_placed
-from harness_hf.seq2seq.options import Seq2SeqOptions
+from harness_hf.inference.session import ModelSession
+from harness_hf.inference.template import read_affixes
+from harness_hf.loading import load_network, placing, read_tokenizer, require_fitting_vocabulary
+from harness_hf.model_folder import SentenceFiles
+from harness_hf.options import Seq2SeqOptions
 
-__all__ = ["Affixes", "Seq2SeqSession", "Source"]
+__all__ = ["Seq2SeqSession", "Source"]
 
 USUAL_LIMIT = 1024
 """Tokens that an input is cut at where neither option, fit, tokenizer nor config names a limit."""
@@ -38,44 +34,8 @@ FURTHER_FILES = (
     "source.spm",
     "target.spm",
 )
-ANSWER_OPTIONS = (
-    "max_length",
-    "truncation_side",
-    "score_eos",
-    "source_language",
-    "target_language",
-    "layer",
-    "query_prefix",
-    "passage_prefix",
-    "attn_implementation",
-    "mixed_precision",
-    "train_batch_tokens",
-    "train_parts",
-)
-"""Options that change answers, and so belong to the identity."""
 KEPT_GENERATION = ("bad_words_ids", "suppress_tokens", "begin_suppress_tokens")
 """What a checkpoint's generation config forbids; its beams, penalties and lengths are not used."""
-
-BLOCK_FACTOR = 32
-"""Characters of a block of requests for every token of a batch."""
-
-Result = TypeVar("Result")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Affixes:
-    """The special tokens that a tokenizer puts around a text."""
-
-    before: tuple[int, ...]
-    after: tuple[int, ...]
-
-    def __len__(self) -> int:
-        """Return the number of special tokens."""
-        return len(self.before) + len(self.after)
-
-    def wrap(self, ids: Sequence[int]) -> list[int]:
-        """Return the tokens of a text with the special ones around them."""
-        return [*self.before, *ids, *self.after]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,40 +46,51 @@ class Source:
     truncated: bool
 
 
-class Seq2SeqSession(HeldNetwork):
+class Seq2SeqSession(ModelSession):
     """Owns the tokenizer and the network of one sequence-to-sequence model folder."""
 
     options: Seq2SeqOptions
+    adapter = "hf-seq2seq"
+    answer_options = (
+        "truncation_side",
+        "score_eos",
+        "source_language",
+        "target_language",
+        "mixed_precision",
+        "train_batch_tokens",
+        "train_parts",
+    )
+    further_files = FURTHER_FILES
+    block_factor = 32
 
     def __init__(
         self, *, ref: str, folder: Path, options: Seq2SeqOptions, record: FitRecord | None = None
     ) -> None:
         tokenizer = _load_tokenizer(folder, ref, options)
-        network, _ = load_placed(folder, ref, Head.TEXT_TO_TEXT, options)
+        network, _ = load_network(folder, ref, Head.TEXT_TO_TEXT, options, placing(options))
         require_fitting_vocabulary(ref, tokenizer, network)
-        super().__init__(network, ref=ref, options=options)
-        self.folder = folder
-        self.record = record
-        self.tokenizer = tokenizer
-        self.tokenizing = threading.RLock()
-        """Held during every use of the tokenizer, because other threads use it too."""
-        self.budget = TokenBudget(ref, batch_tokens(options, self.device))
-        self.source_affixes = _affixes(self.tokenizer, "text")
-        self.target_affixes = _affixes(self.tokenizer, "text_target")
-        self.ends = _end_tokens(network, self.tokenizer)
-        self.prefix = (_start_token(network, ref), *self.target_affixes.before)
-        """What the decoder reads before the first token of an answer."""
-        self.vocabulary = int(network.get_output_embeddings().weight.shape[0])
-        self.depth = _encoder_depth(network.config)
-        """The number of transformer layers of the encoder."""
         self.source_limit = _position_limit(network.config, "encoder")
         """The most tokens of an input, None for relative positions."""
         self.target_limit = _position_limit(network.config, "decoder")
         """The most tokens that the decoder reads, None for relative positions."""
+        super().__init__(ref=ref, folder=folder, options=options, tokenizer=tokenizer, network=network)
+        self.record = record
+        self.single = read_affixes(tokenizer, ref)
+        self.target_affixes = read_affixes(tokenizer, ref, "text_target")
+        self.ends = _end_tokens(network, self.tokenizer)
+        self.prefix = (_start_token(network, ref), *self.target_affixes.before)
+        """What the decoder reads before the first token of an answer."""
+        self.vocabulary = int(network.get_output_embeddings().weight.shape[0])
         network.generation_config = _greedy(network.generation_config, self.prefix[0], self.ends, self.pad_id)
 
+    def _measure(self, network: Any) -> tuple[int, int, SentenceFiles]:
+        """Return the layers of the encoder, and its positions; files for vectors are not read."""
+        encoder = getattr(network.config, "encoder", None) or network.config
+        depth = int(getattr(encoder, "encoder_layers", None) or encoder.num_hidden_layers)
+        return depth, self.source_limit or NO_LIMIT, SentenceFiles()
+
     @property
-    def encoder(self) -> Any:
+    def backbone(self) -> Any:
         """The encoder of the network."""
         return self.network.get_encoder()
 
@@ -128,19 +99,9 @@ class Seq2SeqSession(HeldNetwork):
         """The token that batches are padded with."""
         return int(self.tokenizer.pad_token_id)
 
-    def identity(self) -> Mapping[str, str]:
-        """Return digests, precision, versions and options as text."""
-        chosen = {f"option.{name}": str(getattr(self.options, name)) for name in ANSWER_OPTIONS}
-        return {
-            "adapter": "hf-seq2seq",
-            "head": Head.TEXT_TO_TEXT.value if self.record is not None else "none",
-            "device": self.device.type,
-            "dtype": self.dtype,
-            **folder_identity(self.folder, FURTHER_FILES),
-            **library_versions(),
-            **chosen,
-            **drawn_weights(self.random_seed),
-        }
+    def own_identity(self) -> Mapping[str, str]:
+        """Return whether the model has been fitted."""
+        return {"head": Head.TEXT_TO_TEXT.value if self.record is not None else "none"}
 
     def length_limit(self, wanted: int | None = None) -> int:
         """Return at how many tokens an input is cut.
@@ -159,7 +120,7 @@ class Seq2SeqSession(HeldNetwork):
 
     def source_tokens(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the tokens of encoder inputs, special tokens included, uncut."""
-        return [self.source_affixes.wrap(ids) for ids in self._tokens("text", texts)]
+        return [list(self.single.wrap(ids).input_ids) for ids in self._tokens("text", texts)]
 
     def target_tokens(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the tokens of decoder outputs without special tokens."""
@@ -167,11 +128,11 @@ class Seq2SeqSession(HeldNetwork):
 
     def sources(self, texts: Sequence[str], limit: int) -> list[Source]:
         """Return encoder inputs, cut to `limit` tokens at the side that the option says."""
-        room = limit - len(self.source_affixes)
+        room = limit - self.single.size
         if room < 1:
             raise UsageError(f"An input of {limit} tokens has no room for a text next to its special tokens.")
         return [
-            self._source(self.source_affixes.wrap(self._cut(ids, room)), truncated=len(ids) > room)
+            self._source(self.single.wrap(self._cut(ids, room)).input_ids, truncated=len(ids) > room)
             for ids in self._tokens("text", texts)
         ]
 
@@ -187,49 +148,18 @@ class Seq2SeqSession(HeldNetwork):
 
     def chat_tokens(self, conversation: Prompt) -> list[int]:
         """Return the tokens of a conversation, written by the chat template."""
-        if self.tokenizer.chat_template is None:
-            raise CapabilityError(
-                f"The model {self.ref!r} has no chat template, so it takes texts, not conversations."
-            )
-        messages = [
-            {"role": turn.role, "content": turn.text} for turn in conversation if not isinstance(turn, str)
-        ]
-        try:
-            text = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
-        except Exception as error:
-            raise UsageError(
-                f"The chat template of {self.ref!r} rejects a conversation of {len(messages)} turns: {error}."
-            ) from error
         # The template writes the special tokens itself.
-        return self._tokens("text", [text])[0]
+        return self._tokens("text", [self.render(conversation)])[0]
 
-    def pad(self, rows: Sequence[Encoded]) -> dict[str, torch.Tensor]:
+    def encode(self, texts: Sequence[str], pairs: Sequence[str] | None, max_length: int) -> list[Encoded]:
+        """Return the tokens of encoder inputs, cut as `sources` are."""
+        assert pairs is None
+        return [source.encoded for source in self.sources(texts, max_length)]
+
+    def pad(self, batch: Sequence[Encoded]) -> dict[str, torch.Tensor]:
         """Return ids and mask of shape (rows, longest), padded on the right, on the device."""
-        batch = pad_batch(rows, self.pad_id, ("input_ids", "attention_mask"))
-        return {name: tensor.to(self.device) for name, tensor in batch.items()}
-
-    @property
-    def block_characters(self) -> int:
-        """How many characters of text make a block of requests."""
-        return BLOCK_FACTOR * self.budget.initial
-
-    def run(
-        self, lengths: Sequence[int], forward: Callable[[list[int]], Result], call: Call
-    ) -> Iterator[tuple[list[int], Result]]:
-        """Yield (indices, what `forward` returned for them) for batches within the token budget.
-
-        See `TokenBudget.run` for what happens where memory is short.
-        """
-        plan = BatchPlan(
-            ability=call.ability, pack=by_length(lengths), size=lengths.__getitem__, stopping=call.stopping
-        )
-        return self.budget.run(range(len(lengths)), forward, plan)
-
-    def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of tokens, without special ones; waits while another thread uses the tokenizer."""
-        with self.tokenizing:
-            text = self.tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
-        return str(text)
+        padded = pad_batch(batch, self.pad_id, ("input_ids", "attention_mask"))
+        return {name: tensor.to(self.device) for name, tensor in padded.items()}
 
     def _tokens(self, side: str, texts: Sequence[str]) -> list[list[int]]:
         if not texts:
@@ -245,7 +175,7 @@ class Seq2SeqSession(HeldNetwork):
             return ids
         return ids[-room:] if self.options.truncation_side == "left" else ids[:room]
 
-    def _source(self, ids: list[int], *, truncated: bool) -> Source:
+    def _source(self, ids: Sequence[int], *, truncated: bool) -> Source:
         # An encoder needs something to read, and not every tokenizer ends an empty text with a token.
         return Source(encoded=Encoded(ids or [self.pad_id]), truncated=truncated)
 
@@ -274,18 +204,6 @@ def _load_tokenizer(folder: Path, ref: str, options: Seq2SeqOptions) -> Any:
     return tokenizer
 
 
-def _affixes(tokenizer: Any, side: str) -> Affixes:
-    """Return the special tokens around an input (side ``text``) or an output (``text_target``)."""
-    plain = tokenizer(**{side: "a"}, add_special_tokens=False)["input_ids"]
-    full = tokenizer(**{side: "a"})["input_ids"]
-    for start in range(len(full) - len(plain) + 1):
-        if full[start : start + len(plain)] == plain:
-            return Affixes(before=tuple(full[:start]), after=tuple(full[start + len(plain) :]))
-    raise AdapterError(
-        "The tokenizer changes a text when special tokens are added, so it cannot be used here."
-    )
-
-
 def _start_token(network: Any, ref: str) -> int:
     for owner in (network.generation_config, network.config):
         start = getattr(owner, "decoder_start_token_id", None)
@@ -304,11 +222,6 @@ def _end_tokens(network: Any, tokenizer: Any) -> tuple[int, ...]:
         if ends is not None:
             return tuple(ends) if isinstance(ends, list | tuple) else (int(ends),)
     return ()
-
-
-def _encoder_depth(config: Any) -> int:
-    encoder = getattr(config, "encoder", None) or config
-    return int(getattr(encoder, "encoder_layers", None) or encoder.num_hidden_layers)
 
 
 def _position_limit(config: Any, part: str) -> int | None:

@@ -19,8 +19,8 @@ from harness.languages.table import Language
 from harness_hf.identity import folder_identity, library_versions
 from harness_hf.loading import read_tokenizer
 from harness_hf.model_folder import read_config, resolve_folder
+from harness_hf.options import Seq2SeqOptions
 from harness_hf.seq2seq.adapter import Seq2Seq
-from harness_hf.seq2seq.options import Seq2SeqOptions
 from harness_hf.seq2seq.session import Seq2SeqSession
 
 __all__ = ["SCHEMES", "Seq2SeqTranslator", "open_translator"]

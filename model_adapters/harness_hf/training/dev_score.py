@@ -10,10 +10,10 @@ import torch
 from safetensors.numpy import load, save
 
 from harness import TrainingError
-from harness_hf.training.batches import cut
-from harness_hf.training.head_training import Feature, HeadTraining
+from harness_hf.inference.batching import is_shortage
+from harness_hf.training.batches import Feature, HeadTraining, cut
 from harness_hf.training.processes import TrainingProcesses
-from harness_hf.training.step import Precision, is_out_of_memory
+from harness_hf.training.step import Precision
 
 __all__ = ["DevSet"]
 
@@ -81,7 +81,7 @@ class DevSet:
                 outputs = network(**batch)
                 decided = data.decide(_logits(outputs), labels[0] if len(labels) == 1 else tuple(labels))
         except Exception as error:
-            if not is_out_of_memory(error):
+            if not is_shortage(error):
                 raise
             decided = None
         if decided is not None:

@@ -5,27 +5,32 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import sys
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from time import monotonic
+from types import TracebackType
 from typing import Any
 
 import torch
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from harness import FitOptions, HeadSpec, TrainingError
+from harness_hf.inference.batching import is_shortage
 from harness_hf.loading import quiet_transformers
 from harness_hf.options import EncoderOptions
-from harness_hf.training.batches import StepBatches, default_parts, micro_batch_size
+from harness_hf.training.batches import HeadTraining, StepBatches, default_parts, micro_batch_size
 from harness_hf.training.checkpoint import CheckpointFolder, TrainingState
 from harness_hf.training.dev_score import DevSet
-from harness_hf.training.head_training import HeadTraining
 from harness_hf.training.optimization import Optimization
 from harness_hf.training.processes import TrainingProcesses, training_device
-from harness_hf.training.progress import TrainingProgress
-from harness_hf.training.step import ContrastiveStep, OutOfMemory, Precision, SummedStep, is_out_of_memory
+from harness_hf.training.step import ContrastiveStep, OutOfMemory, Precision, SummedStep
 
 __all__ = [
     "Outcome",
+    "TrainingProgress",
     "TrainingRun",
     "freeze_embeddings",
     "remove_checkpoints",
@@ -175,7 +180,7 @@ class TrainingRun:
         try:
             self.optimization.update(step)
         except Exception as error:
-            if not is_out_of_memory(error):
+            if not is_shortage(error):
                 raise
             raise TrainingError(
                 f"The memory is too small for the state of the optimiser {self._settings.optimizer!r}.",
@@ -306,3 +311,62 @@ def _precision(device: torch.device, options: EncoderOptions) -> Precision:
             hint="Pass -o mixed_precision=bf16, or omit it.",
         )
     return Precision(device=device, autocast=options.mixed_precision)
+
+
+SECONDS_BETWEEN_LINES = 10.0
+
+
+class TrainingProgress:
+    """Follows one training run; use it as a context manager, so that the bar ends with the run."""
+
+    def __init__(self, what: str, metric: str, total: int, *, shown: bool = True) -> None:
+        self._what = what
+        self._metric = metric
+        self._total = total
+        self._shown = shown
+        self._last_line = monotonic()
+        self._bar: Progress | None = None
+        self._task: Any = None
+        if shown and sys.stderr.isatty():
+            columns = (
+                TextColumn("{task.description}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TimeRemainingColumn(),
+            )
+            self._bar = Progress(*columns, console=Console(stderr=True))
+
+    def __enter__(self) -> TrainingProgress:
+        """Start the bar."""
+        if self._bar is not None:
+            self._bar.start()
+            self._task = self._bar.add_task(self._what, total=self._total)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End the bar, whatever happened."""
+        if self._bar is not None:
+            self._bar.stop()
+
+    def advance(self, step: int) -> None:
+        """Show that so many steps have been taken."""
+        if self._bar is not None:
+            self._bar.update(self._task, completed=step)
+        else:
+            self._say(f"step {step}/{self._total}")
+
+    def evaluated(self, step: int, score: float) -> None:
+        """Show the score on the dev set after so many steps."""
+        text = f"{self._metric} {100 * score:.1f} on the dev set"
+        if self._bar is not None:
+            self._bar.update(self._task, description=f"{self._what}, {text}")
+        else:
+            self._say(f"step {step}/{self._total}, {text}")
+
+    def _say(self, text: str) -> None:
+        if not self._shown or monotonic() - self._last_line < SECONDS_BETWEEN_LINES:
+            return
+        self._last_line = monotonic()
+        print(f"{self._what}: {text}", file=sys.stderr, flush=True)  # noqa: T201  # the line is what this is for

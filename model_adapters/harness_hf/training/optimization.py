@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
-from transformers.optimization import Adafactor
+from transformers.optimization import Adafactor, get_scheduler
 from transformers.trainer_pt_utils import get_parameter_names
 
 from harness import TrainingError, TrainingSettings
@@ -30,7 +30,6 @@ class Optimization:
         self, network: torch.nn.Module, settings: TrainingSettings, total: int, *, scaled_on: str | None
     ) -> None:
         self._settings = settings
-        self._total = total
         name_parameters: Any = get_parameter_names  # untyped
         names = set(name_parameters(network, [torch.nn.LayerNorm], list(UNDECAYED)))
         trained = [(name, one) for name, one in network.named_parameters() if one.requires_grad]
@@ -42,6 +41,7 @@ class Optimization:
             {"params": others, "weight_decay": 0.0},
         ]
         self.optimizer = _optimizer([group for group in groups if group["params"]], settings)
+        self._learning_rate = learning_rate(settings, total, self.optimizer)
         self._scaler = torch.amp.GradScaler(scaled_on or "cpu", enabled=scaled_on is not None)
 
     def backward(self, loss: torch.Tensor) -> None:
@@ -55,7 +55,7 @@ class Optimization:
     def update(self, step: int) -> None:
         """Clip the gradients and take the step with this number, counted from 0."""
         for group in self.optimizer.param_groups:
-            group["lr"] = learning_rate(self._settings, step, self._total)
+            group["lr"] = self._learning_rate(step)
         self._scaler.unscale_(self.optimizer)
         if self._settings.max_grad_norm > 0:
             torch.nn.utils.clip_grad_norm_(self.parameters, self._settings.max_grad_norm)
@@ -96,17 +96,18 @@ class Optimization:
             self._scaler.load_state_dict(numbers["scaler"])
 
 
-def learning_rate(settings: TrainingSettings, step: int, total: int) -> float:
-    """Return the learning rate of a step, counted from 0: up during the warm-up, then down to 0 or constant.
+def learning_rate(
+    settings: TrainingSettings, total: int, optimizer: torch.optim.Optimizer
+) -> Callable[[int], float]:
+    """Return the learning rate by step, counted from 0: up during the warm-up, then down to 0 or constant.
 
     These are `get_linear_schedule_with_warmup` and `get_constant_schedule_with_warmup` of transformers.
     """
     warmup = max(settings.warmup_steps, math.ceil(settings.warmup_share * total))
-    if step < warmup:
-        return settings.learning_rate * step / max(1, warmup)
-    if settings.lr_schedule == "constant":
-        return settings.learning_rate
-    return settings.learning_rate * max(0, total - step) / max(1, total - warmup)
+    name = "constant_with_warmup" if settings.lr_schedule == "constant" else "linear"
+    make: Any = get_scheduler  # untyped
+    [share, *_] = make(name, optimizer, num_warmup_steps=warmup, num_training_steps=total).lr_lambdas
+    return lambda step: settings.learning_rate * float(share(step))
 
 
 def _optimizer(groups: list[dict[str, Any]], settings: TrainingSettings) -> torch.optim.Optimizer:

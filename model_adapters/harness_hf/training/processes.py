@@ -5,7 +5,6 @@ No process waits for one that has failed: every piece of work ends with `agree`,
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -21,21 +20,8 @@ BUCKET = 2**24
 
 
 def training_device(device: torch.device) -> torch.device:
-    """Return the one device that this process trains on: of several GPUs the one of its local rank, else the first.
-
-    Raises `TrainingError` where there are fewer GPUs than processes.
-    """
-    if device != torch.device("cuda"):
-        return device
-    rank, visible = int(os.environ.get("LOCAL_RANK", "0")), torch.cuda.device_count()
-    if visible == 1:
-        rank = 0  # a launcher may show each process a GPU of its own
-    if rank >= visible:
-        raise TrainingError(
-            f"Process {rank} of this machine has no GPU to train on: torch sees {visible}.",
-            hint="Start as many processes as there are GPUs.",
-        )
-    return torch.device("cuda", rank)
+    """Return the one device that this process trains on; `choose_device` has given each of several its own GPU."""
+    return torch.device("cuda", 0) if device == torch.device("cuda") else device
 
 
 class TrainingProcesses:

@@ -12,7 +12,7 @@ from harness import FitOptions, HeadSpec, TrainingError
 from harness_hf.fit_record import FitRecord, read_record, write_record
 from harness_hf.loading import quiet_transformers
 from harness_hf.options import EncoderOptions
-from harness_hf.training.head_training import HeadTraining
+from harness_hf.training.batches import HeadTraining
 from harness_hf.training.loop import (
     Outcome,
     freeze_embeddings,

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
-from accelerate.utils.memory import should_reduce_batch_size
 
-from harness_hf.training.batches import cut, seed_generator, seed_of
-from harness_hf.training.head_training import HeadTraining
+from harness_hf.inference.batching import is_shortage
+from harness_hf.training.batches import HeadTraining, cut, seed_generator, seed_of
 from harness_hf.training.optimization import Optimization
 from harness_hf.training.processes import TrainingProcesses
 
@@ -22,7 +21,6 @@ __all__ = [
     "Precision",
     "SummedStep",
     "TrainingStep",
-    "is_out_of_memory",
 ]
 
 
@@ -118,7 +116,7 @@ class TrainingStep(ABC):
         try:
             values = work()
         except Exception as error:
-            if is_out_of_memory(error):
+            if is_shortage(error):
                 pieces = max(1, self._longest)
             else:
                 failure = error
@@ -237,8 +235,3 @@ def _rows(micro: Sequence[list[int]], numbers: Sequence[int]) -> list[list[int]]
     for examples in micro:
         starts.append(starts[-1] + len(examples))
     return [list(range(starts[number], starts[number + 1])) for number in numbers]
-
-
-def is_out_of_memory(error: Exception) -> bool:
-    """Return whether an error says that memory is too small, on a GPU or a CPU."""
-    return isinstance(error, torch.OutOfMemoryError) or bool(should_reduce_batch_size(error))

@@ -1,16 +1,7 @@
 // Pure functions of the board: choose, aggregate, rank, format. No document, no window.
 
-/**
- * @typedef {{mean: number|null, se: number|null, low: number|null, high: number|null, whole: boolean, note: string,
- *   values: (number|null)[]|null, ses: (number|null)[]|null}} Score
- * @typedef {{value: number|null, se: number|null, low?: number|null, high?: number|null, whole: boolean, title: string}} Cell
- * @typedef {{task: string, category: string, metrics: string[], headline: string[], by_language: string[],
- *   chance?: number, languages: string[], added?: string[], marks?: Record<string, string>, source: string|null}} Task
- * @typedef {Record<string, string>} State
- */
-
 const Z = 1.959964;
-const LABELS = {
+export const LABELS = {
   paper: "mean of the category means; a category is the mean of its tasks, a task the mean over its languages",
   flat: "mean of all tasks, each the mean over its languages",
   category: "the mean of each category's tasks; overall is the mean of the categories",
@@ -41,7 +32,6 @@ export function overall(scores, tasks, categories) {
   return { paper: mean(Object.values(means)), flat: mean(tasks.map((task) => scores[task] ?? null)), categories: means };
 }
 
-/** @returns {string[]} the languages of a task and those that others added to it */
 export function shownLanguages(task) {
   return [...task.languages, ...(task.added || [])];
 }
@@ -74,7 +64,6 @@ export function chosenLanguages(board, state) {
   return new Set(board.content.languages.filter(fits).map((item) => item.code));
 }
 
-/** @returns {Task[]} the tasks that route and filters leave */
 export function chosenTasks(board, state, languages) {
   return [...board.tasks.values()].filter(
     (task) =>
@@ -96,18 +85,14 @@ function absence(board, system, task, code) {
   return known[task.task] || Object.entries(known).find(([key]) => key.startsWith(`${task.task}:`))?.[1] || "no score of this system";
 }
 
-/** @returns {Cell} one language of one task */
 export function languageCell(board, system, task, code, state) {
   const place = task.places.get(code);
-  const metrics = shownMetrics(task, state, true);
   if (place === undefined) return { value: null, se: null, whole: true, title: "this task does not have the language" };
-  const found = metrics.map((metric) => board.scores[system].get(task.task)?.get(metric));
-  const value = mean(found.map((score) => score?.values?.[place] ?? null));
-  // F1 and exact match are of the same items: the mean of their errors never claims too much.
-  const se = mean(found.map((score) => score?.ses?.[place] ?? null));
-  const ends = (field) => mean(found.map((score) => score?.[field]?.[place] ?? null));
-  const title = value === null ? absence(board, system, task, code) : notes(found, true);
-  return { value, se: value === null ? null : se, low: ends("lows"), high: ends("highs"), whole: true, title };
+  const scores = shownMetrics(task, state, true).map((metric) => board.scores[system].get(task.task)?.get(metric));
+  const of = (field) => mean(scores.map((score) => score?.[field]?.[place] ?? null));
+  const value = of("values");
+  if (value === null) return { value, se: null, whole: true, title: absence(board, system, task, code) };
+  return { value, se: of("ses"), low: of("lows"), high: of("highs"), whole: true, title: notes(scores, true) };
 }
 
 function notes(found, byLanguage) {
@@ -122,55 +107,38 @@ export function taskCell(board, system, task, languages, state) {
   const whole = !languages || task.languages.every((code) => languages.has(code));
   if (whole && !task.forced && agg !== "worst" && agg !== "gap") {
     const found = shownMetrics(task, state, false).map((metric) => board.scores[system].get(task.task)?.get(metric));
-    const value = mean(found.map((score) => score?.mean ?? null));
-    const se = mean(found.map((score) => score?.se ?? null));
+    const of = (field) => mean(found.map((score) => score?.[field] ?? null));
+    const value = of("mean");
     if (value === null) return { value, se: null, whole: true, title: absence(board, system, task, "") };
-    const ends = (field) => mean(found.map((score) => score?.[field] ?? null));
-    return { value, se, low: ends("low"), high: ends("high"), whole: found.every((score) => score.whole), title: notes(found, false) };
+    return { value, se: of("se"), low: of("low"), high: of("high"), whole: found.every((score) => score.whole), title: notes(found, false) };
   }
-  return overLanguages(board, system, task, languages, state, agg);
+  const codes = countedLanguages(task, languages).filter((code) => agg === "gap" || !languages || languages.has(code));
+  return overLanguages(board, system, task, codes, state, agg);
 }
 
-/** @returns {(number|null)[]} by place of the language: the mean of the shown metrics */
-function byPlace(board, system, task, state, field) {
-  const metrics = shownMetrics(task, state, true);
-  const known = board.scores[system].get(task.task);
-  const found = metrics.map((metric) => known?.get(metric)?.[field] ?? null);
-  if (found.length === 1) return found[0] || [];
-  if (found.some((values) => values === null)) return [];
-  return found[0].map((_, place) => mean(found.map((values) => values[place])));
-}
-
-// Plain loops: with 200 systems this runs over 100,000 scores at every key stroke.
-function overLanguages(board, system, task, languages, state, agg) {
-  const values = byPlace(board, system, task, state, "values");
-  let [count, asked, sum, place, low, lowest, source] = [0, 0, 0, -1, Infinity, "", null];
-  for (const code of countedLanguages(task, languages)) {
-    if (agg !== "gap" && languages && !languages.has(code)) continue;
-    asked += 1;
-    const at = task.places.get(code);
-    const value = values[at] ?? null;
-    if (value === null) continue;
-    place = at;
-    if (agg === "gap" && code === task.source) source = value;
-    else {
-      count += 1;
-      sum += value;
-    }
-    if (value < low) [low, lowest] = [value, code];
-  }
-  const known = count + (source === null ? 0 : 1);
+function overLanguages(board, system, task, codes, state, agg) {
+  const scores = shownMetrics(task, state, true).map((metric) => board.scores[system].get(task.task)?.get(metric));
+  // F1 and exact match are of the same items: the mean of their errors never claims too much.
+  const of = (field, code) => mean(scores.map((score) => score?.[field]?.[task.places.get(code)] ?? null));
+  const values = new Map(codes.map((code) => [code, of("values", code)]).filter(([, value]) => value !== null));
+  const known = [...values.keys()];
   const none = (title) => ({ value: null, se: null, whole: true, title });
-  if (!asked) return none("no language is left");
-  if (!known) return none(absence(board, system, task, countedLanguages(task, languages).find((code) => !languages || languages.has(code))));
-  const scores = board.scores[system].get(task.task);
-  const noted = notes(shownMetrics(task, state, true).map((metric) => scores?.get(metric)), true);
-  const title = [known === asked ? "" : `over ${known} of ${asked} languages`, noted].filter(Boolean).join("; ");
-  const whole = known === asked;
-  const sure = (at) => Object.fromEntries([["se", "ses"], ["low", "lows"], ["high", "highs"]].map(([name, field]) => [name, byPlace(board, system, task, state, field)[at] ?? null]));
-  if (agg === "gap") return source === null || !count ? none("the source language is not among its test languages") : { value: source - sum / count, se: null, whole, title };
-  if (agg === "worst") return { value: low, ...sure(task.places.get(lowest)), whole, title: [lowest, title].filter(Boolean).join("; ") };
-  return { value: sum / count, ...(known === 1 ? sure(place) : { se: null }), whole, title };
+  if (!codes.length) return none("no language is left");
+  if (!known.length) return none(absence(board, system, task, codes[0]));
+  const whole = known.length === codes.length;
+  const title = [whole ? "" : `over ${known.length} of ${codes.length} languages`, notes(scores, true)].filter(Boolean).join("; ");
+  const single = (code) => ({ value: values.get(code), se: of("ses", code), low: of("lows", code), high: of("highs", code) });
+  const average = (some) => mean(some.map((code) => values.get(code)));
+  if (agg === "gap") {
+    const others = known.filter((code) => code !== task.source);
+    if (!values.has(task.source) || !others.length) return none("the source language is not among its test languages");
+    return { value: values.get(task.source) - average(others), se: null, whole, title };
+  }
+  if (agg === "worst") {
+    const lowest = known.reduce((one, other) => (values.get(other) < values.get(one) ? other : one));
+    return { ...single(lowest), whole, title: [lowest, title].filter(Boolean).join("; ") };
+  }
+  return { ...(known.length === 1 ? single(known[0]) : { value: average(known), se: null }), whole, title };
 }
 
 /** @returns {{cells: Record<string, Cell>, total: Cell, categories: Record<string, Cell>}} all tasks of a system and its overall score */
@@ -275,18 +243,16 @@ export function levels(cells) {
   return found;
 }
 
-/** @returns {number} where the colours of a task's scores start: chance, or 0 where that is not known */
 function lowest(task, metrics, agg) {
   return agg !== "gap" && metrics.length === 1 && metrics[0] === task.headline[0] ? task.chance ?? 0 : 0;
 }
 
-/** @returns {boolean} whether the filters about the system itself keep it */
 export function keepsSystem(system, state) {
-  const same = (key, field = key) => !state[key] || String(system[field] ?? "") === state[key];
+  const same = (key) => !state[key] || String(system[key] ?? "") === state[key];
   const data = system.monolingual || null;
   const words = [system.label, system.protocol, system.method, system.adapter, system.paper, system.view].join(" ").toLowerCase();
   return (
-    same("year") && same("adapter") && same("method") && same("protocol") && same("origin") && same("transfer") && same("reported") &&
+    ["year", "adapter", "method", "protocol", "origin", "transfer", "reported"].every((key) => same(key)) &&
     (!state.pmin || (system.parameters ?? -1) >= Number(state.pmin) * 1e6) &&
     (!state.pmax || (system.parameters !== undefined && system.parameters <= Number(state.pmax) * 1e6)) &&
     (!state.unit || data?.unit === state.unit) &&
@@ -295,7 +261,6 @@ export function keepsSystem(system, state) {
   );
 }
 
-/** @returns {string} 178M, 1.2B, 6.3T */
 export function amount(value) {
   if (value === undefined || value === null) return "-";
   for (const [size, mark] of [[1e12, "T"], [1e9, "B"], [1e6, "M"], [1e3, "k"]]) {
@@ -333,11 +298,6 @@ export function shownFacts(board, state) {
   return ["setting", "parameters"].filter((name) => new Set(systems.map((s) => FACTS[name].text(s))).size > 1);
 }
 
-/** @returns {Record<string, string>} aggregation -> its formula in words */
-export function formulas() {
-  return LABELS;
-}
-
 function scoreColumns(board, state, tasks, languages) {
   const agg = state.agg || "paper";
   if (state.task && tasks.length === 1) {
@@ -357,10 +317,7 @@ function scoreColumns(board, state, tasks, languages) {
   return tasks.map((task) => ({ id: `t:${task.task}`, head: `${task.task}${marks(task)}`, title: `${shownMetrics(task, state, byLanguage).join(", ")}: ${agg === "worst" ? "lowest language" : agg === "gap" ? "gap to the source language" : "mean over its languages"}`, low: lowest(task, shownMetrics(task, state, byLanguage), agg), of: (_, found) => found.cells[task.task] }));
 }
 
-/**
- * What the table shows: columns, rows in their order, how many rows filters hide.
- * @param {State} state
- */
+/** What the table shows: columns, rows in their order, how many rows filters hide. */
 export function view(board, state) {
   const languages = chosenLanguages(board, state);
   let tasks = chosenTasks(board, state, languages);
@@ -447,7 +404,6 @@ export function cellText(cell, withInterval = false) {
   return `${format(cell.value)}${cell.whole ? "" : "~"}${interval && ` ${interval}`}`;
 }
 
-/** @returns {string} what hovering shows: note, interval */
 export function cellTitle(cell) {
   const ends = endsOf(cell);
   return [cell.title, ends ? `95 % interval ${format(ends[0])} to ${format(ends[1])}` : ""].filter(Boolean).join("; ");
@@ -490,7 +446,6 @@ export function parseAddress(hash, route = {}) {
   return { ...state, ...route };
 }
 
-/** @returns {string} the address of a state, the same for the same state */
 export function formatAddress(state, route = {}) {
   const path = route.task || route.language ? "" : state.task ? `/task/${encodeURIComponent(state.task)}` : state.language ? `/language/${encodeURIComponent(state.language)}` : "/";
   const rest = Object.entries(state).filter(([key, value]) => key !== "task" && key !== "language" && value !== undefined && (value !== "" || key === "cols")).sort();

@@ -8,7 +8,6 @@ export function node(tag, attributes = {}, ...children) {
   return fill(document.createElement(tag), attributes, children);
 }
 
-/** @returns {Element} an SVG element */
 export function svg(tag, attributes = {}, ...children) {
   return fill(document.createElementNS(SVG, tag), attributes, children);
 }
@@ -64,8 +63,8 @@ export function drawHead(head, shown, state, links) {
 const FIRST = 40;
 let later = 0;
 
-/** Draw the rows; those that did not change are moved, not made again. What no screen shows at once follows in pieces. */
-export function drawRows(body, shown, cache, tools) {
+/** Draw the rows; what no screen shows at once follows in pieces. */
+export function drawRows(body, shown, tools) {
   clearTimeout(later);
   const shades = shown.columns.map((_, place) => tools.levels(shown.rows.map((row) => row.cells[place])));
   const orders = new Map(shown.rows.map((row, order) => [row, order]));
@@ -75,12 +74,7 @@ export function drawRows(body, shown, cache, tools) {
     const level = (place) => heat(shades[place][orders.get(row)], shown.columns[place].low, isGap(shown.columns[place]));
     const classes = row.cells.map((cell, place) => (cell.value === null ? "n absent" : tools.colours ? `n ${level(place)}` : "n"));
     const texts = row.cells.map((cell) => tools.text(cell));
-    const key = [row.rank, row.range, row.group, texts.join("|"), classes.join("|"), tools.text(row.total), shown.facts.join()].join("#");
-    const known = cache.get(row.index);
-    if (known && known.key === key) return known.made;
-    const made = oneRow(row, shown, classes, texts, tools);
-    cache.set(row.index, { key, made });
-    return made;
+    return oneRow(row, shown, classes, texts, tools);
   };
   body.replaceChildren(...shown.rows.slice(0, FIRST).map(make));
   const follow = (start) => {
@@ -94,36 +88,21 @@ export function drawRows(body, shown, cache, tools) {
   later = setTimeout(follow, 30, FIRST);
 }
 
-/** @returns {boolean} whether all rows are in the table */
 export function isDrawn() {
   return later === 0;
 }
 
 function oneRow(row, shown, classes, texts, tools) {
-  const cells = [node("td", { class: "n" }, row.rank || "-")];
-  if (!row.rank) cells[0].setAttribute("title", row.total.value === null ? row.total.title : "not ranked: " + row.total.title);
-  if (shown.hasErrors) cells.push(node("td", { class: "n", title: row.group ? `tie group ${row.group}` : null }, row.range ? `${row.range} ${row.group}` : "-"));
-  cells.push(node("th", { scope: "row" }, visible(row.system.label)));
-  for (const name of shown.facts) {
-    const text = visible(tools.facts[name].text(row.system));
-    cells.push(node("td", { class: text.length > 30 ? "wide" : null }, text));
-  }
-  const total = node("td", { class: row.total.value === null ? "n absent" : "n total" }, tools.text(row.total));
-  const description = tools.title(row.total);
-  if (description) total.setAttribute("title", description);
-  cells.push(total);
-  row.cells.forEach((cell, place) => {
-    const made = document.createElement("td");
-    made.className = classes[place];
-    made.textContent = texts[place];
-    const title = tools.title(cell);
-    if (title) made.title = title;
-    cells.push(made);
-  });
-  cells.push(node("td", { class: "n" }, `${Math.round(row.coverage)} %`));
-  const made = document.createElement("tr");
-  made.append(...cells);
-  return made;
+  const unranked = row.total.value === null ? row.total.title : `not ranked: ${row.total.title}`;
+  const facts = shown.facts.map((name) => visible(tools.facts[name].text(row.system)));
+  return node("tr", {},
+    node("td", { class: "n", title: row.rank ? null : unranked }, row.rank || "-"),
+    shown.hasErrors ? node("td", { class: "n", title: row.group && `tie group ${row.group}` }, row.range ? `${row.range} ${row.group}` : "-") : null,
+    node("th", { scope: "row" }, visible(row.system.label)),
+    ...facts.map((text) => node("td", { class: text.length > 30 ? "wide" : null }, text)),
+    node("td", { class: row.total.value === null ? "n absent" : "n total", title: tools.title(row.total) }, tools.text(row.total)),
+    ...row.cells.map((cell, place) => node("td", { class: classes[place], title: tools.title(cell) }, texts[place])),
+    node("td", { class: "n" }, `${Math.round(row.coverage)} %`));
 }
 
 /** @returns {Element} score against parameters on a logarithmic axis, and the line of the best trade-offs */

@@ -40,7 +40,7 @@ export function drawDrill(panel, board, state, change) {
   const all = (board.content.diagnosis || []).filter((row) => row.kind === kind);
   const title = node("h2", { id: "drill-title" }, ANALYSES[kind]);
   if (!all.length) {
-    panel.replaceChildren(title, node("p", { class: "note" }, "This board holds no such analysis: make it with --with-diagnosis, or with --diagnosis FILE from the rows of harness diagnose --json."));
+    panel.replaceChildren(title, node("p", { class: "note" }, "This board holds no such analysis: make it with --with-diagnosis."));
     return;
   }
   const found = choices(all, state);

@@ -1,6 +1,7 @@
 // Wires the page: controls to the state, the state to the address, and both to what is drawn.
 
-import { FACTS, cellText, cellTitle, defaultDirection, exportRows, formatAddress, formulas, levels, parseAddress, prepare, shownFacts, toCsv, view } from "./compute.mjs";
+import { FACTS, LABELS, cellText, cellTitle, defaultDirection, exportRows, formatAddress, levels, parseAddress, prepare, shownFacts, toCsv, view } from "./compute.mjs";
+import { controls } from "./controls.mjs";
 import { drawHead, drawRows, isDrawn, node, scatter, visible } from "./draw.mjs";
 import { drawDrill } from "./drill.mjs";
 
@@ -8,7 +9,6 @@ const byId = (id) => document.getElementById(id);
 const content = JSON.parse(byId("board-data").textContent);
 const route = content.route || {};
 const board = prepare(content);
-const cache = new Map();
 let state = {};
 let shown = null;
 let pending = 0;
@@ -22,10 +22,10 @@ function change(update) {
 
 function draw() {
   shown = view(board, state);
-  const formula = state.task ? formulasOfTask() : formulas()[state.agg || "paper"];
+  const formula = formulaOf(state.agg || "paper");
   const links = { facts: FACTS, formula, direction: (id) => defaultDirection(id, shown.smaller) };
   drawHead(byId("board-head"), shown, state, links);
-  drawRows(byId("board-rows"), shown, cache, toolsOf());
+  drawRows(byId("board-rows"), shown, toolsOf());
   drawWords(formula);
   clearTimeout(slow);
   slow = setTimeout(() => byId("scatter").replaceChildren(...scatterOf()), 50);
@@ -54,9 +54,9 @@ function drawWords(formula) {
   byId("back").hidden = !(state.task || state.language);
 }
 
-function formulasOfTask() {
-  const agg = state.agg || "paper";
-  return agg === "worst" || agg === "gap" ? formulas()[agg].replace("mean over tasks of", "the task's") : "the task's mean over its languages";
+function formulaOf(agg) {
+  if (!state.task) return LABELS[agg];
+  return agg === "worst" || agg === "gap" ? LABELS[agg].replace("mean over tasks of", "the task's") : "the task's mean over its languages";
 }
 
 function scatterOf() {
@@ -142,16 +142,8 @@ function listen() {
   addEventListener("hashchange", restore);
 }
 
-for (const part of document.querySelectorAll("[data-live]")) part.hidden = false;
+byId("controls").append(...controls(content, route));
+byId("controls").hidden = false;
 listen();
-if (location.hash.length > 2) restore();
-else {
-  state = { ...route };
-  fillControls();
-  shown = view(board, state);
-  byId("scatter").replaceChildren(...scatterOf());
-  // Rows are made while the user does not wait, so that the first filter only moves them.
-  setTimeout(() => drawRows(document.createElement("tbody"), shown, cache, toolsOf()), 0);
-  drawWords(state.task ? formulasOfTask() : formulas().paper);
-}
+restore();
 window.harnessBoard = { draw: (update) => change(update), shown: () => shown, isDrawn };

@@ -11,12 +11,12 @@ from functools import lru_cache
 from typing import Literal
 
 from harness_checklist.generation.case import CaseExample
-from harness_checklist.suites.profile import Profile
+from harness_checklist.suites.suite import Profile
 
-__all__ = ["DEFECTS", "Defect", "answerable", "case_defect", "example_defects"]
+__all__ = ["Defect", "answerable", "case_defect", "example_defects"]
 
 Defect = Literal["empty", "unanswerable", "contradictory"]
-DEFECTS: tuple[Defect, ...] = ("empty", "unanswerable", "contradictory")
+DEFECTS: tuple[Defect, ...] = ("empty", "contradictory", "unanswerable")
 
 
 def case_defect(examples: Sequence[CaseExample], profile: Profile) -> Defect | None:
@@ -26,18 +26,19 @@ def case_defect(examples: Sequence[CaseExample], profile: Profile) -> Defect | N
     after `profile` (no system can pass). ``unanswerable``: no span of a context equals the answer after `profile` (a
     system that copies cannot pass). A case with both of the latter two is contradictory.
     """
-    if not examples:
-        return "empty"
-    if _contradicted(examples, profile):
-        return "contradictory"
-    if not all(answerable(example.context, example.answer, profile) for example in examples):
-        return "unanswerable"
-    return None
+    found = set(example_defects(examples, profile)) if examples else {"empty"}
+    return next((defect for defect in DEFECTS if defect in found), None)
 
 
 def example_defects(examples: Sequence[CaseExample], profile: Profile) -> list[Defect | None]:
     """Return the defect of each example of one case, in their order; all sides of a contradiction have it."""
-    contradicted = _contradicted(examples, profile)
+    first: dict[tuple[str, str], str] = {}
+    contradicted: set[tuple[str, str]] = set()
+    for example in examples:
+        key = (example.context, example.question)
+        answer = first.setdefault(key, example.answer)
+        if answer != example.answer and profile.clean(answer) != profile.clean(example.answer):
+            contradicted.add(key)
     return [
         "contradictory"
         if (example.context, example.question) in contradicted
@@ -51,17 +52,6 @@ def example_defects(examples: Sequence[CaseExample], profile: Profile) -> list[D
 def answerable(context: str, answer: str, profile: Profile) -> bool:
     """Return whether some span of the context equals the answer after `profile`, the empty span among them."""
     return answer in context or _cleaned_span(context, answer, profile)
-
-
-def _contradicted(examples: Sequence[CaseExample], profile: Profile) -> set[tuple[str, str]]:
-    first: dict[tuple[str, str], str] = {}
-    found: set[tuple[str, str]] = set()
-    for example in examples:
-        key = (example.context, example.question)
-        answer = first.setdefault(key, example.answer)
-        if answer != example.answer and profile.clean(answer) != profile.clean(example.answer):
-            found.add(key)
-    return found
 
 
 @lru_cache(maxsize=1 << 16)

@@ -62,12 +62,12 @@ def _draw(spoken: LanguageSuite, declared: TestDeclaration, suite: str, n: int, 
     strata = _strata(space, renderer, template.balance)
     samplers = [_Sampler(blocks, f"{key}\0{name}") for name, blocks in sorted(strata.items())]
     _random(key).shuffle(samplers)
-    maker = _Maker(space, renderer, declared, spoken.language)
+    maker = _Maker(space, renderer, declared, spoken)
     cases = tuple(islice(_in_turn([maker.cases(sampler) for sampler in samplers]), n))
     if len(cases) >= n:
         return Drawn(cases=cases, possible=None)
     exhausted = all(sampler.left == 0 for sampler in samplers)
-    note = _shortage(declared.id, spoken.language, len(cases), n, space, samplers)
+    note = _shortage(f"{spoken.language} {declared.id}", len(cases), n, space, exhausted=exhausted)
     return Drawn(cases=cases, possible=len(cases) if exhausted else None, note=note)
 
 
@@ -75,12 +75,11 @@ def _find(suite: Suite, test_id: str, language: str) -> tuple[LanguageSuite, Tes
     if language not in suite.languages:
         raise UnknownNameError(f"language of suite {suite.name!r}", language, suite.languages)
     spoken = suite.languages[language]
-    declared = {item.id: item for item in suite.tests}
-    if test_id not in declared:
-        raise UnknownNameError(f"test of suite {suite.name!r}", test_id, declared)
+    if test_id not in suite.tests:
+        raise UnknownNameError(f"test of suite {suite.name!r}", test_id, suite.tests)
     if test_id not in spoken.tests:
         raise UnknownNameError(f"test of suite {suite.name!r} in {language!r}", test_id, spoken.tests)
-    return spoken, declared[test_id]
+    return spoken, suite.tests[test_id]
 
 
 def case_id(test_id: str, fills: dict[str, str]) -> str:
@@ -170,11 +169,13 @@ def _decoded(number: int, block: _Block) -> list[int]:
 class _Maker:
     """Makes cases from draws, each case once."""
 
-    def __init__(self, space: Space, renderer: Renderer, declared: TestDeclaration, language: str) -> None:
+    def __init__(
+        self, space: Space, renderer: Renderer, declared: TestDeclaration, spoken: LanguageSuite
+    ) -> None:
         self._space = space
         self._renderer = renderer
         self._declared = declared
-        self._language = language
+        self._spoken = spoken
         self._seen: set[Rendition] = set()
         self._ids: set[str] = set()
         families: dict[str, list[int]] = {}
@@ -218,11 +219,12 @@ class _Maker:
         return Case(
             id=name,
             test=self._declared.id,
-            language=self._language,
+            language=self._spoken.language,
             examples=_examples(name, shown),
             capability=self._declared.capability,
             type=self._declared.type,
             fills=fills,
+            normalise=self._spoken.profile,
         )
 
 
@@ -251,18 +253,12 @@ def _in_turn(turns: list[Iterator[Case]]) -> Iterator[Case]:
         turns = left
 
 
-def _shortage(
-    test_id: str, language: str, made: int, n: int, space: Space, samplers: Sequence[_Sampler]
-) -> str:
-    sizes = (
-        " x ".join(f"{len(group.options):,} {'+'.join(group.slots)}" for group in space.groups) or "no slots"
-    )
-    draws = "1 draw" if space.size == 1 else f"{space.size:,} draws"
-    if any(sampler.left for sampler in samplers):
-        how = f"were found: of {draws} ({sizes}), {PATIENCE:,} in a row gave no new case"
-    else:
+def _shortage(name: str, made: int, n: int, space: Space, *, exhausted: bool) -> str:
+    groups = " x ".join(f"{len(group.options):,} {'+'.join(group.slots)}" for group in space.groups)
+    draws = f"{space.size:,} {'draw' if space.size == 1 else 'draws'} ({groups or 'no slots'})"
+    how = f"were found: of {draws}, {PATIENCE:,} in a row gave no new case"
+    if exhausted:
         lost = space.size - made
-        lost_text = f", {lost:,} of them impossible or the same as others" if lost else ""
-        how = f"exist: {draws} ({sizes}){lost_text}"
+        how = f"exist: {draws}{f', {lost:,} of them impossible or the same as others' if lost else ''}"
     way = "give more fill-ins or names" + (f", or --cases {made}" if made else "")
-    return f"{language} {test_id}: only {made} of the {n} cases {how}; {way}."
+    return f"{name}: only {made} of the {n} cases {how}; {way}."

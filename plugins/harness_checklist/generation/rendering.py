@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from harness_checklist.suites.space import Space
 from harness_checklist.suites.suite import Condition, Entry, TestTemplate
@@ -13,7 +13,6 @@ __all__ = ["NoFormError", "Renderer", "Rendition"]
 
 Draw = Sequence[int]
 """The number of the option taken, for every group of the space."""
-_Met = tuple[tuple[int, frozenset[int]], ...]
 
 
 class NoFormError(Exception):
@@ -30,37 +29,16 @@ class Rendition:
 
 
 @dataclass(frozen=True, slots=True)
-class _Plan:
-    """What is shown for one set of variants that apply together."""
+class _Shown:
+    """The templates of variants that apply together, and their placeholders, each once."""
 
     contexts: tuple[Template, ...]
     questions: tuple[Template, ...]
     answers: tuple[Template, ...]
-    values: tuple[tuple[str, int, tuple[str | _Dynamic, ...]], ...]
-    """Reference, group, and for every option its text."""
-    wholes: tuple[tuple[int, tuple[tuple[str, ...] | _Chosen, ...]], ...]
-    """Group, and for every option all aligned forms: no two slots of a draw may show the same."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Chosen:
-    """The forms of an entry that depend on the draw."""
-
-    forms: tuple[tuple[_Met, tuple[str, ...]], ...]
-
-    def texts(self, draw: Draw) -> tuple[str, ...]:
-        for met, texts in self.forms:
-            if all(draw[group] in options for group, options in met):
-                return texts
-        raise NoFormError
-
-
-@dataclass(frozen=True, slots=True)
-class _Dynamic:
-    """A value that depends on the draw: through conditions on forms, or through placeholders in them."""
-
-    chosen: _Chosen
-    placeholder: Placeholder
+    used: tuple[tuple[int, Placeholder], ...]
+    """With the group that each is drawn in."""
+    wholes: tuple[tuple[int, Placeholder], ...]
+    """One for each slot, pairs aside: no two may show the same words."""
 
 
 class Renderer:
@@ -69,11 +47,11 @@ class Renderer:
     def __init__(self, test: TestTemplate, space: Space, language: str) -> None:
         self._space = space
         self._language = language
-        self._contexts = tuple(parse(context.text) for context in test.contexts)
-        self._questions = tuple((parse(item.ask), parse(item.answer)) for item in test.questions)
-        self._count = len(test.contexts)
-        self._plans: dict[int, _Plan] = {}
-        self._values: dict[str, tuple[str, int, tuple[str | _Dynamic, ...]]] = {}
+        self._contexts = [parse(context.text) for context in test.contexts]
+        self._questions = [(parse(item.ask), parse(item.answer)) for item in test.questions]
+        self._shown: dict[int, _Shown] = {}
+        self._known: dict[tuple[str, int], str] = {}
+        """Reference and option -> a value that depends on nothing else."""
         self.every: int = (1 << (len(test.contexts) + len(test.questions))) - 1
         self.masks = self._option_masks(test)
 
@@ -90,103 +68,61 @@ class Renderer:
                         found[number] &= ~(1 << bit)
         return tuple((group, tuple(found)) for group, found in sorted(masks.items()))
 
-    def variants(self, draw: Draw) -> int:
-        """Return the contexts and questions that apply, one bit each: contexts in the lowest, questions above."""
-        mask = self.every
-        for group, masks in self.masks:
-            mask &= masks[draw[group]]
-        return mask
-
     def render(self, draw: Draw) -> Rendition | None:
         """Return the texts of a draw; raises `NoFormError`. None: two slots show the same words."""
-        variants = self.variants(draw)
-        plan = self._plans.get(variants)
-        if plan is None:
-            plan = self._plans[variants] = self._plan(variants)
-        if len(plan.wholes) > 1:
-            wholes = set()
-            for group, options in plan.wholes:
-                whole = options[draw[group]]
-                wholes.add(whole.texts(draw) if isinstance(whole, _Chosen) else whole)
-            if len(wholes) < len(plan.wholes):
+        variants = self.every  # one bit each: contexts in the lowest, questions above
+        for group, masks in self.masks:
+            variants &= masks[draw[group]]
+        if variants not in self._shown:
+            self._shown[variants] = self._applying(variants)
+        shown = self._shown[variants]
+        if len(shown.wholes) > 1:
+            wholes = {self._texts(self._entry(group, item, draw), draw) for group, item in shown.wholes}
+            if len(wholes) < len(shown.wholes):
                 return None
-        shown: dict[str, str] = {}
-        for reference, group, texts in plan.values:
-            value = texts[draw[group]]
-            shown[reference] = value if isinstance(value, str) else self._show(value, draw)
+        values = {}
+        for group, item in shown.used:
+            found = self._known.get((item.reference, draw[group]))
+            values[item.reference] = self._value(item, draw) if found is None else found
         return Rendition(
-            tuple([template.fill(shown) for template in plan.contexts]),
-            tuple([template.fill(shown) for template in plan.questions]),
-            tuple([template.fill(shown) for template in plan.answers]),
+            tuple([template.fill(values) for template in shown.contexts]),
+            tuple([template.fill(values) for template in shown.questions]),
+            tuple([template.fill(values) for template in shown.answers]),
         )
 
-    def _plan(self, variants: int) -> _Plan:
+    def _applying(self, variants: int) -> _Shown:
         contexts = tuple(item for bit, item in enumerate(self._contexts) if variants >> bit & 1)
-        asked = [item for bit, item in enumerate(self._questions, self._count) if variants >> bit & 1]
+        asked = [item for bit, item in enumerate(self._questions, len(self._contexts)) if variants >> bit & 1]
         if not contexts or not asked:
-            return _Plan((), (), (), (), ())
+            return _Shown((), (), (), (), ())
         questions, answers = zip(*asked, strict=True)
-        used: dict[str, Placeholder] = {}
-        for template in (*contexts, *questions, *answers):
-            used |= {placeholder.reference: placeholder for placeholder in template.placeholders}
-        slots = {item.key: None for item in used.values() if item.attribute is None}
-        wholes = [(self._space.group_of[slot], self._wholes(slot)) for slot in slots]
-        return _Plan(
-            contexts, questions, answers, tuple(self._value(item) for item in used.values()), tuple(wholes)
-        )
-
-    def _wholes(self, slot: str) -> tuple[tuple[str, ...] | _Chosen, ...]:
-        options = self._space.groups[self._space.group_of[slot]].options
-        chosen = [self._chosen(option.entries[slot]) for option in options]
-        return tuple(item.forms[0][1] if not item.forms[0][0] else item for item in chosen)
-
-    def _value(self, placeholder: Placeholder) -> tuple[str, int, tuple[str | _Dynamic, ...]]:
-        reference = placeholder.reference
-        if reference not in self._values:
-            key = reference_key(placeholder)
-            group = self._space.group_of[placeholder.key]
-            options = self._space.groups[group].options
-            cache: dict[int, str | _Dynamic] = {}
-            texts = []
-            for option in options:
-                entry = option.entries[key]
-                if id(entry) not in cache:
-                    cache[id(entry)] = self._text(entry, placeholder)
-                texts.append(cache[id(entry)])
-            self._values[reference] = (reference, group, tuple(texts))
-        return self._values[reference]
-
-    def _text(self, entry: Entry, placeholder: Placeholder) -> str | _Dynamic:
-        first = entry.forms[0]
-        template = parse(first.texts[placeholder.index]) if not first.when else None
-        if template is not None and template.constant is not None:
-            return self._transformed(template.constant, placeholder)
-        return _Dynamic(self._chosen(entry), placeholder)
-
-    def _chosen(self, entry: Entry) -> _Chosen:
-        return _Chosen(tuple((self._met(form.when), form.texts) for form in entry.forms))
-
-    def _met(self, when: Condition) -> _Met:
-        return tuple(self._space.options_where(key, allowed) for key, allowed in when.items())
-
-    def _show(self, value: _Dynamic, draw: Draw) -> str:
-        template = parse(value.chosen.texts(draw)[value.placeholder.index])
-        shown: Mapping[str, str] = {
-            inner.reference: self._shown_inner(inner, draw) for inner in template.placeholders
+        used = {
+            item.reference: item for text in (*contexts, *questions, *answers) for item in text.placeholders
         }
-        return self._transformed(template.fill(shown), value.placeholder)
+        grouped = tuple((self._space.group_of[item.key], item) for item in used.values())
+        wholes = {item.key: (group, item) for group, item in grouped if item.attribute is None}
+        return _Shown(contexts, questions, answers, grouped, tuple(wholes.values()))
 
-    def _shown_inner(self, placeholder: Placeholder, draw: Draw) -> str:
-        _, group, texts = self._value(placeholder)
-        value = texts[draw[group]]
-        return value if isinstance(value, str) else self._show(value, draw)
+    def _entry(self, group: int, placeholder: Placeholder, draw: Draw) -> Entry:
+        return self._space.groups[group].options[draw[group]].entries[placeholder.entry]
 
-    def _transformed(self, text: str, placeholder: Placeholder) -> str:
-        if placeholder.transform is None:
-            return text
-        return TRANSFORMS[placeholder.transform](text, self._language)
+    def _texts(self, entry: Entry, draw: Draw) -> tuple[str, ...]:
+        for form in entry.forms:
+            if not form.when or self._is_met(form.when, draw):
+                return form.texts
+        raise NoFormError
 
+    def _is_met(self, when: Condition, draw: Draw) -> bool:
+        met = (self._space.options_where(key, allowed) for key, allowed in when.items())
+        return all(draw[group] in options for group, options in met)
 
-def reference_key(placeholder: Placeholder) -> str:
-    """Return the key of a placeholder's entry in `Option.entries`."""
-    return replace(placeholder, index=0, transform=None).reference
+    def _value(self, placeholder: Placeholder, draw: Draw) -> str:
+        group = self._space.group_of[placeholder.key]
+        entry = self._entry(group, placeholder, draw)
+        template = parse(self._texts(entry, draw)[placeholder.index])
+        text = template.fill({inner.reference: self._value(inner, draw) for inner in template.placeholders})
+        if placeholder.transform is not None:
+            text = TRANSFORMS[placeholder.transform](text, self._language)
+        if not template.placeholders and not entry.forms[0].when:
+            self._known[placeholder.reference, draw[group]] = text
+        return text

@@ -27,47 +27,23 @@ KINDS: Final[Mapping[str, str]] = {
     "equal-properties": "Properties of a pair that are called the same, so that one question has two answers",
     "shared-fill-in": "Fill-ins that two slots of one text share",
     "empty-fill-in": "Fill-ins without text, or with nothing but articles and punctuation",
-    "foreign-script": "Words in a script that the language is not written in",
-    "mixed-script": "Words with letters of two scripts",
-    "leaked-article": "English articles in texts of another language",
-    "source-word": "Words of the source language in a translated text",
-    "foreign-names": "Names in a script that the language is not written in",
-    "borrowed-names": "Languages without names of their own",
-    "missing-space": "Missing spaces next to placeholders or after sentences",
-    "missing-full-stop": "Contexts with fewer sentences than those of the source language",
-    "spelling": "Texts that differ from another text of the test by marks on letters only",
-    "stray-space": "Spaces that do not belong: doubled, at an end, before punctuation, between Han or kana",
-    "stray-character": "Backslashes, control characters, doubled full stops and others that do not belong in text",
 }
 """The kinds of findings, the gravest first, each with what it means."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One fault of a suite or of its cases."""
+    """One fault of a suite or of its cases; its fields are the columns of ``--findings``."""
 
     kind: str
     """A key of `KINDS`."""
     language: str
     test: str
-    """Empty where it is about the language as a whole (its names)."""
     message: str
     """A sentence."""
     place: str = ""
-    """``file:line:column`` of a template, or the id of a case; empty where neither is known."""
+    """``file:line`` of a template, with the column of a sheet, or the id of a case; empty where neither is known."""
     count: int = 1
-    """How many cases, names or fill-ins have it."""
+    """How many cases or fill-ins have it."""
     example: str = ""
     """A text that shows it."""
-
-    def as_row(self) -> dict[str, str | int]:
-        """Return the finding as a plain object."""
-        return {
-            "kind": self.kind,
-            "language": self.language,
-            "test": self.test,
-            "message": self.message,
-            "place": self.place,
-            "count": self.count,
-            "example": self.example,
-        }

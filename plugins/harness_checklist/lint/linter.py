@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from harness_checklist.generation.case import Case
 from harness_checklist.generation.drawing import draw_cases
-from harness_checklist.lint.case import CaseLint, Floor, lint_cases, script_findings
+from harness_checklist.lint.case import Floor, lint_cases
 from harness_checklist.lint.finding import KINDS, Finding
-from harness_checklist.lint.script import WordScripts
-from harness_checklist.lint.template import TestView, template_findings
-from harness_checklist.lint.text import name_findings, text_findings
+from harness_checklist.lint.template import template_findings
 from harness_checklist.suites.checking import faults_of
-from harness_checklist.suites.profile import Profile
-from harness_checklist.suites.suite import LanguageSuite, Suite, TestDeclaration
+from harness_checklist.suites.suite import LanguageSuite, Profile, Suite
 
-__all__ = ["CASES", "LintReport", "floors", "lint_generated", "lint_suite", "lint_templates"]
+__all__ = ["CASES", "LintReport", "lint_generated", "lint_suite", "lint_templates"]
 
 CASES = 200
 """How many cases of every test and language are drawn for its floor, as in the paper (XTREME-R 3.4)."""
@@ -39,52 +36,47 @@ def lint_suite(
     seed: int = 0,
 ) -> LintReport:
     """Return floors and findings of a suite, over `n` cases of every test and language drawn under `seed`."""
-    chosen = list(languages or suite.languages)
-    ids = [test.id for test in suite.tests if not tests or test.id in tests]
-    linted = _drawn(suite, chosen, ids, n, seed)
-    found = [
-        *lint_templates(suite, languages=chosen, tests=ids),
-        *(f for lint in linted for f in lint.findings),
-    ]
-    return _report([lint.floor for lint in linted], found)
-
-
-def floors(
-    suite: Suite,
-    *,
-    languages: Sequence[str] | None = None,
-    tests: Sequence[str] | None = None,
-    n: int = CASES,
-    seed: int = 0,
-) -> list[Floor]:
-    """Return the floor of every language and test of a suite, in their order."""
-    ids = [test.id for test in suite.tests if not tests or test.id in tests]
-    return [lint.floor for lint in _drawn(suite, list(languages or suite.languages), ids, n, seed)]
+    chosen, ids = (
+        list(languages or suite.languages),
+        [test for test in suite.tests if test in (tests or suite.tests)],
+    )
+    source = suite.languages.get(suite.source_language)
+    usual: dict[str, int] = {}
+    for test in ids:
+        if source is not None and test in source.tests:
+            sizes = [len(case.examples) for case in _cases(suite, test, source, 5, 0)]
+            usual[test] = max(sizes, default=0)
+    linted = []
+    for code in chosen:
+        spoken = suite.languages[code]
+        for test in ids:
+            if test in spoken.tests:
+                cases = _cases(suite, test, spoken, n, seed)
+                linted.append(
+                    lint_cases(cases, spoken.profile, language=code, test=test, usual=usual.get(test))
+                )
+    return _report(linted, lint_templates(suite, languages=chosen, tests=ids))
 
 
 def lint_templates(
     suite: Suite, *, languages: Sequence[str] | None = None, tests: Sequence[str] | None = None
-) -> list[Finding]:
-    """Return what the templates and names show without a case being generated."""
+) -> Iterator[Finding]:
+    """Yield what the templates show without a case being generated."""
     source = suite.languages.get(suite.source_language)
-    words = WordScripts()
-    found: list[Finding] = []
     for code in languages or suite.languages:
         language = suite.languages[code]
-        if not tests or len(tests) == len(suite.tests):
-            found += name_findings(language, words)
-        for declared in suite.tests:
-            if tests and declared.id not in tests:
-                continue
-            if declared.id not in language.tests:
-                found.append(_missing(language, declared))
-                continue
-            view = TestView(
-                language=language, test_id=declared.id, source=_source(language, source, declared.id)
-            )
-            found += template_findings(view)
-            found += text_findings(view, words)
-    return found
+        for test in tests or suite.tests:
+            if test in language.tests:
+                yield from template_findings(language, test, source)
+            else:
+                title = suite.tests[test].title
+                yield Finding(
+                    kind="missing-test",
+                    language=code,
+                    test=test,
+                    message=f"The test {title!r} is missing in this language.",
+                    place=str(language.place or ""),
+                )
 
 
 def lint_generated(cases: Iterable[Case], suite: Suite | None = None) -> LintReport:
@@ -96,51 +88,21 @@ def lint_generated(cases: Iterable[Case], suite: Suite | None = None) -> LintRep
     groups: dict[tuple[str, str], list[Case]] = {}
     for case in cases:
         groups.setdefault((case.language, case.test), []).append(case)
-    words = WordScripts()
-    made, found = [], []
+    linted = []
     for (code, test), group in groups.items():
         language = None if suite is None else suite.languages.get(code)
         profile = Profile() if language is None else language.profile
-        lint = lint_cases(group, profile, language=code, test=test)
-        made.append(lint.floor)
-        found += [*lint.findings, *script_findings(group, words)]
-    return _report(made, found)
+        linted.append(lint_cases(group, profile, language=code, test=test))
+    return _report(linted, ())
 
 
-def _report(made: Sequence[Floor], found: Sequence[Finding]) -> LintReport:
-    order = {kind: number for number, kind in enumerate(KINDS)}
+def _report(linted: Sequence[tuple[Floor, list[Finding]]], findings: Iterable[Finding]) -> LintReport:
+    order = list(KINDS)
+    found = [*findings, *(finding for _, own in linted for finding in own)]
     return LintReport(
-        floors=tuple(made), findings=tuple(sorted(found, key=lambda finding: order[finding.kind]))
+        floors=tuple(floor for floor, _ in linted),
+        findings=tuple(sorted(found, key=lambda finding: order.index(finding.kind))),
     )
-
-
-def _missing(language: LanguageSuite, declared: TestDeclaration) -> Finding:
-    return Finding(
-        kind="missing-test",
-        language=language.language,
-        test=declared.id,
-        message=f"The test {declared.title!r} is missing in this language.",
-        place=str(language.place or ""),
-    )
-
-
-def _source(language: LanguageSuite, source: LanguageSuite | None, test: str) -> TestView | None:
-    if source is None or source is language or test not in source.tests:
-        return None
-    return TestView(language=source, test_id=test)
-
-
-def _drawn(suite: Suite, languages: Sequence[str], tests: Sequence[str], n: int, seed: int) -> list[CaseLint]:
-    usual = _usual(suite, tests)
-    made = []
-    for code in languages:
-        language = suite.languages[code]
-        for test in tests:
-            if test not in language.tests:
-                continue
-            cases = _cases(suite, test, language, n, seed)
-            made.append(lint_cases(cases, language.profile, language=code, test=test, usual=usual.get(test)))
-    return made
 
 
 def _cases(suite: Suite, test: str, language: LanguageSuite, n: int, seed: int) -> tuple[Case, ...]:
@@ -148,16 +110,3 @@ def _cases(suite: Suite, test: str, language: LanguageSuite, n: int, seed: int) 
     if any(True for _ in faults_of(language.tests[test], language.names)):
         return ()
     return draw_cases(suite, test, language.language, n, seed).cases
-
-
-def _usual(suite: Suite, tests: Sequence[str]) -> dict[str, int]:
-    """Return how many examples a case of every test has in the source language, by a few of its cases."""
-    source = suite.languages.get(suite.source_language)
-    if source is None:
-        return {}
-    found = {}
-    for test in tests:
-        if test in source.tests:
-            sizes = [len(case.examples) for case in _cases(suite, test, source, 5, 0)]
-            found[test] = max(sizes, default=0)
-    return {test: size for test, size in found.items() if size}

@@ -16,7 +16,6 @@ from harness_checklist.released.sheet import Cell
 from harness_checklist.suites.suite import (
     Condition,
     ContextTemplate,
-    Entry,
     FillIn,
     Form,
     ListedFillIn,
@@ -24,7 +23,7 @@ from harness_checklist.suites.suite import (
     TestTemplate,
 )
 
-__all__ = ["CHOICE", "Product", "Value", "choice", "english_id", "join", "listed", "template_text", "values"]
+__all__ = ["CHOICE", "Product", "Value", "join", "listed", "values"]
 
 CHOICE: Final = "variant"
 """The slot that chooses between variants, where no fill-in distinguishes them."""
@@ -84,18 +83,11 @@ def values(field: str, cells: Iterable[Cell], separator: str | None = None) -> l
 
 def listed(entries: Iterable[Value]) -> ListedFillIn:
     """Return values as a fill-in without conditions."""
-    return ListedFillIn(
-        entries=tuple(Entry(id=value.id, forms=(_form(value, {}),)) for value in entries),
-    )
-
-
-def choice(ids: Iterable[str]) -> ListedFillIn:
-    """Return a fill-in that only conditions name."""
-    return ListedFillIn(entries=tuple(Entry(id=name, forms=(Form(texts=(name,)),)) for name in ids))
+    return ListedFillIn(values={value.id: (_form(value, {}),) for value in entries})
 
 
 def _form(value: Value, when: Condition) -> Form:
-    return Form(texts=value.texts, when=when, place=value.cell.place)
+    return Form(texts=value.texts, when=when).at(value.cell.place)
 
 
 class _Chooser:
@@ -144,19 +136,17 @@ def join(products: Sequence[Product], key: str, *, male: bool, balance: str | No
     slots = dict.fromkeys(slot for item in products for slot in item.fills)
     fills: dict[str, FillIn] = {slot: _merged(products, slot, chooser) for slot in slots}
     if not chooser.disjoint:
-        fills[CHOICE] = choice([str(number) for number in range(1, len(products) + 1)])
+        numbers = [str(number) for number in range(1, len(products) + 1)]
+        fills[CHOICE] = ListedFillIn(values={number: (Form(texts=(number,)),) for number in numbers})
     return TestTemplate(
         contexts=tuple(
-            ContextTemplate(text=template_text(cell.text), when=chooser.when(members), place=cell.place)
+            ContextTemplate(text=template_text(cell.text), when=chooser.when(members)).at(cell.place)
             for (cell, _), members in contexts.items()
         ),
         questions=tuple(
             QuestionTemplate(
-                ask=template_text(ask.text),
-                answer=template_text(answer.text),
-                when=chooser.when(members),
-                place=ask.place,
-            )
+                ask=template_text(ask.text), answer=template_text(answer.text), when=chooser.when(members)
+            ).at(ask.place)
             for ((ask, answer), _), members in pairs.items()
         ),
         fills=fills,
@@ -165,29 +155,23 @@ def join(products: Sequence[Product], key: str, *, male: bool, balance: str | No
     )
 
 
-def _first(
-    name: str, texts: Iterable[tuple[str, ...]], cells: Mapping[tuple[str, tuple[str, ...]], Value]
-) -> tuple[int, ...]:
-    return min(_where(cells[name, text].cell) for text in texts)
-
-
 def _merged(products: Sequence[Product], slot: str, chooser: _Chooser) -> ListedFillIn:
-    """Return the fill-ins of a slot, each with its forms in the products that have it."""
-    forms: dict[str, dict[tuple[str, ...], list[int]]] = {}
-    cells: dict[tuple[str, tuple[str, ...]], Value] = {}
+    """Return the fill-ins of a slot, each with its forms in the products that have it, in the order of the sheet."""
+    members: dict[str, dict[tuple[str, ...], list[int]]] = {}
+    values: dict[tuple[str, tuple[str, ...]], Value] = {}
     for index, product in enumerate(products):
         for value in product.fills[slot]:
-            forms.setdefault(value.id, {}).setdefault(value.texts, []).append(index)
-            cells.setdefault((value.id, value.texts), value)
+            members.setdefault(value.id, {}).setdefault(value.texts, []).append(index)
+            values.setdefault((value.id, value.texts), value)
+    first = {
+        name: min(_where(values[name, texts].cell) for texts in found) for name, found in members.items()
+    }
     return ListedFillIn(
-        entries=tuple(
-            Entry(
-                id=name,
-                forms=tuple(
-                    _form(cells[name, texts], chooser.when(members, slot))
-                    for texts, members in by_text.items()
-                ),
+        values={
+            name: tuple(
+                _form(values[name, texts], chooser.when(those, slot))
+                for texts, those in members[name].items()
             )
-            for name, by_text in sorted(forms.items(), key=lambda item: _first(item[0], item[1], cells))
-        )
+            for name in sorted(members, key=first.__getitem__)
+        }
     )

@@ -8,19 +8,24 @@ fill-ins that the variant is for.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-from harness import DataError, MissingDataError, Problem, SpecError, near_names
+from harness import Problem, SpecError
+from harness_checklist.generation.lines import raise_faults, read_text
+from harness_checklist.released.rule import RULES
+from harness_checklist.suites.checking import did_you_mean
 from harness_checklist.suites.suite import Place
 
 __all__ = ["TEMPLATE_FIELDS", "Cell", "Sheet", "SheetTest", "read_sheet_rows"]
 
 MARK: Final = "-placeholders"
 TEMPLATE_FIELDS: Final = ("Context", "Question", "Answer")
-_OPENING: Final = ("Name", "Capability")
+_IDS: Final = {test.name: test.id for test in RULES.suite.tests.values()}
+_FIELDS: Final = {name: (*TEMPLATE_FIELDS, *RULES.fields[test]) for name, test in _IDS.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,12 +68,11 @@ class SheetTest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sheet:
-    """The tests by their names, in their order, and the languages in theirs."""
+    """The tests by their ids, in the order of the suite, and the languages in theirs."""
 
     path: str
     languages: tuple[str, ...]
     tests: Mapping[str, SheetTest]
-    faults: tuple[Problem, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,139 +82,101 @@ class _Column:
     placeholders: int | None
 
 
-def read_sheet_rows(path: Path, tests: Mapping[str, tuple[str, ...]]) -> Sheet:
-    """Return the sheet; `tests` are the known tests with the fill-in fields that each may have.
+def read_sheet_rows(path: Path) -> Sheet:
+    """Return the sheet.
 
-    Faults of single rows and cells are in `Sheet.faults`.
-
-    Raises `DataError` for a file that cannot be read, `SpecError` for a first line that names no columns.
+    Raises `DataError` for a file that cannot be read, `SpecError` with all faults of the first line, or else of the
+    others.
     """
-    lines = _lines(path)
-    columns = _columns(path, lines[0])
-    width = len(lines[0])
-    reader = _Reader(path=str(path), columns=columns, tests=tests)
-    for number, cells in enumerate(lines[1:], 2):
-        if not any(cell.strip() for cell in cells):
-            reader.test = None
-        elif len(cells) != width:
-            reader.fault(number, None, f"has {len(cells)} cells, but the first line has {width}")
-            reader.skip(number, cells[0])
-        else:
-            reader.row(number, cells)
-    reader.close()
+    header, *rows = [line.removesuffix("\r").split("\t") for line in read_text(path).split("\n")]
+    columns = _columns(path, header)
+    reader = _Reader(path=str(path), columns=columns, width=len(header))
+    for number, cells in enumerate(rows, 2):
+        reader.row(number, cells)
     languages = tuple(dict.fromkeys(column.language for column in columns))
-    return Sheet(path=str(path), languages=languages, tests=reader.found, faults=tuple(reader.faults))
-
-
-def _lines(path: Path) -> list[list[str]]:
-    try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except FileNotFoundError:
-        raise MissingDataError(f"There is no file {str(path)!r}.") from None
-    except OSError as error:
-        raise DataError(f"{str(path)!r} cannot be read: {error.strerror}.") from error
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"{str(path)!r} is not UTF-8 at byte {error.start}; save the sheet as UTF-8."
-        ) from error
-    lines = [line.removesuffix("\r").split("\t") for line in text.split("\n")]
-    if len(lines) > 1 and lines[-1] == [""]:
-        lines.pop()
-    return lines
+    raise_faults(path, [*reader.faults, *_gaps(reader.found, languages)])
+    tests = {id_: reader.found[name] for name, id_ in _IDS.items() if name in reader.found}
+    return Sheet(path=str(path), languages=languages, tests=tests)
 
 
 def _columns(path: Path, header: list[str]) -> list[_Column]:
     faults = []
+
+    def fault(index: int, message: str) -> None:
+        faults.append(Problem(message=message, line=1, key=f"column {index + 1}"))
+
     if header[0] != "Field":
-        faults.append(_fault(1, 1, f"is named {header[0]!r}, but the first column has to be 'Field'"))
+        fault(0, f"is named {header[0]!r}, but the first column has to be 'Field'")
     if "en" not in header:
-        faults.append(
-            Problem(message="there is no column 'en', which every other language translates", line=1)
-        )
+        fault(0, "there is no column 'en', which every other language translates")
     columns = []
     for index, name in enumerate(header[1:], 1):
         if name.endswith(MARK):
             if header[index - 1] != name.removesuffix(MARK):
-                faults.append(
-                    _fault(1, index + 1, f"{name!r} has no column {name.removesuffix(MARK)!r} before it")
-                )
+                fault(index, f"{name!r} has no column {name.removesuffix(MARK)!r} before it")
             continue
         if not name.isalpha():
-            faults.append(_fault(1, index + 1, f"{name!r} is no language code"))
-        follows = index + 1 < len(header) and header[index + 1] == name + MARK
+            fault(index, f"{name!r} is no language code")
+        follows = header[index + 1 : index + 2] == [name + MARK]
         if not follows and header.count(name) > 1:
-            faults.append(
-                _fault(1, index + 1, f"{name!r} has several columns, but no '{name}{MARK}' follows this one")
-            )
+            fault(index, f"{name!r} has several columns, but no '{name}{MARK}' follows this one")
         columns.append(_Column(name, index, index + 1 if follows else None))
     if faults:
         raise SpecError(path, faults)
     return columns
 
 
-def _fault(line: int, column: int | None, message: str) -> Problem:
-    return Problem(message=message, line=line, key=f"column {column}" if column is not None else "")
-
-
 class _Reader:
     """Takes one row after the other; `test` is the one that is open."""
 
-    def __init__(self, *, path: str, columns: list[_Column], tests: Mapping[str, tuple[str, ...]]) -> None:
+    def __init__(self, *, path: str, columns: list[_Column], width: int) -> None:
         self.path = path
         self.columns = columns
-        self.known = tests
+        self.width = width
         self.english = next(column.text for column in columns if column.language == "en")
         self.found: dict[str, SheetTest] = {}
         self.faults: list[Problem] = []
         self.test: SheetTest | None = None
 
-    def fault(self, line: int, column: int | None, message: str) -> None:
-        self.faults.append(_fault(line, column, message))
-
     def row(self, line: int, cells: list[str]) -> None:
-        kind = cells[0]
-        if kind == "Name":
-            self._open(line, cells[self.english])
+        """Add a row, or note why it cannot be read; an empty one ends a test."""
+        if not any(cell.strip() for cell in cells):
+            self.test = None
+            return
+        kind, english = cells[0], cells[self.english] if len(cells) == self.width else ""
+        if len(cells) != self.width:
+            self._fault(line, f"has {len(cells)} cells, but the first line has {self.width}")
+            if kind == "Name":
+                self.test = None
+            elif self.test is not None:
+                self.test.rows.append((line, kind))
+        elif kind == "Name":
+            self._open(line, english)
         elif self.test is None:
-            self.fault(line, 1, f"{kind!r} is outside of a test; a row 'Name' opens one")
+            self._fault(line, f"{kind!r} is outside of a test; a row 'Name' opens one")
         elif kind == "Capability":
-            self.test.capability = cells[self.english]
+            self.test.capability = english
+        elif kind not in _FIELDS.get(self.test.name, (kind,)):
+            known = _FIELDS[self.test.name]
+            self._fault(line, f"{kind!r} is no field of this test{did_you_mean(kind, known)}")
+        elif not english.strip():
+            self._fault(line, f"the English {kind!r} is empty")
         else:
             self._add(self.test, line, kind, cells)
 
-    def skip(self, line: int, kind: str) -> None:
-        """Skip a row whose columns are ambiguous; the other rows are read."""
-        if kind == "Name":
-            self.test = None
-        elif kind in TEMPLATE_FIELDS and self.test is not None:
-            self.test.rows.append((line, kind))
+    def _fault(self, line: int, message: str) -> None:
+        self.faults.append(Problem(message=message, line=line))
 
     def _open(self, line: int, name: str) -> None:
         self.test = SheetTest(name=name, line=line)
-        if name not in self.known:
-            near = near_names(name, self.known, limit=1)
-            meant = (
-                f"; did you mean {near[0]!r}?"
-                if near
-                else f"; the tests are {', '.join(map(repr, self.known))}"
-            )
-            self.fault(line, self.english + 1, f"{name!r} is no test that was released{meant}")
+        if name not in _FIELDS:
+            self._fault(line, f"{name!r} is no test that was released{did_you_mean(name, _FIELDS)}")
         elif name in self.found:
-            self.fault(line, self.english + 1, f"{name!r} has begun in line {self.found[name].line} before")
+            self._fault(line, f"{name!r} has begun in line {self.found[name].line} before")
         else:
             self.found[name] = self.test
 
     def _add(self, test: SheetTest, line: int, kind: str, cells: list[str]) -> None:
-        fields = (*TEMPLATE_FIELDS, *self.known.get(test.name, ()))
-        if kind not in fields:
-            near = near_names(kind, (*_OPENING, *fields), limit=1)
-            meant = (
-                f"did you mean {near[0]!r}?" if near else f"{test.name!r} has {', '.join(map(repr, fields))}"
-            )
-            self.fault(line, 1, f"{kind!r} is no field of this test; {meant}")
-            return
-        if not cells[self.english].strip():
-            self.fault(line, self.english + 1, f"the English {kind!r} is empty")
         test.rows.append((line, kind))
         last = max((index for index, text in enumerate(cells) if text.strip()), default=0)
         cells = [*cells[:last], cells[last].rstrip(), *cells[last + 1 :]]
@@ -219,22 +185,36 @@ class _Reader:
                 text=cells[column.text],
                 placeholders="" if column.placeholders is None else cells[column.placeholders],
                 english=cells[self.english],
-                place=Place(path=self.path, line=line, column=column.text + 1),
+                place=Place(self.path, line, column.text + 1),
             )
             test.cells.setdefault(column.language, {}).setdefault(kind, []).append(cell)
 
-    def close(self) -> None:
-        """Look for tests without templates, and for questions without answers."""
-        for test in self.found.values():
-            kinds = [kind for _, kind in test.rows]
-            for kind in ("Context", "Question"):
-                if kind not in kinds:
-                    self.fault(test.line, None, f"the test {test.name!r} has no {kind!r}")
-            if not test.capability:
-                self.fault(test.line, None, f"the test {test.name!r} has no 'Capability'")
-            for (line, kind), following in zip(test.rows, [*kinds[1:], ""], strict=False):
-                if kind == "Question" and following != "Answer":
-                    self.fault(line, None, "the question has no 'Answer' below it")
-            for (line, kind), before in zip(test.rows, ["", *kinds], strict=False):
-                if kind == "Answer" and before != "Question":
-                    self.fault(line, None, "the answer has no 'Question' above it")
+
+def _gaps(tests: Mapping[str, SheetTest], languages: tuple[str, ...]) -> Iterator[Problem]:
+    """Yield what is missing: tests, fields of a test, the partner of a question or answer, texts of a language."""
+    if not tests:
+        yield Problem(message="there is no test: a row 'Name' opens each", line=1)
+    for test in tests.values():
+        for kind in _FIELDS[test.name]:
+            if kind not in [found for _, found in test.rows]:
+                yield Problem(message=f"the test {test.name!r} has no {kind!r}", line=test.line)
+        if not test.capability:
+            yield Problem(message=f"the test {test.name!r} has no 'Capability'", line=test.line)
+        for (line, kind), (below, following) in pairwise([(test.line, ""), *test.rows, (0, "")]):
+            if kind == "Question" and following != "Answer":
+                yield Problem(message="the question has no 'Answer' below it", line=line)
+            elif following == "Answer" and kind != "Question":
+                yield Problem(message="the answer has no 'Question' above it", line=below)
+        yield from _empty_cells(test, languages)
+
+
+def _empty_cells(test: SheetTest, languages: tuple[str, ...]) -> Iterator[Problem]:
+    for language in languages:
+        for kind in _FIELDS[test.name]:
+            rows: dict[int | None, list[Cell]] = {}
+            for cell in test.of(language, kind):
+                rows.setdefault(cell.place.line, []).append(cell)
+            for line, cells in rows.items():
+                if not any(cell.text.strip() for cell in cells):
+                    key = f"column {cells[0].place.column}"
+                    yield Problem(message=f"{kind!r} is empty in {language!r}", line=line, key=key)

@@ -8,13 +8,21 @@ questions are paired with answers by position.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from harness_checklist.released import rule
-from harness_checklist.released.product import Product, Value, join, values
-from harness_checklist.released.property import properties
+from harness_checklist.released.product import Product, Value, join, listed, values
 from harness_checklist.released.sheet import Cell, Sheet, SheetTest
-from harness_checklist.suites.suite import TestTemplate
+from harness_checklist.suites.suite import (
+    Condition,
+    ContextTemplate,
+    FillIn,
+    ListedFillIn,
+    PairFillIn,
+    QuestionTemplate,
+    TestTemplate,
+)
 
 __all__ = ["BUILDERS"]
 
@@ -23,44 +31,43 @@ def _paired(questions: Iterable[Cell], answers: Iterable[Cell]) -> tuple[tuple[C
     return tuple(zip(questions, answers, strict=False))
 
 
-def _plain(test: SheetTest, language: str, slots: Mapping[str, str], separator: str | None = None) -> Product:
-    """Return the one product, without conditions, of a language: slot -> the field that fills it."""
+def _plain(test: SheetTest, language: str, fields: Iterable[str], lists: SheetTest | None = None) -> Product:
+    """Return the one product, without conditions, of a language; `lists` has the fill-ins of another test."""
+    between = rule.separator(language)
     return Product(
         contexts=tuple(test.filled(language, "Context")),
         pairs=_paired(test.filled(language, "Question"), test.filled(language, "Answer")),
-        fills={slot: values(field, test.filled(language, field), separator) for slot, field in slots.items()},
+        fills={
+            "s" if field == "state" else field: values(
+                field, (lists or test).filled(language, field), between if field == "adj" else None
+            )
+            for field in fields
+        },
     )
 
 
 def comparisons(sheet: Sheet, test: SheetTest, language: str) -> TestTemplate:
     """Return the test of comparatives; its question may depend on the adjective."""
-    separator = rule.separator(language)
-    if language not in rule.COMPARISON_QUESTIONS:
-        return join([_plain(test, language, {"adj": "adj"}, separator)], "adj", male=True)
+    plain = _plain(test, language, ["adj"])
+    if language not in rule.RULES.languages["comparison_questions"]:
+        return join([plain], "adj", male=True)
     questions: dict[str, list[Cell]] = {}
     for cell in test.of(language, "Question"):
         questions.setdefault(cell.placeholders, []).append(cell)
     shared = [cell for cell in questions.pop("", []) if cell.text]
-    adjectives = values("adj", test.filled(language, "adj"), separator)
     products = []
     for placeholders, cells in questions.items():
         # The English adjective is searched with the space before it.
-        meant = [value for value in adjectives if value.cell.english.split(",")[1] in placeholders]
-        products.append(
-            Product(
-                contexts=tuple(test.filled(language, "Context")),
-                pairs=_paired([*cells, *shared], test.filled(language, "Answer")),
-                fills={"adj": meant},
-            )
-        )
+        meant = [value for value in plain.fills["adj"] if value.cell.english.split(",")[1] in placeholders]
+        pairs = _paired([*cells, *shared], test.filled(language, "Answer"))
+        products.append(replace(plain, pairs=pairs, fills={"adj": meant}))
     return join(products, "adj", male=True, balance="variants")
 
 
 def intensifiers(sheet: Sheet, test: SheetTest, language: str) -> TestTemplate:
     """Return the test of intensifiers; its contexts and questions may depend on the state."""
-    slots = {"s": "state", "very": "very", "somewhat": "somewhat"}
-    plain = _plain(test, language, slots)
-    if language not in rule.INTENSIFIER_STATES:
+    plain = _plain(test, language, ["state", "very", "somewhat"])
+    if language not in rule.RULES.languages["intensifier_states"]:
         return join([plain], "s", male=True)
     products = []
     for state in plain.fills["s"]:
@@ -78,9 +85,8 @@ def _listed_for(cells: Iterable[Cell], english: str) -> tuple[Cell, ...]:
 
 def job_vs_nationality(sheet: Sheet, test: SheetTest, language: str) -> TestTemplate:
     """Return the test of jobs; nationality, contexts and questions may depend on the profession."""
-    slots = {"nationality": "nationality", "profession": "profession"}
-    plain = _plain(test, language, slots)
-    if language not in rule.PROFESSION_FORMS:
+    plain = _plain(test, language, ["nationality", "profession"])
+    if language not in rule.RULES.languages["profession_forms"]:
         return join([plain], "profession", male=True)
     products = []
     for profession in plain.fills["profession"]:
@@ -104,35 +110,20 @@ def _fits(test: SheetTest, language: str, english: str) -> Callable[[str], Seque
 
 def animal_vs_vehicles(sheet: Sheet, test: SheetTest, language: str) -> TestTemplate:
     """Return one of the two tests of animals and vehicles; the first holds the fill-ins of both."""
-    lists = sheet.tests[_ANIMALS]
-    slots = {"animal": "animal", "vehicle": "vehicle"}
-    fills = {slot: values(field, lists.filled(language, field)) for slot, field in slots.items()}
-    answers = test.filled(language, "Answer")
-    plain = Product(
-        contexts=tuple(test.filled(language, "Context")),
-        pairs=_paired(test.filled(language, "Question"), answers),
-        fills=fills,
-    )
-    if language in rule.ANIMAL_LISTS:
-        chosen = {field: _named_for_test(sheet, test, language, field) for field in slots.values()}
-        product = Product(contexts=plain.contexts, pairs=plain.pairs, fills=chosen)
-        return join([product], "animal", male=False)
-    if language in rule.ANIMAL_CONTEXTS:
+    lists = sheet.tests[rule.FIRST_ANIMALS]
+    plain = _plain(test, language, ["animal", "vehicle"], lists)
+    if language in rule.RULES.languages["animal_lists"]:
+        chosen = {field: _named_for_test(sheet, test, language, field) for field in plain.fills}
+        return join([replace(plain, fills=chosen)], "animal", male=False)
+    if language in rule.RULES.languages["animal_contexts"]:
         products = []
-        for animal in fills["animal"]:
-            fits = _fits(test, language, animal.cell.english)
-            products.append(
-                Product(
-                    contexts=tuple(fits("Context")), pairs=plain.pairs, fills={**fills, "animal": [animal]}
-                )
-            )
+        for animal in plain.fills["animal"]:
+            contexts = tuple(_fits(test, language, animal.cell.english)("Context"))
+            products.append(replace(plain, contexts=contexts, fills={**plain.fills, "animal": [animal]}))
         return join(products, "animal", male=False, balance="animal")
-    if language in rule.TWO_ANSWERS and test is lists:
+    if language in rule.RULES.languages["two_answers"] and test is lists:
         return join(_by_context(test, language, plain), "animal", male=False)
     return join([plain], "animal", male=False)
-
-
-_ANIMALS: Final = next(test.name for test in rule.RELEASED_TESTS if test.id == "animal_vs_vehicles")
 
 
 def _by_context(test: SheetTest, language: str, plain: Product) -> list[Product]:
@@ -144,7 +135,7 @@ def _by_context(test: SheetTest, language: str, plain: Product) -> list[Product]
     ]
     answers = (test.filled(language, "Answer"), second)
     return [
-        Product(contexts=(context,), pairs=_paired(asked, given), fills=plain.fills)
+        replace(plain, contexts=(context,), pairs=_paired(asked, given))
         for context, given in zip(plain.contexts, answers, strict=False)
     ]
 
@@ -155,7 +146,7 @@ def _named_for_test(sheet: Sheet, test: SheetTest, language: str, field: str) ->
     The released generator holds the fill-ins, which it reads without the empty cells, against the placeholders of all
     cells: mostly those of another fill-in, and often none.
     """
-    lists = sheet.tests[_ANIMALS]
+    lists = sheet.tests[rule.FIRST_ANIMALS]
     contexts = [cell.english for cell in test.filled(language, "Context")]
     found: dict[tuple[str, ...], Value] = {}
     chosen = values(field, lists.filled(language, field))
@@ -163,6 +154,179 @@ def _named_for_test(sheet: Sheet, test: SheetTest, language: str, field: str) ->
         if not cell.placeholders or any(context in cell.placeholders for context in contexts):
             found.setdefault(value.texts, value)
     return list(found.values())
+
+
+# Properties -----------------------------------------------------------------------------------------------
+
+_ALL = frozenset(rule.PROPERTIES)
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """A question with the properties that it asks for, and the objects that it can be asked of (None: all)."""
+
+    cell: Cell
+    properties: frozenset[str]
+    objects: frozenset[str] | None = None
+
+    def when(self, attribute: str, of: Sequence[str]) -> Condition:
+        """Return the condition for questions about the property ``p.p1`` or ``p.p2``."""
+        found = {} if self.properties >= set(of) else {f"p.{attribute}": self.properties & set(of)}
+        return found if self.objects is None else {**found, "obj": self.objects}
+
+
+def properties(sheet: Sheet, test: SheetTest, language: str) -> TestTemplate:
+    """Return the test of properties; questions, attributes and contexts may depend on each other.
+
+    Where questions depend on the property, the first question has to ask for ``{p.p1}`` and the second for
+    ``{p.p2}``, and both orders of two properties are drawn; everywhere else the two keep the order of the sheet.
+    """
+    objects = _objects(test, language)
+    if language in rule.RULES.languages["property_forms"]:
+        return _with_forms(test, language, objects)
+    named = _named(test, language)
+    plain = _plain(test, language, rule.PROPERTIES)
+    if language not in rule.RULES.languages["object_contexts"]:
+        product = replace(plain, fills={"obj": objects, **plain.fills})
+        return _with_pair(join([product], "obj", male=False), named, ordered=True)
+    products = [
+        replace(
+            plain,
+            contexts=tuple(_fits(test, language, one.cell.english)("Context")),
+            fills={"obj": [one], **plain.fills},
+        )
+        for one in objects
+    ]
+    return _with_pair(join(products, "obj", male=False, balance="obj"), named, ordered=True)
+
+
+def _objects(test: SheetTest, language: str) -> list[Value]:
+    """Return the objects with as many aligned forms as the templates name; a sheet may have more, for other cases."""
+    found = values("obj", test.filled(language, "obj"), rule.separator(language))
+    templates = [cell.text for kind in ("Context", "Question", "Answer") for cell in test.of(language, kind)]
+    used = [index for index in range(10) if any(f"{{obj[{index}]}}" in text for text in templates)]
+    return [replace(value, texts=value.texts[: max(used, default=0) + 1]) for value in found]
+
+
+def _named(test: SheetTest, language: str) -> list[Value]:
+    """Return what the properties are called: the texts that are there, in their order, for the five properties."""
+    cells = test.filled(language, "property")
+    return [
+        Value(id=name, texts=(cell.text,), cell=cell)
+        for name, cell in zip(rule.PROPERTIES, cells, strict=False)
+    ]
+
+
+def _with_pair(
+    template: TestTemplate, named: Sequence[Value], *, ordered: bool, of: Iterable[str] | None = None
+) -> TestTemplate:
+    """Return a template with its pair of properties, named as far as a text names them."""
+    texts = [text for item in template.questions for text in (item.ask, item.answer)]
+    texts += [item.text for item in template.contexts]
+    is_named = any(f"{{p.{attribute}}}" in text for text in texts for attribute in ("p1", "p2"))
+    chosen = tuple(of if of is not None else (value.id for value in named))
+    fills: dict[str, FillIn] = {
+        name: fill for name, fill in template.fills.items() if name not in _ALL or name in chosen
+    }
+    if is_named:
+        fills["property"] = listed(value for value in named if value.id in chosen)
+    fills["p"] = PairFillIn(of=chosen, named="property" if is_named else None, ordered=ordered)
+    return template.model_copy(update={"fills": fills})
+
+
+def _with_forms(test: SheetTest, language: str, objects: Sequence[Value]) -> TestTemplate:
+    first, second = _questions(test, language, objects)
+    covered = frozenset().union(*(question.properties for question in (*first, *second)))
+    of = [name for name in rule.PROPERTIES if name in covered]
+    answers = test.filled(language, "Answer")
+    asked = tuple(
+        QuestionTemplate(ask=question.cell.text, answer=answer.text, when=question.when(attribute, of)).at(
+            question.cell.place
+        )
+        for questions, answer, attribute in zip((first, second), answers, ("p1", "p2"), strict=False)
+        for question in questions
+    )
+    # The released generator draws equally many cases of every pair of questions, and of every object.
+    template = join(_by_object(test, language, objects), "obj", male=False).model_copy(
+        update={
+            "contexts": _contexts(test, language, first, of),
+            "questions": asked,
+            "balance": "obj" if len(first) == len(second) == 1 else "variants",
+        }
+    )
+    template = _with_pair(template, _named(test, language), ordered=False, of=of)
+    return _guarded(template, first, second, of)
+
+
+def _questions(
+    test: SheetTest, language: str, objects: Sequence[Value]
+) -> tuple[list[_Question], list[_Question]]:
+    """Return the questions for the first property and those for the second; equal texts count once."""
+    found: dict[str, _Question] = {}
+    for cell in test.filled(language, "Question"):
+        named = frozenset(name.strip() for name in cell.placeholders.strip().split(", "))
+        meant, of = (named, None) if cell.placeholders else (_ALL, None)
+        if language == "ru" and "age" in named:
+            meant = frozenset({"age"})
+            of = frozenset(value.id for value in objects if value.cell.english in cell.placeholders)
+        before = found.get(cell.text)
+        if before is not None:
+            meant |= before.properties
+        found[cell.text] = _Question(before.cell if before else cell, meant & _ALL, of)
+    questions = list(found.values())
+    if language == "ru":
+        # Its questions name no property: each is asked first and second.
+        return questions, questions
+    first = [question for question in questions if "p1" in question.cell.text]
+    return first, [question for question in questions if "p2" in question.cell.text]
+
+
+def _by_object(test: SheetTest, language: str, objects: Sequence[Value]) -> list[Product]:
+    """Return a product for every object, with the attributes that agree with it."""
+    products = []
+    for one in objects:
+        fits = _fits(test, language, one.cell.english)
+        fills = {"obj": [one], **{name: values(name, fits(name)) for name in rule.PROPERTIES}}
+        products.append(Product(contexts=tuple(test.filled(language, "Context")), pairs=(), fills=fills))
+    return products
+
+
+def _contexts(
+    test: SheetTest, language: str, first: Sequence[_Question], of: Sequence[str]
+) -> tuple[ContextTemplate, ...]:
+    """Return the contexts; the Dutch ones depend on whether the first property is the material."""
+    cells = test.filled(language, "Context")
+    material = frozenset().union(*(item.properties for item in first if "material" in item.properties))
+    found = []
+    for cell in cells:
+        when: Condition = {}
+        if language == "nl":
+            is_material = "material" in cell.placeholders.split(", ")
+            when = {"p.p1": material if is_material else frozenset(of) - material}
+        found.append(ContextTemplate(text=cell.text, when=when).at(cell.place))
+    return tuple(found)
+
+
+def _guarded(
+    template: TestTemplate, first: Sequence[_Question], second: Sequence[_Question], of: Sequence[str]
+) -> TestTemplate:
+    """Return a template in which no object can be drawn with properties that two questions do not ask for."""
+    fill = template.fills["obj"]
+    assert isinstance(fill, ListedFillIn)
+    values = {}
+    for entry in fill.entries:
+        whens: Condition = {}
+        for attribute, questions in (("p1", first), ("p2", second)):
+            asked = frozenset().union(
+                *(item.properties for item in questions if item.objects is None or entry.id in item.objects)
+            )
+            if not asked >= set(of):
+                whens[f"p.{attribute}"] = asked & set(of)
+        values[entry.id] = tuple(
+            form.model_copy(update={"when": {**form.when, **whens}}) for form in entry.forms
+        )
+    guarded = ListedFillIn(values=values).at(fill.place)
+    return template.model_copy(update={"fills": {**template.fills, "obj": guarded}})
 
 
 BUILDERS: Final[Mapping[str, Callable[[Sheet, SheetTest, str], TestTemplate]]] = {

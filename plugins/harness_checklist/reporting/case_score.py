@@ -1,94 +1,37 @@
-"""Error rates of predictions on generated cases, with the floor that the templates force."""
+"""Predictions for generated cases, and their error rates with the floor that the templates force."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
 
+from pydantic import TypeAdapter
+
+from harness import Problem, UsageError
+from harness.specs.schema import SpecModel
 from harness.statistics.proportion import wilson
 from harness_checklist.generation.case import Case
 from harness_checklist.generation.defect import case_defect
-from harness_checklist.reporting.prediction import ExampleKey
-from harness_checklist.suites.profile import Profile
+from harness_checklist.generation.lines import raise_faults, read_lines, read_text
+from harness_checklist.suites.suite import Profile
 
-__all__ = ["TestScore", "score_cases"]
+__all__ = ["ExampleKey", "ScoreRow", "read_predictions", "score_cases"]
 
+ExampleKey = tuple[str, str]
+"""Language and id of an example: a draw has the same id in every language."""
+COLUMNS: Final = (["id", "prediction"], ["language", "id", "prediction"])
+ScoreRow = dict[str, str | int | float | None]
+"""The scores of a system on a test in one language; rates are in [0, 1], with their 95 % interval (Wilson 1927).
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TestScore:
-    """The scores of a system on a test in one language; all rates in [0, 1]."""
-
-    __test__ = False
-
-    language: str
-    test: str
-    cases: int
-    failed: int
-    """Cases with a wrong example or without examples (XTREME-R 3.4)."""
-    examples: int
-    failed_examples: int
-    defective: int
-    """Cases that cannot be passed (`defect.case_defect`)."""
-    failed_passable: int
-    """Failed cases that can be passed."""
-
-    @property
-    def error(self) -> float:
-        """The share of failed cases."""
-        return self.failed / self.cases
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """Its 95 % interval (Wilson 1927)."""
-        return wilson(self.failed, self.cases)
-
-    @property
-    def example_error(self) -> float | None:
-        """The share of wrong examples; None without examples."""
-        return self.failed_examples / self.examples if self.examples else None
-
-    @property
-    def floor(self) -> float:
-        """The share of cases that cannot be passed."""
-        return self.defective / self.cases
-
-    @property
-    def corrected_error(self) -> float | None:
-        """The share of failed cases among those that can be passed; None where none can."""
-        passable = self.cases - self.defective
-        return self.failed_passable / passable if passable else None
-
-    @property
-    def corrected_interval(self) -> tuple[float, float] | None:
-        """Its 95 % interval (Wilson 1927)."""
-        passable = self.cases - self.defective
-        return wilson(self.failed_passable, passable) if passable else None
-
-    def as_row(self) -> dict[str, str | int | float | None]:
-        """Return the score as a plain object."""
-        low, high = self.interval
-        corrected_low, corrected_high = self.corrected_interval or (None, None)
-        return {
-            "language": self.language,
-            "test": self.test,
-            "cases": self.cases,
-            "failed": self.failed,
-            "error": self.error,
-            "error_low": low,
-            "error_high": high,
-            "examples": self.examples,
-            "failed_examples": self.failed_examples,
-            "example_error": self.example_error,
-            "floor": self.floor,
-            "corrected_error": self.corrected_error,
-            "corrected_low": corrected_low,
-            "corrected_high": corrected_high,
-        }
+``failed`` cases have a wrong example or none (XTREME-R 3.4), ``floor`` is the share of cases that cannot be passed,
+``corrected_error`` the share of failed cases among the others; None where there are none.
+"""
 
 
 def score_cases(
     cases: Sequence[Case], predictions: Mapping[ExampleKey, str], profile_of: Callable[[str], Profile]
-) -> list[TestScore]:
+) -> list[ScoreRow]:
     """Return the scores by language and test, in the order of the cases.
 
     An example passes where prediction and answer are equal after the profile of its language, a case where all its
@@ -98,37 +41,123 @@ def score_cases(
     for case in cases:
         groups.setdefault((case.language, case.test), []).append(case)
     return [
-        _score(language, test, own, predictions, profile_of(language))
+        {"language": language, "test": test, **_score(own, predictions, profile_of(language))}
         for (language, test), own in groups.items()
     ]
 
 
-def _score(
-    language: str,
-    test: str,
-    cases: Sequence[Case],
-    predictions: Mapping[ExampleKey, str],
-    profile: Profile,
-) -> TestScore:
-    failed = failed_passable = wrong_examples = defective = 0
+def _score(cases: Sequence[Case], predictions: Mapping[ExampleKey, str], profile: Profile) -> ScoreRow:
+    failed = failed_passable = wrong_examples = passable = examples = 0
     for case in cases:
         wrong = sum(
-            profile.clean(predictions[language, example.id]) != profile.clean(example.answer)
+            profile.clean(predictions[case.language, example.id]) != profile.clean(example.answer)
             for example in case.examples
         )
         fails = wrong > 0 or not case.examples
-        passable = case_defect(case.examples, profile) is None
+        can_pass = case_defect(case.examples, profile) is None
         failed += fails
-        failed_passable += fails and passable
+        failed_passable += fails and can_pass
         wrong_examples += wrong
-        defective += not passable
-    return TestScore(
-        language=language,
-        test=test,
-        cases=len(cases),
-        failed=failed,
-        examples=sum(len(case.examples) for case in cases),
-        failed_examples=wrong_examples,
-        defective=defective,
-        failed_passable=failed_passable,
-    )
+        passable += can_pass
+        examples += len(case.examples)
+    low, high = wilson(failed, len(cases))
+    corrected_low, corrected_high = wilson(failed_passable, passable) if passable else (None, None)
+    return {
+        "cases": len(cases),
+        "failed": failed,
+        "error": failed / len(cases),
+        "error_low": low,
+        "error_high": high,
+        "examples": examples,
+        "failed_examples": wrong_examples,
+        "example_error": wrong_examples / examples if examples else None,
+        "floor": (len(cases) - passable) / len(cases),
+        "corrected_error": failed_passable / passable if passable else None,
+        "corrected_low": corrected_low,
+        "corrected_high": corrected_high,
+    }
+
+
+# Files of predictions -------------------------------------------------------------------------------------
+
+
+class _Row(SpecModel):
+    id: str
+    prediction: str
+    language: str | None = None
+
+
+_ROW: Final = TypeAdapter(_Row)
+
+
+def read_predictions(path: Path, cases: Sequence[Case]) -> dict[ExampleKey, str]:
+    """Return the prediction of every example of the cases, by language and id.
+
+    A ``.jsonl`` file has lines ``{"id": ..., "prediction": ...}``, a ``.tsv`` file ``id<TAB>prediction``, with or
+    without a heading; both may name the ``language`` too (in a ``.tsv`` file first), and must where two languages
+    share an id.
+
+    Raises `SpecError` with all faults of the file: lines that cannot be read, ids that are unknown, doubled or
+    missing. `UsageError` for another kind of file, `MissingDataError` where there is none.
+    """
+    if path.suffix not in {".jsonl", ".tsv"}:
+        raise UsageError(f"The predictions {str(path)!r} are of no known kind: expected .jsonl or .tsv.")
+    text = read_text(path)
+    faults: list[Problem] = []
+    rows = read_lines(text, _ROW, faults) if path.suffix == ".jsonl" else _tsv_rows(text, faults)
+    found = _matched(rows, cases, faults)
+    raise_faults(path, faults)
+    return found
+
+
+def _tsv_rows(text: str, faults: list[Problem]) -> list[tuple[int, _Row]]:
+    rows = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        fields = line.removesuffix("\r").split("\t")
+        if not line.strip() or (number == 1 and fields in COLUMNS):
+            continue
+        if len(fields) in (2, 3):
+            names = COLUMNS[len(fields) - 2]
+            rows.append((number, _Row(**dict(zip(names, fields, strict=True)))))
+        else:
+            message = f"expected an id, a tab and a prediction; found {len(fields)} columns"
+            faults.append(Problem(message=message, line=number))
+    return rows
+
+
+def _matched(
+    rows: Sequence[tuple[int, _Row]], cases: Sequence[Case], faults: list[Problem]
+) -> dict[ExampleKey, str]:
+    languages: dict[str, list[str]] = {}
+    for case in cases:
+        for example in case.examples:
+            languages.setdefault(example.id, []).append(case.language)
+    found: dict[ExampleKey, str] = {}
+    first: dict[ExampleKey, int] = {}
+    for line, row in rows:
+        fault = _id_fault(row, languages)
+        if fault is None:
+            key = (row.language or languages[row.id][0], row.id)
+            if first.setdefault(key, line) != line:
+                fault = f"the id {row.id!r} is given twice: also on line {first[key]}"
+            found[key] = row.prediction
+        if fault is not None:
+            faults.append(Problem(message=fault, line=line))
+    missing = [(code, id_) for id_, codes in languages.items() for code in codes if (code, id_) not in found]
+    if missing:
+        shown = ", ".join(f"{id_!r} ({code})" for code, id_ in missing[:5])
+        noun = "example has" if len(missing) == 1 else "examples have"
+        message = f"{len(missing)} {noun} no prediction: {shown}{' ...' if len(missing) > 5 else ''}"
+        faults.append(Problem(message=message))
+    return found
+
+
+def _id_fault(row: _Row, languages: Mapping[str, Sequence[str]]) -> str | None:
+    codes = languages.get(row.id)
+    if codes is None:
+        return f"no example has the id {row.id!r}"
+    if row.language is None and len(codes) > 1:
+        return f"the id {row.id!r} is in several languages ({', '.join(codes)}): add the language"
+    if row.language is not None and row.language not in codes:
+        return f"the example {row.id!r} is in {' and '.join(codes)}, not in {row.language!r}"
+    return None

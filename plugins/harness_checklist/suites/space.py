@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations, permutations
 from math import prod
 
@@ -160,9 +161,12 @@ def _name_options(slot: str, name: str, gender: Gender, names: Names) -> Iterato
             # A name in both lists is drawn once: either agreement is right for it.
             if text not in seen:
                 seen.add(text)
-                literal = text.replace("{", "{{").replace("}", "}}")
-                entry = Entry(id=text, forms=(Form(texts=(literal,)),))
-                yield Option(ids={slot: text}, entries={slot: entry}, gender=key)
+                yield Option(ids={slot: text}, entries={slot: _name_entry(text)}, gender=key)
+
+
+@lru_cache(maxsize=1 << 16)
+def _name_entry(name: str) -> Entry:
+    return Entry(name, (Form(texts=(name.replace("{", "{{").replace("}", "}}"),)),))
 
 
 def _pair_options(

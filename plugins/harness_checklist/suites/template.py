@@ -10,16 +10,7 @@ from operator import itemgetter
 
 from harness import UsageError
 
-__all__ = [
-    "TRANSFORMS",
-    "Placeholder",
-    "Template",
-    "TemplateError",
-    "TemplateFault",
-    "capitalise",
-    "parse",
-    "split_number",
-]
+__all__ = ["TRANSFORMS", "Placeholder", "Template", "TemplateError", "capitalise", "parse", "split_number"]
 
 _PLACEHOLDER = re.compile(
     r"""\s* (?P<slot>[^\W\d]\w*?) (?P<number>[0-9]*)
@@ -45,26 +36,15 @@ TRANSFORMS: Mapping[str, Callable[[str, str], str]] = {"capitalise": capitalise}
 """Name after the bar -> the function of a text and its language."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TemplateFault:
-    """What is wrong with a template text, and where."""
-
-    message: str
-    column: int
-    """1-based position in the text."""
-
-
 class TemplateError(UsageError):
     """A template text that cannot be parsed; all its faults."""
 
-    def __init__(self, text: str, faults: tuple[TemplateFault, ...]) -> None:
-        faults_text = "; ".join(f"column {fault.column}: {fault.message}" for fault in faults)
-        super().__init__(f"The template {text!r} cannot be read: {faults_text}.")
-        self.text = text
+    def __init__(self, text: str, faults: tuple[str, ...]) -> None:
+        super().__init__(f"The template {text!r} cannot be read: {'; '.join(faults)}.")
         self.faults = faults
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Placeholder:
     """One placeholder of a template."""
 
@@ -75,21 +55,22 @@ class Placeholder:
     """Which of the aligned forms."""
     attribute: str | None = None
     transform: str | None = None
-    column: int = 1
-    """1-based position of its brace in the text."""
 
-    @property
+    @cached_property
     def key(self) -> str:
         """The slot with its number: equal keys are one draw."""
         return self.slot if self.number is None else f"{self.slot}{self.number}"
 
-    @property
+    @cached_property
+    def entry(self) -> str:
+        """The key with the attribute: that of its fill-in in `Option.entries`."""
+        return self.key if self.attribute is None else f"{self.key}.{self.attribute}"
+
+    @cached_property
     def reference(self) -> str:
         """The canonical text between the braces: equal references have equal values in a draw."""
-        attribute = "" if self.attribute is None else f".{self.attribute}"
         index = f"[{self.index}]" if self.index else ""
-        transform = "" if self.transform is None else f"|{self.transform}"
-        return f"{self.key}{attribute}{index}{transform}"
+        return f"{self.entry}{index}{'' if self.transform is None else f'|{self.transform}'}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,23 +81,14 @@ class Template:
     literals: tuple[str, ...]
     placeholders: tuple[Placeholder, ...]
 
-    @property
-    def constant(self) -> str | None:
-        """The text it always gives, or None where it has placeholders."""
-        return None if self.placeholders else self.literals[0]
-
-    @cached_property
-    def references(self) -> tuple[str, ...]:
-        """The references of its placeholders in order."""
-        return tuple(placeholder.reference for placeholder in self.placeholders)
-
     @cached_property
     def _fill(self) -> Callable[[Mapping[str, str]], str]:
         literals = [literal.replace("%", "%%") for literal in self.literals]
-        if not self.references:
+        if not self.placeholders:
             only = self.literals[0]
             return lambda values: only
-        pattern, get = "%s".join(literals), itemgetter(*self.references)
+        get = itemgetter(*(placeholder.reference for placeholder in self.placeholders))
+        pattern = "%s".join(literals)
         return lambda values: pattern % get(values)
 
     def fill(self, values: Mapping[str, str]) -> str:
@@ -132,12 +104,11 @@ def split_number(name: str) -> tuple[str, int | None]:
 
 @lru_cache(maxsize=65536)
 def parse(text: str) -> Template:
-    """Return the parsed template; raises `TemplateError` with all faults and their columns."""
+    """Return the parsed template; raises `TemplateError` with all faults."""
     literals, placeholders, faults = [""], [], []
     position = 0
     while match := _BRACE.search(text, position):
-        start = match.start()
-        literals[-1] += text[position:start]
+        literals[-1] += text[position : match.start()]
         position = match.end()
         if len(match.group()) == 2:
             literals[-1] += match.group()[0]
@@ -145,12 +116,12 @@ def parse(text: str) -> Template:
         inner = None if match.group() == "}" else _INNER.match(text, position)
         if inner is None:
             what = "closes nothing" if match.group() == "}" else "is not closed"
-            message = f"{match.group()!r} {what}: write {match.group() * 2!r} for a brace"
-            faults.append(TemplateFault(message=message, column=start + 1))
+            where = f"character {match.start() + 1}"
+            faults.append(f"{match.group()!r} ({where}) {what}: write {match.group() * 2!r} for a brace")
             continue
         position = inner.end()
-        found = _placeholder(inner.group(1), start + 1)
-        if isinstance(found, TemplateFault):
+        found = _placeholder(inner.group(1))
+        if isinstance(found, str):
             faults.append(found)
         else:
             placeholders.append(found)
@@ -161,20 +132,19 @@ def parse(text: str) -> Template:
     return Template(text=text, literals=tuple(literals), placeholders=tuple(placeholders))
 
 
-def _placeholder(inner: str, column: int) -> Placeholder | TemplateFault:
+def _placeholder(inner: str) -> Placeholder | str:
+    """Return the placeholder between two braces, or what is wrong with it."""
     match = _PLACEHOLDER.fullmatch(inner)
     if match is None or (match["first"] and match["second"]) or (match["first"] and match["attribute"]):
         shapes = "{slot}, {slot1}, {slot[1]}, {pair.v1} or {slot|capitalise}"
-        return TemplateFault(message=f"{{{inner}}} is no placeholder: expected {shapes}", column=column)
+        return f"{{{inner}}} is no placeholder: expected {shapes}"
     transform = match["transform"]
     if transform is not None and transform not in TRANSFORMS:
-        known = ", ".join(TRANSFORMS)
-        return TemplateFault(message=f"no transformation named {transform!r}; known: {known}", column=column)
+        return f"{{{inner}}}: no transformation named {transform!r}; known: {', '.join(TRANSFORMS)}"
     return Placeholder(
         slot=match["slot"],
         number=int(match["number"]) if match["number"] else None,
         index=int(match["first"] or match["second"] or 0),
         attribute=match["attribute"],
         transform=transform,
-        column=column,
     )

@@ -2,19 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
+from harness.reporting.chart import CurveChart, Line
+from harness.reporting.console import sparkline
+from harness.reporting.model import Block, Charts, Table, TableRow
 from harness.reporting.number import percent
 from harness_probing.reporting.probe import METRIC, Probe
 
-__all__ = ["ASCII", "BLOCKS", "Curve", "curves", "sparkline"]
+__all__ = [
+    "Curve",
+    "Localisation",
+    "curve_blocks",
+    "curve_table",
+    "curves",
+    "depth_of",
+    "localisations",
+]
 
-BLOCKS = "▁▂▃▄▅▆▇█"
-ASCII = "_.-=+*%#"
-"""As high as the blocks, for terminals that cannot show those."""
+LABEL_WIDTH = 30
 Point = tuple[int, float]
+Stroke = Literal["solid", "dashed", "dotted"]
+UNIT = "weighted F1 x100"
+STROKES: tuple[tuple[str, Stroke, str], ...] = (
+    ("probe", "solid", ""),
+    ("control", "dashed", "control task"),
+    ("random", "dotted", "encoder with random weights"),
+)
+CURVE_NOTE = (
+    "One character per layer, from the embeddings; the curves of a row share their scale from low to high. Weighted F1 "
+    "x100."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,15 +59,6 @@ class Curve:
         values = [value for own in self.lines.values() for _, value in own]
         return min(values), max(values)
 
-    @property
-    def description(self) -> str:
-        """The curve in words."""
-        best = self.probe.best
-        return (
-            f"layers {self.points[0][0]} to {self.points[-1][0]}, best {percent(best[METRIC]['value'])} in layer "
-            f"{best['layer']}, last {percent(self.points[-1][1])}"
-        )
-
 
 def curves(probes: Sequence[Probe]) -> list[Curve]:
     """Return the curve of every probe."""
@@ -68,20 +79,145 @@ def _points(entries: Sequence[Mapping[str, Any]], key: str) -> tuple[Point, ...]
     )
 
 
-def sparkline(points: Sequence[Point], limits: tuple[float, float], levels: str = BLOCKS) -> str:
-    """Return one character per layer, from the lowest level to the highest.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Localisation:
+    """The curves of all models on one task and treebank, over depth: layer divided by the last layer."""
 
-    Layers that were not probed are blank, so that the columns of two curves are the same layers. Where all values are
-    equal, they are in the middle.
-    """
-    by_layer = dict(points)
-    low, high = limits
-    last = len(levels) - 1
-    shown = ""
-    for layer in range(max(by_layer, default=-1) + 1):
-        if layer not in by_layer:
-            shown += " "
+    title: str
+    curves: tuple[Curve, ...]
+
+
+def localisations(curves: Sequence[Curve]) -> list[Localisation]:
+    """Return what several models were probed for, in the order of the curves."""
+    groups: dict[str, list[Curve]] = {}
+    for curve in curves:
+        groups.setdefault(f"{curve.probe.title} {curve.probe.treebank_name}".rstrip(), []).append(curve)
+    return [
+        Localisation(title=title, curves=tuple(own))
+        for title, own in groups.items()
+        if len({curve.probe.model for curve in own}) > 1
+    ]
+
+
+def depth_of(probe: Probe, layer: float) -> float:
+    """Return a layer as a share of the model's depth, from 0 (the embeddings) to 1 (the last layer)."""
+    return layer / probe.depth if probe.depth else 0.0
+
+
+def curve_blocks(curves: Sequence[Curve], places: Sequence[Localisation]) -> list[Block]:
+    """Return the layer curves of every task, and those of several models over their depth, as charts."""
+    layers = Charts(charts=tuple(map(_layer_chart, _by_task(curves))), table=curve_table(curves))
+    return [layers, *([Charts(charts=tuple(map(_depth_chart, places)))] if places else [])]
+
+
+def curve_table(curves: Sequence[Curve], *further: str) -> Table:
+    """Return the curves in one line each: side by side where they fit, and else under each other."""
+    return Table(
+        title="Layer curves",
+        corner="task",
+        heads=(*curves[0].lines, "low", "high", "best"),
+        rows=tuple(_curve_rows(curves, side_by_side=True)),
+        notes=(CURVE_NOTE, *further),
+        words=frozenset({0, 1, 2}),
+        folding=True,
+        label_width=LABEL_WIDTH,
+        narrow=Table(
+            title="Layer curves",
+            corner="task",
+            heads=("layers", "of", "low", "high", "best"),
+            rows=tuple(_curve_rows(curves, side_by_side=False)),
+            notes=(CURVE_NOTE, *further),
+            words=frozenset({0, 1}),
+            folding=True,
+            label_width=LABEL_WIDTH,
+        ),
+    )
+
+
+def _curve_rows(curves: Sequence[Curve], *, side_by_side: bool) -> Iterator[TableRow]:
+    several = len({curve.probe.model for curve in curves}) > 1
+    last = ""
+    for curve in curves:
+        probe = curve.probe
+        grouped = bool(probe.treebank) or several
+        head = f"{probe.model}\n{probe.title}" if several else probe.title
+        if head != last and grouped:
+            yield TableRow(label=head)
+        last = head
+        label = (probe.treebank_name or probe.title) if grouped else head
+        numbers = (*map(percent, curve.limits), str(probe.best["layer"]))
+        found = {of: sparkline(points, curve.limits) for of, points in curve.lines.items()}
+        if side_by_side:
+            yield TableRow(label=label, fields=(*found.values(), *numbers), depth=1)
             continue
-        part = 0.5 if high <= low else (by_layer[layer] - low) / (high - low)
-        shown += levels[min(last, max(0, round(part * last)))]
-    return shown
+        yield TableRow(label=label, fields=(found["probe"], "probe", *numbers), depth=1)
+        for of in ("control", "random"):
+            if found[of]:
+                yield TableRow(label="", fields=(found[of], of, "", "", ""))
+
+
+def _by_task(curves: Sequence[Curve]) -> list[list[Curve]]:
+    """Return the curves of one chart: all treebanks of one model's task."""
+    found: dict[tuple[str, str], list[Curve]] = {}
+    for curve in curves:
+        found.setdefault((curve.probe.model, curve.probe.title), []).append(curve)
+    return list(found.values())
+
+
+def _layer_chart(curves: Sequence[Curve]) -> CurveChart:
+    present = {name for curve in curves for name, points in curve.lines.items() if points}
+    probe = curves[0].probe
+    return CurveChart(
+        title=f"{probe.title}, {probe.model}",
+        lines=tuple(line for number, curve in enumerate(curves) for line in _lines(curve, number)),
+        groups=tuple(curve.probe.treebank_name or "test" for curve in curves),
+        x_label="layer",
+        y_label=UNIT,
+        strokes=tuple((stroke, meaning) for name, stroke, meaning in STROKES if meaning and name in present),
+        ring=f"best layer on {probe.best['chosen_on']}",
+    )
+
+
+def _lines(curve: Curve, number: int) -> Iterator[Line]:
+    name = curve.probe.treebank_name or "test"
+    for of, stroke, meaning in STROKES:
+        yield Line(
+            label=f"{name}, {meaning}" if meaning else name,
+            points=tuple((float(layer), value * 100) for layer, value in curve.lines[of]),
+            group=number,
+            stroke=stroke,
+            best=None if meaning else float(curve.probe.best["layer"]),
+            whiskers=() if meaning else _whiskers(curve.probe, curve.points),
+        )
+
+
+def _whiskers(probe: Probe, points: Sequence[Point]) -> tuple[tuple[float, float, float], ...]:
+    """Return the intervals of the best and the last layer."""
+    found = {}
+    for block in (probe.best, probe.last):
+        interval = block[METRIC].get("ci")
+        if interval and block["layer"] in dict(points):
+            found[float(block["layer"])] = (interval[0] * 100, interval[1] * 100)
+    return tuple((layer, low, high) for layer, (low, high) in sorted(found.items()))
+
+
+def _depth_chart(one: Localisation) -> CurveChart:
+    return CurveChart(
+        title=f"{one.title}: all models by depth",
+        lines=tuple(_depth_line(curve, number) for number, curve in enumerate(one.curves)),
+        groups=tuple(curve.probe.model for curve in one.curves),
+        x_label="depth: 0 the embeddings, 1 the last layer",
+        y_label=UNIT,
+        x_digits=2,
+        ring="best layer",
+    )
+
+
+def _depth_line(curve: Curve, number: int) -> Line:
+    probe = curve.probe
+    return Line(
+        label=probe.model,
+        points=tuple((depth_of(probe, layer), value * 100) for layer, value in curve.points),
+        group=number,
+        best=depth_of(probe, probe.best["layer"]),
+    )

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness import Run
+from harness import CellResult, Run
 from harness.reporting.column import conditions_of
 from harness.reporting.system_name import system_names
 
@@ -118,16 +118,16 @@ def at_layer(entries: Sequence[Entry], layer: int) -> Entry | None:
     return next((entry for entry in entries if entry["layer"] == layer), None)
 
 
-def is_probed(cell: Mapping[str, Any]) -> bool:
+def is_probed(cell: CellResult) -> bool:
     """Whether a cell of ``results.json`` holds probes that can be read."""
     kept = _kept(cell)
     return kept is not None and kept.get("schema") == SCHEMA
 
 
-def _kept(cell: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    if cell["status"] != "ok":
+def _kept(cell: CellResult) -> Mapping[str, Any] | None:
+    if cell.status != "ok":
         return None
-    found: Mapping[str, Any] | None = (cell.get("details") or {}).get("probing")
+    found: Mapping[str, Any] | None = (cell.details or {}).get("probing")
     return found
 
 
@@ -155,35 +155,37 @@ def read_probes(runs: Sequence[Run]) -> tuple[tuple[Probe, ...], tuple[str, ...]
     return tuple(probes), tuple(dict.fromkeys(notes))
 
 
-def _probe(run: Run, name: str, cell: Mapping[str, Any], kept: Mapping[str, Any]) -> Probe:
-    view = {key: value for key, value in cell["view"].items() if key != TREEBANK}
+def _probe(run: Run, name: str, cell: CellResult, kept: Mapping[str, Any]) -> Probe:
+    view = {key: value for key, value in cell.view.items() if key != TREEBANK}
     return Probe(
         model=name,
-        task=cell["task"],
+        task=cell.task,
         view=conditions_of(view),
-        treebank=str(cell["view"].get(TREEBANK, "")),
-        language=cell["language"],
-        method=cell["method"],
-        stands_in=bool(cell["stands_in"]),
+        treebank=str(cell.view.get(TREEBANK, "")),
+        language=cell.language,
+        method=str(cell.method),
+        stands_in=bool(cell.stands_in),
         details=kept,
         groups=_groups(run, cell),
         counts=_counts(run, cell),
-        data=run.results["run"]["data"],
+        data=run.results.run.data,
     )
 
 
-def _counts(run: Run, cell: Mapping[str, Any]) -> bool:
-    fixed = [suite.get("views", {}).get(cell["task"], {}) for suite in run.manifest.get("suites", ())]
-    return all(cell["view"].get(key) == value for view in fixed for key, value in view.items())
+def _counts(run: Run, cell: CellResult) -> bool:
+    fixed = [suite.views.get(cell.task, {}) for suite in run.manifest.suites]
+    return all(cell.view.get(key) == value for view in fixed for key, value in view.items())
 
 
-def _groups(run: Run, cell: Mapping[str, Any]) -> dict[str, tuple[float, int]]:
-    same = ("task", "language", "view", "method", "protocol")
+def _groups(run: Run, cell: CellResult) -> dict[str, tuple[float, int]]:
+    def same(own: CellResult) -> tuple[Any, ...]:
+        return own.task, own.language, own.view, own.method, own.protocol
+
     found: dict[str, list[tuple[float, int]]] = {}
     for other in run.cells:
-        if other["status"] == "ok" and all(other.get(key) == cell.get(key) for key in same):
-            for group, score in other["metrics"].get(METRIC, {}).get("groups", {}).items():
-                found.setdefault(group, []).append((score["value"], score["n"]))
+        if other.status == "ok" and METRIC in other.metrics and same(other) == same(cell):
+            for group, score in other.metrics[METRIC].groups.items():
+                found.setdefault(group, []).append((score.value, score.n))
     return {
         group: (sum(value for value, _ in scores) / len(scores), scores[0][1])
         for group, scores in sorted(found.items())

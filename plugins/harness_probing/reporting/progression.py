@@ -13,10 +13,10 @@ from statistics import fmean
 from typing import Literal
 
 from harness.reporting.contrast import Contrast, Estimate, contrast
+from harness.reporting.model import Table, TableRow
 from harness.reporting.number import INTERVAL_LEGEND, NOTHING, percent, signed, uncertainty
-from harness.reporting.text_table import TextRow, TextTable
 from harness_probing.reporting.probe import METRIC, TREEBANK_NAMES, Probe, ordered_treebanks
-from harness_probing.reporting.task_rows import titled
+from harness_probing.reporting.tables import probe_table, titled_rows
 
 __all__ = [
     "Progression",
@@ -33,6 +33,10 @@ WHICH: tuple[Which, ...] = ("last", "best")
 HEADS = {**TREEBANK_NAMES, "original": "orig"}
 """Short enough for a terminal of 80 columns."""
 AVERAGE = "Average"
+DIFFERENCE_NOTE = (
+    "In brackets: the 95 % interval, which takes the two treebanks as independent (MOVER; Zou and Donner 2008). Where "
+    "they share their source sentences, as CG and csCG do, it is rather too wide."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,26 +191,23 @@ def _steps(
     return found
 
 
-def score_table(found: Sequence[Progression], probes: Sequence[Probe], title: str) -> TextTable:
+def score_table(found: Sequence[Progression], probes: Sequence[Probe], title: str) -> Table:
     """Return the scores: of every treebank the last layer, and the best one with its interval and number."""
     treebanks = ordered_treebanks(probes)
     heads = [f"{HEADS.get(name, name)}\n{which}".lstrip() for name in treebanks for which in WHICH]
     models = list(dict.fromkeys(one.model for one in found))
-    rows: list[TextRow] = []
+    rows: list[TableRow] = []
     for model in models:
         own = [
-            TextRow(
+            TableRow(
                 label=one.title,
                 fields=tuple(_score_text(one, name, which) for name in treebanks for which in WHICH),
-                level=1,
             )
             for one in found
             if one.model == model
         ]
-        rows += titled(model, own, alone=len(models) == 1)
-    return TextTable(
-        title=title, corner="task", heads=tuple(heads), rows=tuple(rows), notes=tuple(_notes(found, probes))
-    )
+        rows += titled_rows(model, own, alone=len(models) == 1)
+    return probe_table(title, heads, rows, _notes(found, probes))
 
 
 def _score_text(one: Progression, treebank: str, which: Which) -> str:
@@ -249,43 +250,32 @@ def _notes(found: Sequence[Progression], probes: Sequence[Probe]) -> Iterator[st
         yield "* scored on another split than test, which was not found."
 
 
-def difference_table(found: Sequence[Progression], title: str) -> TextTable | None:
+def difference_table(found: Sequence[Progression], title: str) -> Table | None:
     """Return the differences between neighbouring treebanks with their intervals; None where there is one treebank."""
     models = list(dict.fromkeys(one.model for one in found))
-    rows: list[TextRow] = []
+    rows: list[TableRow] = []
     for model in models:
-        own: list[TextRow] = []
+        own: list[TableRow] = []
         for one in found:
             laters = dict.fromkeys(later for later, _ in one.steps) if one.model == model else {}
-            own += [TextRow(label=one.title, level=1)] if laters else []
+            own += [TableRow(label=one.title)] if laters else []
             for later in laters:
                 earlier = one.steps[later, "last"].earlier
                 name = f"{TREEBANK_NAMES.get(later, later)} - {TREEBANK_NAMES.get(earlier, earlier)}"
                 own.append(
-                    TextRow(
+                    TableRow(
                         label=name,
                         fields=tuple(_step_text(one.steps[later, which]) for which in WHICH),
-                        level=2,
+                        depth=1,
                     )
                 )
-        rows += titled(model, own, alone=len(models) == 1)
+        rows += titled_rows(model, own, alone=len(models) == 1)
     if not rows:
         return None
-    return TextTable(
-        title=title,
-        corner="task",
-        heads=("last", "best"),
-        rows=tuple(rows),
-        notes=(
-            "In brackets: the 95 % interval, which takes the two treebanks as independent (MOVER; Zou and Donner "
-            "2008). Where they share their source sentences, as CG and csCG do, it is rather too wide.",
-            *(
-                ["An average's difference is over the tasks that both treebanks have."]
-                if any(one.tasks for one in found)
-                else []
-            ),
-        ),
-    )
+    notes = [DIFFERENCE_NOTE]
+    if any(one.tasks for one in found):
+        notes.append("An average's difference is over the tasks that both treebanks have.")
+    return probe_table(title, WHICH, rows, notes)
 
 
 def _step_text(step: Step) -> str:

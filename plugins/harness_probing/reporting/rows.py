@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from harness import Run
-from harness.reporting.rows import inert
-from harness_probing.reporting.baseline import baseline_values
-from harness_probing.reporting.localisation import depth_of
+from harness.reporting.rows import csv_text
+from harness_probing.reporting.curve import depth_of
 from harness_probing.reporting.probe import METRIC, Probe, at_layer, read_probes
+from harness_probing.reporting.tables import baseline_values
 
 __all__ = ["probe_rows", "render_probe_csv"]
 
@@ -106,10 +104,5 @@ def _value(entry: Mapping[str, Any] | None, key: str) -> float | None:
 
 
 def render_probe_csv(runs: Sequence[Run]) -> str:
-    """Return the rows as CSV with a header; a field that a spreadsheet would run as a formula gets a quote."""
-    out = io.StringIO()
-    writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    for row in probe_rows(runs):
-        writer.writerow({name: inert(value) for name, value in row.items()})
-    return out.getvalue()
+    """Return the rows as CSV with a header."""
+    return csv_text(probe_rows(runs), COLUMNS)

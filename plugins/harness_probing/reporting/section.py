@@ -1,88 +1,138 @@
-"""The section of reports that shows the probes of runs."""
+"""The section of reports that shows the probes of runs, by language and method."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
 
-from harness import Run, SectionReport
-from harness.reporting.markdown import escape_markdown, text_table_lines
-from harness.reporting.text_table import TextTable
-from harness_probing.reporting.console import render_probing
-from harness_probing.reporting.curve import Curve, sparkline
-from harness_probing.reporting.report import ProbingReport, ProbingSection, probing_report
+from harness import CellResult, Run, SectionReport
+from harness.languages.table import known_languages
+from harness.reporting.column import conditions_of
+from harness.reporting.model import Block, Fold, Note, Table
+from harness_probing.reporting.curve import (
+    Curve,
+    Localisation,
+    curve_blocks,
+    curve_table,
+    curves,
+    localisations,
+)
+from harness_probing.reporting.probe import Probe, is_probed, read_probes
+from harness_probing.reporting.progression import difference_table, progressions, score_table
 from harness_probing.reporting.rows import probe_rows
+from harness_probing.reporting.tables import (
+    baseline_table,
+    detail_table,
+    localisation_table,
+    unseen_table,
+    variant_table,
+)
 
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from harness.reporting.markup.element import Element
-
-__all__ = ["ProbeReport", "read_probing"]
+__all__ = ["ProbingSection", "probing_sections", "read_probing"]
 
 
-class ProbeReport(SectionReport):
-    """What all reports show of the probes of runs."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbingSection:
+    """The probes of one language and method."""
 
-    def __init__(self, runs: Sequence[Run], report: ProbingReport) -> None:
-        self._runs = runs
-        self._report = report
-
-    @property
-    def tables(self) -> Sequence[TextTable]:
-        """All tables of all languages and methods."""
-        return [table for section in self._report.sections for table in section.tables]
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """A sentence for each run that cannot be read."""
-        return self._report.notes
+    title: str
+    scores: tuple[Table, ...]
+    """The main table, the differences, the baselines: what a summary shows."""
+    further: tuple[Table, ...]
+    """What fills a page of its own: further scores, gender variants, unseen types."""
+    curves: tuple[Curve, ...]
+    localisations: tuple[Localisation, ...]
 
     @property
-    def covered(self) -> frozenset[tuple[str, str, str]]:
-        """Task, method and conditions of the columns whose scores are all from probes."""
-        return self._report.shown
+    def blocks(self) -> list[Block]:
+        """All of it."""
+        folds = [Fold(title=table.title, blocks=[table]) for table in self.further]
+        return [*self._head, *folds, *curve_blocks(self.curves, self.localisations)]
 
-    def rows(self) -> list[dict[str, Any]]:
-        """Return one row per layer."""
-        return probe_rows(self._runs)
+    @property
+    def brief(self) -> list[Block]:
+        """What a summary shows."""
+        names = ", ".join(table.title.rpartition(": ")[2] for table in self.further)
+        also = [f"Also: {names}. All of it: harness report RUN --probing"] if names else []
+        return [*self._head, curve_table(self.curves, *also)]
 
-    def render_console(self, width: int, *, whole: bool = False) -> Sequence[RenderableType]:
-        """Return the tables and layer curves for a terminal."""
-        return render_probing(self._report, width=width, whole=whole)
-
-    def render_markdown(self) -> Sequence[str]:
-        """Return the tables and layer curves as Markdown."""
-        lines = [line for section in self._report.sections for line in _section_lines(section)]
-        return [*lines, *(f"- {escape_markdown(note)}" for note in self.notes)]
-
-    def render_page(self) -> Element | None:
-        """Return the tables and charts of the HTML page."""
-        from harness_probing.reporting.page import probing_section
-
-        return probing_section(self._report)
+    @property
+    def _head(self) -> list[Block]:
+        return [Note(self.title, "heading"), Note(""), *self.scores]
 
 
-def read_probing(runs: Sequence[Run]) -> ProbeReport | None:
-    """Return the section of runs; None where nothing was probed."""
-    report = probing_report(runs)
-    return ProbeReport(runs, report) if report else None
-
-
-def _section_lines(section: ProbingSection) -> list[str]:
-    lines = ["", f"## {escape_markdown(section.title)}"]
-    for table in section.tables:
-        lines += text_table_lines(table)
-    lines += ["", "### Layer curves", "", "| task | probe | control | random | low | high | best |"]
-    lines.append("| --- | --- | --- | --- | ---: | ---: | ---: |")
-    return [*lines, *(_curve_row(curve) for curve in section.curves)]
-
-
-def _curve_row(curve: Curve) -> str:
-    probe = curve.probe
-    low, high = curve.limits
-    lines = " | ".join(
-        f"`{line}`" if (line := sparkline(own, curve.limits)) else "-" for own in curve.lines.values()
+def read_probing(runs: Sequence[Run]) -> SectionReport | None:
+    """Return what all reports show of the probes of runs; None where nothing was probed."""
+    sections, notes = probing_sections(runs)
+    if not sections and not notes:
+        return None
+    return SectionReport(
+        blocks=[block for own in sections for block in own.blocks],
+        brief=[block for own in sections for block in own.brief],
+        notes=notes,
+        covered=_shown(runs[0]),
+        rows=lambda: probe_rows(runs),
     )
-    name = escape_markdown(probe.name)
-    return f"| {name} | {lines} | {low * 100:.1f} | {high * 100:.1f} | {probe.best['layer']} |"
+
+
+def probing_sections(runs: Sequence[Run]) -> tuple[list[ProbingSection], tuple[str, ...]]:
+    """Return the probes of runs by language and method, and a sentence for each run that cannot be read."""
+    probes, notes = read_probes(runs)
+    groups: dict[tuple[str, str], list[Probe]] = {}
+    for probe in probes:
+        groups.setdefault((probe.language, probe.method), []).append(probe)
+    sections = []
+    for (language, method), own in groups.items():
+        # The treebanks of a task come together, even if cells of its other axes are between them.
+        places = list(dict.fromkeys((one.model, one.title) for one in own))
+        own.sort(key=lambda one: places.index((one.model, one.title)))
+        # Tasks without the axis of treebanks have tables of their own.
+        having = [one for one in own if one.treebank]
+        others = [one for one in own if not one.treebank]
+        head = f"{_language_name(language)}, {method}"
+        sections += [_section(head, having)] if having else []
+        sections += [_section(f"{head}, other tasks" if having else head, others)] if others else []
+    return sections, notes
+
+
+def _shown(run: Run) -> frozenset[tuple[str, str, str]]:
+    """Return the columns of a run that need no other table."""
+    scored = [cell for cell in run.cells if cell.status == "ok"]
+    having = {(*_key(cell), cell.language) for cell in scored if is_probed(cell)}
+    incomplete = {key for cell in scored if (*(key := _key(cell)), cell.language) not in having}
+    return frozenset((task, method, view) for task, method, view, _ in having) - incomplete
+
+
+def _key(cell: CellResult) -> tuple[str, str, str]:
+    return cell.task, str(cell.method), conditions_of(cell.view)
+
+
+def _language_name(code: str) -> str:
+    table = known_languages()
+    return f"{table.get(code).name} ({code})" if code in table else code
+
+
+def _section(head: str, probes: Sequence[Probe]) -> ProbingSection:
+    models = dict.fromkeys(probe.model for probe in probes)
+    of_model = f" of {next(iter(models))}" if len(models) == 1 else ""
+    own_curves = curves(probes)
+    places = localisations(own_curves)
+    found = progressions(probes)
+    scores = (
+        score_table(found, probes, f"{head}: last and best layer"),
+        difference_table(found, f"{head}: differences between treebanks"),
+        baseline_table(probes, f"{head}: baselines and controls"),
+        localisation_table(places, f"{head}: where in their depth models keep it"),
+    )
+    further = (
+        detail_table(probes, f"{head}: further scores and counts"),
+        variant_table(probes, f"{head}: gender variants"),
+        unseen_table(probes, f"{head}: word types that are not in train"),
+    )
+    return ProbingSection(
+        title=f"Probing{of_model}: {head}",
+        scores=tuple(one for one in scores if one is not None),
+        further=tuple(one for one in further if one is not None),
+        curves=tuple(own_curves),
+        localisations=tuple(places),
+    )

@@ -38,27 +38,12 @@ Annotators = Annotated[int, typer.Option("--annotators", min=1, help="People who
 Stratify = Annotated[
     str | None, typer.Option("--stratify", help="label, or an attribute of the items, such as genre.")
 ]
-Strata = Annotated[
-    Path | None, typer.Option("--strata", help="With --stratify: a file with the stratum of each item.")
-]
 AllocationName = Annotated[
     Literal["proportional", "equal"], typer.Option("--allocation", help="How rows are allocated to strata.")
-]
-Suspects = Annotated[
-    Path | None, typer.Option("--suspects", help="Ranked items, as 'harness gap --suspects' writes them.")
-]
-ControlShare = Annotated[
-    float,
-    typer.Option(
-        "--control-share", help="Share of a sheet that is drawn at random as a control for the suspects."
-    ),
 ]
 Instructions = Annotated[
     Path | None,
     typer.Option("--instructions", help="Instructions for annotators that replace the default ones."),
-]
-Page = Annotated[
-    bool, typer.Option("--page", help="Also write HTML pages to label in; they need no network.")
 ]
 
 
@@ -80,18 +65,15 @@ def export(
     seed: Seed = 0,
     annotators: Annotators = 2,
     stratify: Stratify = None,
-    strata: Strata = None,
     allocation: AllocationName = "proportional",
-    suspects: Suspects = None,
-    control_share: ControlShare = 0.5,
     instructions: Instructions = None,
-    page: Page = False,
 ) -> None:
     """Write blind sheets of test items for annotators, and a separate key.
 
-    Sheets of different texts share no item. Send out only the folders below 'sheets'; keep key.json.
+    A sheet is a CSV file, and a pair of files for Label Studio: its tasks (.json) and its setup (.xml). Sheets of
+    different texts share no item. Send out only the folders below 'sheets'; keep key.json.
 
-    Example: harness annotate export --tasks xnli --languages hi,ur --size 200 --annotators 2 --page --output relabel
+    Example: harness annotate export --tasks xnli --languages hi,ur --size 200 --annotators 2 --output relabel
     """
     given = dict(locals())
     del given["output"]
@@ -106,7 +88,7 @@ def export(
     key = export_sheets(ExportRequest(**given), output)
     for sheet in key.sheets:
         counts = f"{len(sheet.rows)} of {sheet.population:,} items"
-        echo(f"{sheet.name}: {counts} of {sheet.text} ({sheet.design})")
+        echo(f"{sheet.name}: {counts} of {sheet.task}:{sheet.language} {sheet.text} ({sheet.design})")
     people = "1 annotator" if annotators == 1 else f"{annotators} annotators"
     echo(
         f"Wrote the sheets of {people} below {output / 'sheets'}. Keep {output / 'key.json'}: it holds the labels.\n"
@@ -118,7 +100,8 @@ def export(
 def import_(
     folder: Folder,
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", help="Filled-in .csv, .tsv or .json files.")
+        list[Path],
+        typer.Argument(metavar="FILE...", help="Filled-in .csv or .tsv files."),
     ],
     annotator: Annotated[
         str | None,
@@ -136,79 +119,71 @@ def import_(
 ) -> None:
     """Import filled-in sheets; nothing is imported if any of them has a fault.
 
-    Rows on which annotators disagree are written to new sheets for an adjudicator; import those as well.
+    Files that Label Studio exports as CSV can be imported too. Rows on which annotators disagree are written to new
+    sheets for an adjudicator; import those as well.
 
     Example: harness annotate import relabel relabel/sheets/annotator-1/xnli-hi-1.csv
     """
     from harness_translation.annotation.export import write_adjudication
     from harness_translation.annotation.key import read_key
-    from harness_translation.annotation.sheet import ADJUDICATED
-    from harness_translation.annotation.sheet_reading import read_sheets
-    from harness_translation.annotation.store import merge, read_annotations, write_annotations
+    from harness_translation.annotation.labels import (
+        ADJUDICATED,
+        merge,
+        read_annotations,
+        read_sheets,
+        write_annotations,
+    )
 
     if adjudicated and annotator is not None:
         raise UsageError("--adjudicated and --annotator cannot be used together: both name the annotator.")
     key = read_key(folder)
     name = ADJUDICATED if adjudicated else annotator
-    new = read_sheets(files, key, annotator=name, allow_skipped=allow_skipped)
+    new, skipped = read_sheets(files, key, annotator=name, allow_skipped=allow_skipped)
     annotations = merge(read_annotations(folder), new, key, replace=replace)
     write_annotations(annotations, folder)
-    for who, labels in new.labels.items():
-        echo(f"{who}: {len(labels)} labels")
-    if new.skipped:
-        echo(f"{new.skipped} rows have no label.")
+    for who, labels in {**new.labels, ADJUDICATED: new.final}.items():
+        if labels:
+            echo(f"{who}: {len(labels)} labels")
+    if skipped:
+        echo(f"{skipped} rows have no label.")
     for path, count in write_adjudication(key, annotations, folder):
         echo(f"{count} rows have no final label yet: {path}")
 
 
 @app.command("report")
 def report(
-    folder: Annotated[
-        Path | None, typer.Argument(metavar="[DIR]", help="The folder that export wrote.")
-    ] = None,
-    from_table: Annotated[
-        Path | None, typer.Option("--from-table", help="A table of published shares, instead of a folder.")
-    ] = None,
+    folder: Folder,
     items: Annotated[int, typer.Option("--items", min=0, help="Number of items to fix that are shown.")] = 10,
     gold: Annotated[
         Path | None, typer.Option("--write-gold", help="Write the final labels here, for eval --gold.")
     ] = None,
-    markdown: Annotated[Path | None, typer.Option("--markdown", help="Also write a .md file.")] = None,
     json_file: Json = None,
 ) -> None:
     """Show how far people agree with the inherited labels and each other, and the items to fix.
 
-    Example: harness annotate report relabel --write-gold relabelled.jsonl --markdown report.md
+    Example: harness annotate report relabel --write-gold relabelled.jsonl
     """
     import json
 
     from harness.cli.output import check_output_file, write_file, write_rows
     from harness.cli.table import print_table
-    from harness_translation.annotation.agreement_report import report_counts, report_sheets
     from harness_translation.annotation.key import read_key
-    from harness_translation.annotation.store import read_annotations
-    from harness_translation.annotation.table import as_markdown, as_rows, final_lines, notes, tables
+    from harness_translation.annotation.labels import read_annotations
+    from harness_translation.annotation.report import gold_rows, report_notes, report_rows, report_tables
 
-    for path in (json_file, markdown, gold):
+    for path in (json_file, gold):
         check_output_file(path)
-    if (folder is None) is (from_table is None):
-        raise UsageError("Give either the folder of an annotation or --from-table FILE.")
-    if from_table is not None:
-        found = report_counts(from_table)
-    else:
-        assert folder is not None
-        found = report_sheets(read_key(folder), read_annotations(folder))
-    for table in tables(found, items=items):
-        echo(f"\n{table.title}")
-        print_table(table.heads, table.rows)
+    key, annotations = read_key(folder), read_annotations(folder)
+    found = report_rows(key, annotations)
+    for title, heads, rows in report_tables(found, items=items):
+        echo(f"\n{title}")
+        print_table(heads, rows)
     echo("")
-    for note in notes(found):
+    for note in report_notes(found):
         echo(note)
     if gold is not None:
-        lines = [json.dumps(row, ensure_ascii=False) for row in final_lines(found.labels)]
+        lines = [json.dumps(row, ensure_ascii=False) for row in gold_rows(key, annotations)]
         write_file(gold, "\n".join(lines) + "\n")
         echo(f"Wrote {len(lines)} final labels: harness eval --gold {gold} ...")
-    if markdown is not None:
-        write_file(markdown, as_markdown(found, items=items))
     if json_file is not None:
-        write_rows(json_file, as_rows(found))
+        write_rows(json_file, found)

@@ -1,36 +1,42 @@
-"""Writes the folder of an annotation: sheets and pages for each annotator, and the key."""
+"""Writes the folder of an annotation: blind sheets for each annotator, as CSV and for Label Studio, and the key."""
 
 from __future__ import annotations
 
 import csv
+import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Final
+from xml.sax.saxutils import quoteattr
 
 from harness import UsageError
 from harness.storage.files import write_atomically
-from harness_translation.annotation.item import (
-    ORIGINAL,
-    TEXT_VIEW,
-    TextItems,
-    add_strata,
-    read_run_texts,
-    read_strata,
-    read_texts,
-)
-from harness_translation.annotation.key import Key, make_key, write_key
-from harness_translation.annotation.sample import Allocation, draw_samples
-from harness_translation.annotation.sheet import (
-    ADJUDICATED,
-    annotator_rows,
-    default_instructions,
-    write_sheet,
-)
-from harness_translation.annotation.store import Annotations, disagreements, shown_to_adjudicator
+from harness_translation.annotation.item import TextItems, read_run_texts, read_texts
+from harness_translation.annotation.key import Key, Sheet, SheetRow, write_key
+from harness_translation.annotation.labels import ADJUDICATED, COLUMNS, Annotations, undecided_rows
+from harness_translation.annotation.sample import Allocation, draw_sheets
 
-__all__ = ["ExportRequest", "export_sheets", "read_suspects", "write_adjudication"]
+__all__ = [
+    "ExportRequest",
+    "annotator_rows",
+    "default_instructions",
+    "export_sheets",
+    "labelling_setup",
+    "labelling_tasks",
+    "sheet_table",
+    "write_adjudication",
+]
+
+MEANINGS: Final[Mapping[str, str]] = {
+    "entailment": "the premise makes the hypothesis true",
+    "contradiction": "the hypothesis cannot be true given the premise",
+    "neutral": "the hypothesis may or may not be true given the premise",
+}
+"""Labels of natural language inference: after Table 5 of the translation-errors paper (EACL 2024)."""
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,12 +53,8 @@ class ExportRequest:
     seed: int = 0
     annotators: int = 2
     stratify: str | None = None
-    strata: Path | None = None
     allocation: Allocation = "proportional"
-    suspects: Path | None = None
-    control_share: float = 0.5
     instructions: Path | None = None
-    page: bool = False
 
 
 def export_sheets(request: ExportRequest, folder: Path) -> Key:
@@ -62,59 +64,45 @@ def export_sheets(request: ExportRequest, folder: Path) -> Key:
         UsageError: If the options do not fit each other or the items, or the folder is not empty.
         DataError: If the items cannot be read.
     """
-    _check(request, folder)
-    texts = _texts(request)
-    if request.strata is not None and request.stratify is not None:
-        texts = [add_strata(text, request.stratify, read_strata(request.strata, text)) for text in texts]
-    suspects = None
-    if request.suspects is not None:
-        suspects = _by_text(read_suspects(request.suspects), texts, request.suspects)
-    samples = draw_samples(
-        texts,
-        size=request.size,
-        seed=request.seed,
-        stratify=request.stratify,
-        allocation=request.allocation,
-        suspects=suspects,
-        control_share=request.control_share,
-    )
-    custom = _instructions(request.instructions)
-    key = make_key(
-        samples,
-        seed=request.seed,
-        annotators=[str(number) for number in range(1, request.annotators + 1)],
-        instructions={
-            text.text.task: custom or default_instructions(text.labels, choices=bool(text.items[0].choices))
-            for text in texts
-        },
-    )
-    folder.mkdir(parents=True, exist_ok=True)
-    write_key(key, folder)
-    _write_sheets(key, folder, page=request.page)
-    return key
-
-
-def _check(request: ExportRequest, folder: Path) -> None:
     if not request.tasks and not request.runs:
         raise UsageError("No task was named.", hint="Give --tasks, or --run to use the items of a run.")
-    if request.strata is not None and request.stratify is None:
-        raise UsageError("--strata needs --stratify with the name of the attribute, such as genre.")
-    if request.suspects is not None and request.stratify is not None:
-        raise UsageError("--suspects and --stratify cannot be used together.")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(
             f"The folder {str(folder)!r} is not empty; its labels could be lost.",
             hint="Give another folder with --output.",
         )
+    texts = _texts(request)
+    sheets = draw_sheets(
+        texts,
+        size=request.size,
+        seed=request.seed,
+        stratify=request.stratify,
+        allocation=request.allocation,
+    )
+    custom = _instructions(request.instructions)
+    key = Key(
+        seed=request.seed,
+        annotators=tuple(str(number) for number in range(1, request.annotators + 1)),
+        instructions={
+            sheet.task: custom or default_instructions(sheet.labels, choices=bool(sheet.rows[0].choices))
+            for sheet in sheets
+        },
+        sheets=sheets,
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    write_key(key, folder)
+    for annotator in key.annotators:
+        for sheet in sheets:
+            _write_sheet(sheet, annotator, key, folder / "sheets" / f"annotator-{annotator}")
+    return key
 
 
 def _texts(request: ExportRequest) -> list[TextItems]:
-    if request.runs:
-        from harness import Run
+    from harness import Run, open_session
 
+    if request.runs:
         runs = [Run(path) for path in request.runs]
         return read_run_texts(runs, request.tasks, request.languages, request.variants)
-    from harness import open_session
     from harness.data.sources import DataFinder
     from harness.running.session import data_options
     from harness.storage.files import cache_folder
@@ -124,31 +112,115 @@ def _texts(request: ExportRequest) -> list[TextItems]:
     return read_texts(session, finder, request.tasks, request.languages, request.variants)
 
 
-def _instructions(path: Path | None) -> list[str]:
+def _instructions(path: Path | None) -> tuple[str, ...]:
     if path is None:
-        return []
+        return ()
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"The instructions {str(path)!r} cannot be read: {error}.") from error
-    return [" ".join(part.split()) for part in text.split("\n\n") if part.strip()]
+    return tuple(" ".join(part.split()) for part in text.split("\n\n") if part.strip())
 
 
-def _write_sheets(key: Key, folder: Path, *, page: bool) -> None:
-    for annotator in key.annotators:
-        own = folder / "sheets" / f"annotator-{annotator}"
-        own.mkdir(parents=True)
-        for sheet in key.sheets:
-            rows = annotator_rows(sheet, annotator)
-            instructions = key.instructions[sheet.text.task]
-            # Spreadsheets recognise UTF-8 by the byte order mark.
-            write_atomically(
-                own / f"{sheet.name}.csv", "\ufeff" + write_sheet(sheet, annotator, rows, instructions)
-            )
-            if page:
-                from harness_translation.annotation.sheet_page import sheet_page
+def default_instructions(labels: Sequence[str], *, choices: bool = False) -> tuple[str, ...]:
+    """Return the default instructions for annotators, by paragraph."""
+    meant = [f"{label}: {MEANINGS[label]}." for label in labels if label in MEANINGS]
+    if choices:
+        meant = ["Choose the text that goes with the others, and give its name."]
+    elif not meant:
+        meant = [f"The labels are: {', '.join(labels)}."]
+    return (
+        "Read each text as it is, in its own language, and give it one label.",
+        *meant,
+        "Work alone: compare neither with others nor with the original of a translation.",
+        "Where a text makes no sense, give the label that fits best and say why under 'comment'.",
+    )
 
-                write_atomically(own / f"{sheet.name}.html", sheet_page(sheet, annotator, rows, instructions))
+
+def annotator_rows(sheet: Sheet, annotator: str) -> list[SheetRow]:
+    """Return the rows in this annotator's order; every annotator has a different one."""
+    return sorted(
+        sheet.rows, key=lambda row: blake2b(f"{annotator}\0{row.row}".encode(), digest_size=8).digest()
+    )
+
+
+def _write_sheet(sheet: Sheet, annotator: str, key: Key, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    rows, instructions = annotator_rows(sheet, annotator), key.instructions[sheet.task]
+    # Spreadsheets recognise UTF-8 by the byte order mark.
+    table = "\ufeff" + sheet_table(sheet, annotator, rows, instructions)
+    write_atomically(folder / f"{sheet.name}.csv", table)
+    write_atomically(folder / f"{sheet.name}.json", labelling_tasks(rows))
+    write_atomically(folder / f"{sheet.name}.xml", labelling_setup(sheet, instructions))
+
+
+def sheet_table(
+    sheet: Sheet,
+    annotator: str,
+    rows: Sequence[SheetRow],
+    instructions: Sequence[str],
+    *,
+    given: Mapping[str, Mapping[str, str]] | None = None,
+) -> str:
+    """Return a sheet as CSV: instructions as comments, then one row per item with an empty label.
+
+    Args:
+        sheet: The sheet of the rows.
+        annotator: The annotator who labels it.
+        rows: The rows in their order.
+        instructions: The instructions, by paragraph.
+        given: Labels to show to an adjudicator, by annotator and row.
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    for line in (*instructions, f"Labels: {', '.join(sheet.labels)}."):
+        writer.writerow([f"# {line}"])
+    names = list(_shown(rows[0]))
+    others = {f"label of {name}": labels for name, labels in (given or {}).items()}
+    writer.writerow([COLUMNS[0], *names, *others, *COLUMNS[1:]])
+    for row in rows:
+        shown = _shown(row)
+        seen = [labels.get(row.row, "") for labels in others.values()]
+        # A spreadsheet must not read a text as a formula.
+        texts = [f"'{shown[name]}" if shown[name].startswith(_FORMULA) else shown[name] for name in names]
+        writer.writerow([row.row, *texts, *seen, annotator, "", ""])
+    return text.getvalue()
+
+
+def _shown(row: SheetRow) -> dict[str, str]:
+    """Return the texts of a row by column; one with the name of a fixed column gets a prefix."""
+    texts = {**row.fields, **row.choices}
+    return {f"text_{name}" if name in COLUMNS else name: value for name, value in texts.items()}
+
+
+def labelling_tasks(rows: Sequence[SheetRow]) -> str:
+    """Return rows as the JSON list of tasks that Label Studio imports (labelstud.io/guide/tasks).
+
+    Its export as CSV has the columns that the import reads: ``row``, and ``annotator``, ``label`` and ``comment``.
+    """
+    tasks = [{"data": {"row": row.row, **_shown(row)}} for row in rows]
+    return json.dumps(tasks, ensure_ascii=False, indent=1) + "\n"
+
+
+def labelling_setup(sheet: Sheet, instructions: Sequence[str]) -> str:
+    """Return the labelling configuration of Label Studio for the tasks of a sheet (labelstud.io/tags)."""
+    names = list(_shown(sheet.rows[0]))
+    texts = [
+        f"  <Header value={quoteattr(name)}/>\n  <Text name={quoteattr(name)} value={quoteattr('$' + name)}/>"
+        for name in names
+    ]
+    choices = [f"    <Choice value={quoteattr(label)}/>" for label in sheet.labels]
+    lines = [
+        "<View>",
+        *(f"  <Header size='6' value={quoteattr(line)}/>" for line in instructions),
+        *texts,
+        f"  <Choices name='label' toName={quoteattr(names[0])} choice='single' required='true'>",
+        *choices,
+        "  </Choices>",
+        f"  <TextArea name='comment' toName={quoteattr(names[0])}/>",
+        "</View>",
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def write_adjudication(key: Key, annotations: Annotations, folder: Path) -> Iterator[tuple[Path, int]]:
@@ -158,68 +230,13 @@ def write_adjudication(key: Key, annotations: Annotations, folder: Path) -> Iter
     """
     for sheet in key.sheets:
         path = folder / "adjudication" / f"{sheet.name}.csv"
-        left = disagreements(sheet, annotations) if len(annotations.of(sheet)) > 1 else []
+        given = annotations.of(sheet)
+        left = undecided_rows(sheet, annotations) if len(given) > 1 else []
         if not left:
             path.unlink(missing_ok=True)
             continue
         path.parent.mkdir(exist_ok=True)
         rows = [sheet.by_row[row] for row in left]
-        instructions = key.instructions[sheet.text.task]
-        given = shown_to_adjudicator(sheet, annotations, left)
-        write_atomically(path, "\ufeff" + write_sheet(sheet, ADJUDICATED, rows, instructions, given=given))
+        table = sheet_table(sheet, ADJUDICATED, rows, key.instructions[sheet.task], given=given)
+        write_atomically(path, "\ufeff" + table)
         yield path, len(left)
-
-
-def read_suspects(path: Path) -> list[dict[str, Any]]:
-    """Return the rows of a ranking, the worst item first: a JSON list, JSON lines, or a table with a heading.
-
-    A row has an ``id`` and may say ``task``, ``language`` (or ``lang``), ``variant``, ``translator`` and ``rank``.
-    Raises `UsageError` for any other file.
-    """
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-        if path.suffix == ".json":
-            rows = json.loads(text)
-            rows = rows.get("suspects") if isinstance(rows, dict) else rows
-        elif path.suffix == ".jsonl":
-            rows = [json.loads(line) for line in text.splitlines() if line.strip()]
-        else:
-            rows = list(csv.DictReader(text.splitlines(), delimiter="," if path.suffix == ".csv" else "\t"))
-    except (OSError, ValueError) as error:
-        raise UsageError(f"The suspects {str(path)!r} cannot be read: {error}.") from error
-    if (
-        not isinstance(rows, list)
-        or not rows
-        or not all(isinstance(row, dict) and row.get("id") for row in rows)
-    ):
-        raise UsageError(
-            f"The suspects {str(path)!r} are not a ranking: expected rows with an 'id', the worst item first.",
-            hint="Make one: harness gap RUN... --suspects --json FILE",
-        )
-    if all(str(row.get("rank") or "").isdigit() for row in rows):
-        rows.sort(key=lambda row: int(row["rank"]))
-    return rows
-
-
-def _by_text(
-    rows: Sequence[Mapping[str, Any]], texts: Sequence[TextItems], path: Path
-) -> dict[int, list[str]]:
-    found = {
-        number: [str(row["id"]) for row in rows if _is_of(row, text)] for number, text in enumerate(texts)
-    }
-    for number, ids in found.items():
-        if not ids:
-            raise UsageError(f"The suspects {str(path)!r} name no items of {texts[number].text}.")
-    return found
-
-
-def _is_of(row: Mapping[str, Any], text: TextItems) -> bool:
-    own = text.text
-    return (
-        (row.get("task") or own.task) == own.task
-        and (row.get("language") or row.get("lang") or own.language) == own.language
-        and all(
-            (row.get(name) or default) in {own.view.get(name, default), default}
-            for name, default in zip(TEXT_VIEW, (ORIGINAL, ""), strict=True)
-        )
-    )

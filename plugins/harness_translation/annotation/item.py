@@ -2,54 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from harness import ClassificationExample, MultipleChoiceExample, UnknownNameError, UsageError
+from harness import CellResult, ClassificationExample, MultipleChoiceExample, UnknownNameError, UsageError
 
 if TYPE_CHECKING:
-    from harness import ItemRecord, Run, Session, TaskEntry, TaskSpec
+    from harness import ItemRecord, Run, Session, TaskEntry
     from harness.data.sources import DataFinder
 
-__all__ = [
-    "ORIGINAL",
-    "TEXT_VIEW",
-    "AnnotationItem",
-    "SheetText",
-    "TextItems",
-    "add_strata",
-    "read_run_texts",
-    "read_strata",
-    "read_texts",
-]
+__all__ = ["ORIGINAL", "AnnotationItem", "TextItems", "read_run_texts", "read_texts", "version_name"]
 
 ORIGINAL: Final = "original"
 """The name of a task's own text, whose view has no variant."""
 TEXT_VIEW: Final = ("variant", "translator")
 """The conditions of a cell that change its text."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SheetText:
-    """The text of a sheet: a task, a language, and the version of the text."""
-
-    task: str
-    language: str
-    view: Mapping[str, str] = field(default_factory=dict)
-    """``variant`` and ``translator``; empty for the task's own text."""
-
-    @property
-    def version(self) -> str:
-        """``original``, ``tt`` or ``tt (nllb)``."""
-        translator = self.view.get("translator")
-        name = self.view.get("variant", ORIGINAL)
-        return name if translator is None else f"{name} ({translator})"
-
-    def __str__(self) -> str:
-        """Return ``xnli:hi original`` for messages."""
-        return f"{self.task}:{self.language} {self.version}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,22 +29,34 @@ class AnnotationItem:
     choices: Mapping[str, str] = field(default_factory=dict)
     """Label -> its text, if labels are choices between texts."""
     gold: str
-    cluster: str | None = None
     attributes: Mapping[str, str] = field(default_factory=dict)
     """Attributes to stratify by, in addition to the label."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextItems:
-    """All items of a task in one text."""
+    """All items of a task in one language and version of the text."""
 
-    text: SheetText
+    task: str
+    language: str
+    view: Mapping[str, str] = field(default_factory=dict)
+    """``variant`` and ``translator``; empty for the task's own text."""
     labels: tuple[str, ...]
     parallel: bool
     """Whether an id means the same item in every language."""
     items: Sequence[AnnotationItem]
     provenance: str = ""
     """Where the text comes from, such as ``human-translated``."""
+
+    def __str__(self) -> str:
+        """Return ``xnli:hi original`` or ``xnli:hi tt (nllb)`` for messages."""
+        return f"{self.task}:{self.language} {version_name(self.view)}"
+
+
+def version_name(view: Mapping[str, str]) -> str:
+    """Return the name of a text's version: ``original``, ``tt`` or ``tt (nllb)``."""
+    name = view.get("variant", ORIGINAL)
+    return f"{name} ({view['translator']})" if "translator" in view else name
 
 
 def read_texts(
@@ -112,7 +92,7 @@ def _read_text(session: Session, finder: DataFinder, entry: TaskEntry, code: str
     from harness import ReadContext, read_examples
     from harness.data.sources import find_split
 
-    spec, language = entry.spec, entry.languages.get(code)
+    spec = entry.spec
     source = spec.source(code, "test")
     if variant != ORIGINAL:
         if variant not in spec.variants:
@@ -125,39 +105,34 @@ def _read_text(session: Session, finder: DataFinder, entry: TaskEntry, code: str
         source = spec.variants[variant].splits.get("test", source)
     if source is None or spec.axes:
         raise UsageError(f"The task {spec.task!r} has no single test split in {code!r} to label.")
-    test = find_split(finder, source, spec.task, language, "test", entry.folders.get(code), {})
-    kind = session.registry.kinds.get(spec.kind)
-    context = ReadContext.of_test(spec, code, test.label_map)
+    test = find_split(
+        finder, source, spec.task, entry.languages.get(code), "test", entry.folders.get(code), {}
+    )
     rows = list(finder.rows(test))
-    examples = read_examples(kind, rows, context)
+    context = ReadContext.of_test(spec, code, test.label_map)
+    examples = read_examples(session.registry.kinds.get(spec.kind), rows, context)
     own = {*spec.input_names, *spec.label_names, "label", "id"}
-    attributes = [
-        {name: str(value) for name, value in row.fields.items() if name not in own and _is_plain(value)}
-        for row in rows
-    ]
+    items = []
+    for row, example in zip(rows, examples, strict=True):
+        if not isinstance(example, ClassificationExample | MultipleChoiceExample):
+            raise _unlabellable(spec.task, spec.kind)
+        plain = {name: str(value) for name, value in row.fields.items() if isinstance(value, str | int)}
+        attributes = {name: value for name, value in plain.items() if name not in own}
+        items.append(_example_item(spec.task, example, {**attributes, **example.meta}))
     return TextItems(
-        text=SheetText(
-            task=spec.task, language=code, view={} if variant == ORIGINAL else {"variant": variant}
-        ),
+        task=spec.task,
+        language=code,
+        view={} if variant == ORIGINAL else {"variant": variant},
         labels=spec.label_names,
         parallel=spec.pairs(code),
-        items=[_item(spec, example, own) for example, own in zip(examples, attributes, strict=True)],
-        provenance=_provenance(spec, code),
+        items=items,
+        provenance=str(getattr(spec.languages.get(code), "provenance", "") or ""),
     )
 
 
-def _provenance(spec: TaskSpec, code: str) -> str:
-    language = spec.languages.get(code)
-    return str(getattr(language, "provenance", "") or "")
-
-
-def _is_plain(value: object) -> bool:
-    return isinstance(value, str | int | bool)
-
-
-def _item(spec: TaskSpec, example: Any, attributes: Mapping[str, str]) -> AnnotationItem:
-    if not isinstance(example, ClassificationExample | MultipleChoiceExample):
-        raise _unlabellable(spec.task, spec.kind)
+def _example_item(
+    task: str, example: ClassificationExample | MultipleChoiceExample, attributes: Mapping[str, str]
+) -> AnnotationItem:
     choices: dict[str, str] = {}
     gold: str | None
     if isinstance(example, MultipleChoiceExample):
@@ -166,14 +141,9 @@ def _item(spec: TaskSpec, example: Any, attributes: Mapping[str, str]) -> Annota
     else:
         gold = example.label
     if gold is None:
-        raise _unlabelled(spec.task)
+        raise _unlabelled(task)
     return AnnotationItem(
-        id=example.id,
-        fields=dict(example.inputs),
-        choices=choices,
-        gold=gold,
-        cluster=example.cluster,
-        attributes={**attributes, **example.meta},
+        id=example.id, fields=dict(example.inputs), choices=choices, gold=gold, attributes=attributes
     )
 
 
@@ -198,19 +168,18 @@ def read_run_texts(
     found: dict[tuple[Any, ...], TextItems] = {}
     for run in runs:
         for cell in run.cells:
-            view = {name: cell["view"][name] for name in TEXT_VIEW if name in cell["view"]}
-            text = SheetText(task=cell["task"], language=cell["language"], view=view)
+            view: dict[str, str] = {name: cell.view[name] for name in TEXT_VIEW if name in cell.view}
             wanted = (
-                cell["status"] == "ok"
-                and (not tasks or text.task in tasks)
-                and (languages is None or text.language in languages)
+                cell.status == "ok"
+                and (not tasks or cell.task in tasks)
+                and (languages is None or cell.language in languages)
                 and (not variants or view.get("variant", ORIGINAL) in variants)
             )
-            key = (text.task, text.language, *sorted(view.items()))
+            key = (cell.task, cell.language, *sorted(view.items()))
             if wanted and key not in found:
-                found[key] = _run_text(run, cell, text)
+                found[key] = _run_text(run, cell, view)
     if not found:
-        names = sorted({str(cell["view"].get("variant", ORIGINAL)) for run in runs for cell in run.cells})
+        names = sorted({str(cell.view.get("variant", ORIGINAL)) for run in runs for cell in run.cells})
         raise UsageError(
             "The runs have no items of the requested tasks, languages and variants.",
             hint=f"Their texts are: {', '.join(names)}.",
@@ -218,67 +187,32 @@ def read_run_texts(
     return list(found.values())
 
 
-def _run_text(run: Run, cell: Mapping[str, Any], text: SheetText) -> TextItems:
-    summary = run.manifest["tasks"][text.task]
-    spec = run.manifest.get("specs", {}).get(text.task, {})
-    items = list(_record_items(run.records(cell), text.task, summary["kind"]))
-    provenance = spec.get("languages", {}).get(text.language) or {}
+def _run_text(run: Run, cell: CellResult, view: Mapping[str, str]) -> TextItems:
+    task, language = cell.task, cell.language
+    summary = run.manifest.tasks[task]
+    spec = run.manifest.specs.get(task, {})
+    provenance = (spec.get("languages", {}).get(language) or {}).get("provenance") or ""
     return TextItems(
-        text=text,
-        labels=tuple(summary["labels"]),
-        parallel=bool(spec.get("parallel", False)) and text.language not in summary.get("unpaired", ()),
-        items=items,
-        provenance=str(provenance.get("provenance") or "") if not text.view else "",
+        task=task,
+        language=language,
+        view=view,
+        labels=tuple(summary.labels),
+        parallel=bool(spec.get("parallel", False)) and language not in summary.unpaired,
+        items=[_record_item(record, task, summary.kind) for record in run.records(cell)],
+        provenance="" if view else str(provenance),
     )
 
 
-def _record_items(records: Iterator[ItemRecord], task: str, kind: str) -> Iterator[AnnotationItem]:
-    for record in records:
-        fields = record.fields
-        if "inputs" not in fields or not isinstance(record.reference, str | None):
-            raise _unlabellable(task, kind)
-        if record.reference is None:
-            raise _unlabelled(task)
-        yield AnnotationItem(
-            id=record.id,
-            fields=fields["inputs"],
-            choices=dict(zip(fields.get("names", ()), fields.get("choices", ()), strict=True)),
-            gold=record.reference,
-            cluster=record.cluster,
-            attributes=record.tags,
-        )
-
-
-def read_strata(path: Path, text: TextItems) -> dict[str, str]:
-    """Return the stratum of every item by its id.
-
-    The file has lines ``id<TAB>stratum``, or one stratum per line in the order of the items. Raises `UsageError`
-    if it is neither for these items.
-    """
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"The strata {str(path)!r} cannot be read: {error}.") from error
-    ids = [item.id for item in text.items]
-    if lines and all("\t" in line for line in lines):
-        strata = dict(line.split("\t", 1) for line in lines)
-    elif len(lines) == len(ids):
-        strata = dict(zip(ids, lines, strict=True))
-    else:
-        raise UsageError(
-            f"The strata {str(path)!r} have {len(lines)} lines for {len(ids)} items of {text.text}; "
-            "expected one line per item, or lines of an id, a tab and a stratum."
-        )
-    missing = [identifier for identifier in ids if identifier not in strata]
-    if missing:
-        raise UsageError(
-            f"The strata {str(path)!r} have no stratum for {len(missing)} items of {text.text}; "
-            f"the first id is {missing[0]!r}."
-        )
-    return {identifier: stratum.strip() for identifier, stratum in strata.items()}
-
-
-def add_strata(text: TextItems, name: str, strata: Mapping[str, str]) -> TextItems:
-    """Return the items with the strata as a further attribute."""
-    items = [replace(item, attributes={**item.attributes, name: strata[item.id]}) for item in text.items]
-    return replace(text, items=items)
+def _record_item(record: ItemRecord, task: str, kind: str) -> AnnotationItem:
+    fields = record.fields
+    if "inputs" not in fields or not isinstance(record.reference, str | None):
+        raise _unlabellable(task, kind)
+    if record.reference is None:
+        raise _unlabelled(task)
+    return AnnotationItem(
+        id=record.id,
+        fields=fields["inputs"],
+        choices=dict(zip(fields.get("names", ()), fields.get("choices", ()), strict=True)),
+        gold=record.reference,
+        attributes=record.tags,
+    )

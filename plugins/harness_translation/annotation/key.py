@@ -1,110 +1,108 @@
-"""The key of an annotation: the item of each row of its sheets, which annotators must not see."""
+"""The key of an annotation: the item behind each row of its sheets, which annotators must not see."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from harness import DataError, UsageError
 from harness.storage.files import write_atomically
-from harness_translation.annotation.item import AnnotationItem, SheetText
-from harness_translation.annotation.sample import DrawnItem, Sample
+from harness_translation.annotation.item import TextItems, version_name
 
-__all__ = ["ANNOTATIONS", "KEY", "Key", "KeyedRow", "Sheet", "make_key", "read_key", "write_key"]
+__all__ = ["KEY", "Key", "Sheet", "SheetRow", "read_key", "row_name", "sheet_names", "write_key"]
 
 KEY: Final = "key.json"
-ANNOTATIONS: Final = "annotations.json"
-SCHEMA: Final = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyedRow:
+class SheetRow(BaseModel):
     """A row of a sheet and the item behind it."""
+
+    model_config = ConfigDict(frozen=True)
 
     row: str
     """The name that annotators see: a digest."""
-    drawn: DrawnItem
+    id: str
+    gold: str
+    """The inherited label."""
+    stratum: str
+    weight: float
+    """The number of items of the test set that it represents."""
+    fields: dict[str, str]
+    choices: dict[str, str] = {}
+    """Label -> its text, if labels are choices between texts."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Sheet:
+class Sheet(BaseModel):
     """The rows of one text, in an arbitrary order."""
 
-    name: str
-    text: SheetText
+    model_config = ConfigDict(frozen=True, populate_by_name=True)
+
+    name: str = Field(validation_alias="sheet", serialization_alias="sheet")
+    task: str
+    language: str
+    view: dict[str, str]
+    """``variant`` and ``translator``; empty for the task's own text."""
     labels: tuple[str, ...]
     provenance: str
     design: str
+    """``simple`` or ``stratified by label``."""
     population: int
     """The number of items of the whole text."""
-    rows: tuple[KeyedRow, ...]
+    rows: tuple[SheetRow, ...]
 
     @cached_property
-    def by_row(self) -> Mapping[str, KeyedRow]:
-        """The rows by their identity."""
-        return {keyed.row: keyed for keyed in self.rows}
+    def by_row(self) -> Mapping[str, SheetRow]:
+        """The rows by their names."""
+        return {row.row: row for row in self.rows}
+
+    @property
+    def text(self) -> str:
+        """The version of the text and, for the task's own, where it comes from."""
+        known = f", {self.provenance}" if self.provenance and not self.view else ""
+        return f"{version_name(self.view)}{known}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Key:
+class Key(BaseModel):
     """All sheets of an annotation."""
 
+    model_config = ConfigDict(frozen=True, populate_by_name=True)
+
+    version: Literal[1] = Field(default=1, validation_alias="schema", serialization_alias="schema")
     seed: int
     annotators: tuple[str, ...]
-    sheets: tuple[Sheet, ...]
-    instructions: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    instructions: dict[str, tuple[str, ...]]
     """The instructions for annotators, by task and paragraph."""
+    sheets: tuple[Sheet, ...]
 
     def sheet_of(self, row: str) -> Sheet | None:
         """Return the sheet of a row."""
         return next((sheet for sheet in self.sheets if row in sheet.by_row), None)
 
 
-def make_key(
-    samples: Sequence[Sample],
-    *,
-    seed: int,
-    annotators: Sequence[str],
-    instructions: Mapping[str, Sequence[str]],
-) -> Key:
-    """Return the key of samples; the names of sheets and rows do not reveal variants, items or labels."""
-    order = sorted(range(len(samples)), key=lambda number: _digest(seed, "sheet", *_named(samples[number])))
-    letters: dict[tuple[str, str], int] = {}
-    names: dict[int, str] = {}
+def sheet_names(texts: Sequence[TextItems], seed: int) -> list[str]:
+    """Return a name for the sheet of every text that does not reveal its version: ``xnli-hi-1``."""
+    order = sorted(range(len(texts)), key=lambda number: _digest(seed, "sheet", *_identity(texts[number])))
+    counts: dict[str, int] = {}
+    names = [""] * len(texts)
     for number in order:
-        text = samples[number].source.text
-        place = letters[text.task, text.language] = letters.get((text.task, text.language), 0) + 1
-        names[number] = f"{text.task}-{text.language}-{place}"
-    sheets = tuple(_sheet(sample, names[number], seed) for number, sample in enumerate(samples))
-    rows = [keyed.row for sheet in sheets for keyed in sheet.rows]
-    if len(set(rows)) != len(rows):
-        raise UsageError("Two rows would have the same digest.", hint="Give another --seed.")
-    return Key(seed=seed, annotators=tuple(annotators), sheets=sheets, instructions=instructions)
+        head = f"{texts[number].task}-{texts[number].language}"
+        counts[head] = counts.get(head, 0) + 1
+        names[number] = f"{head}-{counts[head]}"
+    return names
 
 
-def _sheet(sample: Sample, name: str, seed: int) -> Sheet:
-    rows = [
-        KeyedRow(row=_digest(seed, *_named(sample), drawn.item.id)[:10], drawn=drawn)
-        for drawn in sample.drawn
-    ]
-    return Sheet(
-        name=name,
-        text=sample.source.text,
-        labels=sample.source.labels,
-        provenance=sample.source.provenance,
-        design=sample.design,
-        population=len(sample.source.items),
-        rows=tuple(sorted(rows, key=lambda keyed: keyed.row)),
-    )
+def row_name(text: TextItems, identifier: str, seed: int) -> str:
+    """Return the name of a row, which reveals neither the item nor its label."""
+    return _digest(seed, *_identity(text), identifier)[:10]
 
 
-def _named(sample: Sample) -> tuple[str, ...]:
-    text = sample.source.text
+def _identity(text: TextItems) -> tuple[str, ...]:
     return text.task, text.language, *(f"{name}={value}" for name, value in sorted(text.view.items()))
 
 
@@ -114,93 +112,22 @@ def _digest(*parts: object) -> str:
 
 def write_key(key: Key, folder: Path) -> None:
     """Write the key into the folder of an annotation."""
-    content = {
-        "schema": SCHEMA,
-        "seed": key.seed,
-        "annotators": list(key.annotators),
-        "instructions": {task: list(paragraphs) for task, paragraphs in key.instructions.items()},
-        "sheets": [_sheet_json(sheet) for sheet in key.sheets],
-    }
-    write_atomically(folder / KEY, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
-
-
-def _sheet_json(sheet: Sheet) -> dict[str, Any]:
-    return {
-        "sheet": sheet.name,
-        "task": sheet.text.task,
-        "language": sheet.text.language,
-        "view": dict(sheet.text.view),
-        "labels": list(sheet.labels),
-        "provenance": sheet.provenance,
-        "design": sheet.design,
-        "population": sheet.population,
-        "rows": [
-            {
-                "row": keyed.row,
-                "id": keyed.drawn.item.id,
-                "gold": keyed.drawn.item.gold,
-                "stratum": keyed.drawn.stratum,
-                "weight": keyed.drawn.weight,
-                "rank": keyed.drawn.rank,
-                "cluster": keyed.drawn.item.cluster,
-                "fields": dict(keyed.drawn.item.fields),
-                "choices": dict(keyed.drawn.item.choices),
-            }
-            for keyed in sheet.rows
-        ],
-    }
+    write_atomically(folder / KEY, key.model_dump_json(by_alias=True, indent=1) + "\n")
 
 
 def read_key(folder: Path) -> Key:
     """Return the key of an annotation; raises `UsageError` if there is none, `DataError` for a broken one."""
     path = folder / KEY
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        return Key.model_validate_json(path.read_bytes())
     except FileNotFoundError as error:
         raise UsageError(
             f"The folder {str(folder)!r} has no {KEY}, so its rows are unknown.",
             hint="Make one: harness annotate export --tasks xnli --languages hi --output DIR",
         ) from error
-    except (OSError, ValueError) as error:
+    except OSError as error:
         raise DataError(f"The key {str(path)!r} cannot be read: {error}.") from error
-    try:
-        if content["schema"] != SCHEMA:
-            raise DataError(f"The key {str(path)!r} has the schema {content['schema']!r}; expected {SCHEMA}.")
-        return Key(
-            seed=content["seed"],
-            annotators=tuple(content["annotators"]),
-            instructions=content["instructions"],
-            sheets=tuple(_read_sheet(sheet) for sheet in content["sheets"]),
-        )
-    except (KeyError, TypeError) as error:
-        raise DataError(f"The key {str(path)!r} is damaged: {error} is missing.") from error
-
-
-def _read_sheet(sheet: Mapping[str, Any]) -> Sheet:
-    rows = [
-        KeyedRow(
-            row=row["row"],
-            drawn=DrawnItem(
-                item=AnnotationItem(
-                    id=row["id"],
-                    gold=row["gold"],
-                    fields=row["fields"],
-                    choices=row["choices"],
-                    cluster=row["cluster"],
-                ),
-                stratum=row["stratum"],
-                weight=row["weight"],
-                rank=row["rank"],
-            ),
-        )
-        for row in sheet["rows"]
-    ]
-    return Sheet(
-        name=sheet["sheet"],
-        text=SheetText(task=sheet["task"], language=sheet["language"], view=sheet["view"]),
-        labels=tuple(sheet["labels"]),
-        provenance=sheet["provenance"],
-        design=sheet["design"],
-        population=sheet["population"],
-        rows=tuple(rows),
-    )
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"])) or "the file"
+        raise DataError(f"The key {str(path)!r} is damaged: {place!r}: {first['msg']}.") from error

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness import UnknownNameError, UsageError
+from harness import UsageError
 
 if TYPE_CHECKING:
-    from harness_translation.gap.system import GapSystem
+    from harness.reporting.model import Report
 
 __all__ = ["app"]
 
@@ -29,7 +28,6 @@ MetricName = Annotated[
 Errors = Annotated[
     float, typer.Option("--k", help="Flag gaps of more than this many standard errors for every translator.")
 ]
-Order = Annotated[str, typer.Option("--order", help="Order languages by cc100 or wikipedia.")]
 Common = Annotated[
     bool,
     typer.Option(
@@ -39,10 +37,6 @@ Common = Annotated[
 Scores = Annotated[
     Path | None, typer.Option("--from-scores", help="A .tsv of scores instead of runs; units stay as given.")
 ]
-Suspects = Annotated[
-    bool, typer.Option("--suspects", help="Rank items that models get wrong only in the human translation.")
-]
-Top = Annotated[int, typer.Option("--top", min=1, help="With --suspects: items per task and language.")]
 Rows = Annotated[Path | None, typer.Option("--json", help="Also write the rows to this file.")]
 Page = Annotated[
     Path | None,
@@ -57,11 +51,8 @@ def gap(
     languages: Languages = None,
     metric: MetricName = None,
     k: Errors = 2.0,
-    order: Order = "cc100",
     common: Common = False,
     from_scores: Scores = None,
-    suspects: Suspects = False,
-    top: Top = 50,
     json_file: Rows = None,
     output: Page = None,
 ) -> None:
@@ -69,104 +60,66 @@ def gap(
 
     Example: harness gap runs/xnli-variants --json gaps.json --output gaps.html
     """
-    from harness.cli.output import check_output_file
+    from harness import Run
+    from harness.cli.display import print_report
+    from harness.cli.output import check_output_file, echo, write_rows
+    from harness.reporting.console import SAMPLE_WARNING
+    from harness.reporting.model import Note, Report
+    from harness.specs.selection import split_names
+    from harness_translation.gap import paper, sections
+    from harness_translation.gap.measure import GapOptions, compute_gaps
+    from harness_translation.gap.score_file import read_scores
+    from harness_translation.gap.system import gap_systems
 
     for path in (json_file, output):
         check_output_file(path)
-    _check_arguments(folders or [], from_scores, suspects=suspects, k=k, order=order)
+    _check_arguments(folders or [], from_scores, k=k)
     if from_scores is not None:
-        _from_scores(from_scores, order, json_file, output)
-        return
-    from harness import Run
-    from harness.specs.selection import split_names
-    from harness_translation.gap.system import gap_systems
-
-    systems = gap_systems(
-        [Run(folder) for folder in folders or []],
-        tasks=split_names(tasks or []),
-        languages=split_names(languages or []),
-    )
-    if suspects:
-        _suspects(systems, metric, top, common, json_file, output)
+        derived = paper.derived_rows(read_scores(from_scores))
+        rows = [row.to_json() for row in derived]
+        shown, legend = paper.derived_sections(derived), paper.LEGEND
     else:
-        _gaps(systems, metric, k, order, common, json_file, output)
+        runs = [Run(folder) for folder in folders or []]
+        systems = gap_systems(runs, tasks=split_names(tasks or []), languages=split_names(languages or []))
+        found = compute_gaps(systems, metric, GapOptions(k=k, common=common))
+        rows = sections.gap_rows(found)
+        shown = [sections.system_section(gaps, k=k) for gaps in found]
+        legend = sections.LEGEND
+        if any(run.results.run.data == "sample" for run in runs):
+            echo(SAMPLE_WARNING)
+    if json_file is not None:
+        write_rows(json_file, rows)
+    if output is not None:
+        _write_page(output, Report(title="Gaps between translations", subtitle=legend, sections=shown))
+    for own in shown:
+        print_report([Note(""), Note(own.title, "heading"), Note(""), *own.blocks])
+    print_report([Note(""), Note(legend)])
 
 
-def _check_arguments(
-    folders: list[Path], from_scores: Path | None, *, suspects: bool, k: float, order: str
-) -> None:
+def _write_page(path: Path, report: Report) -> None:
+    """Write the page and, in the same folder, each of its figures: ``gaps.svg``, ``gaps-2.svg``.
+
+    Raises `UsageError` if a file cannot be written.
+    """
+    from harness.cli.output import write_file
+    from harness.reporting.model import Charts
+    from harness.reporting.page import render_html, template
+
+    write_file(path, render_html(report))
+    blocks = [block for own in report.sections for block in own.blocks if isinstance(block, Charts)]
+    for number, block in enumerate(blocks, start=1):
+        name = path.stem if number == 1 else f"{path.stem}-{number}"
+        drawing = template("drawing.svg.j2", "harness_translation", chart=block.charts[0])
+        write_file(path.with_name(f"{name}.svg"), str(drawing))
+
+
+def _check_arguments(folders: list[Path], from_scores: Path | None, *, k: float) -> None:
     """Raise `UsageError` for arguments that cannot be used together."""
-    from harness_translation.gap.pretraining import ORDERS
-
     if bool(folders) == (from_scores is not None):
         got = "both run folders and --from-scores" if folders else "neither"
         raise UsageError(
             f"A gap needs run folders or a table of scores; got {got}.",
             hint="Give harness gap RUN..., or harness gap --from-scores FILE.tsv.",
         )
-    if suspects and from_scores is not None:
-        raise UsageError("--suspects needs the items of runs; a table of scores has none.")
-    if order not in ORDERS:
-        raise UnknownNameError("order of languages", order, ORDERS)
     if not 0 <= k < float("inf"):
         raise UsageError(f"--k must be a number of standard errors of at least 0, got {k!r}.")
-
-
-def _gaps(
-    systems: Sequence[GapSystem],
-    metric: str | None,
-    k: float,
-    order: str,
-    common: bool,
-    json_file: Path | None,
-    output: Path | None,
-) -> None:
-    from harness.cli.display import stdout
-    from harness.cli.output import write_rows
-    from harness_translation.gap.console import render_gaps
-    from harness_translation.gap.measure import GapOptions, compute_gaps
-    from harness_translation.gap.page import write_page
-    from harness_translation.gap.row import gap_rows
-
-    found = compute_gaps(systems, metric, GapOptions(k=k, order=order, common=common))
-    if json_file is not None:
-        write_rows(json_file, gap_rows(found, order))
-    if output is not None:
-        write_page(output, found, k=k, order=order)
-    stdout().print(render_gaps(found, k=k, order=order))
-
-
-def _suspects(
-    systems: Sequence[GapSystem],
-    metric: str | None,
-    top: int,
-    common: bool,
-    json_file: Path | None,
-    output: Path | None,
-) -> None:
-    from harness.cli.display import stdout
-    from harness.cli.output import write_file, write_rows
-    from harness_translation.gap.suspect import find_suspects
-    from harness_translation.gap.suspect_report import render_suspects, suspect_page, suspect_rows
-
-    found = find_suspects(systems, metric, top=top, common=common)
-    if json_file is not None:
-        write_rows(json_file, suspect_rows(found))
-    if output is not None:
-        write_file(output, suspect_page(found))
-    stdout().print(render_suspects(found))
-
-
-def _from_scores(path: Path, order: str, json_file: Path | None, output: Path | None) -> None:
-    from harness.cli.display import stdout
-    from harness.cli.output import write_rows
-    from harness_translation.gap.paper import derived_rows
-    from harness_translation.gap.paper_report import render_derived, write_derived
-    from harness_translation.gap.score_file import read_scores
-
-    rows = derived_rows(read_scores(path), order)
-    if json_file is not None:
-        write_rows(json_file, [row.to_json() for row in rows])
-    if output is not None:
-        write_derived(output, rows, order=order)
-    stdout().print(render_derived(rows, order=order))

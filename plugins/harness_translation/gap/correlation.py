@@ -41,7 +41,7 @@ class Correlation:
 
 
 def correlation(
-    quantity: str, translator: str, vectors: Mapping[str, Any], order: str, points: int
+    quantity: str, translator: str, vectors: Mapping[str, Any], points: int
 ) -> Correlation | None:
     """Return the correlation of a quantity, or None for fewer than 5 languages of known size or equal gaps.
 
@@ -49,13 +49,12 @@ def correlation(
         quantity: Its name.
         translator: Its translator.
         vectors: By language: the value, further values, and from place `points` on those of resamples.
-        order: The order of languages: see `harness_translation.gap.pretraining.pretraining_size`.
         points: Entries of a vector before the resamples.
     """
-    codes = [code for code in vectors if pretraining_size(code, order) is not None]
+    codes = [code for code in vectors if pretraining_size(code) is not None]
     if len(codes) < LEAST:
         return None
-    sizes = np.array(size_ranks(codes, order))
+    sizes = np.array(size_ranks(codes))
     values = np.stack([np.asarray(vectors[code], dtype=np.float64) for code in codes], axis=1)
     found = rank_correlations(sizes, np.concatenate([values[:1], values[points:]]))
     rho, drawn = float(found[0]), found[1:]

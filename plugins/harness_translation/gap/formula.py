@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-__all__ = ["CONTRASTS", "FLAGGED", "TITLES", "VARIANTS", "contrast", "needs"]
+__all__ = ["CONTRASTS", "FLAGGED", "TITLES", "VARIANTS", "contrast"]
 
 VARIANTS: Final = ("zs", "tt", "te", "bt")
 CONTRASTS: Final = {
@@ -29,11 +29,6 @@ TITLES: Final = {
     "bt_tt": "BT - TT",
     "tt_zs": "TT - ZS",
 }
-
-
-def needs(quantity: str) -> tuple[str, ...]:
-    """Return the variants of a contrast."""
-    return CONTRASTS[quantity]
 
 
 def contrast(quantity: str, scores: dict[str, Any]) -> Any:

@@ -12,24 +12,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Final, Literal
+from typing import Literal
 
 from harness.languages.table import known_languages
 
 __all__ = [
-    "BOUNDS",
-    "ORDERS",
     "PretrainingSize",
     "by_size",
     "pretraining_size",
-    "resource_class",
     "size_ranks",
 ]
 
 Unit = Literal["GiB", "M articles"]
-BOUNDS: Final = {"GiB": (100.0, 10.0, 1.0), "M articles": (1.0, 0.1)}
-"""The bounds of the classes of resources: powers of ten."""
-ORDERS: Final = ("cc100", "wikipedia")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,15 +41,9 @@ class PretrainingSize:
         return f"{self.value:g} {'GiB' if self.unit == 'GiB' else 'M art.'}"
 
 
-def pretraining_size(code: str, order: str = "cc100") -> PretrainingSize | None:
-    """Return the size of a language, or None if it is unknown.
-
-    Args:
-        code: BCP-47.
-        order: ``cc100`` uses gibibytes of CC-100 and, for other languages, millions of Wikipedia articles;
-            ``wikipedia`` uses articles for all.
-    """
-    if order == "cc100" and code in _cc100():
+def pretraining_size(code: str) -> PretrainingSize | None:
+    """Return the size of a language, by its BCP-47 code, or None if it is unknown."""
+    if code in _cc100():
         return _cc100()[code]
     table = known_languages()
     articles = table.get(code).wikipedia_articles if code in table else ""
@@ -66,44 +54,24 @@ def pretraining_size(code: str, order: str = "cc100") -> PretrainingSize | None:
     )
 
 
-def by_size(codes: Iterable[str], order: str = "cc100") -> list[str]:
+def by_size(codes: Iterable[str]) -> list[str]:
     """Return languages from the largest to the smallest; those of unknown size last, by code."""
-    return sorted(codes, key=lambda code: (_rank(code, order), code))
+    return sorted(codes, key=lambda code: (_rank(code), code))
 
 
-def _rank(code: str, order: str) -> tuple[int, float]:
-    size = pretraining_size(code, order)
+def _rank(code: str) -> tuple[int, float]:
+    size = pretraining_size(code)
     if size is None:
         return (2, 0.0)
     return (0 if size.unit == "GiB" else 1, -size.value)
 
 
-def size_ranks(codes: Sequence[str], order: str = "cc100") -> list[float]:
+def size_ranks(codes: Sequence[str]) -> list[float]:
     """Return the ranks of languages of known size, 1 for the smallest; equal sizes share the mean of theirs."""
-    keys = [_rank(code, order) for code in codes]
+    keys = [_rank(code) for code in codes]
     return [
         1 + sum(other > key for other in keys) + (sum(other == key for other in keys) - 1) / 2 for key in keys
     ]
-
-
-def resource_class(code: str, order: str = "cc100") -> str | None:
-    """Return the class of a language: ``10 to 100 GiB``, ``under 1 GiB``; None if its size is unknown.
-
-    Classes end at powers of ten of a gibibyte (of a million articles); languages outside of CC-100 have a class
-    of their own.
-    """
-    size = pretraining_size(code, order)
-    if size is None:
-        return None
-    bounds = BOUNDS[size.unit]
-    place = next((number for number, bound in enumerate(bounds) if size.value >= bound), len(bounds))
-    if place == 0:
-        shown = f"{bounds[0]:g} {size.unit} and more"
-    elif place == len(bounds):
-        shown = f"under {bounds[-1]:g} {size.unit}"
-    else:
-        shown = f"{bounds[place]:g} to {bounds[place - 1]:g} {size.unit}"
-    return shown if size.unit == "GiB" or order == "wikipedia" else "not in CC-100"
 
 
 @cache

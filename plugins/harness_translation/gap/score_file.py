@@ -9,7 +9,7 @@ Hindi.
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
@@ -93,48 +93,41 @@ def read_scores(path: Path) -> list[ScoreGroup]:
         )
     found: dict[tuple[str, ...], dict[tuple[str, str], dict[str, Printed]]] = {}
     for number, fields in enumerate(reader, start=2):
-        if any(fields):
-            _take(found, head, fields, f"{path}:{number}", number)
+        where = f"{path}:{number}"
+        if any(fields) and len(fields) != len(head):
+            raise DataError(f"{where}: expected {len(head)} fields, found {len(fields)}.")
+        row = dict(zip(head, (field.strip() for field in fields), strict=False))
+        if not row.get("value"):
+            continue
+        variant, fault = row["variant"].lower(), _fault(row)
+        if fault:
+            raise DataError(f"{where}: {fault}.")
+        group = found.setdefault(tuple(row[name] for name in COLUMNS[:6]), {})
+        own = group.setdefault((variant, "" if variant == "zs" else row["translator"]), {})
+        if row["lang"] in own:
+            raise DataError(
+                f"{where}: the cell of table {row['table']!r}, {row['variant']} {row['translator']} in "
+                f"{row['lang']!r} is in line {own[row['lang']].line} already."
+            )
+        own[row["lang"]] = Printed(text=row["value"], line=number)
     groups = [
-        ScoreGroup(
-            table=key[0], task=key[1], metric=key[2], model=key[3], train=key[4], split=key[5], rows=rows
-        )
-        for key, rows in found.items()
+        ScoreGroup(**dict(zip(COLUMNS[:6], key, strict=True)), rows=rows) for key, rows in found.items()
     ]
     if not any(variant in VARIANTS for group in groups for variant, _ in group.rows):
         raise DataError(f"{path}: no row is of a variant {', '.join(map(str.upper, VARIANTS))}.")
     return groups
 
 
-def _take(
-    found: dict[tuple[str, ...], dict[tuple[str, str], dict[str, Printed]]],
-    head: Sequence[str],
-    fields: Sequence[str],
-    where: str,
-    number: int,
-) -> None:
-    if len(fields) != len(head):
-        raise DataError(f"{where}: expected {len(head)} fields, found {len(fields)}.")
-    row = dict(zip(head, (field.strip() for field in fields), strict=True))
-    if not row["value"]:
-        return
+def _fault(row: Mapping[str, str]) -> str:
+    """Return what is wrong with a row, or an empty text."""
     try:
         finite = Decimal(row["value"]).is_finite()
     except InvalidOperation:
         finite = False
     if not finite:
-        raise DataError(f"{where}: expected a number as value, found {row['value']!r}.")
+        return f"expected a number as value, found {row['value']!r}"
     if not row["lang"]:
-        raise DataError(f"{where}: the row names no language.")
-    key = tuple(row[name] for name in COLUMNS[:6])
-    variant = row["variant"].lower()
-    if variant in VARIANTS[1:] and not row["translator"]:
-        raise DataError(f"{where}: a score of variant {row['variant']!r} names no translator.")
-    translator = "" if variant == "zs" else row["translator"]
-    own = found.setdefault(key, {}).setdefault((variant, translator), {})
-    if row["lang"] in own:
-        raise DataError(
-            f"{where}: the cell of table {row['table']!r}, {row['variant']} {row['translator']} in {row['lang']!r} "
-            f"is in line {own[row['lang']].line} already."
-        )
-    own[row["lang"]] = Printed(text=row["value"], line=number)
+        return "the row names no language"
+    if row["variant"].lower() in VARIANTS[1:] and not row["translator"]:
+        return f"a score of variant {row['variant']!r} names no translator"
+    return ""

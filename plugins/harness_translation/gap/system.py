@@ -6,18 +6,17 @@ equal, and in every language all versions must come from the same fit. Seeds of 
 
 from __future__ import annotations
 
+import fnmatch
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
-from typing import Any, Final
+from typing import Final
 
-from harness import DataError, Run, UnknownNameError, UsageError
+from harness import CellResult, DataError, Run, TaskSummary, UnknownNameError, UsageError
 from harness_translation.gap.formula import VARIANTS
 
 __all__ = ["Condition", "GapSystem", "command_for", "gap_systems"]
 
-Cell = Mapping[str, Any]
 ORIGINAL: Final = "ORIG"
 """The train variant of a cell without one in its view."""
 _AXES: Final = ("variant", "translator", "train_variant")
@@ -50,11 +49,11 @@ class GapSystem:
     """Protocol, method and the rest of its view."""
     source: str
     """The language that the test set was translated from."""
-    spec: Mapping[str, Any]
+    spec: TaskSummary
     """The task in the manifest."""
     seeds: tuple[int, ...]
     """The seeds that all of its cells have."""
-    cells: Mapping[str, Mapping[Condition, Mapping[int, tuple[Run, Cell]]]]
+    cells: Mapping[str, Mapping[Condition, Mapping[int, tuple[Run, CellResult]]]]
     """By language, version and seed."""
     notes: tuple[str, ...] = ()
 
@@ -100,14 +99,21 @@ def gap_systems(
     for run, path in zip(runs, paths, strict=True):
         if paths.count(path) > 1:
             raise UsageError(f"The run {str(run.path)!r} is named twice; its cells would count twice.")
-    finished = [(run, cell) for run in runs for cell in run.cells if cell["status"] == "ok"]
-    _check_names([cell for _, cell in finished], tasks, languages)
-    groups: dict[str, list[tuple[Run, Cell]]] = {}
+    finished = [(run, cell) for run in runs for cell in run.cells if cell.status == "ok"]
+    names, codes = {cell.task for _, cell in finished}, {cell.language for _, cell in finished}
+    for pattern in tasks:
+        if not fnmatch.filter(names, pattern):
+            raise UnknownNameError("finished task of these runs", pattern, names)
+    for code in languages:
+        if code not in codes:
+            raise UnknownNameError("finished language of these runs", code, codes)
+    groups: dict[str, list[tuple[Run, CellResult]]] = {}
     for run, cell in finished:
-        wanted = not tasks or any(fnmatchcase(cell["task"], pattern) for pattern in tasks)
-        source = _source(run, cell)
-        if wanted and (not languages or cell["language"] in {*languages, source}):
-            groups.setdefault(_key(run, cell), []).append((run, cell))
+        wanted = not tasks or any(fnmatch.fnmatchcase(cell.task, pattern) for pattern in tasks)
+        if wanted and (not languages or cell.language in {*languages, _source(run, cell)}):
+            train, others = cell.view.get("train_variant", ORIGINAL), sorted(_others(cell).items())
+            key = json.dumps([cell.task, run.manifest.model, train, others])
+            groups.setdefault(key, []).append((run, cell))
     if not groups:
         raise UsageError(
             "There are no finished cells in these runs to compute gaps from.",
@@ -116,107 +122,76 @@ def gap_systems(
     return [_system(members) for members in groups.values()]
 
 
-def _check_names(cells: Iterable[Cell], tasks: Sequence[str], languages: Sequence[str]) -> None:
-    cells = list(cells)
-    names, codes = {cell["task"] for cell in cells}, {cell["language"] for cell in cells}
-    for pattern in tasks:
-        if not any(fnmatchcase(name, pattern) for name in names):
-            raise UnknownNameError("finished task of these runs", pattern, names)
-    for code in languages:
-        if code not in codes:
-            raise UnknownNameError("finished language of these runs", code, codes)
+def _source(run: Run, cell: CellResult) -> str:
+    return run.manifest.tasks[cell.task].source or "en"
 
 
-def _source(run: Run, cell: Cell) -> str:
-    return run.manifest["tasks"][cell["task"]].get("source") or "en"
-
-
-def _others(cell: Cell) -> dict[str, str]:
+def _others(cell: CellResult) -> dict[str, str]:
     """Return the conditions that every version must share."""
-    others = {name: value for name, value in cell["view"].items() if name not in _AXES}
-    variant = cell["view"].get("variant")
+    others = {name: value for name, value in cell.view.items() if name not in _AXES}
+    variant = cell.view.get("variant")
     if variant not in {None, "original", *VARIANTS}:
         # A corrected or simplified test set of the task has no translated versions.
-        others["variant"] = variant
-    return {"protocol": cell["protocol"], "method": cell["method"], **others}
+        others["variant"] = str(variant)
+    return {"protocol": str(cell.protocol), "method": str(cell.method), **others}
 
 
-def _key(run: Run, cell: Cell) -> str:
-    train = cell["view"].get("train_variant", ORIGINAL)
-    others = sorted(_others(cell).items())
-    return json.dumps([cell["task"], run.manifest["model"], train, others])
-
-
-def _condition(run: Run, cell: Cell) -> Condition:
-    variant = cell["view"].get("variant")
+def _condition(run: Run, cell: CellResult) -> Condition:
+    variant = cell.view.get("variant")
     if variant not in VARIANTS or variant == "zs":
         return ZS
-    translator = cell["view"].get("translator")
+    translator = cell.view.get("translator")
     if not translator:
         raise DataError(
-            f"The run {str(run.path)!r} has a cell of {cell['task']!r} in {cell['language']!r} of variant "
+            f"The run {str(run.path)!r} has a cell of {cell.task!r} in {cell.language!r} of variant "
             f"{variant!r} without a translator in its view."
         )
     return Condition(variant=variant, translator=str(translator))
 
 
-def _system(members: Sequence[tuple[Run, Cell]]) -> GapSystem:
+def _system(members: Sequence[tuple[Run, CellResult]]) -> GapSystem:
     run, first = members[0]
-    cells: dict[str, dict[Condition, dict[int, tuple[Run, Cell]]]] = {}
+    cells: dict[str, dict[Condition, dict[int, tuple[Run, CellResult]]]] = {}
     fits: dict[tuple[str, int], tuple[str, str, Run]] = {}
     for own, cell in members:
-        code, seed, condition = cell["language"], cell["seed"], _condition(own, cell)
+        code, seed, condition = cell.language, cell.seed or 0, _condition(own, cell)
         by_seed = cells.setdefault(code, {}).setdefault(condition, {})
         if seed in by_seed:
             other = str(by_seed[seed][0].path)
             where = f"both {other!r} and" if other != str(own.path) else "twice"
             raise DataError(
-                f"{cell['task']!r} in {code!r}, {condition.title}, seed {seed}, is in {where} {str(own.path)!r}: "
+                f"{cell.task!r} in {code!r}, {condition.title}, seed {seed}, is in {where} {str(own.path)!r}: "
                 "the two cells cannot be distinguished.",
                 hint="Give only one of the runs.",
             )
         by_seed[seed] = (own, cell)
-        fit = str(cell.get("fit"))
+        fit = str(cell.fit)
         known, title, elsewhere = fits.setdefault((code, seed), (fit, condition.title, own))
         if known != fit:
             raise DataError(
-                f"{cell['task']!r} in {code!r}, seed {seed}: {title} of {str(elsewhere.path)!r} was answered by the "
+                f"{cell.task!r} in {code!r}, seed {seed}: {title} of {str(elsewhere.path)!r} was answered by the "
                 f"fit {known!r}, {condition.title} of {str(own.path)!r} by {fit!r}, so their difference is not only "
                 "due to the translation.",
                 hint="Evaluate all variants with one fit: harness eval --variants zs,tt,te,bt --reuse RUN",
             )
-    seeds, notes = _common_seeds(cells)
-    conditions = _others(first)
-    spec = run.manifest["tasks"][first["task"]]
-    return GapSystem(
-        task=first["task"],
-        model=str(run.manifest["model"]),
-        train=str(first["view"].get("train_variant", ORIGINAL)),
-        conditions=conditions,
-        source=_source(run, first),
-        spec=spec,
-        seeds=seeds,
-        cells=cells,
-        notes=notes,
-    )
-
-
-def _common_seeds(
-    cells: Mapping[str, Mapping[Condition, Mapping[int, Any]]],
-) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    own = [set(by_seed) for versions in cells.values() for by_seed in versions.values()]
-    common, every = set.intersection(*own), set.union(*own)
-    if common == every:
-        return tuple(sorted(common)), ()
+    seeds = [set(by_seed) for versions in cells.values() for by_seed in versions.values()]
+    common = seeds[0].intersection(*seeds)
+    left = seeds[0].union(*seeds) - common
     if not common:
-        listed = "; ".join(
-            f"{code} {condition.title}: {' '.join(map(str, sorted(by_seed)))}"
-            for code, versions in cells.items()
-            for condition, by_seed in versions.items()
-        )
         raise DataError(
-            f"No seed is common to all versions of the test set ({listed}).",
-            hint="Evaluate the missing ones with the same --seeds.",
+            f"No seed is common to all versions of {first.task!r}: one or another does not have "
+            f"{' '.join(map(str, sorted(left)))}.",
+            hint="Evaluate all versions with the same --seeds.",
         )
-    left = " ".join(map(str, sorted(every - common)))
-    return tuple(sorted(common)), (f"Skipped seeds that some version does not have: {left}.",)
+    skipped = f"Skipped seeds that some version does not have: {' '.join(map(str, sorted(left)))}."
+    return GapSystem(
+        task=first.task,
+        model=str(run.manifest.model),
+        train=str(first.view.get("train_variant", ORIGINAL)),
+        conditions=_others(first),
+        source=_source(run, first),
+        spec=run.manifest.tasks[first.task],
+        seeds=tuple(sorted(common)),
+        cells=cells,
+        notes=(skipped,) if left else (),
+    )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -18,36 +19,22 @@ __all__ = ["FileAligner", "open_file"]
 
 SEPARATOR: Final = "|||"
 _LINK: Final = re.compile(r"(\d+)-(\d+)(?::(\d*\.?\d+(?:[eE]-?\d+)?))?")
-Known = Mapping[tuple[str, str], tuple[int, tuple[str, ...], tuple[str, ...], tuple[Link, ...]]]
+Words = tuple[str, ...]
 
 
-def open_file(reference: str) -> FileAligner:
-    """Return the aligner of a file; raises `UsageError` if it cannot be read, `DataError` for another format."""
-    path = Path(reference)
-    try:
-        content = path.read_bytes()
-        text = content.decode("utf-8")
-    except OSError as error:
-        raise UsageError(f"The alignments {reference!r} cannot be read: {error.strerror}.") from error
-    except UnicodeDecodeError as error:
-        raise DataError(f"The alignments {reference!r} are not UTF-8: {error.reason}.") from error
-    known: dict[tuple[str, str], tuple[int, tuple[str, ...], tuple[str, ...], tuple[Link, ...]]] = {}
-    for number, line in enumerate(text.splitlines(), start=1):
-        if line.strip():
-            source, target, links = _parsed(line, f"{path}:{number}")
-            key = (_plain(source), _plain(target))
-            if key in known and known[key][1:] != (source, target, links):
-                raise DataError(
-                    f"{path}:{number}: the pair has other links here than in line {known[key][0]}."
-                )
-            known[key] = (number, source, target, links)
-    return FileAligner(path, known, hashlib.sha256(content).hexdigest())
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Line:
+    """A pair of sentences with its links."""
+
+    source: Words
+    target: Words
+    links: tuple[Link, ...]
 
 
 class FileAligner:
     """Looks pairs up by their texts without spaces; returns its words, so that a different segmentation is an error."""
 
-    def __init__(self, path: Path, known: Known, digest: str) -> None:
+    def __init__(self, path: Path, known: Mapping[tuple[str, str], _Line], digest: str) -> None:
         self._path = path
         self._known = known
         self._digest = digest
@@ -64,20 +51,43 @@ class FileAligner:
         return [self._found(pair) for pair in pairs]
 
     def _found(self, pair: WordPair) -> Alignment:
-        found = self._known.get((_plain(pair.source), _plain(pair.target)))
+        found = self._known.get(("".join(pair.source), "".join(pair.target)))
         if found is None:
-            sources = {source: " ".join(words) for (source, _), (_, words, _, _) in self._known.items()}
-            near = near_names(_plain(pair.source), sources, limit=1)
+            sources = {source: " ".join(line.source) for (source, _), line in self._known.items()}
+            near = near_names("".join(pair.source), sources, limit=1)
             raise DataError(
                 f"The alignments {str(self._path)!r} do not have the pair {' '.join(pair.source)!r} and "
                 f"{' '.join(pair.target)!r}.",
                 hint=f"The nearest source sentence there is {sources[near[0]]!r}." if near else None,
             )
-        _, source, target, links = found
-        return Alignment(links=links, source_words=source, target_words=target)
+        return Alignment(links=found.links, source_words=found.source, target_words=found.target)
 
 
-def _parsed(line: str, where: str) -> tuple[tuple[str, ...], tuple[str, ...], tuple[Link, ...]]:
+def open_file(reference: str) -> FileAligner:
+    """Return the aligner of a file; raises `UsageError` if it cannot be read, `DataError` for another format."""
+    path = Path(reference)
+    try:
+        content = path.read_bytes()
+        lines = content.decode("utf-8").splitlines()
+    except OSError as error:
+        raise UsageError(f"The alignments {reference!r} cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise DataError(f"The alignments {reference!r} are not UTF-8: {error.reason}.") from error
+    known: dict[tuple[str, str], _Line] = {}
+    places: dict[tuple[str, str], int] = {}
+    for number, text in enumerate(lines, start=1):
+        if not text.strip():
+            continue
+        line = _parsed(text, f"{path}:{number}")
+        # Segmentations may differ in their spaces.
+        key = "".join(line.source), "".join(line.target)
+        first = places.setdefault(key, number)
+        if known.setdefault(key, line) != line:
+            raise DataError(f"{path}:{number}: the pair has other links here than in line {first}.")
+    return FileAligner(path, known, hashlib.sha256(content).hexdigest())
+
+
+def _parsed(line: str, where: str) -> _Line:
     parts = line.split(SEPARATOR)
     if len(parts) != 3:
         raise DataError(f"{where}: expected SOURCE ||| TARGET ||| LINKS, found {len(parts)} parts.")
@@ -92,9 +102,4 @@ def _parsed(line: str, where: str) -> tuple[tuple[str, ...], tuple[str, ...], tu
         if link.source >= len(source) or link.target >= len(target) or link.probability > 1:
             raise DataError(f"{where}: the link {text!r} does not fit {len(source)} and {len(target)} words.")
         links.append(link)
-    return source, target, tuple(links)
-
-
-def _plain(words: Sequence[str]) -> str:
-    """Return a sentence without spaces: segmentations may differ in them."""
-    return "".join(words)
+    return _Line(source=source, target=target, links=tuple(links))

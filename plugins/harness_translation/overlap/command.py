@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from harness import UnknownNameError, UsageError
+from harness import UnknownNameError
 from harness.cli.output import echo
 
 if TYPE_CHECKING:
@@ -19,45 +20,33 @@ __all__ = ["app"]
 
 app = typer.Typer(add_completion=False)
 
-CHOICES = {
-    "importance": (">=", ">"),
-    "link": ("first", "any"),
-    "denominator": ("important", "aligned"),
-    "over": ("max", "mean"),
-    "row": ("first", "mean"),
-    "pieces": ("sum", "mean"),
-    "words": ("auto", "space"),
-}
-"""The values of the options that are choices; the first value is the choice of the authors."""
-
 Tasks = Annotated[list[str] | None, typer.Option("--tasks", "-t", help="Only these tasks.")]
 Languages = Annotated[list[str] | None, typer.Option("--languages", "-l", help="Only these codes.")]
-AlignerName = Annotated[
-    str, typer.Option("--aligner", help="own:hf:MODEL, file:FILE, simalign:MODEL, awesome-align:MODEL.")
-]
-ModelName = Annotated[
-    str | None,
-    typer.Option("--model", "-m", help="hf:FOLDER of the run's classifier, if its fit is not in the cache."),
-]
+AlignerName = Annotated[str, typer.Option("--aligner", help="own:hf:MODEL, or file:FILE.")]
 Options = Annotated[
     list[str] | None, typer.Option("--option", "-o", metavar="KEY=VALUE", help="Option of the adapter.")
 ]
 Importance = Annotated[
-    str, typer.Option("--importance", help="A word is important with a score >= (default) or > the mean.")
+    Literal[">=", ">"], typer.Option("--importance", help="A word is important with this score to the mean.")
 ]
-LinkRule = Annotated[str, typer.Option("--link", help="first (default): a word's first link only; or any.")]
+LinkRule = Annotated[
+    Literal["first", "any"], typer.Option("--link", help="Whether a word's first link counts, or any.")
+]
 Denominator = Annotated[
-    str, typer.Option("--denominator", help="important (default): all important words; or aligned ones.")
+    Literal["important", "aligned"],
+    typer.Option("--denominator", help="All important words, or those of them with a link."),
 ]
 Probability = Annotated[
     float, typer.Option("--min-probability", min=0.0, max=1.0, help="Keep links with a higher probability.")
 ]
-Over = Annotated[str, typer.Option("--over", help="max (default) or mean over layers and heads.")]
-Row = Annotated[str, typer.Option("--row", help="Attention of the first position (default), or mean of all.")]
-Pieces = Annotated[str, typer.Option("--pieces", help="sum (default) or mean of a word's pieces.")]
+Over = Annotated[Literal["max", "mean"], typer.Option("--over", help="Over layers and heads.")]
+Row = Annotated[
+    Literal["first", "mean"], typer.Option("--row", help="Attention of the first position, or mean of all.")
+]
+Pieces = Annotated[Literal["sum", "mean"], typer.Option("--pieces", help="Of a word's pieces.")]
 Words = Annotated[
-    str,
-    typer.Option("--words", help="auto (default) cuts unspaced text into characters; space rejects it."),
+    Literal["auto", "space"],
+    typer.Option("--words", help="auto cuts unspaced text into characters; space rejects it."),
 ]
 Rows = Annotated[Path | None, typer.Option("--json", help="Also write the rows to this file.")]
 
@@ -68,7 +57,6 @@ def overlap(
     aligner: AlignerName,
     tasks: Tasks = None,
     languages: Languages = None,
-    model: ModelName = None,
     option: Options = None,
     importance: Importance = ">=",
     link: LinkRule = "first",
@@ -87,56 +75,27 @@ def overlap(
 
     Example: harness overlap runs/xnli --aligner own:hf:bert-base-multilingual-cased --languages sw,ur
     """
-    from harness import Run, open_session
+    from harness import AttentionOptions, Run, open_session
     from harness.cli.output import check_output_file, reporting_broken_plugins
-
-    check_output_file(json_file)
-    settings = _settings(
-        {
-            "importance": importance,
-            "link": link,
-            "denominator": denominator,
-            "over": over,
-            "row": row,
-            "pieces": pieces,
-            "words": words,
-        },
-        min_probability,
-    )
-    run = Run(folder)
-    session = open_session([Path(path) for path in run.manifest["config"].get("tasks_from", ())])
-    with reporting_broken_plugins(session.registry.plugins, session.catalog):
-        groups = _groups(run, session, tasks or [], languages or [])
-        _measure(run, session, groups, aligner, (model, option), settings, json_file)
-
-
-def _settings(chosen: dict[str, str], min_probability: float) -> OverlapSettings:
-    from harness import AttentionOptions
+    from harness.specs.selection import split_names
     from harness_translation.overlap.formula import OverlapRule
+    from harness_translation.overlap.item import overlap_groups
     from harness_translation.overlap.measure import OverlapSettings
 
-    for name, value in chosen.items():
-        if value not in CHOICES[name]:
-            raise UsageError(f"--{name} must be one of {', '.join(CHOICES[name])}, got {value!r}.")
-    names = ("importance", "link", "denominator")
-    rule = OverlapRule(**{name: chosen[name] for name in names}, min_probability=min_probability)  # type: ignore[arg-type]
-    attention = AttentionOptions(over=chosen["over"], row=chosen["row"])  # type: ignore[arg-type]
-    return OverlapSettings(
-        rule=rule,
-        attention=attention,
-        pieces=chosen["pieces"],  # type: ignore[arg-type]
-        words=chosen["words"],  # type: ignore[arg-type]
+    check_output_file(json_file)
+    settings = OverlapSettings(
+        rule=OverlapRule(
+            importance=importance, link=link, denominator=denominator, min_probability=min_probability
+        ),
+        attention=AttentionOptions(over=over, row=row),
+        pieces=pieces,
+        words=words,
     )
-
-
-def _groups(run: Run, session: Session, tasks: list[str], languages: list[str]) -> list[OverlapGroup]:
-    from harness.specs.selection import split_names
-    from harness_translation.overlap.item import overlap_groups
-
-    def fields_of(task: str) -> tuple[str, ...]:
-        return session.catalog.task(task).spec.input_names
-
-    return overlap_groups(run, split_names(tasks), split_names(languages), fields_of)
+    run = Run(folder)
+    session = open_session([Path(path) for path in run.manifest.config.get("tasks_from", ())])
+    with reporting_broken_plugins(session.registry.plugins, session.catalog):
+        groups = overlap_groups(run, split_names(tasks or []), split_names(languages or []))
+        _measure(run, session, groups, aligner, option, settings, json_file)
 
 
 def _measure(
@@ -144,7 +103,7 @@ def _measure(
     session: Session,
     groups: list[OverlapGroup],
     aligner: str,
-    model: tuple[str | None, list[str] | None],
+    option: list[str] | None,
     settings: OverlapSettings,
     json_file: Path | None,
 ) -> None:
@@ -152,29 +111,31 @@ def _measure(
     from harness.cli.option import key_values
     from harness.cli.output import write_rows
     from harness.cli.table import print_table
-    from harness_translation.overlap.measure import OverlapResult, measure_group
+    from harness_translation.overlap.measure import Engines, measure_group
     from harness_translation.overlap.model import open_model
-    from harness_translation.overlap.table import overlap_notes, overlap_rows, overlap_table
+    from harness_translation.overlap.table import overlap_notes, overlap_table
 
     name, _, reference = aligner.partition(":")
     if name not in session.registry.aligners:
         raise UnknownNameError("aligner", name, session.registry.aligners.names)
-    named, options = model
-    results: list[OverlapResult] = []
+    results: list[dict[str, Any]] = []
     engine = session.registry.aligners.get(name).open(reference)
     try:
         with ConsoleProgress() as progress:
             for group in groups:
-                opened = open_model(run, group, session.registry, named=named, options=key_values(options))
+                fields = session.catalog.task(group.task).spec.input_names
+                opened = open_model(run, group, session, key_values(option))
                 try:
-                    results += measure_group(run, group, opened, (name, engine), settings, progress)  # type: ignore[arg-type]
+                    engines = Engines(model=opened, name=name, aligner=engine, settings=settings)  # type: ignore[arg-type]
+                    results += measure_group(run, group, fields, engines, progress)
                 finally:
                     opened.close()
         identity = engine.identity()
     finally:
         engine.close()
     if json_file is not None:
-        write_rows(json_file, overlap_rows(results, settings, identity))
+        further = {"settings": asdict(settings), "aligner": identity}
+        write_rows(json_file, [{**one, **further} for one in results])
     print_table(*overlap_table(results))
     echo(
         "\nOverlap of important words, with 95 % intervals of a cluster bootstrap over premises. sum: both sentences "

@@ -5,20 +5,24 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from harness import AttentionOptions, ExposesAttentions, Progress, Run, TextAttention, TextInput, WordPair
 from harness.data.translation.aligners import AlignsWords, check_alignments
-from harness.statistics.bootstrap import count_interval
-from harness.statistics.cluster import ClusterCodes
-from harness.statistics.interval import Interval
+from harness.statistics import ClusterCodes, Interval, count_interval
 from harness_translation.overlap.formula import ItemOverlap, OverlapRule, item_overlap
-from harness_translation.overlap.item import OverlapGroup, SourceItem, TargetCell, read_inputs, source_items
+from harness_translation.overlap.item import (
+    TRANSLATION,
+    OverlapGroup,
+    SourceItem,
+    read_inputs,
+    source_items,
+)
 from harness_translation.overlap.word import Join, Splitting, Word, split_words, word_scores
 
-__all__ = ["OverlapResult", "OverlapSettings", "measure_group"]
+__all__ = ["Engines", "OverlapSettings", "measure_group"]
 
 BLOCK = 256
 """Number of items whose attention and links are in memory together."""
@@ -37,40 +41,6 @@ class OverlapSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OverlapResult:
-    """The overlap of one text with the English original, for one model."""
-
-    task: str
-    language: str
-    variant: str
-    translator: str | None
-    seed: int
-    fit: str
-    labelled: int
-    """English items with a label."""
-    correct: int
-    """Those of them that the model got right."""
-    n: int
-    """Those of them that were measured."""
-    truncated: int
-    """Skipped: the English or the translated text was truncated."""
-    missing: int
-    """Skipped: the translation does not have the item."""
-    undefined: int
-    """Skipped: a sentence has no share."""
-    sum: float | None
-    """Mean over items of the sum of both sentences' overlap: the scale of the paper's Table 3."""
-    sum_interval: Interval
-    mean: float | None
-    """The same on a scale of 0 to 1."""
-    mean_interval: Interval
-    sentences: tuple[float, ...]
-    """Mean overlap by sentence: premise, hypothesis."""
-    linked: float | None
-    """Share of the English words with a kept link; if it is low, the overlap says little."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Sentence:
     words: tuple[Word, ...]
     scores: tuple[float, ...]
@@ -79,30 +49,21 @@ class _Sentence:
 _Sentences = tuple[_Sentence, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Source:
-    """The English items that the model got right."""
-
-    items: Sequence[SourceItem]
-    labelled: int
-    sentences: Mapping[str, _Sentences | None]
-    """By id; None for truncated texts."""
-
-
 def measure_group(
-    run: Run,
-    group: OverlapGroup,
-    model: ExposesAttentions,
-    aligner: tuple[str, AlignsWords],
-    settings: OverlapSettings,
-    progress: Progress,
-) -> list[OverlapResult]:
-    """Return one result for each of the group's targets.
+    run: Run, group: OverlapGroup, fields: Sequence[str], engines: Engines, progress: Progress
+) -> list[dict[str, Any]]:
+    """Return one row of plain values for each of the group's targets.
 
-    Raises `DataError` if the words of the aligner are not those of the model; errors of model and aligner pass through.
+    Of ``labelled`` English items the model got ``correct`` right, of which ``n`` were measured; the others are skipped:
+    ``truncated`` in either language, ``missing`` in the translation, or ``undefined`` since a sentence has no share.
+    ``overlap_sum`` is on the scale of the paper's Table 3, ``overlap_mean`` from 0 to 1, each with its interval;
+    ``sentences`` has the means of premise and hypothesis. ``linked`` is the share of the English words with a kept
+    link: if it is low, the overlap says little.
+
+    `fields` are the input fields of the task in the order of the model input. Raises `DataError` if the words of the
+    aligner are not those of the model; errors of model and aligner pass through.
     """
-    engines = _Engines(model=model, name=aligner[0], aligner=aligner[1], settings=settings)
-    items, labelled = source_items(run, group)
+    items, labelled = source_items(run, group, fields)
     progress.start(f"{group.task}, English", len(items), "items")
     sentences: dict[str, _Sentences | None] = {}
     for block in _blocks(items):
@@ -110,75 +71,67 @@ def measure_group(
         sentences |= {item.id: own for item, own in zip(block, found, strict=True)}
         progress.advance(len(block))
     progress.finish()
-    source = _Source(items=items, labelled=labelled, sentences=sentences)
-    return [_measure(run, group, target, source, engines, progress) for target in group.targets]
+    results = []
+    for target in group.targets:
+        named = (
+            target.language,
+            *(str(target.view[name]) for name in TRANSLATION if name in target.view),
+        )
+        progress.start(f"{group.task}, {' '.join(named)}", len(items), "items")
+        overlaps: dict[str, ItemOverlap] = {}
+        truncated = seen = 0
+        for inputs in _blocks(read_inputs(run, target, frozenset(sentences), fields)):
+            seen += len(inputs)
+            attended = engines.attended([one for _, one in inputs])
+            both = [
+                (identifier, english, own)
+                for (identifier, _), own in zip(inputs, attended, strict=True)
+                if (english := sentences[identifier]) is not None and own is not None
+            ]
+            truncated += len(inputs) - len(both)
+            overlaps |= engines.overlaps(both)
+            progress.advance(len(inputs))
+        progress.finish()
+        view = target.view
+        results.append(
+            {
+                "task": target.task,
+                "language": target.language,
+                "seed": target.seed,
+                "fit": target.fit,
+                "variant": str(view.get("variant", "zs")),
+                "translator": view.get("translator"),
+                **_overlap(items, overlaps),
+                "labelled": labelled,
+                "correct": len(items),
+                "truncated": truncated,
+                "missing": len(items) - seen,
+            }
+        )
+    return results
 
 
-def _measure(
-    run: Run,
-    group: OverlapGroup,
-    target: TargetCell,
-    source: _Source,
-    engines: _Engines,
-    progress: Progress,
-) -> OverlapResult:
-    found: dict[str, ItemOverlap] = {}
-    truncated = seen = 0
-    progress.start(f"{group.task}, {_title(target)}", len(source.items), "items")
-    for block in _blocks(read_inputs(run, group, target, frozenset(source.sentences))):
-        seen += len(block)
-        attended = engines.attended([one for _, one in block])
-        both = [
-            (identifier, english, own)
-            for (identifier, _), own in zip(block, attended, strict=True)
-            if (english := source.sentences[identifier]) is not None and own is not None
-        ]
-        truncated += len(block) - len(both)
-        found |= engines.overlaps(both)
-        progress.advance(len(block))
-    progress.finish()
-    counts = {"truncated": truncated, "missing": len(source.items) - seen}
-    return _result(group, target, source, found, counts)
-
-
-def _result(
-    group: OverlapGroup,
-    target: TargetCell,
-    source: _Source,
-    found: Mapping[str, ItemOverlap],
-    counts: Mapping[str, int],
-) -> OverlapResult:
-    kept = [item for item in source.items if item.id in found and found[item.id].defined]
+def _overlap(items: Sequence[SourceItem], found: Mapping[str, ItemOverlap]) -> dict[str, Any]:
+    kept = [item for item in items if item.id in found and found[item.id].defined]
     own = [found[item.id] for item in kept]
-    sums = np.array([one.sum for one in own], dtype=np.float64)
-    means = np.array([one.mean for one in own], dtype=np.float64)
     clusters = ClusterCodes()
     clusters.add([item.cluster for item in kept])
     words = sum(one.words for one in own)
     by_sentence = np.array([one.sentences for one in own], dtype=np.float64)
-    return OverlapResult(
-        task=group.task,
-        language=target.language,
-        variant=target.variant,
-        translator=target.translator,
-        seed=int(target.cell["seed"]),
-        fit=str(target.cell["fit"]),
-        labelled=source.labelled,
-        correct=len(source.items),
-        n=len(kept),
-        undefined=len(found) - len(kept),
-        **counts,
-        sum=float(sums.mean()) if own else None,
-        sum_interval=_interval(sums, clusters),
-        mean=float(means.mean()) if own else None,
-        mean_interval=_interval(means, clusters),
-        sentences=tuple(by_sentence.mean(axis=0).tolist()) if own else (),
-        linked=sum(one.linked for one in own) / words if words else None,
-    )
-
-
-def _title(target: TargetCell) -> str:
-    return " ".join(filter(None, (target.language, target.variant, target.translator)))
+    scales = {"overlap_sum": [one.sum for one in own], "overlap_mean": [one.mean for one in own]}
+    return {
+        **{
+            name: {
+                "value": float(np.mean(values)) if own else None,
+                **_interval(np.array(values, dtype=np.float64), clusters).to_json(),
+            }
+            for name, values in scales.items()
+        },
+        "sentences": by_sentence.mean(axis=0).tolist() if own else [],
+        "linked": sum(one.linked for one in own) / words if words else None,
+        "n": len(kept),
+        "undefined": len(found) - len(kept),
+    }
 
 
 def _interval(values: np.ndarray[tuple[int, ...], np.dtype[np.float64]], clusters: ClusterCodes) -> Interval:
@@ -188,7 +141,7 @@ def _interval(values: np.ndarray[tuple[int, ...], np.dtype[np.float64]], cluster
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Engines:
+class Engines:
     """The model, the aligner, and their settings."""
 
     model: ExposesAttentions

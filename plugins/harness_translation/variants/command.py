@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from harness.cli import option as o
+from harness.cli.option import Data, JsonFile, Languages, Limit, Romanised, TasksFrom
 from harness.cli.output import echo
 
 if TYPE_CHECKING:
@@ -32,16 +32,16 @@ app = typer.Typer(add_completion=False)
 def translate(
     tasks: Tasks,
     translators: TranslatorNames,
-    languages: o.Languages = None,
+    languages: Languages = None,
     variants: Variants = None,
-    data: o.Data = None,
-    tasks_from: o.TasksFrom = None,
-    limit: o.Limit = None,
-    romanised: o.Romanised = None,
+    data: Data = None,
+    tasks_from: TasksFrom = None,
+    limit: Limit = None,
+    romanised: Romanised = None,
     dry_run: DryRun = False,
     strict: Strict = False,
     output: Output = None,
-    json_file: o.JsonFile = None,
+    json_file: JsonFile = None,
 ) -> int:
     """Translate the texts that variants of tasks need, each once, and report what looks wrong.
 
@@ -83,7 +83,7 @@ def translate(
     if json_file is not None:
         write_rows(json_file, rows)
     if output is not None and not dry_run:
-        echo(f"Wrote {write_dataset(made, output)} files to {output}: start with README.md.")
+        echo(f"Wrote {write_dataset(made, output)} files to {output}: card.json describes them.")
     return 1 if strict and not dry_run and made.found else 0
 
 

@@ -22,7 +22,7 @@ def check_output_folder(folder: Path | None) -> None:
 
 
 def write_dataset(corpus: Corpus, folder: Path) -> int:
-    """Write every split, ``card.json`` and ``README.md``; return the number of files. Raises `UsageError`."""
+    """Write every split and ``card.json``; return the number of files. Raises `UsageError`."""
     try:
         for split in corpus.splits:
             path = folder / f"{split.name}.jsonl"
@@ -33,12 +33,11 @@ def write_dataset(corpus: Corpus, folder: Path) -> int:
         if romanised:
             lines = [json.dumps(row, ensure_ascii=False) for row in romanised]
             write_atomically(folder / "romanised.jsonl", "\n".join(lines) + "\n")
-        card = _card(corpus)
-        write_atomically(folder / "card.json", json.dumps(card, ensure_ascii=False, indent=1) + "\n")
-        write_atomically(folder / "README.md", _readme(card))
+        card = json.dumps(_card(corpus), ensure_ascii=False, indent=1)
+        write_atomically(folder / "card.json", card + "\n")
     except OSError as error:
         raise UsageError(f"The folder {str(folder)!r} cannot be written: {error.strerror}.") from error
-    return len(corpus.splits) + 2 + bool(romanised)
+    return len(corpus.splits) + 1 + bool(romanised)
 
 
 def _record(row: Row, split: TranslatedSplit) -> dict[str, Any]:
@@ -77,40 +76,3 @@ def _card(corpus: Corpus) -> dict[str, Any]:
         "guards": corpus.guards(),
         "romanised": len(corpus.romanised()),
     }
-
-
-def _readme(card: dict[str, Any]) -> str:
-    lines = [
-        "# Translated test items",
-        "",
-        f"Made by multilingual-harness {card['harness']} at {card['created']}. Labels and ids are those of the source "
-        "items. `card.json` has the fingerprints, settings and digests.",
-        "",
-        "| file | variant | chain | licence of source and translators |",
-        "|---|---|---|---|",
-    ]
-    for split in card["splits"]:
-        chain = ", then ".join(
-            f"{step['step']} by {step['id']} ({step['engine']})" for step in split["chain"]
-        )
-        licences = [split["licence of the source"], *(step["licence"] for step in split["chain"])]
-        licence = "; ".join(dict.fromkeys(item for item in licences if item)) or "not stated"
-        lines.append(f"| {split['file']} | {split['variant']} | {chain} | {licence} |")
-    lines += [
-        "",
-        "Findings of the guards:",
-        "",
-        "| translator | pair | segments | faults |",
-        "|---|---|---|---|",
-    ]
-    for row in card["guards"]:
-        faults = ", ".join(f"{count} {name}" for name, count in row["faults"].items() if count)
-        lines.append(
-            f"| {row['translator']} | {row['source']}->{row['target']} | {row['segments']} | {faults or 'none'} |"
-        )
-    if card["romanised"]:
-        lines += [
-            "",
-            f"{card['romanised']} texts are romanised; `romanised.jsonl` lists the texts translated instead.",
-        ]
-    return "\n".join(lines) + "\n"

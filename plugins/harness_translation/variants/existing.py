@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-from pydantic import Field
+from pydantic import BaseModel, Field, ValidationError
 
 from harness import DataError, Problem, SpecError, Translation, TranslatorContext, TranslatorInfo, UsageError
 from harness.specs.loading import read_yaml
@@ -29,13 +27,11 @@ class FilePair(SpecModel):
     source: str
     target: str
     text: str
-    """File of the texts; `.tsv` or `.jsonl`."""
+    """File of the texts: ``.tsv``."""
     translation: str
-    """File of the translations, of the same format and length."""
-    columns: tuple[int, ...] = ()
-    """The columns of tab-separated files that hold text, from 0."""
-    fields: tuple[str, ...] = ()
-    """The keys of JSON lines that hold text."""
+    """File of the translations, of the same length."""
+    columns: tuple[int, ...] = Field(min_length=1)
+    """The columns that hold text, from 0."""
 
 
 class TranslationTable(SpecModel):
@@ -49,22 +45,25 @@ class TranslationTable(SpecModel):
     pairs: tuple[FilePair, ...] = Field(min_length=1)
 
 
+class TranslatedText(BaseModel):
+    """A line of JSON lines."""
+
+    source: str
+    target: str
+    text: str
+    translation: str
+
+
 class ExistingTranslations:
     """Looks texts up; if a text has two translations, the first counts."""
 
-    def __init__(
-        self, id_: str, licence: str, digest: str, tables: Mapping[tuple[str, str], Mapping[str, str]]
-    ) -> None:
-        self._id = id_
-        self._licence = licence
-        self._digest = digest
+    def __init__(self, info: TranslatorInfo, tables: Mapping[tuple[str, str], Mapping[str, str]]) -> None:
+        self._info = info
         self._tables = tables
 
     def info(self) -> TranslatorInfo:
         """Return who made the translations, and a digest of the files."""
-        return TranslatorInfo(
-            id=self._id, engine="file", engine_version="1", revision=self._digest, licence=self._licence
-        )
+        return self._info
 
     def supports(self, source: str, target: str) -> bool:
         """Return whether there are translations of the pair."""
@@ -77,8 +76,8 @@ class ExistingTranslations:
         if missing:
             shown = ", ".join(map(_short, missing[:SHOWN]))
             raise DataError(
-                f"{self._id!r} has no translation {source}->{target} of {len(missing)} of {len(segments)} segments: "
-                f"{shown}{', ...' if len(missing) > SHOWN else ''}",
+                f"{self._info.id!r} has no translation {source}->{target} of {len(missing)} of {len(segments)} "
+                f"segments: {shown}{', ...' if len(missing) > SHOWN else ''}",
                 hint="Add them to the files; the other translations are kept.",
             )
         return [Translation(text=known[segment]) for segment in segments]
@@ -86,6 +85,9 @@ class ExistingTranslations:
     def close(self) -> None:
         """Forget the files."""
         self._tables = {}
+
+
+Tables = dict[tuple[str, str], dict[str, str]]
 
 
 def open_file(ref: str, context: TranslatorContext) -> ExistingTranslations:
@@ -106,19 +108,61 @@ def open_file(ref: str, context: TranslatorContext) -> ExistingTranslations:
             f"There are no translations {ref!r}: expected a .jsonl file, or a folder with {TABLE}."
         )
     digest = hashlib.blake2b(path.read_bytes(), digest_size=16)
-    tables: dict[tuple[str, str], dict[str, str]] = {}
+    name, licence = path.name, ""
     if path.suffix == ".jsonl":
-        for where, row in _json_rows(path):
-            direction = (_code(row, "source", where, context), _code(row, "target", where, context))
-            text, translation = _text(row, "text", where), _text(row, "translation", where)
-            known = tables.setdefault(direction, {}).setdefault(text, translation)
-            if known != translation:
-                raise DataError(
-                    f"{where}: {_short(text)} has another translation {direction[0]}->{direction[1]} already: "
-                    f"{_short(known)}.",
-                    hint="Keep one line for each text and pair.",
-                )
-        return ExistingTranslations(path.name, "", digest.hexdigest(), tables)
+        tables = _read_lines(path, context)
+    else:
+        tables = {}
+        table, root = _read_table(path, context)
+        name, licence = table.id, table.licence
+        for pair in table.pairs:
+            for file in (pair.text, pair.translation):
+                digest.update(hashlib.blake2b((root / file).read_bytes()).digest())
+            for text, translation in _aligned(pair, root / pair.text, root / pair.translation):
+                tables.setdefault((pair.source, pair.target), {}).setdefault(text, translation)
+    info = TranslatorInfo(
+        id=name, engine="file", engine_version="1", revision=digest.hexdigest(), licence=licence
+    )
+    return ExistingTranslations(info, tables)
+
+
+def _read_lines(path: Path, context: TranslatorContext) -> Tables:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{str(path)!r} cannot be read: {error}.") from error
+    tables: Tables = {}
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        where = f"{path}:{number}"
+        try:
+            row = TranslatedText.model_validate_json(line)
+            pair = _code("source", row.source, context), _code("target", row.target, context)
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(map(str, first["loc"])) or "this line"
+            raise DataError(f"{where}: {place!r}: {first['msg']}.") from error
+        except UsageError as error:
+            raise DataError(f"{where}: {error}") from error
+        known = tables.setdefault(pair, {}).setdefault(row.text, row.translation)
+        if known != row.translation:
+            raise DataError(
+                f"{where}: {_short(row.text)} has another translation {pair[0]}->{pair[1]} already: {_short(known)}.",
+                hint="Keep one line for each text and pair.",
+            )
+    return tables
+
+
+def _code(name: str, code: str, context: TranslatorContext) -> str:
+    try:
+        return context.languages.get(code).code
+    except UsageError as error:
+        raise UsageError(f"the {name!r} of this translation is not a language. {error}") from error
+
+
+def _read_table(path: Path, context: TranslatorContext) -> tuple[TranslationTable, Path]:
+    """Return the document of a folder, and the folder of its files."""
     try:
         document = read_yaml(path.read_text(encoding="utf-8"), str(path))
     except (OSError, UnicodeDecodeError) as error:
@@ -132,13 +176,7 @@ def open_file(ref: str, context: TranslatorContext) -> ExistingTranslations:
     ]
     if faults:
         raise SpecError(str(path), faults)
-    for pair in table.pairs:
-        before, after = root / pair.text, root / pair.translation
-        digest.update(hashlib.blake2b(before.read_bytes()).digest())
-        digest.update(hashlib.blake2b(after.read_bytes()).digest())
-        for text, translation in _aligned(pair, before, after):
-            _add(tables, (pair.source, pair.target), text, translation)
-    return ExistingTranslations(table.id, table.licence, digest.hexdigest(), tables)
+    return table, root
 
 
 def _faults(pair: FilePair, folder: Path, context: TranslatorContext) -> Iterator[str]:
@@ -147,20 +185,12 @@ def _faults(pair: FilePair, folder: Path, context: TranslatorContext) -> Iterato
             context.languages.get(code)
         except UsageError as error:
             yield str(error)
-    suffixes = set()
     for name in (pair.text, pair.translation):
         path = folder / name
-        suffixes.add(path.suffix)
         if not path.resolve().is_relative_to(folder.resolve()):
             yield f"{name!r} is outside of the folder {str(folder)!r}"
-        elif not path.is_file():
-            yield f"there is no file {name!r}"
-    if suffixes == {".tsv"} and not pair.columns:
-        yield "'columns' is missing: the columns that hold text, from 0"
-    elif suffixes == {".jsonl"} and not pair.fields:
-        yield "'fields' is missing: the keys that hold text"
-    elif len(suffixes) != 1 or not suffixes <= {".tsv", ".jsonl"}:
-        yield f"expected two .tsv or two .jsonl files, found {' and '.join(sorted(suffixes))}"
+        elif path.suffix != ".tsv" or not path.is_file():
+            yield f"there is no .tsv file {name!r}"
 
 
 def _aligned(pair: FilePair, before: Path, after: Path) -> Iterator[tuple[str, str]]:
@@ -176,64 +206,17 @@ def _aligned(pair: FilePair, before: Path, after: Path) -> Iterator[tuple[str, s
 
 
 def _texts(pair: FilePair, path: Path) -> Iterator[list[str]]:
-    if path.suffix == ".jsonl":
-        for where, row in _json_rows(path):
-            yield [_text(row, name, where) for name in pair.fields]
-        return
     try:
         with path.open(encoding="utf-8", newline="") as file:
             for number, cells in enumerate(csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE), start=1):
-                where = f"{path}:{number}"
                 if max(pair.columns) >= len(cells):
                     raise DataError(
-                        f"{where}: expected a column {max(pair.columns)} (from 0), found {len(cells)} columns."
+                        f"{path}:{number}: expected a column {max(pair.columns)} (from 0), found {len(cells)} columns."
                     )
                 yield [cells[column] for column in pair.columns]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"{str(path)!r} cannot be read: {error}.") from error
 
 
-def _json_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{str(path)!r} cannot be read: {error}.") from error
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        where = f"{path}:{number}"
-        try:
-            row = json.loads(line)
-        except ValueError as error:
-            raise DataError(f"{where}: this line is not JSON: {error}.") from error
-        if not isinstance(row, dict):
-            raise DataError(f"{where}: expected a JSON object, found a {type(row).__name__}.")
-        yield where, row
-
-
-def _text(row: Mapping[str, Any], name: str, where: str) -> str:
-    value = row.get(name)
-    if not isinstance(value, str):
-        raise DataError(f"{where}: expected the text {name!r}, found {', '.join(sorted(row))}.")
-    return value
-
-
-def _code(row: Mapping[str, Any], name: str, where: str, context: TranslatorContext) -> str:
-    code = _text(row, name, where)
-    try:
-        return context.languages.get(code).code
-    except UsageError as error:
-        raise DataError(f"{where}: the {name!r} of this translation is not a language. {error}") from error
-
-
 def _short(text: str) -> str:
     return repr(text if len(text) < LONG else text[: LONG - 3] + "...")
-
-
-def _add(
-    tables: dict[tuple[str, str], dict[str, str]],
-    pair: tuple[str, str],
-    text: str,
-    translation: str,
-) -> None:
-    tables.setdefault(pair, {}).setdefault(text, translation)

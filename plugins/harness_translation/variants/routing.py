@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -18,7 +18,6 @@ from harness import (
     TranslatorInfo,
     UsageError,
 )
-from harness.data.translation.opening import open_engine
 from harness.specs.loading import read_yaml
 from harness.specs.schema import SpecModel
 from harness.specs.validating import validate_document
@@ -63,7 +62,8 @@ class RoutedTranslator:
                 hint=f"Add '{source}->{target}: NAME', or '*: NAME' for all other pairs.",
             )
         if named not in self._open:
-            self._open[named] = open_engine(named, self._context)
+            name, _, reference = named.partition(":")
+            self._open[named] = self._context.translators.get(name).open(reference, self._context)
         return self._open[named]
 
     def translate(self, segments: Sequence[str], source: str, target: str) -> list[Translation]:
@@ -95,29 +95,24 @@ def open_routes(ref: str, context: TranslatorContext) -> RoutedTranslator:
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"The routing table {ref!r} cannot be read: {error}.") from error
     table = validate_document(RoutingTable, document)
-    problems = []
-    for pair, named in table.routes.items():
-        for code in pair.split("->"):
-            if code != "*" and code not in context.languages:
-                try:
-                    context.languages.get(code)
-                except UsageError as error:
-                    problems.append(Problem(message=str(error), line=document.line_of(["routes", pair])))
-        name = named.partition(":")[0]
-        if name not in context.translators:
-            known = ", ".join(context.translators.names)
-            problems.append(
-                Problem(
-                    message=f"no translator named {name!r}; known: {known}",
-                    line=document.line_of(["routes", pair]),
-                )
-            )
-        elif name == "route":
-            problems.append(
-                Problem(
-                    message="a routing table cannot name another one", line=document.line_of(["routes", pair])
-                )
-            )
+    problems = [
+        Problem(message=fault, line=document.line_of(["routes", pair]))
+        for pair, named in table.routes.items()
+        for fault in _faults(pair, named, context)
+    ]
     if problems:
         raise SpecError(ref, problems)
     return RoutedTranslator(table, path, context)
+
+
+def _faults(pair: str, named: str, context: TranslatorContext) -> Iterator[str]:
+    for code in set(pair.split("->")) - {"*"}:
+        try:
+            context.languages.get(code)
+        except UsageError as error:
+            yield str(error)
+    name = named.partition(":")[0]
+    if name == "route":
+        yield "a routing table cannot name another one"
+    elif name not in context.translators:
+        yield f"no translator named {name!r}; known: {', '.join(context.translators.names)}"

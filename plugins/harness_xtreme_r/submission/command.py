@@ -8,9 +8,7 @@ from typing import Annotated
 
 import typer
 
-from harness import UsageError
-from harness.cli.output import echo
-from harness_xtreme_r.submission.format import write_text
+from harness.cli.output import check_output_file, echo, write_file
 
 __all__ = ["app"]
 
@@ -33,17 +31,12 @@ def score(
     """Score a folder of predictions as the benchmark's own scorer does."""
     # Imported here so that help loads no numpy.
     from harness.cli.display import PrintableConsole
-    from harness_xtreme_r.submission.scoring import score_submission
-    from harness_xtreme_r.submission.table import score_table
+    from harness_xtreme_r.submission.scoring import score_submission, score_table
 
-    if json_file is not None and not json_file.absolute().parent.is_dir():
-        raise UsageError(
-            f"Cannot write {str(json_file)!r}: the folder {str(json_file.parent)!r} does not exist.",
-            hint="Create it, or give --json another path.",
-        )
+    check_output_file(json_file)
     result = score_submission(predictions, gold)
     if json_file is not None:
-        write_text(json_file, json.dumps(result.as_json(), indent=2) + "\n")
+        write_file(json_file, json.dumps(result.as_json(), indent=2) + "\n")
     console = PrintableConsole(emoji=False)
     console.print(score_table(result, console.width))
     for warning in result.warnings:

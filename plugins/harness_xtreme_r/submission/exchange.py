@@ -1,4 +1,11 @@
-"""Predictions of the harness as the content of a submission file, and back."""
+"""Predictions of the harness as the content of submission files, and back.
+
+Tatoeba's files have an order of their own: XTREME rewrites the English file sorted by Python's order of the stripped
+lines. Line p of a submission answers the p-th English sentence of that order with the 0-based line number of a foreign
+sentence in the original order.
+
+Source: ``tatoeba_preprocess`` in google-research/xtreme ``utils_preprocess.py``.
+"""
 
 from __future__ import annotations
 
@@ -7,81 +14,18 @@ from pathlib import Path
 from typing import Any
 
 from harness import DataError, Prediction, UsageError
+from harness_xtreme_r.submission.formats import CHOICES
 from harness_xtreme_r.submission.layout import SubmissionTask
-from harness_xtreme_r.submission.line_format import ChoiceFormat
-from harness_xtreme_r.submission.tatoeba import from_sorted_english_indices, to_sorted_english_indices
 
-__all__ = ["content_of", "predictions_of", "read_predictions", "write_predictions"]
+__all__ = [
+    "from_sorted_english_indices",
+    "read_predictions",
+    "sorted_english_order",
+    "to_sorted_english_indices",
+    "write_predictions",
+]
 
 _LABELLED = frozenset({"sequence_classification", "multiple_choice"})
-
-
-def content_of(
-    task: SubmissionTask, predictions: Sequence[Prediction], *, english: Sequence[str] | None = None
-) -> Any:
-    """Return what ``task.format.write`` takes, from predictions in test order.
-
-    Of a ranking the candidates are kept and not those after them. `english` gives Tatoeba the English sentence
-    of every pair. Raises `DataError` where a line-based format has no line for an unanswered item or for
-    an unknown answer, and `UsageError` for Tatoeba without the English sentences.
-    """
-    outputs = [prediction.output for prediction in predictions]
-    if task.kind == "span_extraction":
-        answered = [(p.id, p.output["text"]) for p in predictions if p.output["text"] is not None]
-        return dict(answered)
-    if task.kind == "ranked_retrieval":
-        return {prediction.id: list(prediction.output["candidates"]) for prediction in predictions}
-    if task.kind == "token_tagging":
-        return [list(tags) for tags in outputs]
-    answer_key = "label" if task.kind in _LABELLED else "candidate"
-    for prediction in predictions:
-        if prediction.output[answer_key] is None:
-            raise DataError(
-                f"{task.name}: item {prediction.id!r} has no answer, and its file has a line for every item."
-            )
-    if isinstance(task.format, ChoiceFormat):
-        return [_number(prediction, task.format.choices, task) for prediction in predictions]
-    if task.kind in _LABELLED:
-        return [output["label"] for output in outputs]
-    ids = [prediction.id for prediction in predictions]
-    return to_sorted_english_indices([output["candidate"] for output in outputs], ids, _needed(english, task))
-
-
-def predictions_of(
-    task: SubmissionTask, content: Any, ids: Sequence[str], *, english: Sequence[str] | None = None
-) -> list[Prediction]:
-    """Return one prediction for each id, in the order of `ids`, which is the test order.
-
-    An id that is missing from a file with ids becomes an unparsed prediction without an answer, which scores 0. Scores
-    and offsets, which no submission file holds, are absent. Raises `DataError` where a line-based file has
-    another number of items than `ids`, and `UsageError` for Tatoeba without the English sentences.
-    """
-    if task.kind == "span_extraction":
-        return [
-            Prediction(id=key, output={"text": content.get(key)}, unparsed=key not in content) for key in ids
-        ]
-    if task.kind == "ranked_retrieval":
-        return [
-            Prediction(
-                id=key,
-                output={"candidates": content.get(key, []), "further": []},
-                unparsed=key not in content,
-            )
-            for key in ids
-        ]
-    if len(content) != len(ids):
-        raise DataError(f"{task.name}: expected {len(ids)} items, found {len(content)}.")
-    outputs: list[Any]
-    if task.kind == "token_tagging":
-        outputs = [list(tags) for tags in content]
-    elif isinstance(task.format, ChoiceFormat):
-        outputs = [{"label": task.format.choices[number]} for number in content]
-    elif task.kind in _LABELLED:
-        outputs = [{"label": label} for label in content]
-    else:
-        candidates = from_sorted_english_indices(content, ids, _needed(english, task))
-        outputs = [{"candidate": candidate} for candidate in candidates]
-    return [Prediction(id=key, output=output) for key, output in zip(ids, outputs, strict=True)]
 
 
 def write_predictions(
@@ -92,31 +36,84 @@ def write_predictions(
     *,
     english: Sequence[str] | None = None,
 ) -> Path:
-    """Write the file of one language below `root` and return its path; the rest is as in `content_of`."""
+    """Write predictions in test order as the file of one language below `root`, and return its path.
+
+    Of a ranking the candidates are kept and not those after them. `english` gives Tatoeba the English sentence
+    of every pair. Raises `DataError` where a line-based format has no line for an unanswered item or for
+    an unknown answer, and `UsageError` for Tatoeba without the English sentences.
+    """
     path = task.path(root, language)
-    task.format.write(path, content_of(task, predictions, english=english))
+    content: Any
+    if task.kind == "span_extraction":
+        content = {own.id: own.output["text"] for own in predictions if own.output["text"] is not None}
+    elif task.kind == "ranked_retrieval":
+        content = {own.id: list(own.output["candidates"]) for own in predictions}
+    elif task.kind == "token_tagging":
+        content = [list(own.output) for own in predictions]
+    else:
+        content = _answers(task, predictions)
+    if task.kind == "bitext_retrieval":
+        ids = [own.id for own in predictions]
+        content = to_sorted_english_indices(content, ids, _needed(english, task))
+    task.format.write(path, content)
     return path
+
+
+def _answers(task: SubmissionTask, predictions: Sequence[Prediction]) -> list[Any]:
+    """Return a label, the number of a choice, or a candidate per item."""
+    answers = []
+    for own in predictions:
+        answer = own.output["label" if task.kind in _LABELLED else "candidate"]
+        if answer is None:
+            raise DataError(
+                f"{task.name}: item {own.id!r} has no answer, and its file has a line for every item."
+            )
+        if task.kind == "multiple_choice":
+            if answer not in CHOICES:
+                expected = " or ".join(map(repr, CHOICES))
+                raise DataError(
+                    f"{task.name}: item {own.id!r}: expected the answer {expected}, found {answer!r}."
+                )
+            answer = CHOICES.index(answer)
+        answers.append(answer)
+    return answers
 
 
 def read_predictions(
     task: SubmissionTask, path: Path, ids: Sequence[str], *, english: Sequence[str] | None = None
 ) -> list[Prediction]:
-    """Return the predictions of one file, given the ids in test order; the rest is as in `predictions_of`."""
+    """Return one prediction for each id of a file, in the order of `ids`, which is the test order.
+
+    An id that is missing from a file with ids becomes an unparsed prediction without an answer, which scores 0. Scores
+    and offsets, which no submission file holds, are absent. Raises `DataError` where a line-based file has
+    another number of items than `ids`, and `UsageError` for Tatoeba without the English sentences.
+    """
     content = task.format.read_predictions(path)
-    try:
-        return predictions_of(task, content, ids, english=english)
-    except DataError as error:
-        raise DataError(f"{path}: {error.message}", hint=error.hint) from error
-
-
-def _number(prediction: Prediction, choices: Sequence[str], task: SubmissionTask) -> int:
-    label = prediction.output["label"]
-    if label not in choices:
-        expected = " or ".join(repr(choice) for choice in choices)
-        raise DataError(
-            f"{task.name}: item {prediction.id!r}: expected the answer {expected}, found {label!r}."
-        )
-    return choices.index(label)
+    if task.kind in {"span_extraction", "ranked_retrieval"}:
+        answers = [content.get(key) for key in ids]
+        if task.kind == "span_extraction":
+            outputs: list[Any] = [{"text": answer} for answer in answers]
+        else:
+            outputs = [{"candidates": answer or [], "further": []} for answer in answers]
+    elif len(content) != len(ids):
+        raise DataError(f"{path}: {task.name}: expected {len(ids)} items, found {len(content)}.")
+    elif task.kind == "token_tagging":
+        outputs = [list(tags) for tags in content]
+    elif task.kind == "multiple_choice":
+        outputs = [{"label": CHOICES[number]} for number in content]
+    elif task.kind in _LABELLED:
+        outputs = [{"label": label} for label in content]
+    else:
+        try:
+            candidates = from_sorted_english_indices(content, ids, _needed(english, task))
+        except DataError as error:
+            raise DataError(f"{path}: {error.message}", hint=error.hint) from error
+        outputs = [{"candidate": candidate} for candidate in candidates]
+    known = set(content) if isinstance(content, dict) else set(ids)
+    return [
+        Prediction(id=key, output=output, unparsed=key not in known)
+        for key, output in zip(ids, outputs, strict=True)
+    ]
 
 
 def _needed(english: Sequence[str] | None, task: SubmissionTask) -> Sequence[str]:
@@ -125,3 +122,60 @@ def _needed(english: Sequence[str] | None, task: SubmissionTask) -> Sequence[str
             f"The files of {task.name!r} are ordered by the English sentences, which were not given."
         )
     return english
+
+
+# Tatoeba ------------------------------------------------------------------------------------------------
+
+
+def sorted_english_order(english: Sequence[str]) -> list[int]:
+    """Return, for each position in the sorted English file, the 0-based line in the original order.
+
+    These numbers are also the gold file. Equal sentences keep their order.
+    """
+    lines = [sentence.strip() for sentence in english]
+    return sorted(range(len(lines)), key=lines.__getitem__)
+
+
+def to_sorted_english_indices(
+    candidates: Sequence[str], ids: Sequence[str], english: Sequence[str]
+) -> list[int]:
+    """Return the lines of a submission file for the pairs of one language.
+
+    All three have one entry a pair, in the original order: `candidates` the id of the pair whose foreign
+    sentence was found for the pair's English one, `ids` the pair's own id, `english` its English sentence.
+    Raises `DataError` where the lengths differ, an id repeats, or a candidate is no id.
+    """
+    positions = _positions(ids, english)
+    if len(candidates) != len(ids):
+        raise DataError(f"Expected a candidate for each of the {len(ids)} pairs, found {len(candidates)}.")
+    for query, candidate in zip(ids, candidates, strict=True):
+        if candidate not in positions:
+            raise DataError(f"Pair {query!r}: expected a pair id as its candidate, found {candidate!r}.")
+    return [positions[candidates[line]] for line in sorted_english_order(english)]
+
+
+def from_sorted_english_indices(
+    indices: Sequence[int], ids: Sequence[str], english: Sequence[str]
+) -> list[str]:
+    """Return the candidate id of each pair in the original order: the inverse of `to_sorted_english_indices`.
+
+    Raises `DataError` where the lengths differ, an id repeats, or an index is no line of the foreign file.
+    """
+    _positions(ids, english)
+    if len(indices) != len(ids):
+        raise DataError(f"Expected {len(ids)} lines, one for each pair, found {len(indices)}.")
+    candidates = [""] * len(ids)
+    for number, (line, index) in enumerate(zip(sorted_english_order(english), indices, strict=True), start=1):
+        if not 0 <= index < len(ids):
+            raise DataError(f"Line {number}: expected a number from 0 to {len(ids) - 1}, found {index}.")
+        candidates[line] = ids[index]
+    return candidates
+
+
+def _positions(ids: Sequence[str], english: Sequence[str]) -> dict[str, int]:
+    if len(ids) != len(english):
+        raise DataError(f"Expected {len(ids)} English sentences, one for each pair, found {len(english)}.")
+    positions = {pair: position for position, pair in enumerate(ids)}
+    if len(positions) != len(ids):
+        raise DataError(f"Expected {len(ids)} distinct pair ids, found {len(positions)}.")
+    return positions

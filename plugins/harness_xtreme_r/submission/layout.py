@@ -13,21 +13,21 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from harness import UnknownNameError, UsageError
+from harness import UsageError
 from harness.metrics import chunk, classification, mlqa, retrieval, squad
 from harness.metrics.metric import MetricFunction
-from harness_xtreme_r.submission.format import FileFormat
-from harness_xtreme_r.submission.id_format import AnswerFormat, RankingFormat
-from harness_xtreme_r.submission.line_format import (
-    ChoiceFormat,
+from harness_xtreme_r.submission.formats import (
+    UPOS_TAGS,
+    AnswerFormat,
+    FileFormat,
     IndexFormat,
-    LabelFormat,
+    RankingFormat,
     TagFormat,
-    is_bio_tag,
-    is_upos_tag,
+    choice_format,
+    label_format,
 )
 
-__all__ = ["TASKS", "LanguageFiles", "SubmissionTask", "find_languages", "get_task"]
+__all__ = ["TASKS", "LanguageFiles", "SubmissionTask", "find_languages"]
 
 _LANGUAGE: Final = r"[a-z]{2,3}(?:-[A-Za-z0-9]{2,8})*"
 
@@ -51,42 +51,37 @@ class SubmissionTask:
         return root / self.name / f"test-{language}.{self.format.extension}"
 
 
-_ACCURACY: Final = MappingProxyType({"accuracy": classification.accuracy})
-_TAGGING: Final = MappingProxyType(
-    {"f1": chunk.chunk_f1, "precision": chunk.chunk_precision, "recall": chunk.chunk_recall}
+_ACCURACY: Final = {"accuracy": classification.accuracy}
+_CHUNKS: Final = {"f1": chunk.chunk_f1, "precision": chunk.chunk_precision, "recall": chunk.chunk_recall}
+_SQUAD: Final = {"exact_match": squad.exact_match, "f1": squad.f1}
+_MLQA: Final = {"exact_match": mlqa.exact_match, "f1": mlqa.f1}
+_XNLI: Final = label_format(
+    ("contradiction", "entailment", "neutral"), aliases={"contradictory": "contradiction"}
 )
-_SQUAD: Final = MappingProxyType({"exact_match": squad.exact_match, "f1": squad.f1})
-_MLQA: Final = MappingProxyType({"exact_match": mlqa.exact_match, "f1": mlqa.f1})
-_RANKING: Final = MappingProxyType({"map@20": retrieval.map_at_20})
-_XNLI: Final = LabelFormat(
-    labels=("contradiction", "entailment", "neutral"), aliases={"contradictory": "contradiction"}
+_UPOS: Final = TagFormat(
+    tags=re.compile("|".join(UPOS_TAGS)), expected="a universal part-of-speech tag such as NOUN"
 )
-_UPOS: Final = TagFormat(is_tag=is_upos_tag, expected="a universal part-of-speech tag such as NOUN")
-_BIO: Final = TagFormat(is_tag=is_bio_tag, expected="O or an entity tag such as B-PER")
+_BIO: Final = TagFormat(tags=re.compile(r"O|[BIES]-\S+"), expected="O or an entity tag such as B-PER")
+
+
+def _task(name: str, kind: str, form: FileFormat, metrics: Mapping[str, MetricFunction]) -> SubmissionTask:
+    return SubmissionTask(name=name, kind=kind, format=form, metrics=MappingProxyType(metrics))
+
 
 _ALL: Final = (
-    SubmissionTask(name="xnli", kind="sequence_classification", format=_XNLI, metrics=_ACCURACY),
-    SubmissionTask(
-        name="pawsx", kind="sequence_classification", format=LabelFormat(labels=("0", "1")), metrics=_ACCURACY
-    ),
-    SubmissionTask(name="xcopa", kind="multiple_choice", format=ChoiceFormat(), metrics=_ACCURACY),
-    SubmissionTask(name="udpos", kind="token_tagging", format=_UPOS, metrics=_TAGGING),
-    SubmissionTask(name="panx", kind="token_tagging", format=_BIO, metrics=_TAGGING),
-    SubmissionTask(name="xquad", kind="span_extraction", format=AnswerFormat(), metrics=_SQUAD),
-    SubmissionTask(name="mlqa", kind="span_extraction", format=AnswerFormat(), metrics=_MLQA),
-    SubmissionTask(name="tydiqa", kind="span_extraction", format=AnswerFormat(), metrics=_SQUAD),
-    SubmissionTask(name="tatoeba", kind="bitext_retrieval", format=IndexFormat(), metrics=_ACCURACY),
-    SubmissionTask(name="mewslix", kind="ranked_retrieval", format=RankingFormat(), metrics=_RANKING),
+    _task("xnli", "sequence_classification", _XNLI, _ACCURACY),
+    _task("pawsx", "sequence_classification", label_format(("0", "1")), _ACCURACY),
+    _task("xcopa", "multiple_choice", choice_format(), _ACCURACY),
+    _task("udpos", "token_tagging", _UPOS, _CHUNKS),
+    _task("panx", "token_tagging", _BIO, _CHUNKS),
+    _task("xquad", "span_extraction", AnswerFormat(), _SQUAD),
+    _task("mlqa", "span_extraction", AnswerFormat(), _MLQA),
+    _task("tydiqa", "span_extraction", AnswerFormat(), _SQUAD),
+    _task("tatoeba", "bitext_retrieval", IndexFormat(), _ACCURACY),
+    _task("mewslix", "ranked_retrieval", RankingFormat(), {"map@20": retrieval.map_at_20}),
 )
 TASKS: Final[Mapping[str, SubmissionTask]] = MappingProxyType({task.name: task for task in _ALL})
 """The ten tasks with a public file format, by the name of their folder."""
-
-
-def get_task(name: str) -> SubmissionTask:
-    """Return a task by name; raises `UnknownNameError` with near names."""
-    if name not in TASKS:
-        raise UnknownNameError("submission task", name, TASKS)
-    return TASKS[name]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

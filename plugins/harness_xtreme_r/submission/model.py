@@ -48,17 +48,6 @@ class SubmissionModel:
     def close(self) -> None:
         """Do nothing: no file stays open."""
 
-    def predictions(self, task: SubmissionTask, language: str, examples: Sequence[Any]) -> list[Prediction]:
-        """Return a prediction for each example of a whole test set, in its order.
-
-        Raises `MissingDataError` where the file is missing, `DataError` where it does not fit.
-        """
-        path = task.path(self.folder, language)
-        if not path.is_file():
-            raise MissingDataError(f"The submission has no {path.relative_to(self.folder)}.")
-        english = [example.query for example in examples if isinstance(example, BitextExample)] or None
-        return read_predictions(task, path, [example.id for example in examples], english=english)
-
 
 def public_task(name: str) -> SubmissionTask | None:
     """Return the public format of a task, or None without one."""
@@ -84,7 +73,12 @@ def _predict(adapter: SubmissionModel, examples: Sequence[Any], context: MethodC
     task = public_task(context.spec.task)
     if task is None:
         raise UsageError(f"Task {context.spec.task!r} has no public submission format.")
-    found = adapter.predictions(task, context.language.code, context.pool)
+    path = task.path(adapter.folder, context.language.code)
+    if not path.is_file():
+        raise MissingDataError(f"The submission has no {path.relative_to(adapter.folder)}.")
+    # Files without ids are in the order of the whole test set.
+    english = [example.query for example in context.pool if isinstance(example, BitextExample)] or None
+    found = read_predictions(task, path, [example.id for example in context.pool], english=english)
     by_id = {prediction.id: prediction for prediction in found}
     return [by_id[example.id] for example in examples]
 

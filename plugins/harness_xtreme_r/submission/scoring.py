@@ -6,19 +6,28 @@ languages are those whose files exist, and everything that was skipped is report
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from rich import box
+from rich.table import Table
+
 from harness import DataError, MetricContext, MissingDataError, UsageError, near_names
-from harness_xtreme_r.submission.format import FilePair
+from harness_xtreme_r.submission.formats import FilePair
 from harness_xtreme_r.submission.layout import TASKS, LanguageFiles, SubmissionTask, find_languages
 
-__all__ = ["LanguageScore", "SubmissionScore", "TaskScore", "score_language", "score_submission"]
+__all__ = ["LanguageScore", "SubmissionScore", "TaskScore", "score_submission", "score_table"]
 
 _WITHOUT_FORMAT: Final = "lareqa"
 """The task of XTREME-R whose predictions have no public file format."""
+_GAP: Final = 2
+"""Characters between two columns, and between two languages of a line."""
+_OTHER_COLUMNS: Final = len("mewslix") + len("exact_match") + len("100.0") + len("48*") + 4 * _GAP
+"""Characters of the columns before the languages at their widest."""
+_ONLY_MEAN: Final = frozenset({"precision", "recall"})
+"""Metrics whose languages would repeat the shape of F1; the JSON has them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +86,7 @@ class SubmissionScore:
         return rows
 
 
-def score_language(task: SubmissionTask, language: str, files: FilePair) -> LanguageScore:
+def _score_language(task: SubmissionTask, language: str, files: FilePair) -> LanguageScore:
     """Return the scores of one file of predictions; raises `DataError` naming the file at fault."""
     predictions = task.format.read_predictions(files.predictions)
     items = task.format.pair(predictions, task.format.read_gold(files.gold), files)
@@ -115,13 +124,25 @@ def score_submission(predictions: Path, gold: Path) -> SubmissionScore:
     for task in TASKS.values():
         found, expected = find_languages(predictions, task), find_languages(gold, task)
         warnings += _skipped(task, found, expected)
-        score = _score_task(task, found, expected, faults)
-        warnings += [
-            line for language, part in score.languages.items() for line in _notes(task, language, part)
-        ]
-        if score.languages:
-            tasks[task.name] = score
-    _raise_faults(faults)
+        languages = {}
+        for language in (language for language in expected.paths if language in found.paths):
+            files = FilePair(predictions=found.paths[language], gold=expected.paths[language])
+            try:
+                languages[language] = _score_language(task, language, files)
+            except DataError as error:
+                faults.append(error)
+            else:
+                warnings += _notes(task, language, languages[language])
+        if languages:
+            missing, without_gold = _differences(found, expected)
+            tasks[task.name] = TaskScore(
+                task=task, languages=languages, missing=missing, without_gold=without_gold
+            )
+    if len(faults) == 1:
+        raise faults[0]
+    if faults:
+        lines = "".join(f"\n  {fault}" for fault in faults)
+        raise DataError(f"{len(faults)} files of the submission cannot be scored:{lines}")
     if not tasks:
         raise MissingDataError(
             f"No task has a file TASK/test-LANG.EXT of the same language in both {predictions} and {gold}.",
@@ -130,31 +151,10 @@ def score_submission(predictions: Path, gold: Path) -> SubmissionScore:
     return SubmissionScore(tasks=tasks, warnings=tuple(warnings))
 
 
-def _score_task(
-    task: SubmissionTask, found: LanguageFiles, expected: LanguageFiles, faults: list[DataError]
-) -> TaskScore:
-    """Return the scores of the languages that could be scored, and append what could not to `faults`."""
-    languages = {}
-    for language in (language for language in expected.paths if language in found.paths):
-        files = FilePair(predictions=found.paths[language], gold=expected.paths[language])
-        try:
-            languages[language] = score_language(task, language, files)
-        except DataError as error:
-            faults.append(error)
-    return TaskScore(
-        task=task,
-        languages=languages,
-        missing=tuple(language for language in expected.paths if language not in found.paths),
-        without_gold=tuple(language for language in found.paths if language not in expected.paths),
-    )
-
-
-def _raise_faults(faults: Sequence[DataError]) -> None:
-    if len(faults) == 1:
-        raise faults[0]
-    if faults:
-        lines = "".join(f"\n  {fault}" for fault in faults)
-        raise DataError(f"{len(faults)} files of the submission cannot be scored:{lines}")
+def _differences(found: LanguageFiles, expected: LanguageFiles) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the languages with gold alone, and those with predictions alone."""
+    missing = tuple(language for language in expected.paths if language not in found.paths)
+    return missing, tuple(language for language in found.paths if language not in expected.paths)
 
 
 def _unknown_folders(predictions: Path) -> Iterator[str]:
@@ -169,16 +169,17 @@ def _skipped(task: SubmissionTask, found: LanguageFiles, expected: LanguageFiles
     pattern = f"test-LANG.{task.format.extension}"
     for path in (*found.ignored, *expected.ignored):
         yield f"{path} was not read: expected the name {pattern}."
+    missing, without_gold = _differences(found, expected)
     if not found.paths and expected.paths:
-        yield f"{task.name}: no predictions; the gold has {_listed(expected.paths)}."
-    elif missing := [language for language in expected.paths if language not in found.paths]:
+        yield f"{task.name}: no predictions; the gold has {', '.join(expected.paths)}."
+    elif missing:
         scored = len(expected.paths) - len(missing)
         yield (
-            f"{task.name}: no predictions for {_listed(missing)}; the mean is over {scored} of "
+            f"{task.name}: no predictions for {', '.join(missing)}; the mean is over {scored} of "
             f"{len(expected.paths)} languages."
         )
-    if extra := [language for language in found.paths if language not in expected.paths]:
-        yield f"{task.name}: no gold for {_listed(extra)}; these predictions were not scored."
+    if without_gold:
+        yield f"{task.name}: no gold for {', '.join(without_gold)}; these predictions were not scored."
 
 
 def _notes(task: SubmissionTask, language: str, score: LanguageScore) -> Iterator[str]:
@@ -192,5 +193,36 @@ def _notes(task: SubmissionTask, language: str, score: LanguageScore) -> Iterato
         yield f"{task.name} {language}: {score.note}"
 
 
-def _listed(languages: Mapping[str, Path] | Sequence[str]) -> str:
-    return ", ".join(languages)
+def score_table(score: SubmissionScore, width: int) -> Table:
+    """Return one row per task and metric: the mean, the number of languages, and the languages' points."""
+    table = Table(
+        box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), title="XTREME-R submission (points)", title_justify="left"
+    )
+    table.add_column("task", no_wrap=True)
+    table.add_column("metric", no_wrap=True)
+    table.add_column("mean", justify="right", no_wrap=True)
+    table.add_column("n", justify="right", no_wrap=True)
+    table.add_column("languages", no_wrap=True)
+    for name, task in score.tasks.items():
+        means = task.mean
+        for position, metric in enumerate(task.task.metrics):
+            points = {language: part.metrics[metric] for language, part in task.languages.items()}
+            table.add_row(
+                name if position == 0 else "",
+                metric,
+                f"{means[metric]:.1f}",
+                str(len(points)) + ("*" if task.missing else ""),
+                "" if metric in _ONLY_MEAN else _cells(points, width - _OTHER_COLUMNS),
+            )
+    if any(task.missing for task in score.tasks.values()):
+        table.caption = "* languages of the gold are missing from the mean"
+        table.caption_justify = "left"
+    return table
+
+
+def _cells(points: Mapping[str, float], width: int) -> str:
+    code = max(map(len, points))
+    cells = [f"{language:<{code}} {value:>5.1f}" for language, value in points.items()]
+    per_line = max(1, (width + _GAP) // (len(cells[0]) + _GAP))
+    lines = [cells[start : start + per_line] for start in range(0, len(cells), per_line)]
+    return "\n".join((" " * _GAP).join(line) for line in lines)

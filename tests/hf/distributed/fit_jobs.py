@@ -21,12 +21,10 @@ from harness.data.records import (
     TextPair,
 )
 from harness.models.capabilities import FitOptions, Head, HeadSpec, TrainingSettings
-from harness_hf.encoder.description import describe
+from harness_hf.description import describe, describe_seq2seq
 from harness_hf.encoder.heads import open_encoder
-from harness_hf.options import EncoderOptions
+from harness_hf.options import EncoderOptions, Seq2SeqOptions
 from harness_hf.seq2seq.adapter import open_seq2seq
-from harness_hf.seq2seq.description import describe_seq2seq
-from harness_hf.seq2seq.options import Seq2SeqOptions
 from harness_hf.training.checkpoint import CheckpointFolder
 from harness_hf.training.loop import TrainingRun
 from harness_hf.training.step import TrainingStep

@@ -20,9 +20,9 @@ from transformers import (
 )
 
 from harness.data.records import TextPair
+from harness_hf.description import describe_seq2seq
+from harness_hf.options import Seq2SeqOptions
 from harness_hf.seq2seq.adapter import open_seq2seq
-from harness_hf.seq2seq.description import describe_seq2seq
-from harness_hf.seq2seq.options import Seq2SeqOptions
 
 TEXTS = [
     "The cat sat on the warm mat, and the dog slept near the door.",

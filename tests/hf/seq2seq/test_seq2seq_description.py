@@ -16,8 +16,8 @@ from harness.models.capabilities import EmbedOptions, Head
 from harness.models.options import parse_options
 from harness.models.requests import GenerateOptions, LikelihoodRequest
 from harness_hf import harness_register_adapters
-from harness_hf.seq2seq.description import SEQ2SEQ_OFFERS, describe_seq2seq
-from harness_hf.seq2seq.options import Seq2SeqOptions
+from harness_hf.description import SEQ2SEQ_OFFERS, describe_seq2seq
+from harness_hf.options import Seq2SeqOptions
 
 Open = Callable[..., Any]
 OPTIONS = Seq2SeqOptions()

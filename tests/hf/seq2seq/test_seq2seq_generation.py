@@ -182,7 +182,7 @@ def test_conversations_need_a_chat_template(t5: Any) -> None:
     counts = t5.token_counts(["yes no cat", conversation])
     assert counts[0] == counts[1]
     t5._session.tokenizer.chat_template = "{{ raise_exception('no system turn') }}"
-    with pytest.raises(UsageError, match="no system turn"):
+    with pytest.raises(CapabilityError, match="no system turn"):
         write(t5, [conversation], GenerateOptions())
 
 

@@ -94,7 +94,7 @@ def test_the_likeliest_continuation_is_greedy(seq2seq: Any) -> None:
 def test_every_context_is_encoded_once(seq2seq: Any) -> None:
     session = seq2seq._session
     rows = []
-    handle = session.encoder.register_forward_hook(
+    handle = session.backbone.register_forward_hook(
         lambda _, __, keywords, ___: rows.append(len(keywords["input_ids"])), with_kwargs=True
     )
     answers = seq2seq.loglikelihood(requests(*PAIRS, *PAIRS))

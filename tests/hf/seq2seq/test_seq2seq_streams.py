@@ -56,7 +56,7 @@ def test_too_little_memory_changes_no_answer(
 ) -> None:
     model = open_seq2seq_folder(seq2seq_folders[family])
     expected, session = ask(model), model._session
-    with scarce(session.encoder, 3) as rejected:
+    with scarce(session.backbone, 3) as rejected:
         found = ask(model)
         first = len(rejected)
         assert 0 < first < 12
@@ -68,7 +68,7 @@ def test_too_little_memory_changes_no_answer(
     assert re.findall(r"[\d,]*\d", notice) == ["1,024", f"{session.budget.tokens}"]
     assert f"({name})" in notice
     assert model.block_characters(name) == 32 * 1024
-    with scarce(session.encoder, 0), pytest.raises(AdapterError, match=r"one sequence of \d+ pieces"):
+    with scarce(session.backbone, 0), pytest.raises(AdapterError, match=r"one sequence of \d+ pieces"):
         ask(model)
 
 

@@ -17,10 +17,10 @@ from harness.models.capabilities import FitOptions, Head, HeadSpec, TrainingSett
 from harness.models.options import parse_options
 from harness.models.requests import GenerateOptions, LikelihoodRequest
 from harness_hf import harness_register_adapters
+from harness_hf.description import describe_seq2seq
 from harness_hf.fit_record import read_record
-from harness_hf.seq2seq.description import describe_seq2seq
+from harness_hf.options import Seq2SeqOptions
 from harness_hf.seq2seq.fitting import prepare_pairs, token_loss
-from harness_hf.seq2seq.options import Seq2SeqOptions
 from harness_hf.training import loop
 
 Open = Callable[..., Any]

@@ -16,7 +16,7 @@ import pytest
 
 from harness.languages.table import known_languages
 from harness.storage.records import ItemRecord
-from harness.storage.run_folder import Run, RunFolder
+from harness.storage.run_folder import Run
 from tests import builders
 
 WriteRun = Callable[..., Run]
@@ -99,7 +99,7 @@ def write_run(tmp_path: Path) -> WriteRun:
         for each in cells:
             own = (records or {}).get(each["language"])
             if own is not None:
-                writer = RunFolder(folder)
+                writer = Run.at(folder)
                 writer.write_records(writer.records_path(each["task"], each["language"], each["digest"]), own)
         return written
 

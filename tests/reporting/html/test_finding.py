@@ -11,10 +11,10 @@ import pytest
 from scipy import stats
 
 from harness.reporting.contrast import Estimate, contrast
-from harness.reporting.html.finding import findings
-from harness.reporting.html.material import read_material
-from harness.reporting.html.severity import first_rank, severity, worst
-from harness.reporting.html.weakness import Weakness
+from harness.reporting.finding import findings
+from harness.reporting.material import read_material
+from harness.reporting.severity import first_rank, severity, worst
+from harness.reporting.weakness import Weakness
 from harness.storage.records import ItemRecord
 
 Make = Callable[..., Any]

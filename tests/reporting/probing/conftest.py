@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from harness.metrics.aggregation import aggregate_tasks
-from harness.storage.run_folder import Run, RunFolder
+from harness.storage.run_folder import Run
+from tests.builders import scored
 
 WriteProbes = Callable[..., Run]
 PROBED = Path(__file__).with_name("probed.json")
@@ -83,7 +83,7 @@ def vyakarana_cells(model: str) -> list[dict[str, Any]]:
 
 def write_probed_run(path: Path, cells: Sequence[dict[str, Any]], *, model: str, data: str = "local") -> Run:
     """Write a run of cells."""
-    folder = RunFolder(path)
+    folder = Run.at(path)
     folder.create()
     specs = {
         task: {
@@ -111,7 +111,7 @@ def write_probed_run(path: Path, cells: Sequence[dict[str, Any]], *, model: str,
             "fits": {},
             "notes": [],
             "cells": list(cells),
-            "tasks": aggregate_tasks(cells, specs),
+            "tasks": [score.to_json() for score in scored(cells, specs)],
             "suites": [],
         }
     )

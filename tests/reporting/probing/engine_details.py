@@ -10,16 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
+import torch
 
-from harness_probing.evaluation import Evaluator, TestSentence
+from harness_probing.evaluation import Evaluator
 from harness_probing.fitting import SplitTargets, fit_probes
-from harness_probing.problem import ProbeProblem, SentenceTargets, Targets
-from harness_probing.result import Coverage, probe_result
+from harness_probing.problem import ProbeProblem, Targets
 from harness_probing.settings import ProbeSettings
-from harness_probing.states import MemoryStates
+from tests.probing.made_up import MemoryStates, SentenceTargets, TestSentence, gather, results, stream
 
 __all__ = ["SETTINGS", "all_details", "make_details"]
 
@@ -66,10 +67,8 @@ def _split(
             TestSentence(id=f"s{number}", cluster=f"c{number // 4}", states=vectors, targets={task: target})
         )
     counts = (PER_SENTENCE,) * count
-    whole = MemoryStates(
-        layers=tuple(range(len(separation))), counts=counts, array=np.concatenate(states, axis=1)
-    )
-    return whole, Targets.gather(problem, targets, counts), sentences
+    whole = MemoryStates(layers=tuple(range(len(separation))), array=np.concatenate(states, axis=1))
+    return whole, gather(problem, targets, counts), sentences
 
 
 @cache
@@ -77,12 +76,21 @@ def _engine(task: str, separation: tuple[float, ...], settings: ProbeSettings) -
     train, train_targets, _ = _split(task, 120, separation, 1)
     dev, dev_targets, _ = _split(task, 40, separation, 2)
     _, _, test = _split(task, 60, separation, 3)
-    fitted = fit_probes(train, dev, [SplitTargets(train=train_targets, dev=dev_targets)], settings)
-    evaluator = Evaluator(fitted, layers=train.layers)
-    for _ in evaluator.stream(test):
+    fitted = fit_probes(train, dev, SplitTargets(train=train_targets, dev=dev_targets), settings)
+    evaluator = Evaluator([fitted], layers=train.layers)
+    for _ in stream(evaluator, test):
         pass
-    coverage = {"train": Coverage(), "test": Coverage(truncated_sentences=2)}
-    return probe_result(evaluator, coverage=coverage).to_json()
+    nothing = {"truncated_sentences": 0, "split_sentences": 0, "empty_words": 0}
+    return {
+        "settings": settings.to_json(),
+        "versions": {
+            "torch": torch.__version__,
+            "numpy": np.__version__,
+            "harness": version("multilingual-harness"),
+        },
+        "coverage": {"train": nothing, "test": {**nothing, "truncated_sentences": 2}},
+        "problems": results(evaluator),
+    }
 
 
 def make_details(

@@ -52,13 +52,13 @@ def test_the_engine_gives_the_form_of_the_kept_results() -> None:
 
 
 def test_the_published_preset_can_be_reported(write_probes: Any) -> None:
-    from harness.reporting.console import render_text
+    from harness.reporting.catalog import terminal_text
     from tests.reporting.probing.conftest import make_cells
 
     settings = ProbeSettings.preset("paper", max_epochs=2)
     details = make_details("vyakarana_pos", [0.2, 0.8, 0.6, 0.3], settings=settings, random=False)
     cells = make_cells("vyakarana_pos", {"treebank": "original"}, details, method="probe_paper")
-    text = render_text([write_probes(*cells)], width=80)
+    text = terminal_text([write_probes(*cells)], width=80)
     assert "mean over 1 seed of the probes" in text
     assert "chosen on test" in " ".join(text.split())
     [row] = [line for line in text.splitlines() if line.startswith("   original") and "-" in line]
@@ -74,4 +74,4 @@ def test_the_published_preset_can_be_reported(write_probes: Any) -> None:
     assert row.split()[4:] == ["-"] * 5, "no random encoder, layer 0, control, code or mix"
     section = read_probing([write_probes(*cells)])
     assert section is not None
-    assert section.render_console(80, whole=True)
+    assert section.blocks

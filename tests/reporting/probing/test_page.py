@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from harness.reporting.html.report import render_html
+from harness.reporting.catalog import html_text
 from harness.storage.run_folder import Run
 from tests.reporting.html.conftest import Node, check_page
 from tests.reporting.probing.conftest import WriteProbes, kept_details, make_cells
@@ -16,7 +16,7 @@ HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)> \u202eevil\u202
 
 
 def _section(runs: Sequence[Run]) -> Node:
-    root = check_page(render_html(runs))
+    root = check_page(html_text(runs))
     [found] = [each for each in root.all("section") if each.attributes["id"] == "probing"]
     return found
 
@@ -54,7 +54,7 @@ def test_a_run_without_probes_has_no_section(write_probes: WriteProbes) -> None:
     cells = make_cells("p", {}, kept_details()["vyakarana_pos", "", "cg"])
     for cell in cells:
         cell["details"] = {}
-    root = check_page(render_html([write_probes(*cells)]))
+    root = check_page(html_text([write_probes(*cells)]))
     assert "probing" not in {each.attributes["id"] for each in root.all("section")}
 
 
@@ -70,7 +70,7 @@ def test_hostile_names_do_nothing(write_probes: WriteProbes, where: str) -> None
             name: {"value": 0.5, "n": 3} for name in (HOSTILE, "org1")
         }
     run = write_probes(*cells, model=HOSTILE if where == "model" else "hf:first")
-    text = render_html([run])
+    text = html_text([run])
     root = check_page(text)
     assert "<script" not in text
     assert "\u202e" not in text

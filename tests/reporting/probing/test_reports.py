@@ -17,22 +17,20 @@ from typing import Any
 
 import pytest
 
-from harness.reporting.console import render_text
-from harness.reporting.latex import render_latex
-from harness.reporting.markdown import render_markdown
-from harness.reporting.text_table import TextTable
+from harness.reporting.catalog import latex_text, markdown_text, terminal_text
+from harness.reporting.model import Table
 from harness.storage.run_folder import Run
-from harness_probing.reporting.baseline import (
+from harness_probing.reporting.curve import depth_of
+from harness_probing.reporting.probe import Probe, read_probes
+from harness_probing.reporting.rows import probe_rows, render_probe_csv
+from harness_probing.reporting.section import probing_sections, read_probing
+from harness_probing.reporting.tables import (
     baseline_table,
     baseline_values,
     detail_table,
     unseen_table,
     variant_table,
 )
-from harness_probing.reporting.localisation import depth_of
-from harness_probing.reporting.probe import Probe, read_probes
-from harness_probing.reporting.report import probing_report
-from harness_probing.reporting.rows import probe_rows, render_probe_csv
 from tests.reporting.probing.conftest import WriteProbes, kept_details, make_cells
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -49,13 +47,13 @@ def _compare(text: str, name: str) -> None:
 
 
 def test_the_summary_of_one_run(vyakarana: Run) -> None:
-    text = render_text([vyakarana], width=80)
+    text = terminal_text([vyakarana], width=80)
     assert max(map(len, text.splitlines())) <= 80
     _compare(text, "summary-80.txt")
 
 
 def test_the_summary_of_two_runs(vyakarana: Run, other_vyakarana: Run) -> None:
-    _compare(render_text([vyakarana, other_vyakarana], width=100), "two-runs-100.txt")
+    _compare(terminal_text([vyakarana, other_vyakarana], width=100), "two-runs-100.txt")
 
 
 def test_the_probes_alone(vyakarana: Run, cli: Cli, tmp_path: Path) -> None:
@@ -67,8 +65,8 @@ def test_the_probes_alone(vyakarana: Run, cli: Cli, tmp_path: Path) -> None:
 
 
 def test_markdown_and_latex_have_the_tables(vyakarana: Run) -> None:
-    _compare(render_markdown([vyakarana]), "report.md")
-    latex = render_latex([vyakarana])
+    _compare(markdown_text([vyakarana]), "report.md")
+    latex = latex_text([vyakarana])
     assert latex.count(r"\begin{tabular}") == latex.count(r"\end{tabular}")
     assert r"\caption{Hindi (hi), probe: last and best layer}" in latex
     assert r"\quad CG & " in latex
@@ -80,8 +78,8 @@ def test_a_run_without_probes_prints_a_sentence(write_probes: WriteProbes, cli: 
     for cell in cells:
         del cell["details"]
     run = write_probes(*cells)
-    assert not probing_report([run])
-    assert "robing" not in render_text([run], width=80)
+    assert read_probing([run]) is None
+    assert "robing" not in terminal_text([run], width=80)
     _, stdout, _ = cli("report", run.path, "--probing")
     assert "This run has no probes." in stdout
 
@@ -89,17 +87,17 @@ def test_a_run_without_probes_prints_a_sentence(write_probes: WriteProbes, cli: 
 def test_results_of_another_version_are_reported_and_not_shown(write_probes: WriteProbes) -> None:
     details = {**kept_details()["vyakarana_pos", "", "cg"], "schema": 2}
     run = write_probes(*make_cells("p", {}, details))
-    text = " ".join(render_text([run], width=80).split())
+    text = " ".join(terminal_text([run], width=80).split())
     assert "The probing results of hf:first have the schema 2, not 1" in text
     assert "wF1" in text, "the scores of the cells are shown where there are no probes"
     assert probe_rows([run]) == []
 
 
 def test_scores_are_in_one_table_only(vyakarana: Run, write_probes: WriteProbes) -> None:
-    assert "wF1" not in render_text([vyakarana], width=100)
+    assert "wF1" not in terminal_text([vyakarana], width=100)
     details = kept_details()["vyakarana_pos", "", "cg"]
     unprobed = [{**cell, "language": "mr", "details": {}} for cell in make_cells("p", {}, details)]
-    text = render_text([write_probes(*make_cells("p", {}, details), *unprobed)], width=100)
+    text = terminal_text([write_probes(*make_cells("p", {}, details), *unprobed)], width=100)
     assert "wF1" in text, "one language's probes are not there: its cells are"
     assert "Marathi" in text
 
@@ -110,10 +108,10 @@ def test_an_axis_of_treebanks_has_no_halves_of_languages(vyakarana: Run, cli: Cl
     assert "across languages" not in stdout
 
 
-def _row(table: TextTable, task: str, treebank: str) -> tuple[str, ...]:
+def _row(table: Table, task: str, treebank: str) -> tuple[str, ...]:
     labels = [row.label for row in table.rows]
     start = labels.index(task)
-    return next(row.fields for row in table.rows[start + 1 :] if row.label == treebank)
+    return next(tuple(map(str, row.fields)) for row in table.rows[start + 1 :] if row.label == treebank)
 
 
 @pytest.fixture
@@ -157,7 +155,7 @@ def test_no_variants_and_no_types_no_tables(write_probes: WriteProbes) -> None:
     own, _ = read_probes([run])
     assert variant_table(own, "T") is None
     assert unseen_table(own, "T") is None
-    assert len(probing_report([run]).sections[0].further) == 1
+    assert len(probing_sections([run])[0][0].further) == 1
 
 
 def test_unseen_types_have_shares_and_scores(probes: tuple[Probe, ...]) -> None:
@@ -181,13 +179,13 @@ def test_a_note_on_many_probes_comes_once(probes: tuple[Probe, ...]) -> None:
 
 
 def test_models_are_laid_over_each_other_by_depth(vyakarana: Run, other_vyakarana: Run) -> None:
-    [section] = probing_report([vyakarana, other_vyakarana]).sections
+    [section], _ = probing_sections([vyakarana, other_vyakarana])
     assert [one.title for one in section.localisations][:2] == ["vyakarana_pos original", "vyakarana_pos CG"]
     assert len(section.localisations) == 6, "the second model has two tasks"
     first, second = section.localisations[0].curves
     assert [depth_of(first.probe, layer) for layer, _ in first.points][-1] == 1.0
     assert [depth_of(second.probe, layer) for layer, _ in second.points] == [0, 1 / 3, 2 / 3, 1]
-    assert probing_report([vyakarana, vyakarana]).sections[0].localisations == (), "one run named twice"
+    assert probing_sections([vyakarana, vyakarana])[0][0].localisations == (), "one run named twice"
 
 
 def test_rows_hold_every_layer(vyakarana: Run, other_vyakarana: Run) -> None:
@@ -214,7 +212,7 @@ def test_a_wide_model_fits_into_a_narrow_terminal(write_probes: WriteProbes) -> 
     details = copy.deepcopy(kept_details()["vyakarana_pos", "", "cg"])
     layers = details["problem"]["layers"]
     details["problem"]["layers"] = [{**layers[number % 7], "layer": number} for number in range(49)]
-    text = render_text([write_probes(*make_cells("p", {"treebank": "cg"}, details))], width=80)
+    text = terminal_text([write_probes(*make_cells("p", {"treebank": "cg"}, details))], width=80)
     assert max(map(len, text.splitlines())) <= 80
     [line] = [line for line in text.splitlines() if " probe " in line and "▁" in line]
     assert len([character for character in line if character in "▁▂▃▄▅▆▇█"]) == 49

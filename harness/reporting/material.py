@@ -1,0 +1,98 @@
+"""What a report is made of: the runs that were given, their baselines, and the summary that all sections agree with."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.languages.table import known_languages
+from harness.reporting.column import Column, conditions_of
+from harness.reporting.formats import ReportSection
+from harness.reporting.mean_row import MeanRow, mean_row, row_of
+from harness.reporting.summary import Summary, columns_of, summarise
+from harness.reporting.system_name import system_names
+from harness.storage.results import CellResult
+from harness.storage.run_folder import Run
+
+__all__ = ["Material", "cells_of", "read_material", "script_of"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Material:
+    """The runs of a report."""
+
+    runs: tuple[Run, ...]
+    """The given runs, the main run first."""
+    every: tuple[Run, ...]
+    """The given runs with their baselines; baselines follow their run."""
+    names: Mapping[Path, str]
+    """Path of a run -> what the report calls it; each name is used once."""
+    summary: Summary
+    columns: tuple[Column, ...]
+    """Those of all given runs, the summary's first."""
+    families: tuple[str, ...]
+    """In the order of their colours, the same in all charts."""
+    published: tuple[Mapping[str, Any], ...]
+
+    def name(self, run: Run) -> str:
+        """Return what the report calls a run."""
+        return self.names[run.path]
+
+    @property
+    def languages(self) -> list[tuple[str, str, str]]:
+        """The languages of the summary in its order: code, name, family."""
+        return [(code, name, part.family) for part in self.summary.sections for code, name, _ in part.rows]
+
+    def mean(self, run: Run, column: Column) -> MeanRow:
+        """Return what a column shows for a run, compared with the first run that has this column itself."""
+        owner = next((own for own in self.every if row_of(own, column) is not None), run)
+        return mean_row(run, owner, column, self.columns)
+
+
+def read_material(runs: Sequence[Run], *, sections: Sequence[ReportSection] = ()) -> Material:
+    """Return the material of runs, each of which may be followed by its baselines, with sections of plugins."""
+    # A baseline that the user also names comes twice: once as a run, and once with its own run.
+    times = Counter(run.path.resolve() for run in runs)
+    runs = list({run.path.resolve(): run for run in reversed(runs)}.values())[::-1]
+    runs.sort(key=lambda run: list(times).index(run.path.resolve()))
+    given = [
+        run for run in runs if times[path := run.path.resolve()] > 1 or not _is_baseline(path, times.keys())
+    ]
+    summary = summarise(runs, sections=sections)
+    return Material(
+        runs=tuple(given),
+        every=tuple(runs),
+        names=dict(zip((run.path for run in runs), system_names(runs), strict=True)),
+        summary=summary,
+        columns=tuple(dict.fromkeys(column for run in (runs[0], *given) for column in columns_of(run))),
+        families=tuple(sorted({part.family for part in summary.sections})),
+        published=tuple(runs[0].manifest.published),
+    )
+
+
+def _is_baseline(path: Path, paths: Collection[Path]) -> bool:
+    return path.parent.name == "baselines" and path.parent.parent in paths
+
+
+def cells_of(run: Run, column: Column, language: str | None = None) -> list[CellResult]:
+    """Return the cells of a column, of all languages or of one: several where there are several seeds."""
+    wanted = (column.task, column.protocol, column.method, column.view)
+    return [
+        cell
+        for cell in run.cells
+        if cell.has("method")
+        and (language is None or cell.language == language)
+        and (cell.task, cell.protocol, cell.method, conditions_of(cell.view)) == wanted
+    ]
+
+
+def script_of(run: Run, code: str) -> str:
+    """Return the ISO 15924 code of a script: that of the run's tasks, or else that of the language table."""
+    for spec in run.manifest.tasks.values():
+        if code in spec.languages:
+            return str(spec.languages[code][1])
+    table = known_languages()
+    return table.get(code).script if code in table else "?"

@@ -1,0 +1,187 @@
+"""What a run opens and checks before its first cell, and what its steps work with."""
+
+from __future__ import annotations
+
+import datetime
+import re
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.errors import UsageError
+from harness.planning.plan import Cell, Plan
+from harness.planning.run_config import RunConfig
+from harness.progress import Progress
+from harness.registry.registry import Registry
+from harness.registry.requirement import installed_version
+from harness.running.inference import CachedModel
+from harness.running.manifest import new_manifest, planned_entries
+from harness.running.processes import ProcessGroup
+from harness.running.resume import check_unchanged
+from harness.running.session import Prepared
+from harness.running.signals import Interruption
+from harness.running.summaries import cell_head
+from harness.storage.results import CellResult, Manifest
+from harness.storage.run_folder import FittedModel, Run, first_difference
+
+__all__ = [
+    "Command",
+    "Work",
+    "baseline_folder",
+    "journals_of",
+    "make_metrics_ready",
+    "new_folder",
+    "now",
+    "open_manifest",
+    "require_same_model",
+]
+
+LOCK_PATIENCE = 5.0
+"""Seconds that a killed run's other processes may take to notice that it is gone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """One command's run of a model and of its baselines."""
+
+    config: RunConfig
+    prepared: Prepared
+    progress: Progress
+    created: str = ""
+    processes: ProcessGroup = field(default_factory=ProcessGroup)
+    interruption: Interruption = field(default_factory=Interruption)
+    resume: bool = False
+    journals: Sequence[Path] = ()
+    """Journals of other runs whose answers are reused."""
+
+    @contextmanager
+    def hold(self, run: Run) -> Iterator[None]:
+        """Create the run folder where the run is new, and hold its lock, in the main process.
+
+        Raises `UsageError` where the folder cannot be used.
+        """
+        with ExitStack() as stack:
+            with self.processes.collective():
+                if self.processes.is_main:
+                    if not self.resume:
+                        run.create()
+                    stack.enter_context(run.lock(LOCK_PATIENCE))
+            yield
+
+
+@dataclass(slots=True, kw_only=True)
+class Work:
+    """What the steps of one plan work with, and what they have found so far."""
+
+    command: Command
+    plan: Plan
+    run: Run
+    model: CachedModel
+    cells: dict[str, CellResult] = field(default_factory=dict)
+    """By digest: the cells that are finished or failed."""
+    fits: dict[str, FittedModel] = field(default_factory=dict)
+    """By `FitPlan.key`."""
+    notes: dict[str, None] = field(default_factory=dict)
+    """Sentences for the user, each once, in their order."""
+    started: float = field(default_factory=time.monotonic)
+    written: float = 0.0
+
+    @property
+    def registry(self) -> Registry:
+        """What the plugins registered."""
+        return self.command.prepared.session.registry
+
+    def head(self, cell: Cell) -> dict[str, Any]:
+        """Return what results say of a cell besides its numbers."""
+        return cell_head(cell, None if cell.fit is None else self.fits.get(cell.fit.key))
+
+    def note(self, sentences: Iterable[str]) -> None:
+        """Add sentences to the run's notes, and announce each once."""
+        for sentence in sentences:
+            if sentence not in self.notes:
+                self.notes[sentence] = None
+                self.command.progress.announce(sentence)
+
+    def announce(self, messages: Iterable[str]) -> None:
+        """Show messages, which are not kept."""
+        for message in messages:
+            self.command.progress.announce(message)
+
+
+def require_same_model(processes: ProcessGroup, identity: Mapping[str, str]) -> None:
+    """Raise `UsageError` if this process opened another model than the main process."""
+    main = processes.share(dict(identity))
+    if main != identity:
+        name = first_difference(main, identity)
+        raise UsageError(
+            f"Process {processes.rank} opened another model than process 0: {name} is "
+            f"{identity.get(name)!r}, not {main.get(name)!r}."
+        )
+
+
+def journals_of(run: Path) -> list[Path]:
+    """Return the journals of a run and of its baselines; raises `UsageError` where there is none."""
+    folders = [path for path in (run / "journal", *sorted(run.glob("baselines/*/journal"))) if path.is_dir()]
+    if not folders:
+        raise UsageError(
+            f"The folder {str(run)!r} has no journal, so no answers can be reused.",
+            hint="--reuse takes run folders, as 'harness eval --output DIR' writes them.",
+        )
+    return folders
+
+
+def make_metrics_ready(prepared: Prepared) -> None:
+    """Raise `HarnessError` for a metric that cannot be computed here, before a model is trained or asked."""
+    metrics = prepared.session.registry.metrics
+    for name in sorted({name for cell in prepared.plan.cells for name in cell.spec.metrics}):
+        metric = metrics.get(name)
+        if metric.ready is not None:
+            metric.ready()
+
+
+def new_folder(plan: Plan, created: str) -> Path:
+    """Return the folder of a run that the user gives no name."""
+    stamp = re.sub(r"[^0-9]", "", created)[:14]
+    base = f"{stamp}-{_safe(plan.model.reference.ref.rstrip('/').rsplit('/', 1)[-1])}"
+    name, number = base, 2
+    while (Path("runs") / name).exists():
+        name, number = f"{base}-{number}", number + 1
+    return Path("runs") / name
+
+
+def open_manifest(command: Command, plan: Plan, run: Run) -> Manifest:
+    """Return the manifest of a run, a new one or that of the run that is resumed; it is on disk."""
+    session = command.prepared.session
+    if command.resume and (run.path / "manifest.json").is_file():
+        manifest = Run.read_manifest(run.path)
+        for leftover in run.path.glob("records/*/*/.*"):
+            leftover.unlink(missing_ok=True)  # what a kill left half written
+        version = installed_version("multilingual-harness")
+        resolution = check_unchanged(manifest, plan, session.catalog, version, run.path)
+        resolved = resolution.model_dump(mode="json")
+        if resolved != manifest.resolved:
+            manifest = manifest.changed(**planned_entries(plan, resolved), **plan.shard)
+        manifest = manifest.changed(resumed=[*manifest.resumed, now()])
+    else:
+        run.create()
+        made = new_manifest(command.config, plan, session.registry, session.catalog, command.created)
+        manifest = Manifest.model_validate({**made, **plan.shard})
+    run.write_manifest(manifest)
+    return manifest
+
+
+def baseline_folder(run: Path, plan: Plan) -> Path:
+    """Return the folder of a baseline within that of its run."""
+    return run / "baselines" / _safe(plan.model.reference.ref)
+
+
+def now() -> str:
+    """Return the time, as files of a run keep it."""
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+
+def _safe(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip(".-") or "model"

@@ -1,0 +1,349 @@
+"""What ``results.json`` and ``manifest.json`` hold, typed: schema 1, as it is on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from harness.errors import DataError
+
+__all__ = [
+    "SCHEMA",
+    "CellResult",
+    "DamagedRunError",
+    "Entry",
+    "ExtendedScore",
+    "FitResult",
+    "GroupValue",
+    "Manifest",
+    "MetricValue",
+    "ModelHead",
+    "RunHead",
+    "RunResults",
+    "SuiteScore",
+    "SuiteSummary",
+    "SuiteValue",
+    "TaskScore",
+    "TaskSummary",
+    "Value",
+]
+
+SCHEMA = 1
+
+
+class DamagedRunError(DataError, KeyError):
+    """A file of a run has no key that a command needs, or another type of value."""
+
+    __str__ = DataError.__str__
+
+
+class Entry(BaseModel):
+    """An object of a run's JSON files. What an older run does not have is at its default, and is not written."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, populate_by_name=True, ser_json_inf_nan="constants")
+
+    @classmethod
+    def read(cls, content: Mapping[str, Any], path: Path, hint: str) -> Self:
+        """Return the content of a file typed; raises `DamagedRunError` that names the first faulty key."""
+        try:
+            return cls.model_validate(content)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            place = ".".join(map(str, first["loc"]))
+            raise DamagedRunError(f"{path} is damaged at {place!r}: {first['msg']}.", hint=hint) from error
+
+    def has(self, name: str) -> bool:
+        """Return whether the file has the key; what it does not have is at its default."""
+        return name in self.model_fields_set
+
+    def changed(self, **values: Any) -> Self:
+        """Return a copy with other values."""
+        return self.model_copy(update=values)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the object as it is on disk."""
+        return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
+
+
+class Value(Entry):
+    """A number with its interval, as fractions in [0, 1]; what is not known is None."""
+
+    value: float | None
+    se: float | None = None
+    ci: tuple[float, float] | None = None
+    """The bounds of the 95 % interval."""
+    ci_method: str | None = None
+    """How the interval was made, or why there is none."""
+    clusters: int | None = None
+    draws: int | None = None
+    seed: int | None = None
+
+
+class GroupValue(Value):
+    """A metric of one group of a cell's items."""
+
+    value: float
+    n: int = 0
+
+
+class MetricValue(Value):
+    """A metric of a cell."""
+
+    value: float
+    groups: dict[str, GroupValue] = {}
+    """By group: a test of a checklist, a language of candidates."""
+
+
+class CellResult(Entry):
+    """A cell: a task in a language, by one model, fit, method and seed, in one view."""
+
+    task: str
+    version: int | None = None
+    language: str
+    split: str | None = None
+    stands_in: bool = False
+    """Whether a dev file was used as the test set."""
+    provenance: str | None = None
+    protocol: str | None = None
+    fit: str | None = None
+    method: str | None = None
+    view: dict[str, str] = {}
+    seed: int | None = None
+    prompt: dict[str, Any] | None = None
+    digest: str = ""
+    data: dict[str, Any] = {}
+    learning: dict[str, Any] | None = None
+    status: str
+    """``ok``, ``failed`` or ``skipped``."""
+    reason: str = ""
+    n: int = 0
+    truncated: int = 0
+    unparsed: int = 0
+    tied: int = 0
+    """Items whose ranking has a tie at the cut-off."""
+    dropped_shots: int = 0
+    tokens: int = 0
+    """Tokens that the model wrote."""
+    replaced: int = 0
+    """Answers with U+FFFD in place of what was no character."""
+    metrics: dict[str, MetricValue]
+    size: int | None = None
+    """Items of the test set, before a limit."""
+    release: dict[str, Any] | None = None
+    pool: dict[str, Any] | None = None
+    gold: dict[str, Any] | None = None
+    """The corrected labels that it is scored with."""
+    ledger: dict[str, Any] = {}
+    """What its texts cost the model, in words, characters, bytes and sub-words."""
+    details: dict[str, Any] = {}
+    traceback: str | None = None
+    """The file of the run folder with the traceback of a failed cell."""
+    seconds: float = 0.0
+
+    @property
+    def is_scored(self) -> bool:
+        """Whether it has scores: items of a finished cell may have no labels."""
+        return self.status == "ok" and bool(self.metrics)
+
+
+class TaskScore(Value):
+    """The mean over the languages of a task, for one protocol, method, view and metric."""
+
+    value: float
+    task: str
+    protocol: str = ""
+    method: str = ""
+    view: dict[str, str] = {}
+    fit: list[str] = []
+    metric: str
+    headline: bool = False
+    micro: float | None = None
+    """The mean over all items."""
+    languages: int = 0
+    by_language: dict[str, float] = {}
+    by_family: dict[str, float] = {}
+    by_script: dict[str, float] = {}
+    transfer_gap: float | None = None
+    human_gap: float | None = None
+    matrix: dict[str, dict[str, GroupValue]] = {}
+    same_language: dict[str, float | None] | None = None
+    cross_language: dict[str, float | None] | None = None
+    seeds: int = 1
+    seed_sd: float | None = None
+    missing: list[str] = []
+
+
+class SuiteValue(Value):
+    """A suite's overall score, with the means of its categories."""
+
+    categories: dict[str, float | None] = {}
+
+
+class ExtendedScore(Entry):
+    """The scores of a suite with the languages that fragments added to its tasks."""
+
+    paper: SuiteValue = SuiteValue(value=None)
+    flat: SuiteValue = SuiteValue(value=None)
+    categories: dict[str, float | None] = {}
+    languages: dict[str, list[str]] = {}
+    """By task: the added languages."""
+
+
+class SuiteScore(Entry):
+    """The overall scores of a suite for one protocol and view."""
+
+    suite: str
+    protocol: str | None
+    view: dict[str, str] = {}
+    paper: SuiteValue = SuiteValue(value=None)
+    """The mean of the category means, as the paper computes it."""
+    flat: SuiteValue = SuiteValue(value=None)
+    """The mean of all tasks."""
+    extended: ExtendedScore | None = None
+    missing: list[str] = []
+    tasks: dict[str, dict[str, int]] = {}
+    methods: dict[str, str] = {}
+    complete: bool = False
+
+
+class RunHead(Entry):
+    """When, with what and on which data a run was made."""
+
+    id: str = ""
+    created: str = ""
+    harness: str | None = ""
+    data: str = ""
+    processes: int = 1
+    resumed: int = 0
+    seconds: float = 0.0
+    requests: dict[str, int] = {}
+
+
+class ModelHead(Entry):
+    """The model of a run."""
+
+    adapter: str = ""
+    ref: str = ""
+    revision: str | None = None
+    parameters: int | None = None
+    metadata: dict[str, Any] = {}
+
+
+class FitResult(Entry):
+    """A fine-tuned model of a run."""
+
+    title: str = ""
+    stages: list[dict[str, Any]] = []
+
+
+class RunResults(Entry):
+    """``results.json``."""
+
+    schema_: int = Field(default=SCHEMA, alias="schema")
+    run: RunHead = RunHead()
+    model: ModelHead = ModelHead()
+    fits: dict[str, FitResult] = {}
+    notes: list[str] = []
+    cells: list[CellResult]
+    tasks: list[TaskScore] = []
+    suites: list[SuiteScore] = []
+
+
+# The manifest ------------------------------------------------------------------------------------------
+
+
+class TaskSummary(Entry):
+    """What aggregation, rescoring and reports need of a task's spec."""
+
+    kind: str = ""
+    metrics: list[str] = []
+    headline: list[str] = []
+    shown: list[str] | None = None
+    """The metrics of reports, where some were added to the headline ones."""
+    metric_options: dict[str, Any] = {}
+    labels: list[str] = []
+    parallel: bool = False
+    unpaired: list[str] = []
+    """Languages of a parallel task whose items are no translations of the others."""
+    added: dict[str, str] = {}
+    """Languages that fragments added, with the plugin or file that did."""
+    names: dict[str, str] = {}
+    """Names of the languages that the task itself describes."""
+    chance: float | None = None
+    source: str | None = None
+    axes: list[str] = []
+    human: dict[str, float] = {}
+    """By metric: published human performance, as a fraction."""
+    published_languages: list[str] = []
+    languages: dict[str, tuple[str, str]] = {}
+    """By code: family and script."""
+
+
+class SuiteSummary(Entry):
+    """What aggregation needs of a suite."""
+
+    suite: str
+    protocol: str | None = None
+    tasks: list[str] = []
+    categories: dict[str, list[str]] = {}
+    languages: dict[str, list[str]] = {}
+    """By task: its published languages."""
+    views: dict[str, dict[str, str]] = {}
+    """By task: the view that the suite fixes."""
+
+
+class _Tasks(dict[str, TaskSummary]):
+    def __missing__(self, name: str) -> TaskSummary:
+        raise DamagedRunError(f"The run is damaged: its manifest has no task {name!r}.")
+
+
+class Manifest(Entry):
+    """``manifest.json``."""
+
+    schema_: int = Field(default=SCHEMA, alias="schema")
+    created: str = ""
+    model: str = ""
+    tasks: Annotated[dict[str, TaskSummary], AfterValidator(_Tasks)] = _Tasks()
+    config: dict[str, Any] = {}
+    suites: list[SuiteSummary] = []
+    published: list[dict[str, Any]] = []
+    """Documents of the systems that were published on the suites."""
+    specs: dict[str, dict[str, Any]] = {}
+    cells: list[dict[str, Any]] = []
+    """The identities of the planned cells, each with its digest."""
+    resolved: dict[str, Any] = {}
+    resumed: list[str] = []
+    """When it was resumed."""
+    versions: dict[str, str | None] = {}
+    identity: dict[str, str] = {}
+    """What makes the model's answers what they are; empty before it was opened."""
+    translators: dict[str, dict[str, Any]] = {}
+    """By name: the engines that translated its texts."""
+    command: list[str] = []
+    fits: list[str] = []
+    """Titles of the planned fits."""
+    notes: list[str] = []
+    """What the plan said."""
+    plugins: dict[str, Any] = {}
+    options: dict[str, Any] = {}
+    hardware: dict[str, Any] = {}
+    host: str | None = None
+    shard: str | None = None
+    """``2/4``, of a run that did a part of a plan."""
+    plan: str | None = None
+    """The digest of the whole plan that it is a part of."""
+    plan_cells: list[dict[str, Any]] = []
+    """The identities of all cells of that plan, each with its shard."""
+    merged_from: list[dict[str, Any]] = []
+
+    @field_validator("cells")
+    @classmethod
+    def _are_named(cls, cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        for cell in cells:
+            for name in ("task", "language", "digest"):
+                if not isinstance(cell.get(name), str):
+                    raise ValueError(f"a cell has no {name!r}")
+        return cells

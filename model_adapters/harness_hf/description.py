@@ -1,0 +1,219 @@
+"""What a model can do, read from its configuration without loading it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from harness import AdapterError, AdapterOptions, Capability, CapabilityError, Head, ModelDescription
+from harness.models.capabilities import HEAD_CAPABILITY
+from harness_hf.architecture import (
+    CAUSAL_TYPES,
+    ENCODER_TYPES,
+    GENERIC_LABEL,
+    HEAD_ARCHITECTURE,
+    SEQ2SEQ_TYPES,
+    Architecture,
+    Family,
+    architecture_of,
+)
+from harness_hf.fit_record import read_record
+from harness_hf.model_folder import (
+    ModelConfig,
+    count_parameters,
+    read_config,
+    read_sentence_files,
+    tensor_names,
+)
+from harness_hf.options import CausalOptions, EncoderOptions, ModelOptions, Seq2SeqOptions
+
+__all__ = [
+    "SEQ2SEQ_OFFERS",
+    "describe",
+    "describe_causal",
+    "describe_seq2seq",
+    "find_architecture",
+]
+
+ENCODER_OFFERS = frozenset({Capability.FITS, Capability.EMBEDS, Capability.EXPOSES_HIDDEN_STATES})
+HEAD_OFFERS = {Head.CLASSIFICATION: frozenset({Capability.EXPOSES_ATTENTIONS})}
+"""What a head offers in addition to its own capability."""
+CAUSAL_OFFERS = frozenset(
+    {
+        Capability.SCORES_CONTINUATIONS,
+        Capability.GENERATES,
+        Capability.COUNTS_TOKENS,
+        Capability.EMBEDS,
+        Capability.EXPOSES_HIDDEN_STATES,
+    }
+)
+SEQ2SEQ_OFFERS = CAUSAL_OFFERS | {Capability.FITS}
+MASKED_ARCHITECTURE = "ForMaskedLM"
+MASK_HEADS = (
+    "cls.predictions.",  # bert and what was made after it
+    "lm_head.",  # roberta, mpnet, esm, eurobert
+    "vocab_transform.",  # distilbert
+    "predictions.",  # albert
+    "generator_predictions.",  # electra, convbert
+    "lm_predictions.",  # deberta
+    "pred_layer.",  # xlm, flaubert
+    "head.dense.",  # modernbert
+)
+"""First parts of the names of the head's weights; the output matrix itself is often that of the embeddings."""
+ADAPTERS = {
+    Family.ENCODER: ("hf-encoder", "an encoder", ENCODER_TYPES),
+    Family.SEQ2SEQ: ("hf-seq2seq", "a sequence-to-sequence model", SEQ2SEQ_TYPES),
+    Family.CAUSAL: ("hf-causal", "a decoder", CAUSAL_TYPES),
+}
+"""The adapter of each family, what its models are called, and the types that transformers has of it."""
+
+
+def describe(ref: str, options: AdapterOptions) -> ModelDescription:
+    """Return what the encoder in a local folder, or behind a hub id, offers before and after fitting.
+
+    Reads small JSON files and the headers of weight files only. Raises `CapabilityError` for a model that is
+    no encoder, `UsageError` or `AdapterError` for one that cannot be found or understood.
+    """
+    assert isinstance(options, EncoderOptions)
+    found = read_config(ref, options)
+    architecture = find_architecture(found, options, Family.ENCODER)
+    head, note = _usable_head(architecture)
+    notes = [note] if note else []
+    record = read_record(found.folder) if found.folder is not None else None
+    own: frozenset[Capability] = frozenset()
+    if _has_mask_head(architecture, found.folder):
+        own = frozenset({Capability.FILLS_MASKS})
+    elif architecture.head is None and record is None:
+        notes.append("its checkpoint has no head of a masked language model, so it fills no masks")
+    if record is not None and record.head is Head.DUAL_ENCODER:
+        settings = record.settings
+        notes.append(
+            f"a fitted dual encoder: {settings.pooling} pooling, queries cut at {settings.max_query_length} "
+            f"pieces, passages at {record.max_length}"
+        )
+    elif found.folder is not None:
+        sentence = read_sentence_files(found.folder)
+        if sentence.unsupported_pooling and options.pooling is None:
+            notes.append(f"its folder asks for {sentence.unsupported_pooling} pooling: pass -o pooling=mean")
+    return ModelDescription(
+        adapter="hf-encoder",
+        ref=ref,
+        offers=(_offers_with(head) if head else ENCODER_OFFERS) | own,
+        after_fit={fitted: _offers_with(fitted) for fitted in Head if fitted in architecture.heads},
+        labels=architecture.labels if head else (),
+        revision=found.revision,
+        parameters=count_parameters(found.folder) if found.folder else None,
+        layers=architecture.layers,
+        note="; ".join(notes),
+        metadata={"model_type": architecture.model_type, "architecture": architecture.name},
+    )
+
+
+def describe_causal(ref: str, options: AdapterOptions) -> ModelDescription:
+    """Return what the decoder in a local folder, or behind a hub id, offers; raises as `describe` does."""
+    assert isinstance(options, CausalOptions)
+    found = read_config(ref, options)
+    architecture = find_architecture(found, options, Family.CAUSAL)
+    return ModelDescription(
+        adapter="hf-causal",
+        ref=ref,
+        offers=CAUSAL_OFFERS,
+        revision=found.revision,
+        parameters=count_parameters(found.folder) if found.folder else None,
+        layers=architecture.layers,
+        note="it cannot be fine-tuned here: zero-shot and few-shot methods use it unchanged",
+        metadata={"model_type": architecture.model_type, "architecture": architecture.name},
+    )
+
+
+def describe_seq2seq(ref: str, options: AdapterOptions) -> ModelDescription:
+    """Return what the sequence-to-sequence model in a folder, or behind a hub id, offers; raises as `describe` does."""
+    assert isinstance(options, Seq2SeqOptions)
+    found = read_config(ref, options)
+    architecture = find_architecture(found, options, Family.SEQ2SEQ)
+    record = read_record(found.folder) if found.folder is not None else None
+    note = ""
+    if record is not None:
+        note = (
+            f"fitted on text pairs: sources cut at {record.max_length} tokens, "
+            f"targets at {record.settings.max_target_length}"
+        )
+    return ModelDescription(
+        adapter="hf-seq2seq",
+        ref=ref,
+        offers=SEQ2SEQ_OFFERS,
+        after_fit={Head.TEXT_TO_TEXT: SEQ2SEQ_OFFERS},
+        revision=found.revision,
+        parameters=count_parameters(found.folder) if found.folder else None,
+        layers=architecture.layers or found.config.get("encoder_layers"),
+        note=note,
+        metadata={"model_type": architecture.model_type, "architecture": architecture.name},
+    )
+
+
+def find_architecture(found: ModelConfig, options: ModelOptions, family: Family) -> Architecture:
+    """Return the architecture of a model of a family; raises where the model is something else or unknown."""
+    architecture = architecture_of(found)
+    adapter, article, known_types = ADAPTERS[family]
+    if architecture.family not in (family, None):
+        right, what, _ = ADAPTERS[architecture.family]
+        raise CapabilityError(
+            f"The model {found.ref!r} is {what} ({architecture.model_type}), not {article}.",
+            hint=f"It is for the adapter {right!r}: give it as '{right}:{found.ref}' or 'hf:{found.ref}'.",
+        )
+    if family is Family.SEQ2SEQ and architecture.name.endswith(tuple(HEAD_ARCHITECTURE.values())):
+        raise CapabilityError(
+            f"The model {found.ref!r} is a {architecture.name}, which writes no text.",
+            hint="Give a checkpoint whose architecture ends with ForConditionalGeneration.",
+        )
+    known = architecture.model_type in known_types
+    if architecture.family is None or (
+        family is Family.SEQ2SEQ and not known and not architecture.remote_code
+    ):
+        raise AdapterError(
+            f"The config.json of {found.ref!r} has the model_type {architecture.model_type!r}, "
+            f"which is not {article} that this adapter knows.",
+            hint=f"Run 'harness models {adapter}' to see what it opens.",
+        )
+    if architecture.remote_code and not known and not options.trust_remote_code:
+        raise AdapterError(
+            f"The model {found.ref!r} ({architecture.model_type}) needs Python code from its own repository.",
+            hint="Read that code, then allow it with: -o trust_remote_code=true",
+        )
+    return architecture
+
+
+def _offers_with(head: Head) -> frozenset[Capability]:
+    return ENCODER_OFFERS | {HEAD_CAPABILITY[head]} | HEAD_OFFERS.get(head, frozenset())
+
+
+def _usable_head(architecture: Architecture) -> tuple[Head | None, str]:
+    """Return the head that a checkpoint can be used with before fitting, and a note about it."""
+    if architecture.head is None:
+        return None, ""
+    if architecture.regression:
+        return None, (
+            f"its {architecture.name} head gives {len(architecture.labels)} scores that are not exclusive "
+            "labels, so it does not classify"
+        )
+    if architecture.labels and all(label.startswith(GENERIC_LABEL) for label in architecture.labels):
+        return architecture.head, (
+            f"its labels are unnamed ({', '.join(architecture.labels[:3])}): "
+            "name them in id2label of its config.json"
+        )
+    return architecture.head, ""
+
+
+def _has_mask_head(architecture: Architecture, folder: Path | None) -> bool:
+    """Return whether an encoder can fill masks before fitting.
+
+    In a local folder the names of the weights decide, whatever class config.json names: the class of pretraining has
+    the head, too. Of a hub repository only config.json has been read. A checkpoint with another head fills no masks.
+    """
+    if architecture.head is not None:
+        return False
+    if folder is None:
+        return architecture.name.endswith(MASKED_ARCHITECTURE)
+    try:
+        return any(name.startswith(MASK_HEADS) for name in tensor_names(folder))
+    except AdapterError:
+        return False  # opening the model reports what is wrong with its weights

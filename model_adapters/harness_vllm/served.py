@@ -1,0 +1,110 @@
+"""What a server says about itself: its models, their context length, its version."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from harness import AdapterError, UnknownNameError, UsageError
+from harness_vllm.answers import Models, ServedModel, read_answer
+from harness_vllm.client import Client
+
+__all__ = [
+    "ServedModel",
+    "choose_model",
+    "folder_fingerprint",
+    "read_models",
+    "served_fingerprint",
+    "server_version",
+]
+
+
+def read_models(
+    client: Client, *, timeout: float | None = None, retries: int | None = None
+) -> list[ServedModel]:
+    """Return the models that a server has; raises `AdapterError` where it has no such list."""
+    answer = client.get("/models", timeout=timeout, retries=retries)
+    url = client.address.url(client.address.base + "/models")
+    hint = "The address of an OpenAI-compatible server mostly ends in /v1."
+    return read_answer(Models, answer, url, hint=hint).data
+
+
+def choose_model(models: list[ServedModel], wanted: str | None, url: str) -> ServedModel:
+    """Return the model of that name, or the only one; raises `UsageError` with the names otherwise."""
+    by_name = {model.name: model for model in models}
+    if wanted is not None:
+        if wanted not in by_name:
+            raise UnknownNameError(f"model at the server {url}", wanted, by_name)
+        return by_name[wanted]
+    if len(by_name) != 1:
+        names = ", ".join(sorted(by_name)[:12]) or "none"
+        raise UsageError(
+            f"The server at {url} has {len(by_name)} models: {names}.", hint="Name one with -o model=NAME."
+        )
+    return models[0]
+
+
+def server_version(client: Client) -> str:
+    """Return what a vLLM server says at ``/version``, ``unknown`` for a server of another kind."""
+    try:
+        answer = client.get_root("/version")
+    except AdapterError:
+        return "unknown"
+    version = answer.get("version") if isinstance(answer, dict) else None
+    return version if isinstance(version, str) else "unknown"
+
+
+MODEL_FILES = (
+    "*.safetensors",
+    "*.bin",
+    "*.pt",
+    "*.pth",
+    "*.gguf",
+    "*.json",
+    "*.jinja",
+    "*.model",
+    "*.txt",
+    "1_Pooling/config.json",
+)
+
+_digests: dict[tuple[str, int, int], str] = {}
+"""Digests by (path, size, time of change), so that a model's weights are read once per process."""
+
+
+def folder_fingerprint(folder: Path) -> dict[str, str]:
+    """Return the SHA-256 digest of the names and contents of a model's files; raises `OSError`."""
+    files = sorted({file for pattern in MODEL_FILES for file in folder.glob(pattern)})
+    if not files:
+        raise FileNotFoundError(str(folder))
+    whole = hashlib.sha256()
+    for file in files:
+        whole.update(f"{file.relative_to(folder).as_posix()}={_digest(file)}\n".encode())
+    return {"files": whole.hexdigest()}
+
+
+def served_fingerprint(served: ServedModel, *, local: bool) -> dict[str, str]:
+    """Return the digest of the folder that a server on this machine names, else what the server reports.
+
+    A path on another machine gives no digest, but it distinguishes two models of one name.
+    """
+    reported = {"server.parent": served.parent, "server.root": served.root}
+    found = {name: value for name, value in reported.items() if value is not None}
+    if not local or served.root is None:
+        return found
+    try:
+        folder = Path(served.root).expanduser()
+        files = folder_fingerprint(folder) if folder.is_dir() else {}
+    except (OSError, RuntimeError):
+        return found
+    if files:
+        del found["server.root"]
+    return {**found, **files}
+
+
+def _digest(file: Path) -> str:
+    status = file.stat()
+    key = (str(file.resolve()), status.st_size, status.st_mtime_ns)
+    if key not in _digests:
+        with file.open("rb") as stream:
+            _digests[key] = hashlib.file_digest(stream, "sha256").hexdigest()
+    return _digests[key]

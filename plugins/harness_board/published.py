@@ -1,0 +1,299 @@
+"""Published scores: of the documents that task specs ship, and of tables: ``--from-scores FILE.tsv``.
+
+Tables are tab-separated values, in percent. The header decides which of three layouts it is; empty fields and ``NA``
+are scores that are not known:
+
+========================================  =====================================================================
+``model task metric language score``      one score per row; ``setting`` and ``language`` are optional
+``model setting xnli xquad_f1 ...``       one system a row, one task (and metric) a column
+``model en ar bg ...``                    one system a row, one language a column; the file is named after the
+                                          task and metric: ``table19_xquad_f1.tsv``, ``xnli.tsv``
+========================================  =====================================================================
+
+``avg``, ``avg_printed``, ``mean_of_cells`` and ``note`` are no tasks: a printed average counts where cells are
+missing, notes are shown.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from harness import DataError, UsageError
+from harness.languages.table import known_languages
+from harness_board.document import Score, System, TaskColumn
+from harness_board.metadata import SystemMetadata, read_metadata
+
+if TYPE_CHECKING:
+    from harness.specs.catalog import Catalog
+
+__all__ = [
+    "ScoreTable",
+    "catalog_tasks",
+    "published_metadata",
+    "published_systems",
+    "read_scores",
+    "table_systems",
+]
+
+ASIDE = frozenset({"model", "setting", "avg", "avg_printed", "mean_of_cells", "note"})
+LONG = ("model", "task", "metric", "score")
+SHORT_METRICS = {"em": "exact_match", "f1": "f1", "acc": "accuracy"}
+SUFFIXES = {
+    "translate-train-all": "translate_train_all",
+    "translate-train": "translate_train",
+    "translate-test": "translate_test",
+    "zero-shot": "zero_shot_transfer",
+}
+"""Settings as tables write them, in their own column or after the name of a model."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreTable:
+    """One score of a file: by language, or of a whole task (no language)."""
+
+    model: str
+    setting: str
+    task: str
+    metric: str
+    """As the file names it; empty for the task's own."""
+    language: str
+    value: float
+    printed: bool = False
+    """Whether it is a printed average, next to cells by language."""
+    note: str = ""
+    place: str = ""
+    """File and line."""
+
+
+def read_scores(path: Path) -> list[ScoreTable]:
+    """Return the scores of a file, or of all ``.tsv`` files of a folder; raises `UsageError` or `DataError`."""
+    if path.is_dir():
+        files = sorted(path.glob("*.tsv"))
+        if not files:
+            raise UsageError(f"The folder {str(path)!r} holds no .tsv file.")
+        return [row for file in files for row in _file(file, strict=False)]
+    if not path.is_file():
+        raise UsageError(f"The score file {str(path)!r} does not exist.")
+    return list(_file(path, strict=True))
+
+
+def _file(path: Path, *, strict: bool) -> Iterator[ScoreTable]:
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path} cannot be read as UTF-8 text: {error}.") from error
+    rows = list(csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE))
+    head = rows[0] if rows else []
+    named = [name for name in head if name not in ASIDE]
+    if "model" not in head or not named or len(set(head)) < len(head):
+        if not strict:
+            return
+        raise DataError(
+            f"{path}:1: expected tab-separated columns with 'model' and scores; found {', '.join(head) or 'nothing'}."
+        )
+    for number, fields in enumerate(rows[1:], start=2):
+        if not any(fields):
+            continue
+        if len(fields) > len(head):
+            raise DataError(f"{path}:{number}: expected {len(head)} columns, found {len(fields)}.")
+        row = dict(zip(head, [*fields, *[""] * (len(head) - len(fields))], strict=True))
+        yield from _row(row, named, path, number, strict=strict)
+
+
+def _row(
+    row: Mapping[str, str], named: Sequence[str], path: Path, number: int, *, strict: bool
+) -> Iterator[ScoreTable]:
+    model, setting = _setting(row["model"], row.get("setting", ""))
+    if set(named) >= {"task", "metric"} or "score" in named:
+        missing = [name for name in LONG if name not in row]
+        if missing:
+            raise DataError(f"{path}:1: a file with one score per row has no column {', '.join(missing)}.")
+        found = [(row["task"], row["metric"], row.get("language", ""), "score", False)]
+    elif all(name in known_languages() for name in named):
+        task, metric = _task_and_metric(re.sub(r"^table\d+_", "", path.stem))
+        found = [(task, metric, code, code, False) for code in named]
+        found.append((task, metric, "", "avg_printed" if "avg_printed" in row else "avg", True))
+    elif strict or {"avg", "setting"} & set(row):
+        found = [(*_task_and_metric(name), "", name, False) for name in named]
+    else:
+        return  # a table of something else in the same folder
+    for task, metric, language, column, printed in found:
+        value = _number(row.get(column, ""), path, number, column)
+        if value is not None:
+            yield ScoreTable(
+                model=model,
+                setting=setting,
+                task=task,
+                metric=metric,
+                language=language,
+                value=value,
+                printed=printed,
+                note=row.get("note", ""),
+                place=f"{path}:{number}",
+            )
+
+
+def _task_and_metric(name: str) -> tuple[str, str]:
+    task, _, metric = name.partition("_")
+    return task, metric
+
+
+def _setting(model: str, setting: str) -> tuple[str, str]:
+    for suffix, protocol in SUFFIXES.items():
+        if model.endswith(f" {suffix}"):
+            return model.removesuffix(f" {suffix}"), protocol
+        if setting == suffix:
+            base, several, _ = model.partition(", multilingual")
+            return base, f"{protocol}_all" if several else protocol
+    return model, setting or "zero_shot_transfer"
+
+
+def _number(text: str, path: Path, line: int, column: str) -> float | None:
+    if text.strip() in {"", "NA", "-", "N/A"}:
+        return None
+    try:
+        value = float(text)
+    except ValueError as error:
+        raise DataError(f"{path}:{line}: expected a score in column {column!r}, found {text!r}.") from error
+    if not 0 <= value <= 100:
+        raise DataError(f"{path}:{line}: expected percent in column {column!r}, found {text}.")
+    return value
+
+
+def table_systems(
+    rows: Iterable[ScoreTable], columns: Mapping[str, TaskColumn], renamed: Mapping[str, str]
+) -> list[System]:
+    """Return the systems of score files, in the order in which they are met.
+
+    Args:
+        rows: What `read_scores` returned, of all files.
+        columns: The known tasks by name; a task that is not known takes the file's metrics as they are.
+        renamed: A model's name in a file -> its name on the board.
+    """
+    grouped: dict[tuple[str, str], dict[tuple[str, str], list[ScoreTable]]] = {}
+    for row in rows:
+        name = renamed.get(row.model, row.model)
+        metric = _metric(row, columns.get(row.task))
+        grouped.setdefault((name, row.setting), {}).setdefault((row.task, metric), []).append(row)
+    return [
+        System(
+            label=label,
+            origin="file",
+            protocol=setting,
+            scores=tuple(
+                _score(task, metric, found, columns.get(task)) for (task, metric), found in scores.items()
+            ),
+            metadata={"reported": "self_reported"},
+        )
+        for (label, setting), scores in grouped.items()
+    ]
+
+
+def _metric(row: ScoreTable, column: TaskColumn | None) -> str:
+    """Return the metric of the task that a file's short name means; raises `DataError` where none fits."""
+    if column is None:
+        return row.metric or "score"
+    if not row.metric and len(column.headline) > 1:
+        names = [f"{row.task}_{_short(name)}" for name in column.headline]
+        raise DataError(
+            f"{row.place}: {row.task!r} has {len(names)} scores ({', '.join(column.headline)}); none is named.",
+            hint=f"Name the file or the column {' or '.join(names)}.",
+        )
+    if not row.metric:
+        return column.headline[0]
+    wanted = SHORT_METRICS.get(row.metric, row.metric)
+    fitting = [name for name in column.metrics if name == wanted or name.endswith(f"_{wanted}")]
+    if not fitting:
+        raise DataError(
+            f"{row.place}: a score is named {row.task}_{row.metric}, but {row.task!r} has {', '.join(column.metrics)}."
+        )
+    return fitting[0]
+
+
+def _short(metric: str) -> str:
+    """Return the name that files give a metric."""
+    return next(
+        (own for own, name in SHORT_METRICS.items() if metric in {name, own} or metric.endswith(f"_{name}")),
+        metric,
+    )
+
+
+def _score(task: str, metric: str, rows: Sequence[ScoreTable], column: TaskColumn | None) -> Score:
+    """Return one score: the table of tasks before a printed average, that before the mean of the cells."""
+    cells = {row.language: row.value for row in rows if row.language}
+    stated = [row.value for row in rows if not row.language and not row.printed]
+    printed = [row.value for row in rows if row.printed]
+    expected = set(column.languages) if column is not None else set(cells)
+    is_whole = bool(stated or printed) or expected <= set(cells)
+    mean = next(iter([*stated, *printed]), fmean(cells.values()) if cells else None)
+    notes = list(dict.fromkeys(row.note for row in rows if row.note))
+    if stated and printed and abs(stated[0] - printed[0]) > 0.05:
+        notes.append(f"another table prints {printed[0]:g}")
+    return Score(
+        task=task, metric=metric, mean=mean, by_language=cells, is_whole=is_whole, note="; ".join(notes)
+    )
+
+
+# Documents of task specs ------------------------------------------------------------------------------
+
+
+def published_systems(catalog: Catalog, suite: str) -> list[System]:
+    """Return the systems that were published on a suite; raises `UnknownNameError` for no suite."""
+    catalog.suite(suite)
+    systems = []
+    for item in catalog.published_for(suite):
+        scores = []
+        for task, metrics in item.scores.items():
+            notes = [f"Not comparable: {item.comparable[task]}."] if task in item.comparable else []
+            notes += [f"Erratum: {item.errata[task]}."] if task in item.errata else []
+            for metric, value in metrics.items():
+                cells = dict(item.languages.get(task, {}).get(metric, {}))
+                scores.append(
+                    Score(task=task, metric=metric, mean=value, by_language=cells, note=" ".join(notes))
+                )
+        about = {"paper": item.source, "fine_tuning": item.recipe, "reported": "self_reported"}
+        systems.append(
+            System(
+                label=item.label,
+                origin="published",
+                protocol=item.protocol,
+                scores=tuple(scores),
+                metadata=about,
+            )
+        )
+    return systems
+
+
+def published_metadata(suite: str) -> list[SystemMetadata]:
+    """Return what this package knows of the systems that were published on a suite."""
+    folder = resources.files("harness_board") / "metadata"
+    names = sorted(item.name for item in folder.iterdir() if item.name.startswith(f"{suite}_"))
+    return [read_metadata(Path(str(folder / name))) for name in names]
+
+
+def catalog_tasks(catalog: Catalog, names: Iterable[str]) -> list[TaskColumn]:
+    """Return those of the named tasks that are installed, with the languages that the task itself has."""
+    known = set(catalog.names("task"))
+    found = []
+    for name in dict.fromkeys(names):
+        if name not in known:
+            continue
+        entry = catalog.task(name)
+        found.append(
+            TaskColumn(
+                task=name,
+                metrics=tuple(entry.spec.metrics),
+                headline=tuple(entry.spec.headline),
+                languages=tuple(code for code in entry.spec.languages if code not in entry.added),
+                source=entry.spec.transfer.source if entry.spec.transfer is not None else None,
+                chance=None if entry.spec.chance is None else entry.spec.chance * 100,
+            )
+        )
+    return found

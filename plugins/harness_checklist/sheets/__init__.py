@@ -1,1 +1,0 @@
-"""Translators' sheets: a suite's texts in a table, and the way back."""

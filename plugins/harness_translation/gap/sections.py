@@ -1,0 +1,308 @@
+"""Gaps as sections of a report, and as rows for ``--json``."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, Final
+
+from harness.reporting.chart import Bar, BarChart
+from harness.reporting.model import BLANK, Block, Charts, Field, Notes, Section, Table, anchor, rows_of
+from harness.reporting.number import percent, signed
+from harness_translation.gap.correlation import Correlation
+from harness_translation.gap.formula import CONTRASTS, FLAGGED, TITLES, VARIANTS
+from harness_translation.gap.measure import ALL, GapValue, SystemGaps
+from harness_translation.gap.pretraining import pretraining_size
+
+__all__ = [
+    "CAUTION",
+    "HEADS",
+    "LEGEND",
+    "gap_rows",
+    "gap_section",
+    "size_text",
+    "system_section",
+    "unfair_text",
+]
+
+LABEL_WIDTH = 18
+CAUTION: Final = (
+    "Caution: BT is source-language text that went through two translations. It no longer tests the target language, "
+    "and favours models trained on translated text; compare TE - ZS with delta."
+)
+LEGEND: Final = (
+    "Scores and differences x100. ZS: human translation; TT: it, translated into the source language; TE: the source "
+    "text, translated; BT: that, translated back; delta: BT - max(ZS, TT). Intervals: 95 %, bootstrap over clusters of "
+    "items, all versions in the same resamples. Means are means of the languages' own values. * exceeds k standard "
+    "errors for every translator. ~ compares more than translations. A mean over other languages than those of its "
+    "row is not shown."
+)
+TRANSFER: Final = tuple(f"transfer_gap_{variant}" for variant in VARIANTS)
+HEADS: Final = {
+    **{name: name.upper() for name in VARIANTS},
+    **{name: name.upper().replace("_", "-") for name in CONTRASTS},
+    **{name: f"gap {variant.upper()}" for name, variant in zip(TRANSFER, VARIANTS, strict=True)},
+}
+"""The heads of the columns, by quantity."""
+
+
+def gap_section(
+    title: str,
+    tables: Sequence[Table],
+    notes: Iterable[str],
+    *,
+    figure: str,
+    bars: Sequence[Bar],
+    unit: str = "points",
+) -> Section:
+    """Return what is shown of one system, or of one published table.
+
+    The bars are by language and translator, the largest language first: Figure 1 of the paper. They may be none.
+    """
+    chart = BarChart(title=figure, bars=tuple(bars), low=None, unit=unit)
+    blocks: list[Block] = [Charts(charts=(chart,))] if bars else []
+    return Section(name=anchor("gaps", title), title=title, blocks=[*blocks, *tables, Notes(list(notes))])
+
+
+def gap_table(
+    title: str, heads: Sequence[str], rows: Iterable[Sequence[str | Field]], *, words: Collection[int] = ()
+) -> Table:
+    """Return a table whose first column names the rows; `words` are columns of words, where 0 is the second one.
+
+    A narrow terminal shows it in parts, or folds it where several columns hold words.
+    """
+    return Table(
+        title=title,
+        corner=heads[0],
+        heads=tuple(heads[1:]),
+        rows=rows_of(rows),
+        words=frozenset(words),
+        folding=True,
+        label_width=LABEL_WIDTH,
+        divided=len(words) < 2,
+    )
+
+
+def system_section(gaps: SystemGaps, *, k: float) -> Section:
+    """Return what is shown of one system and metric."""
+    names = gaps.system.translators
+    held = {value.quantity for value in gaps.values}
+    contrasts = [name for name in CONTRASTS if name in held]
+    # BT - TT as in the paper, else the first contrast that could be computed.
+    shown = next((name for name in ("bt_tt", "te_zs", "delta", "tt_zs") if name in held), "")
+    tables: list[Table] = []
+    for name in (*names, ALL) if len(names) > 1 else names:
+        tables += [_score_table(gaps, name), _contrast_table(gaps, name, contrasts)]
+    unfair = {value.quantity: value.unfair for value in gaps.values if value.unfair}
+    notes = [
+        *_flag_texts(gaps, k),
+        *(_correlation_text(own) for own in gaps.correlations),
+        _script_text(gaps),
+        *([CAUTION] if "bt" in held else []),
+        *(unfair_text(name, why) for name, why in unfair.items()),
+        *gaps.notes,
+    ]
+    return gap_section(
+        f"{gaps.system.title}: {gaps.metric}",
+        [*tables, *_script_table(gaps)],
+        notes,
+        figure=f"{TITLES[shown]} by language, largest pre-training data first" if shown else "",
+        bars=[
+            _bar(value, index)
+            for code in gaps.languages
+            for index, name in enumerate(names)
+            if (value := gaps.find(shown, code, name)) is not None
+        ],
+    )
+
+
+def unfair_text(quantity: str, why: str, task: str = "") -> str:
+    """Return a sentence about a contrast that compares more than translations."""
+    return f"Not a fair contrast{f' in {task}' if task else ''}: {TITLES[quantity]}: {why}."
+
+
+def size_text(code: str) -> str:
+    """Return the pre-training size of a language: ``1.6 GiB``; empty if it is unknown."""
+    size = pretraining_size(code)
+    return "" if size is None else size.text
+
+
+def _bar(value: GapValue, group: int) -> Bar:
+    low, high = value.estimate.interval.low, value.estimate.interval.high
+    return Bar(
+        label=f"{value.language} {size_text(str(value.language))} {value.translator}",
+        value=value.estimate.value * 100,
+        low=None if low is None else low * 100,
+        high=None if high is None else high * 100,
+        n=value.items,
+        group=group,
+    )
+
+
+def _score_table(gaps: SystemGaps, translator: str) -> Table:
+    names = (*VARIANTS, *TRANSFER)
+    rows = []
+    own = gaps.find("zs", gaps.system.source, "")
+    if own is not None:
+        fields = [percent(own.estimate.value), *[BLANK] * 7, str(own.items)]
+        rows.append([f"{gaps.system.source} (source)", size_text(gaps.system.source), *fields])
+    for code, head, values in _by_language(gaps, names, translator):
+        fields = [
+            (percent if name in VARIANTS else signed)(None if value is None else value.estimate.value)
+            for name, value in zip(names, values, strict=True)
+        ]
+        items = next(str(value.items) for value in values if value is not None)
+        rows.append([head, size_text(code) if code else "", *fields, items])
+    heads = ["", "size", *(HEADS[name] for name in names), "items"]
+    return gap_table(f"Scores and transfer gaps, {_translator(translator)}", heads, rows, words={0})
+
+
+def _contrast_table(gaps: SystemGaps, translator: str, names: Sequence[str]) -> Table:
+    rows: list[list[str | Field]] = [
+        [head, *(_contrast(value) for value in values)]
+        for _, head, values in _by_language(gaps, names, translator)
+    ]
+    return gap_table(f"Contrasts, {_translator(translator)}", ["", *(HEADS[name] for name in names)], rows)
+
+
+def _by_language(
+    gaps: SystemGaps, names: Sequence[str], translator: str
+) -> Iterable[tuple[str | None, str, list[GapValue | None]]]:
+    """Yield the code, head and values of every language that has one, then of the mean.
+
+    The mean is over the languages of the value with the fewest; a mean over others is not comparable.
+    """
+    for code in (*gaps.languages, None):
+        values = [
+            gaps.find(name, code, "" if name in {"zs", "transfer_gap_zs"} else translator) for name in names
+        ]
+        known = [value for value in values if value is not None]
+        if not known:
+            continue
+        fewest = min(known, key=lambda value: len(value.languages))
+        alike = [value if value and value.languages == fewest.languages else None for value in values]
+        mean = f"mean of {len(fewest.languages)}: {' '.join(fewest.languages)}"
+        yield code, code or mean, alike
+
+
+def _script_table(gaps: SystemGaps) -> list[Table]:
+    """Return the table of contrasts without items in another script, or nothing where all items are in theirs."""
+    shown = {*gaps.system.translators, *([ALL] if len(gaps.system.translators) > 1 else [])}
+    rows: list[list[str | Field]] = []
+    for value in gaps.values:
+        if value.quantity in CONTRASTS and value.translator in shown and value.subset != "all":
+            every = gaps.find(value.quantity, value.language, value.translator)
+            names = [value.language or "mean", _translator(value.translator), HEADS[value.quantity]]
+            rows.append([*names, _contrast(value), _contrast(every), str(value.items)])
+    heads = ["language", "translator", "contrast", "these", "all items", "items"]
+    title = "Items in the script of their language"
+    return [gap_table(title, heads, rows, words={0, 1})] if rows else []
+
+
+def _contrast(value: GapValue | None) -> Field:
+    """Return a contrast with its marks and interval: ``+2.9* [+1.2, +4.6]``."""
+    if value is None:
+        return Field(text=BLANK)
+    mark = f"{'~' if value.unfair else ''}{'*' if value.flagged else ''}"
+    low, high = value.estimate.interval.low, value.estimate.interval.high
+    ends = "" if low is None or high is None else f"[{signed(low)}, {signed(high)}]"
+    return Field(text=f"{signed(value.estimate.value)}{mark}", small=ends)
+
+
+def _translator(name: str) -> str:
+    return {ALL: "all translators", "": "no translator"}.get(name, name)
+
+
+def _flag_texts(gaps: SystemGaps, k: float) -> list[str]:
+    """Return a sentence for every contrast: the languages that exceed k standard errors for every translator."""
+    names = gaps.system.translators
+    alone = f" (one translator, {names[0]}: the translator may be the cause)" if len(names) == 1 else ""
+    return [
+        f"{TITLES[quantity]}: beyond {k:g} standard errors for every translator{alone}: "
+        f"{' '.join(gaps.flagged[quantity]) or 'no language'}."
+        for quantity in FLAGGED
+        if names and any(value.quantity == quantity for value in gaps.values)
+    ]
+
+
+def _correlation_text(own: Correlation) -> str:
+    items = (
+        ""
+        if own.item_low is None or own.item_high is None
+        else f"; over items with languages fixed {own.item_low:+.2f} to {own.item_high:+.2f}"
+    )
+    return (
+        f"{TITLES[own.quantity]}, {_translator(own.translator)}: Spearman's rho with pre-training size "
+        f"{own.rho:+.2f} (95 % {own.low:+.2f} to {own.high:+.2f} over {len(own.languages)} languages, "
+        f"p = {own.p:.3f}{items})."
+    )
+
+
+def _script_text(gaps: SystemGaps) -> str:
+    counts = ", ".join(f"{code} {count:,}" for code, count in gaps.mismatched.items() if count)
+    if not gaps.mismatched:
+        return "The script of the human text is unknown."
+    if not counts:
+        return "All human text is in the script of its language."
+    return f"Items whose human text is not in the script of its language: {counts}."
+
+
+def gap_rows(found: Sequence[SystemGaps]) -> list[dict[str, Any]]:
+    """Return one row per system, metric, quantity, translator and language (None for a mean), then the correlations.
+
+    Values are fractions in [0, 1].
+    """
+    rows: list[dict[str, Any]] = []
+    for gaps in found:
+        system = gaps.system
+        head = {
+            "task": system.task,
+            "model": system.model,
+            "train": system.train,
+            "conditions": dict(system.conditions),
+            "metric": gaps.metric,
+        }
+        rows += [{**head, **_value_row(value, system.seeds)} for value in gaps.values]
+        rows += [{**head, **_correlation_row(own)} for own in gaps.correlations]
+    return rows
+
+
+def _value_row(value: GapValue, seeds: Sequence[int]) -> dict[str, Any]:
+    size = None if value.language is None else pretraining_size(value.language)
+    interval = value.estimate.interval
+    return {
+        "quantity": value.quantity,
+        "translator": value.translator or None,
+        "language": value.language,
+        "languages": list(value.languages),
+        "pretraining_size": None if size is None else size.value,
+        "pretraining_unit": None if size is None else size.unit,
+        "pretraining_source": None if size is None else size.source,
+        "subset": value.subset,
+        "value": value.estimate.value,
+        "se": interval.se,
+        "ci_low": interval.low,
+        "ci_high": interval.high,
+        "ci_method": interval.method,
+        "n": value.items,
+        "clusters": interval.groups,
+        "seed_sd": value.estimate.seed_sd,
+        "seeds": list(seeds),
+        "flagged": value.flagged,
+        "unfair": value.unfair or None,
+    }
+
+
+def _correlation_row(own: Correlation) -> dict[str, Any]:
+    return {
+        "quantity": f"rank_correlation_{own.quantity}",
+        "translator": own.translator or None,
+        "language": None,
+        "languages": list(own.languages),
+        "value": own.rho,
+        "ci_low": own.low,
+        "ci_high": own.high,
+        "ci_method": "Bonett and Wright, over languages",
+        "p": own.p,
+        "item_ci_low": own.item_low,
+        "item_ci_high": own.item_high,
+    }

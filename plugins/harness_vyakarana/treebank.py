@@ -1,0 +1,277 @@
+"""Treebank files: how they are named and written, which of them a command works on, and how one is split."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+
+from harness import MissingDataError, Problem, UsageError
+from harness.data.readers.conllu import Sentence, TreebankError, read_sentences
+from harness.storage.files import FileNotWrittenError, write_atomically
+
+__all__ = [
+    "SPLITS",
+    "Job",
+    "SplitPart",
+    "feats_of",
+    "jobs_of",
+    "language_of",
+    "make_folder",
+    "parse_ratios",
+    "sentence_text",
+    "source_of",
+    "split_file",
+    "treebank_files",
+    "units_of",
+    "usable_sentences",
+    "variant_id",
+    "variant_of",
+    "write_sentences",
+]
+
+SPLITS = ("train", "dev", "test")
+SUFFIX = ".conllu"
+_LANGUAGE = re.compile(r"([a-z]{1,3})_.*")
+_SPLIT = re.compile(r"(?<![a-z])(train|test)(?![a-z])")
+_SWAPPED = {"train": "test", "test": "train"}
+_VARIANT = re.compile(r"(.+)-(org[1-9][0-9]*)")
+
+
+# Names --------------------------------------------------------------------------------------------------
+
+
+def variant_id(sent_id: str, variant: int) -> str:
+    """Return the id of a variant, counted from 0: ``<sent_id>-org1`` as in the released treebanks."""
+    return f"{sent_id}-org{variant + 1}"
+
+
+def source_of(sent_id: str) -> str:
+    """Return the id of the sentence that a variant was made from: ``s1-org2`` gives ``s1``; others are their own."""
+    found = _VARIANT.fullmatch(sent_id)
+    return found[1] if found else sent_id
+
+
+def variant_of(sent_id: str) -> str | None:
+    """Return the gender variant, ``org1`` to ``org4`` as in the released treebanks; None for an original sentence.
+
+    Where genders are varied: the source's genders, the opposite ones, all masculine, all feminine.
+    """
+    found = _VARIANT.fullmatch(sent_id)
+    return found[2] if found else None
+
+
+def language_of(path: Path, given: str | None = None) -> str:
+    """Return the given language, or the code that the name of a UD file begins with (``hi_hdtb-ud-train``: hi).
+
+    Raises `UsageError` if there is none.
+    """
+    found = _LANGUAGE.fullmatch(path.name)
+    if given is None and found is None:
+        raise UsageError(
+            f"The language of {str(path)!r} is unknown: its name does not start with a code as 'hi_hdtb-ud-dev' does.",
+            hint="Give it with --language, for example --language hi.",
+        )
+    return given or (found[1] if found else "")
+
+
+# Writing ------------------------------------------------------------------------------------------------
+
+
+def feats_of(features: Mapping[str, str]) -> str:
+    """Return the FEATS column of features: sorted by name without regard to case, ``_`` for none."""
+    return "|".join(f"{name}={features[name]}" for name in sorted(features, key=str.lower)) or "_"
+
+
+def sentence_text(sentence: Sentence) -> str:
+    """Return the lines of a sentence and the blank lines after it, as in the file it was read from."""
+    lines = [*sentence.comments, *map("\t".join, sentence.tokens)]
+    endings = sentence.endings or ["\n"] * len(lines)
+    body = "".join(line + ending for line, ending in zip(lines, endings, strict=True))
+    return sentence.before + body + sentence.after
+
+
+def write_sentences(path: Path, sentences: Iterable[Sentence]) -> None:
+    """Write a file that appears under its name only when it is complete; raises `StorageError`."""
+    write_atomically(path, b"".join(sentence_text(sentence).encode() for sentence in sentences))
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder for output; raises `StorageError`."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileNotWrittenError(folder, error) from error
+
+
+# Files of a command -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A file to generate."""
+
+    source: Path
+    target: Path
+    language: str
+
+
+def treebank_files(path: Path) -> list[Path]:
+    """Return the CoNLL-U files below a folder by name, or the file itself; raises `MissingDataError` for none."""
+    if not path.exists():
+        raise MissingDataError(f"{path}: expected a .conllu file or a folder of them, found nothing.")
+    files = sorted(path.rglob(f"*{SUFFIX}")) if path.is_dir() else [path]
+    if not files:
+        raise MissingDataError(f"{path}: expected files *{SUFFIX}, found none.")
+    return files
+
+
+def jobs_of(source: Path, target: Path, *, language: str | None = None, swap: bool = False) -> list[Job]:
+    """Return the files to generate: one for a file, one per file for a folder; their folders are not made.
+
+    With `swap`, train and test of a folder are swapped as published: the generated train comes from the source's test.
+
+    Raises:
+        MissingDataError: There is no source.
+        UsageError: The language is unknown, a file is given for a folder or the reverse, or a source would be
+            overwritten.
+    """
+    files, is_folder = treebank_files(source), source.is_dir()
+    if target.exists() and target.is_dir() != is_folder:
+        wanted, found = ("folder", "file") if is_folder else ("file", "folder")
+        raise UsageError(
+            f"{str(source)!r} is a {wanted}, expected a {wanted} for --output, found the {found} {str(target)!r}."
+        )
+    jobs = []
+    for path in files:
+        name = _SPLIT.sub(lambda found: _SWAPPED[found[1]], path.name) if swap else path.name
+        place = target / path.relative_to(source).with_name(name) if is_folder else target
+        jobs.append(Job(source=path, target=place, language=language_of(path, language)))
+    for job in jobs:
+        _check_target(job.target, files)
+    return jobs
+
+
+def _check_target(target: Path, sources: Iterable[Path]) -> None:
+    if target.resolve() in {source.resolve() for source in sources}:
+        raise UsageError(
+            f"The file {str(target)!r} is a source file and would be overwritten.",
+            hint="Give another --output.",
+        )
+
+
+def usable_sentences(path: Path) -> Iterator[Sentence]:
+    """Yield the sentences of a file; raises `TreebankError` if one has no sent_id or no tree."""
+    problems: list[Problem] = []
+    try:
+        for sentence in read_sentences(path, named=True):
+            if sentence.heads:
+                yield sentence
+            else:
+                key = f"sentence {sentence.sent_id!r}"
+                problems.append(Problem(message="expected heads, found none", line=sentence.line, key=key))
+    except TreebankError as error:
+        problems += error.problems
+    if problems:
+        raise TreebankError(path, sorted(problems, key=lambda problem: problem.line or 0))
+
+
+# A split, the same on every machine and in every order --------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitPart:
+    """A file that was written."""
+
+    path: Path
+    units: int
+    """Documents; sentences if the treebank has none."""
+    sentences: int
+    words: int
+
+
+def parse_ratios(text: str) -> tuple[int, ...]:
+    """Return the shares of train, dev and test from ``80/10/10``; raises `UsageError`."""
+    parts = text.split("/")
+    whole = len(parts) == len(SPLITS) and all(part.isascii() and part.isdigit() for part in parts)
+    if not whole or not any(map(int, parts)):
+        raise UsageError(
+            f"The ratios must be three whole numbers for train/dev/test, not all 0, got {text!r}.",
+            hint="For example --ratios 80/10/10.",
+        )
+    return tuple(map(int, parts))
+
+
+def units_of(sentences: Iterable[Sentence]) -> list[str]:
+    """Return the unit of every sentence: its document, else the sentence that it is a variant of, or itself.
+
+    A document reaches from ``# newdoc`` to the next. The variants of a sentence stay together.
+    """
+    units: list[str] = []
+    document: str | None = None
+    for sentence in sentences:
+        own = sentence.comment("source_sent_id") or source_of(sentence.sent_id or "")
+        if any(comment[1:].split()[:1] == ["newdoc"] for comment in sentence.comments):
+            document = "document " + (sentence.comment("newdoc id") or f"from {own}")
+        units.append(document or own)
+    return units
+
+
+def split_file(source: Path, folder: Path, ratios: Sequence[int], *, seed: int = 0) -> list[SplitPart]:
+    """Write the sentences of a file to train, dev and test, each in the order and the bytes of the source.
+
+    Units (see `units_of`) are sorted by a hash of the seed and their names, and cut by the ratios: a unit goes to the
+    split of the middle of its sentences. A split of ratio 0 is not written.
+
+    Raises:
+        TreebankError: The source has faults, or a sentence without an id.
+        UsageError: There are too few units, or the source would be overwritten.
+        StorageError: A file cannot be written.
+    """
+    sentences = list(read_sentences(source, named=True))
+    units = units_of(sentences)
+    chosen = _assigned(units, ratios, seed)
+    targets = {name: folder / f"{name}{SUFFIX}" for name, share in zip(SPLITS, ratios, strict=True) if share}
+    for target in targets.values():
+        _check_target(target, [source])
+    empty = [name for name in targets if name not in chosen.values()]
+    if empty:
+        raise UsageError(
+            f"No sentence is left for {' and '.join(empty)} with the ratios {'/'.join(map(str, ratios))}: "
+            f"{source.name!r} has {len(sentences)} sentences in {len(chosen)} undivided documents or groups.",
+            hint="Give other --ratios or another --seed; without '# newdoc' lines, sentences are split one by one.",
+        )
+    make_folder(folder)
+    parts = []
+    for name, path in targets.items():
+        own = [sentence for sentence, unit in zip(sentences, units, strict=True) if chosen[unit] == name]
+        write_sentences(path, own)
+        count = sum(split == name for split in chosen.values())
+        words = sum(len(sentence.words) for sentence in own)
+        parts.append(SplitPart(path=path, units=count, sentences=len(own), words=words))
+    return parts
+
+
+def _assigned(units: Sequence[str], ratios: Sequence[int], seed: int) -> dict[str, str]:
+    """Return the split of every unit."""
+
+    def order(unit: str) -> tuple[bytes, str]:
+        return blake2b(f"{seed}\0{unit}".encode(), digest_size=16).digest(), unit
+
+    sizes = Counter(units)
+    chosen: dict[str, str] = {}
+    before = 0
+    for unit in sorted(sizes, key=order):
+        size = sizes[unit]
+        middle = before + size / 2
+        before += size
+        reached = 0
+        for name, share in zip(SPLITS, ratios, strict=True):
+            reached += share
+            if middle * sum(ratios) <= reached * len(units):
+                chosen[unit] = name
+                break
+    return chosen
