@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from harness.languages.table import LanguageTable, known_languages
 from harness.registry.plugin import safe_str
-from harness.storage.results import CellResult
 from harness.table import Table
 
 if TYPE_CHECKING:
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from harness.reporting.formats import ReportFormat, ReportSection
     from harness.running.processes import Launcher
     from harness.specs.task_source import TaskSource
+    from harness.storage.results import CellResult
 
 __all__ = ["Registry"]
 

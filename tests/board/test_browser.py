@@ -169,7 +169,7 @@ def test_a_bucket_leads_to_its_examples(hostile: Board, open_page: Open) -> None
 def test_a_board_without_a_diagnosis_says_how_to_get_one(page_text: str, open_page: Open) -> None:
     page = open_page(page_text)
     page.click('[data-panel="pairwise"]')
-    assert "harness diagnose" in page.inner_text("#drill")
+    assert "--with-diagnosis" in page.inner_text("#drill")
 
 
 def test_texts_never_become_markup(hostile: Board, open_page: Open) -> None:
