@@ -113,11 +113,13 @@ def _kept(path: Path, most: int | None) -> npt.NDArray[np.bool_]:
 
 def _column(path: Path, name: str, kept: npt.NDArray[np.bool_]) -> list[Any]:
     """Return the kept rows of one column; only they become Python objects."""
+    import pyarrow as pa
+
     values: list[Any] = []
     start = 0
     for batch in read_batches(path, (name,)):
         if batch.num_columns:
-            values += batch.column(0).filter(kept[start : start + batch.num_rows]).to_pylist()
+            values += batch.column(0).filter(pa.array(kept[start : start + batch.num_rows])).to_pylist()
         start += batch.num_rows
     return values
 
