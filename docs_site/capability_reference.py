@@ -91,4 +91,8 @@ def _default(one: dataclasses.Field[Any]) -> str:
         value = one.default_factory()
     else:
         return ""
-    return "a function" if callable(value) and not isinstance(value, type) else f"`{value!r}`"
+    if callable(value) and not isinstance(value, type):
+        return "a function"
+    if f"object at {id(value):#x}" in repr(value):
+        return f"a `{type(value).__name__}`"
+    return f"`{value!r}`"

@@ -87,6 +87,7 @@ TITLES = {
     "aligners": "Word aligners",
     "features": "Attributes of items",
     "reports": "Report formats",
+    "trackers": "Trackers",
     "launchers": "Launchers",
 }
 """Titles of the tables, in the order of the page; others come last."""

@@ -1,6 +1,6 @@
 """Types of the public surface; `harness/__init__.py` imports each name from the module named here."""
 
-from .api import compare_runs, evaluate
+from .api import compare_runs, evaluate, load
 from .data.features import Feature, FeatureContext
 from .data.readers.reader import Reader
 from .data.records import (
@@ -94,8 +94,11 @@ from .prompts.asking import generate_answers
 from .prompts.preset import PromptItem
 from .reporting.formats import ReportFormat, ReportSection, SectionReport
 from .reporting.model import Field, Fold, Notes, Table, TableRow
+from .reporting.notebook import LoadedRun
+from .reporting.plots import Plots
 from .running.processes import Launcher
 from .running.session import Session, open_session
+from .running.trackers import LoggedResults, RunLog, TrackedRun, Tracker
 from .specs.schema import Code, TaskSpec
 from .specs.task_entry import TaskEntry
 from .specs.task_source import MadeTask, TaskSource
@@ -160,6 +163,8 @@ __all__ = [
     "LikelihoodAnswer",
     "LikelihoodRequest",
     "Link",
+    "LoadedRun",
+    "LoggedResults",
     "MadeTask",
     "MaskRequest",
     "Method",
@@ -174,6 +179,7 @@ __all__ = [
     "MultipleChoiceExample",
     "Note",
     "Notes",
+    "Plots",
     "PluginError",
     "Prediction",
     "Problem",
@@ -188,6 +194,7 @@ __all__ = [
     "RetrievalPair",
     "Row",
     "Run",
+    "RunLog",
     "RunResults",
     "ScoresContinuations",
     "SectionReport",
@@ -215,6 +222,8 @@ __all__ = [
     "TaskSummary",
     "TextAttention",
     "TextInput",
+    "TrackedRun",
+    "Tracker",
     "TrainingError",
     "TrainingSettings",
     "Translation",
@@ -236,6 +245,7 @@ __all__ = [
     "generate_answers",
     "group_of",
     "hookimpl",
+    "load",
     "mean_of_items",
     "meta_of",
     "near_names",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from harness.errors import UsageError
 from harness.planning.plan import Plan
 from harness.planning.run_config import RunConfig
-from harness.progress import Progress, SilentProgress
+from harness.progress import Progress
 from harness.running.launch import join_processes
 from harness.running.run import execute
 from harness.running.session import Session, check_output_folder, open_session, prepare_together
@@ -17,8 +17,9 @@ from harness.storage.run_folder import Run
 
 if TYPE_CHECKING:
     from harness.analysis.comparison import Comparison
+    from harness.reporting.notebook import LoadedRun
 
-__all__ = ["compare_runs", "evaluate", "run"]
+__all__ = ["compare_runs", "evaluate", "load", "run"]
 
 
 def evaluate(
@@ -30,8 +31,8 @@ def evaluate(
     data: str | Path | Sequence[str | Path] = "hub",
     progress: Progress | None = None,
     **settings: Any,
-) -> Run:
-    """Evaluate a model and return the finished run; does what ``harness eval`` does.
+) -> LoadedRun:
+    """Evaluate a model and return the finished run, as `load` does; does what ``harness eval`` does.
 
     Args:
         tasks: Names of tasks or suites, globs, or ``xnli:sw+hi``.
@@ -55,8 +56,20 @@ def evaluate(
     config = RunConfig.read(given | ({} if options is None else {"options": options}), "evaluate")
     check_output_folder(config)
     session = open_session(config.tasks_from, allow_code=config.allow_code)
-    folder, _ = run(config, session, lambda _: progress or SilentProgress())
-    return Run(folder)
+    folder, _ = run(config, session, lambda _: progress or Progress())
+    return load(folder)
+
+
+def load(path: str | Path) -> LoadedRun:
+    """Return the run of a folder; a notebook shows it as a table, and ``run.plot`` has its charts.
+
+    Raises:
+        UsageError: Where there is no run, or it has no results yet.
+        DataError: For a damaged run.
+    """
+    from harness.reporting.notebook import LoadedRun
+
+    return LoadedRun(path)
 
 
 def compare_runs(runs: Sequence[Run], **settings: Any) -> Comparison:
@@ -84,7 +97,7 @@ def run(
     processes = join_processes(session.registry, wanted=wanted, cpu=cpu)
     try:
         prepared = prepare_together(config, session, processes)
-        progress = show(prepared.plan) if processes.is_main else SilentProgress()
+        progress = show(prepared.plan) if processes.is_main else Progress()
         return execute(config, prepared, progress, processes=processes, resume=resume), processes.is_main
     finally:
         processes.close()

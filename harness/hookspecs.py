@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from harness.planning.task_checks import TaskChecks
     from harness.reporting.formats import ReportFormat, ReportSection
     from harness.running.processes import Launcher
+    from harness.running.trackers import Tracker
     from harness.specs.task_source import TaskSource
     from harness.storage.results import CellResult
 
@@ -131,6 +132,10 @@ class HookSpecs:
     @hookspec
     def harness_register_reports(self) -> Iterable[ReportFormat | ReportSection]:
         """Return report formats, and sections of reports. Called when a report or a summary is written."""
+
+    @hookspec
+    def harness_register_trackers(self) -> Iterable[Tracker]:
+        """Return experiment trackers; they name their code. Called where ``--log`` names one, before data are read."""
 
     @hookspec(firstresult=True)
     def harness_resolve_data(self, ref: DataRef, cache: Path) -> ResolvedData | None:

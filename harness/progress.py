@@ -1,20 +1,98 @@
-"""How a run reports its progress; the command shows bars, Python calls stay silent by default."""
+"""What a run reports while it works; commands show it, Python calls stay silent by default."""
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 
-__all__ = ["Progress", "SilentProgress"]
+__all__ = [
+    "CellOutcome",
+    "PlannedCell",
+    "PlannedFit",
+    "Progress",
+    "show_step",
+    "showing_steps",
+]
 
 
-class Progress(Protocol):
-    """What a run reports while it works."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedCell:
+    """A cell that a run scores, or has scored before it was resumed."""
+
+    digest: str
+    task: str
+    language: str
+    condition: str = ""
+    """Protocol, method and view, where they are not the same in all cells of the task."""
+    items: int | None = None
+    """Items that it has; None where this is not known before its file is read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedFit:
+    """A training stage that is not in the cache."""
+
+    digest: str
+    size: float
+    """How long it takes relative to the other stages of the run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellOutcome:
+    """How a cell ended."""
+
+    digest: str
+    metric: str = ""
+    """The task's headline metric."""
+    value: float | None = None
+    """Its value, as a fraction; None where the cell has no score."""
+    interval: tuple[float, float] | None = None
+    items: int = 0
+    failure: str = ""
+    """The reason why it failed."""
+
+
+class Progress:
+    """What a run reports while it works; this class itself shows nothing, derive from it to show some of it.
+
+    A run is a plan of cells and trainings. Within a cell or a training, and in work outside a run, one piece of work
+    at a time starts, advances and ends.
+    """
 
     def announce(self, message: str) -> None:
-        """Report one event."""
+        """Report what the user has to know at once."""
 
-    def start(self, title: str, total: int, unit: str) -> None:
-        """Begin a piece of work of `total` units."""
+    def mention(self, message: str) -> None:
+        """Report a detail, which the run's notes or its results keep as well."""
+
+    def status(self, message: str) -> None:
+        """Report what the current work does now; the next status replaces it."""
+
+    def plan(
+        self,
+        model: str,
+        cells: Sequence[PlannedCell],
+        fits: Sequence[PlannedFit] = (),
+        done: Sequence[CellOutcome] = (),
+    ) -> None:
+        """Begin the cells and trainings of a model; `done` are those that an earlier attempt finished."""
+
+    def fit_started(self, digest: str, title: str) -> None:
+        """Begin a training stage."""
+
+    def fit_finished(self, digest: str, *, failed: bool = False) -> None:
+        """End a training stage."""
+
+    def cell_started(self, digest: str) -> None:
+        """Begin a cell."""
+
+    def cell_finished(self, outcome: CellOutcome) -> None:
+        """End a cell, also one that could not begin because its training failed."""
+
+    def start(self, title: str, total: int, unit: str, done: int = 0) -> None:
+        """Begin a piece of work of `total` units, of which `done` are done; 0 where the total is not known."""
 
     def advance(self, count: int) -> None:
         """Report that `count` more units are done."""
@@ -23,17 +101,19 @@ class Progress(Protocol):
         """End the piece of work that was started last."""
 
 
-class SilentProgress:
-    """Reports nothing."""
+_show: ContextVar[Callable[[str], None]] = ContextVar("show", default=lambda message: None)
 
-    def announce(self, message: str) -> None:
-        """Do nothing."""
 
-    def start(self, title: str, total: int, unit: str) -> None:
-        """Do nothing."""
+def show_step(message: str) -> None:
+    """Report what a slow command works on now; nothing happens outside `showing_steps`."""
+    _show.get()(message)
 
-    def advance(self, count: int) -> None:
-        """Do nothing."""
 
-    def finish(self) -> None:
-        """Do nothing."""
+@contextmanager
+def showing_steps(show: Callable[[str], None]) -> Iterator[None]:
+    """Let `show` report the steps of what is done inside."""
+    token = _show.set(show)
+    try:
+        yield
+    finally:
+        _show.reset(token)

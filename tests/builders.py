@@ -13,7 +13,7 @@ import pytest
 
 from harness.metrics.aggregation import aggregate_tasks
 from harness.planning.run_config import RunConfig
-from harness.progress import SilentProgress
+from harness.progress import Progress
 from harness.running.run import execute
 from harness.running.session import prepare
 from harness.storage.records import ItemRecord
@@ -112,7 +112,7 @@ def write_item_run(
 def run_resolved(config: RunConfig, shard: str | None = None) -> Run:
     """Execute a run, or one shard of it; its manifest says what was resolved, as that of ``harness eval`` does."""
     own = replace(config, shard=shard)
-    return Run(execute(own, prepare(own), SilentProgress()))
+    return Run(execute(own, prepare(own), Progress()))
 
 
 def write_run(

@@ -417,6 +417,32 @@ def harness_resolve_data(ref, cache):
     assert record.reference == "rude"
 
 
+def test_hook_register_trackers(install_plugin: InstallPlugin, cli: Cli) -> None:
+    install_plugin(
+        "notebook_page",
+        IMPORTS
+        + """
+from pathlib import Path
+from harness import Tracker
+
+class Page:
+    id = place = "page"
+    def __init__(self, run): self.lines = []
+    def log(self, values): self.lines += values
+    def finish(self, results): self.lines.append(results.file.name)
+    def close(self, *, finished): Path("page").write_text(" ".join(self.lines))
+
+@hookimpl
+def harness_register_trackers():
+    return [Tracker(name="page", target="notebook_page:Page")]
+""",
+    )
+    command = ("eval", "--tasks", "xnli:de", "--model", "baseline:majority", "--data", "sample")
+    assert cli(*command, "--output", "run", "--log", "page")[0] == 0
+    names = Path("page").read_text(encoding="utf-8").split()
+    assert (names[0], names[-1]) == ("xnli/de/accuracy", "results.json")
+
+
 OBSERVER = (
     IMPORTS
     + """

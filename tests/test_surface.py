@@ -27,38 +27,44 @@ FURTHER: dict[str, str] = {
     "harness_baseline": "models.capabilities",
     "harness_board": (
         "analysis.diagnosis cli.output languages.table metrics.suites reporting.equity.report reporting.equity.table "
-        "reporting.item_origin reporting.matrix reporting.model reporting.number reporting.overview reporting.page "
-        "reporting.rows reporting.sections specs.catalog specs.loading specs.schema specs.validating "
-        "storage.files storage.run_folder"
+        "reporting.item_origin reporting.matrix reporting.model reporting.number reporting.page reporting.remark "
+        "reporting.rows reporting.score_table reporting.sections reporting.system_name specs.catalog specs.loading "
+        "specs.schema specs.validating storage.files storage.run_folder"
     ),
     "harness_checklist": (
-        "cli.display cli.output cli.table languages.character languages.scripts metrics.metric "
+        "cli.live cli.output cli.table languages.character languages.scripts metrics.metric "
         "reporting.items reporting.model specs.loading "
         "specs.schema specs.selection specs.validating statistics statistics.proportion storage.files"
     ),
     "harness_diagnosis": "analysis.items data.buckets data.features languages.scripts languages.segmentation",
+    "harness_export": "cli.output languages.table reporting.material reporting.systems",
+    "harness_gate": (
+        "analysis.comparison analysis.significance analysis.systems cli.display cli.output reporting.column "
+        "reporting.console reporting.markdown reporting.model reporting.number reporting.remark specs.loading "
+        "specs.schema specs.validating statistics table"
+    ),
     "harness_hf": (
         "data.records languages.table models.adapters models.capabilities models.options models.requests"
     ),
     "harness_hub": "data.resolve",
     "harness_lm_eval": ("data.readers.structured data.resolve languages.table metrics.catalog storage.files"),
     "harness_probing": (
-        "languages.table models.requests progress reporting.chart reporting.column reporting.console "
+        "languages.table models.requests reporting.chart reporting.column reporting.console "
         "reporting.contrast reporting.model reporting.number reporting.rows reporting.system_name "
         "statistics storage.file_lock storage.files"
     ),
     "harness_scaffold": "cli.output data.sources languages.table planning.prompts planning.word_checks",
     "harness_translation": (
-        "cli.display cli.option cli.output cli.table data.sampling data.sources data.translation.aligners "
+        "cli.display cli.live cli.option cli.output cli.table data.sampling data.sources data.translation.aligners "
         "data.translation.guards data.translation.variants languages.character languages.scripts "
         "languages.segmentation languages.table models.requests planning.planner planning.spec_checks "
         "planning.translations reporting.chart reporting.console reporting.model reporting.number reporting.page "
-        "running.session specs.loading specs.schema "
+        "reporting.system_name running.session specs.loading specs.schema "
         "specs.selection specs.validating statistics storage.files"
     ),
     "harness_vllm": "models.requests storage.clean_text",
     "harness_vyakarana": (
-        "cli.display cli.output cli.table data.readers.conllu data.readers.delimited data.readers.reader errors "
+        "cli.live cli.output cli.table data.readers.conllu data.readers.delimited data.readers.reader errors "
         "registry.registry specs.loading specs.schema specs.validating storage.files"
     ),
     "harness_xtreme_r": (

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from harness.errors import UnknownNameError, UsageError
-from harness.metrics import chunk
+from harness.metrics import chunk, label
 
 if TYPE_CHECKING:
     from harness.data.features import Items
@@ -132,11 +132,32 @@ def _recall(totals: Floats) -> Floats:
     return _ratio(totals[..., 0], totals[..., 2])
 
 
+def _weighted_f1(totals: Floats) -> Floats:
+    right, predicted, gold = _class_counts(totals)
+    of_class = 2 * right / np.maximum(predicted + gold, 1)
+    return _ratio((of_class * gold).sum(axis=-1), gold.sum(axis=-1))
+
+
+def _macro_f1(totals: Floats) -> Floats:
+    right, predicted, gold = _class_counts(totals)
+    of_class = 2 * right / np.maximum(predicted + gold, 1)
+    occurring = predicted + gold > 0
+    return _ratio((of_class * occurring).sum(axis=-1), occurring.sum(axis=-1))
+
+
+def _class_counts(totals: Floats) -> Floats:
+    """Return the right, predicted and gold labels by class, of shapes (..., classes)."""
+    return np.moveaxis(totals.reshape(*totals.shape[:-1], 3, -1), -2, 0)
+
+
 _VECTORISED: Mapping[Callable[[Floats], float], Callable[[Floats], Floats]] = {
     chunk.f1_from_counts: _f1,
     chunk.precision_from_counts: _precision,
     chunk.recall_from_counts: _recall,
     chunk.accuracy_from_counts: _precision,
+    label.label_accuracy_from_counts: _precision,
+    label.weighted_f1_from_counts: _weighted_f1,
+    label.macro_f1_from_counts: _macro_f1,
 }
 
 

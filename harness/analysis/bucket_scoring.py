@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from harness.statistics import DRAWS, Interval, half_sums, mean_of_codes, percentile_interval, resampled_sums
+from harness.analysis.bucket_contrast import BucketContrast, mean_contrasts, set_contrasts
+from harness.statistics import (
+    DRAWS,
+    Interval,
+    constant_bounds,
+    half_sums,
+    mean_of_codes,
+    percentile_interval,
+    resampled_sums,
+)
 
 if TYPE_CHECKING:
     from harness.analysis.bucket_metric import BucketMetric
@@ -69,6 +78,8 @@ class BucketScore:
     method: str | None
     examples: tuple[str, ...]
     """The worst items, worst first."""
+    contrast: BucketContrast
+    """Against the other buckets of the attribute."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,17 +106,17 @@ def score_splits(block: Block, splits: Sequence[Split], *, examples: int) -> lis
     Means of items have the standard error and interval of `harness.statistics.mean_of_codes`, in which clusters count
     as one draw; set-level scores have those of a cluster bootstrap, one set of resamples for all splits.
     """
-    sets = [split for split in splits if not split.metric.is_mean]
-    [drawn] = _replicates(block, sets, systems=1)
-    replicates = iter(drawn)
+    replicates = iter(_own_replicates(block, [split for split in splits if not split.metric.is_mean]))
     found = []
     for split in splits:
-        intervals = (
-            _mean_intervals(block, split)
-            if split.metric.is_mean
-            else _set_intervals(block, split, next(replicates))
-        )
-        values = split.metric.values(_totals(split, 0))
+        totals = _totals(split, 0)
+        values = split.metric.values(totals)
+        if split.metric.is_mean:
+            intervals, contrasts = _mean_intervals(block, split), mean_contrasts(block, split, values)
+        else:
+            drawn, rests = next(replicates)
+            intervals = _set_intervals(block, split, drawn)
+            contrasts = set_contrasts(block, split, totals, drawn, rests)
         worst = _worst(block, split, split.metric.losses(split.systems[0].statistics), examples)
         found.append(
             [
@@ -117,6 +128,7 @@ def score_splits(block: Block, splits: Sequence[Split], *, examples: int) -> lis
                     high=intervals[code].high,
                     method=intervals[code].method,
                     examples=worst[code],
+                    contrast=contrasts[code],
                 )
                 for code in range(split.buckets)
             ]
@@ -227,6 +239,15 @@ def _replicates(block: Block, splits: Sequence[Split], *, systems: int) -> list[
     return [_evaluated(splits, part) for part in np.split(drawn, systems, axis=1)]
 
 
+def _own_replicates(block: Block, splits: Sequence[Split]) -> Iterator[tuple[Floats, Floats]]:
+    """Yield by split the bootstrap replicates of its buckets and of the rest of each, of shape (draws, buckets)."""
+    if not splits:
+        return
+    drawn = resampled_sums(_flat_sums(block, splits, 0), draws=DRAWS, seed=block.seed)
+    for split, sums in zip(splits, _by_split(splits, drawn), strict=True):
+        yield split.metric.values(sums), split.metric.values(sums.sum(axis=1, keepdims=True) - sums)
+
+
 def _flat_sums(block: Block, splits: Sequence[Split], system: int) -> Floats:
     """Return the sums by cluster of all splits next to each other, shape (G, sum of buckets times k)."""
     parts = [_cluster_sums(block, split, system) for split in splits]
@@ -234,12 +255,14 @@ def _flat_sums(block: Block, splits: Sequence[Split], system: int) -> Floats:
 
 
 def _evaluated(splits: Sequence[Split], flat: Floats) -> list[Floats]:
+    return [split.metric.values(sums) for split, sums in zip(splits, _by_split(splits, flat), strict=True)]
+
+
+def _by_split(splits: Sequence[Split], flat: Floats) -> list[Floats]:
+    """Return the sums of every split, of shape (draws, buckets, k)."""
     widths = [split.buckets * split.systems[0].statistics.shape[1] for split in splits]
     parts = np.split(flat, np.cumsum(widths)[:-1], axis=1)
-    return [
-        split.metric.values(part.reshape(len(part), split.buckets, -1))
-        for split, part in zip(splits, parts, strict=True)
-    ]
+    return [part.reshape(len(part), split.buckets, -1) for split, part in zip(splits, parts, strict=True)]
 
 
 def _swapped(block: Block, splits: Sequence[Split]) -> tuple[list[Floats], bool]:
@@ -281,8 +304,21 @@ def _set_intervals(block: Block, split: Split, replicates: Floats) -> list[Inter
             found.append(Interval(se=None, low=None, high=None, method="one cluster"))
         else:
             method = "bootstrap" if alone else "cluster bootstrap"
-            found.append(percentile_interval(replicates[:, code], method=method, seed=block.seed))
+            own = percentile_interval(replicates[:, code], method=method, seed=block.seed)
+            found.append(_bounded(block, split, code, float(replicates[0, code]), own))
     return found
+
+
+def _bounded(block: Block, split: Split, code: int, value: float, found: Interval) -> Interval:
+    """Return Wilson's bounds where every resample is all wrong or all right: that is no certainty."""
+    if found.method != "constant" or value not in {0.0, 1.0}:
+        return found
+    own = split.systems[0]
+    touched = np.unique(own.items[own.codes == code])
+    _, clusters = np.unique(block.clusters[touched], return_inverse=True)
+    low, high = constant_bounds(value, clusters.astype(np.int64))
+    method = "wilson" if clusters.max() + 1 == len(touched) else "clustered wilson"
+    return Interval(se=0.0, low=low, high=high, method=method)
 
 
 def _item_losses(split: Split, system: int, losses: Floats, size: int) -> Floats:

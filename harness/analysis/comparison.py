@@ -20,6 +20,7 @@ from harness.analysis.systems import System, SystemGroup, group_systems
 from harness.errors import DataError, HarnessError, UsageError
 from harness.metrics.metric import Metric, MetricContext
 from harness.metrics.scoring import ScoreInput, score_cell
+from harness.progress import show_step
 from harness.storage.records import ItemRecord
 from harness.storage.results import CellResult
 from harness.storage.run_folder import Run
@@ -27,7 +28,7 @@ from harness.storage.run_folder import Run
 if TYPE_CHECKING:
     from harness.table import Table
 
-__all__ = ["Comparison", "Costs", "LanguageComparison", "TaskComparison", "compare"]
+__all__ = ["Comparison", "Costs", "LanguageComparison", "TaskComparison", "compare", "compare_group"]
 
 LEFT_OUT = {
     "differing": "whose inputs differ between the runs",
@@ -144,11 +145,11 @@ def compare(
         if len(group.systems) < 2:
             notes.append(f"{group.title}: only {group.systems[0].name} finished it.")
             continue
-        chosen = _chosen(metrics, metric, group)
-        if not chosen:
+        show_step(f"Comparison: {group.title}")
+        compared = compare_group(group, metrics, metric=metric)
+        if compared is None:
             notes.append(f"{group.title}: the metric {metric!r} does not score it.")
             continue
-        compared = _compare_task(group, chosen)
         if strict:
             _require_equal(group, compared)
         if compared.items:
@@ -180,6 +181,23 @@ def _chosen(metrics: Table[Metric], name: str | None, group: SystemGroup) -> lis
         if each.ready is not None:
             each.ready()
     return found
+
+
+def compare_group(
+    group: SystemGroup, metrics: Table[Metric], *, metric: str | None = None
+) -> TaskComparison | None:
+    """Return the comparison of the systems of one task; None where the metric does not score it.
+
+    Args:
+        group: At least two systems.
+        metrics: The registry's.
+        metric: The metric to score with; None takes the headline metrics of the first system's task.
+
+    Raises:
+        DataError: Where the systems did different tasks of one name, or records are broken.
+    """
+    chosen = _chosen(metrics, metric, group)
+    return _compare_task(group, chosen) if chosen else None
 
 
 def _compare_task(group: SystemGroup, metrics: Sequence[Metric]) -> TaskComparison:

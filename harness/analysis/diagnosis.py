@@ -31,6 +31,7 @@ from harness.analysis.pairing import common_items, differences_of
 from harness.analysis.systems import System, SystemGroup, group_systems
 from harness.data.features import Feature, FeatureContext, Items
 from harness.errors import UnknownNameError, UsageError
+from harness.progress import show_step
 from harness.statistics import benjamini_hochberg
 from harness.storage.results import CellResult
 from harness.storage.run_folder import Run
@@ -143,8 +144,8 @@ def _features(registry: Registry, options: DiagnosisOptions) -> list[Feature]:
 
 
 def _adjust(rows: Sequence[Row]) -> None:
-    """Add q, and whether a difference is significant, to the pairwise rows, over all of their buckets."""
-    tested = [row for row in rows if row["kind"] == "pairwise" and row["p"] is not None]
+    """Add q, and whether a difference is significant, to all rows of buckets that were tested."""
+    tested = [row for row in rows if row["kind"] in {"single", "pairwise"} and row["p"] is not None]
     for row, q in zip(tested, benjamini_hochberg([row["p"] for row in tested]).tolist(), strict=True):
         row["q"] = q
         row["significant"] = q <= SIGNIFICANCE and row["n"] >= LEAST_ITEMS
@@ -232,6 +233,7 @@ class _Work:
                 self._add(part, compared, head, _pair_row)
 
     def _read(self, group: SystemGroup, system: System, cell: CellResult, *, inputs: bool = True) -> Items:
+        show_step(f"Diagnosis: {group.title} {cell.language}, {system.name}")
         most = self._options.most_items
         if most is not None and cell.n > most:
             self.notes.append(
@@ -316,6 +318,8 @@ class _Work:
                         "n": score.n,
                         "metric": own.split.metric.name,
                         **row_of(score),
+                        # What depends on the answer differs by its making.
+                        **({} if own.feature.of != "prediction" else {"p": None}),
                     }
                 )
 
@@ -340,11 +344,20 @@ def _head(group: SystemGroup, system: System) -> Row:
 
 def _single_row(score: BucketScore) -> Row:
     interval = None if score.low is None or score.high is None else [score.low, score.high]
+    own = score.contrast
+    # What too few items say is not tested, so that it costs the others nothing.
+    is_tested = min(score.n, own.n) >= LEAST_ITEMS
     return {
         "value": score.value,
         "se": score.se,
         "ci": interval,
         "ci_method": score.method,
+        "rest": own.rest,
+        "difference": None if score.value is None or own.rest is None else score.value - own.rest,
+        "difference_ci": None if own.low is None or own.high is None else [own.low, own.high],
+        "p": own.p if is_tested else None,
+        "q": None,
+        "significant": False,
         "examples": list(score.examples),
     }
 

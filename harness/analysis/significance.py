@@ -54,7 +54,7 @@ class Difference:
     high: float | None = None
     method: str | None = None
     groups: int | None = None
-    """Number of the draws that the interval rests on."""
+    """Number of the draws: items, or clusters of them."""
     p: float | None = None
     """Of the permutation test over clusters, two-sided; None for metrics that give neither items nor counts."""
     discordant: int | None = None
@@ -185,7 +185,7 @@ def _against(trial: _Trial, scores: Scores, place: int) -> Scores:
                 low=interval.low,
                 high=interval.high,
                 method=interval.method,
-                groups=interval.groups,
+                groups=trial.draws(place),
                 p=trial.p(0, index)[place + 1],
                 discordant=trial.discordant(0, index, place),
                 mcnemar=trial.mcnemar(index, place),
@@ -244,6 +244,10 @@ class _Trial:
         if pair not in self._p:
             self._p[pair] = self._flipped(*pair) if self._of_means else self._swapped(*pair)
         return self._p[pair]
+
+    def draws(self, place: int) -> int:
+        """Return how many draws a place has; place -1 is the mean."""
+        return int(self._own(place)[1].max()) + 1
 
     def discordant(self, first: int, second: int, place: int) -> int:
         """Return in how many draws of a place two systems differ; place -1 is the mean."""

@@ -44,6 +44,7 @@ def compare(
     """
     from harness.analysis.comparison import compare as compare_runs
     from harness.cli.display import print_report
+    from harness.cli.live import show_steps
     from harness.cli.output import check_output_file, reporting_broken_plugins, write_rows
     from harness.reporting.comparison import comparison_blocks, comparison_rows, item_rows
     from harness.running.session import open_session
@@ -54,7 +55,7 @@ def compare(
     check_output_file(items_file)
     check_output_file(json_file)
     registry = open_session(allow_code=allow_code).registry
-    with reporting_broken_plugins(registry.plugins):
+    with reporting_broken_plugins(registry.plugins), show_steps():
         compared = compare_runs(
             runs,
             registry.metrics,

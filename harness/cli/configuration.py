@@ -46,7 +46,8 @@ def resumed_config(given: Mapping[str, Any], file: Path | None, folder: Path) ->
         raise UsageError(
             f"--resume keeps the options of the run: {[*further, '--config'][0]} cannot be given with it."
         )
-    own = read_configuration_of(Run.read_manifest(folder), folder)
+    manifest = Run.read_manifest(folder)
+    own = read_configuration_of(manifest, folder)
     options = dict(values.get("options", {}))
     if BATCH_TOKENS in values:
         options[BATCH_TOKENS] = str(values[BATCH_TOKENS])
@@ -57,6 +58,7 @@ def resumed_config(given: Mapping[str, Any], file: Path | None, folder: Path) ->
         options={**own.options, **options},
         reuse=(*own.reuse, *values.get("reuse", ())),
         num_processes=values.get("num_processes"),
+        log=tuple(dict.fromkeys((*own.log, *manifest.trackers, *values.get("log", ())))),
     )
 
 

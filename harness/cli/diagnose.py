@@ -63,7 +63,8 @@ def diagnose(
     """
     from harness.analysis.diagnosis import DiagnosisOptions
     from harness.analysis.diagnosis import diagnose as diagnose_runs
-    from harness.cli.output import check_output_file, reporting_broken_plugins, write_rows
+    from harness.cli.live import show_steps
+    from harness.cli.output import check_output_file, reporting_broken_plugins
     from harness.running.session import open_session
     from harness.specs.selection import split_names
     from harness.storage.run_folder import Run
@@ -84,21 +85,23 @@ def diagnose(
         common=common,
         vocabulary=_vocabulary(training or []),
     )
-    with reporting_broken_plugins(registry.plugins):
+    with reporting_broken_plugins(registry.plugins), show_steps():
         found = diagnose_runs(runs, registry, options, data_only=data_only)
-    if json_file is not None:
-        write_rows(json_file, found.rows())
-    _show(found, form, output, each_language=bool(languages))
+    _show(found, form, output, json_file, each_language=bool(languages))
 
 
-def _show(found: Diagnosis, form: str, output: Path | None, *, each_language: bool) -> None:
+def _show(
+    found: Diagnosis, form: str, output: Path | None, json_file: Path | None, *, each_language: bool
+) -> None:
     import json
 
     from harness.cli.display import print_report
-    from harness.cli.output import write_file
+    from harness.cli.output import write_file, write_rows
     from harness.reporting.console import print_blocks
     from harness.reporting.diagnosis import diagnosis_blocks
 
+    if json_file is not None:
+        write_rows(json_file, found.rows())
     if form == "json":
         text = json.dumps(found.rows(), ensure_ascii=False, indent=1) + "\n"
         if output is None:

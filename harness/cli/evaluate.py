@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from harness.cli import option as o
+from harness.planning.run_config import OUTPUT
 
 if TYPE_CHECKING:
     from harness.planning.plan import Plan
@@ -26,6 +27,13 @@ def evaluate(
     resume: o.Resume = None,
     config: o.ConfigFile = None,
     json_file: o.JsonFile = None,
+    details: o.Details = False,
+    verbose: Annotated[
+        bool,
+        typer.Option(
+            "--verbose", help="Print every cell and note while the run works.", rich_help_panel=OUTPUT
+        ),
+    ] = False,
     **given: Any,
 ) -> int:
     """Evaluate a model on tasks: fine-tune or prompt it, score every language, print a summary.
@@ -36,12 +44,13 @@ def evaluate(
 
     given["batch_tokens"] = batch_tokens
     own = make_config(given, config) if resume is None else resumed_config(given, config, resume)
-    return _run(own, json_file, resume=resume is not None)
+    return _run(own, json_file, resume=resume is not None, verbose=verbose, details=details)
 
 
-def _run(config: RunConfig, json_file: Path | None, *, resume: bool) -> int:
+def _run(config: RunConfig, json_file: Path | None, *, resume: bool, verbose: bool, details: bool) -> int:
     from harness.api import run
-    from harness.cli.display import ConsoleProgress, show_plan, show_run
+    from harness.cli.display import show_plan, show_run
+    from harness.cli.live import show_progress
     from harness.cli.output import check_output_file, reporting_broken_plugins
     from harness.errors import StoppedError
     from harness.running.launch import start_processes
@@ -62,10 +71,10 @@ def _run(config: RunConfig, json_file: Path | None, *, resume: bool) -> int:
         def show(plan: Plan) -> Progress:
             warnings.close()
             show_plan(plan, brief=True)
-            return shown.enter_context(ConsoleProgress())
+            return shown.enter_context(show_progress(verbose=verbose))
 
         try:
             folder, is_main = run(config, session, show, resume=resume)
         except Interrupted as error:
             raise StoppedError(error.message) from error
-    return show_run(folder, json_file) if is_main else 0
+    return show_run(folder, json_file, details=details) if is_main else 0

@@ -81,3 +81,7 @@ JsonFile = Annotated[
     Path | None,
     typer.Option("--json", help="Also write the table's rows to this file.", rich_help_panel=OUTPUT),
 ]
+Details = Annotated[
+    bool,
+    typer.Option("--details", help="Also show the tables by language.", rich_help_panel=OUTPUT),
+]

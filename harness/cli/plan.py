@@ -37,9 +37,12 @@ def plan(
     score: ExpectedScore = 0.5,
     correlation: Correlation = 0.5,
     json_file: o.JsonFile = None,
+    details: Annotated[
+        bool, typer.Option("--details", help="Show every cell, and every reason for what is skipped.")
+    ] = False,
     **given: Any,
 ) -> None:
-    """Show the cells that eval would run, the models it would fit, and what it would skip and why."""
+    """Show what eval would run, the models it would fit, and what it would skip and why."""
     from harness.cli.configuration import make_config
     from harness.cli.display import print_report, show_plan
     from harness.cli.output import reporting_broken_plugins, write_rows
@@ -55,7 +58,7 @@ def plan(
         print_report(power_blocks(found))
         rows = power_rows(found)
     else:
-        show_plan(prepared.plan, brief=False)
+        show_plan(prepared.plan, details=details)
         rows = [cell.identity() for cell in prepared.plan.cells]
     if json_file is not None:
         write_rows(json_file, rows)

@@ -17,7 +17,7 @@ app = typer.Typer(add_completion=False)
 
 TABLES = (
     *("adapters", "aligners", "features", "kinds", "launchers", "methods", "metrics"),
-    *("readers", "report_sections", "reports", "task_checks", "translators", "transliterators"),
+    *("readers", "report_sections", "reports", "task_checks", "trackers", "translators", "transliterators"),
 )
 
 

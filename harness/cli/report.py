@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -15,6 +15,24 @@ if TYPE_CHECKING:
     from harness.storage.run_folder import Run
     from harness.table import Table
 
+Brief = Annotated[bool, typer.Option("--brief", help="Print only the summary, as eval does.")]
+By = Annotated[
+    Literal["family", "script"], typer.Option("--by", help="Group the languages by family or script.")
+]
+JsonFile = Annotated[Path | None, typer.Option("--json", help="Also write the rows to this file.")]
+OnlyNotes = Annotated[
+    bool, typer.Option("--notes", help="Print only the notes and the reasons, all of them.")
+]
+OnlyMatrices = Annotated[bool, typer.Option("--matrices", help="Print only the matrices, large ones too.")]
+OnlyProbing = Annotated[
+    bool, typer.Option("--probing", help="Print only the probes of layers, with all their tables.")
+]
+OnlyEquity = Annotated[
+    bool, typer.Option("--equity", help="Print only what languages cost: fertility, premium, truncation.")
+]
+WithPublished = Annotated[
+    bool, typer.Option("--with-published", help="Show published scores of the run's suites.")
+]
 app = typer.Typer(add_completion=False)
 PROBING = "probing"
 """The name of a plugin's section."""
@@ -29,23 +47,18 @@ def report(
     output: Annotated[
         Path | None, typer.Option("--output", "--out", help="Write to this file, or folder.")
     ] = None,
-    json_file: Annotated[
-        Path | None, typer.Option("--json", help="Also write the rows to this file.")
-    ] = None,
-    matrices: Annotated[
-        bool, typer.Option("--matrices", help="Print only the matrices, large ones too.")
-    ] = False,
-    probing: Annotated[
-        bool, typer.Option("--probing", help="Print only the probes of layers, with all their tables.")
-    ] = False,
-    equity: Annotated[
-        bool, typer.Option("--equity", help="Print only what languages cost: fertility, premium, truncation.")
-    ] = False,
-    with_published: Annotated[
-        bool, typer.Option("--with-published", help="Show published scores of the run's suites.")
-    ] = False,
+    brief: Brief = False,
+    by: By = "family",
+    json_file: JsonFile = None,
+    notes: OnlyNotes = False,
+    matrices: OnlyMatrices = False,
+    probing: OnlyProbing = False,
+    equity: OnlyEquity = False,
+    with_published: WithPublished = False,
 ) -> None:
-    """Print or write the report of a run; baselines that were run with it are shown too."""
+    """Print or write the report of a run: its tables by language, then its summary; its baselines are shown too."""
+    from harness.cli.display import show_runs
+    from harness.cli.live import show_steps
     from harness.cli.output import reporting_broken_plugins, write_file, write_rows
     from harness.reporting.equity.rows import equity_format, equity_rows
     from harness.reporting.rows import cell_rows
@@ -72,31 +85,37 @@ def report(
         for path in chosen.write(runs, output):
             echo(f"wrote {path}")
     elif output is not None:
-        write_file(output, render(runs))
+        with show_steps():
+            text = render(runs)
+        write_file(output, text)
     elif format_name == "console":
-        part = "matrices" if matrices else "equity" if equity else PROBING if probing else ""
-        _print(runs, registry.report_sections, part=part)
+        parts = {"notes": notes, "matrices": matrices, "equity": equity, PROBING: probing}
+        part = next((name for name, wanted in parts.items() if wanted), "")
+        if part:
+            _print(runs, registry.report_sections, part)
+        else:
+            show_runs(runs, details=not brief, by=by)
     else:
         echo(render(runs), nl=False)
 
 
-def _print(runs: Sequence[Run], sections: Table[ReportSection], *, part: str) -> None:
-    """Print the report, or one part of it alone, in all its tables."""
-    from harness.cli.display import print_report, stdout
+def _print(runs: Sequence[Run], sections: Table[ReportSection], part: str) -> None:
+    """Print one part of the report in all its tables."""
+    from harness.cli.display import print_report
     from harness.reporting.equity.report import equity_report
     from harness.reporting.equity.table import equity_blocks
     from harness.reporting.model import Note
     from harness.reporting.summary import summarise
-    from harness.reporting.summary_blocks import matrix_blocks, part_blocks, terminal_blocks
+    from harness.reporting.summary_blocks import matrix_blocks, note_blocks, part_blocks
 
     if part == "equity":
         blocks = equity_blocks(equity_report(runs))
     else:
         summary = summarise(runs, sections=tuple(sections))
-        if part == "matrices":
+        if part == "notes":
+            blocks = note_blocks(summary)
+        elif part == "matrices":
             blocks = matrix_blocks(summary) or [Note("This run has no matrix.")]
-        elif part:
-            blocks = part_blocks(summary, sections.get(part))
         else:
-            blocks = terminal_blocks(summary, width=stdout().width)
+            blocks = part_blocks(summary, sections.get(part))
     print_report(blocks)

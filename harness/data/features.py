@@ -132,5 +132,7 @@ class Feature:
     """Where it is defined."""
     published: Callable[[str, str], Sequence[Bucket] | None] | None = None
     """Task and language -> the edges that a paper printed for it, if any."""
+    ends: tuple[str, str] | None = None
+    """In words, what has the lowest and the highest values: ``("shortest answers", "longest answers")``."""
     words: int | None = None
     """For discrete features: so many of the most frequent values have a bucket, fewer than is usual."""

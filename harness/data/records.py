@@ -198,12 +198,13 @@ class TextPair(Example):
 class Prediction:
     """What a model answered for one item, as plain JSON values.
 
-    ``output`` by kind: classification ``{"label": str, "scores": [float, ...]}``; spans ``{"text": str,
-    "start": int, "end": int, "score": float}``; tags and labels of words ``[str, ...]``; bitext ``{"candidate": str,
-    "similarity": float}`` (the id of the top candidate); multiple choice ``{"label": str, "scores": [float, ...]}``
-    (the name of the choice field); ranked retrieval ``{"candidates": [str, ...], "further": [str, ...]}`` (ids, best
-    first, at most 20 and those after them); marked text ``{"spans": [[start, end, tag], ...]}``; form preference
-    ``{"label": str or None, "forms": [str, ...], "scores": [float or None, ...], "tokens": [int, ...]}``.
+    ``output`` by kind: classification ``{"label": str, "scores": [float, ...]}``; spans ``{"text": str, "start":
+    int, "end": int, "score": float}``; tags and labels of words ``[str, ...]``; bitext ``{"candidate": str,
+    "similarity": float, "texts": {id: str}}`` (the top candidate, and its text); multiple choice ``{"label": str,
+    "scores": [float, ...]}`` (the name of the choice field); ranked retrieval ``{"candidates": [str, ...],
+    "further": [str, ...], "texts": {id: str}}`` (ids, best first, at most 20 and those after them; the texts of the
+    first one and of a right one); marked text ``{"spans": [[start, end, tag], ...]}``; form preference ``{"label":
+    str or None, "forms": [str, ...], "scores": [float or None, ...], "tokens": [int, ...]}``.
     """
 
     id: str

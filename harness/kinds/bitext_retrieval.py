@@ -7,7 +7,7 @@ the inner product of unit vectors (cosine), ties go to the candidate that stands
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field
@@ -76,9 +76,13 @@ def _predict_by_embedding(
     )
     best, similarity = nearest(queries, candidates)
     return [
-        Prediction(id=example.id, output={"candidate": pool[row].id, "similarity": round(float(cosine), 6)})
+        Prediction(id=example.id, output=_output(pool[row], float(cosine)))
         for example, row, cosine in zip(examples, best.tolist(), similarity, strict=True)
     ]
+
+
+def _output(chosen: BitextExample, cosine: float) -> dict[str, Any]:
+    return {"candidate": chosen.id, "similarity": round(cosine, 6), "texts": {chosen.id: chosen.target}}
 
 
 METHODS = (

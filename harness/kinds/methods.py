@@ -14,7 +14,7 @@ from harness.data.pool import CandidatePool
 from harness.data.records import Prediction
 from harness.languages.table import Language
 from harness.models.capabilities import HEAD_CAPABILITY, Capability, Head, ModelDescription
-from harness.progress import Progress, SilentProgress
+from harness.progress import Progress
 from harness.prompts.prompter import Prompter
 from harness.specs.schema import TaskSpec
 
@@ -58,7 +58,7 @@ class MethodContext:
     """The pool of a kind that has one of its own."""
     cache: MutableMapping[str, Any] = field(default_factory=dict)
     """What methods keep between the cells of one opened model: the vectors of a pool that languages share."""
-    progress: Progress = field(default_factory=SilentProgress)
+    progress: Progress = field(default_factory=Progress)
     prompter: Prompter | None = None
     """Builds the prompts of methods that are `prompted`."""
     digest: str = ""

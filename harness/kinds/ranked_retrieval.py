@@ -178,12 +178,18 @@ def _prediction(
     example: RankedQuery, rows: Any, similarity: Any, pool: CandidatePool, further: int
 ) -> Prediction:
     ranking = [pool.candidates[row].id for row in rows.tolist()[: CUT_OFF + further]]
-    output = {"candidates": ranking[:CUT_OFF]}
+    output: dict[str, Any] = {"candidates": ranking[:CUT_OFF], "texts": _texts(example, ranking, pool)}
     if further:
         output["further"] = ranking[CUT_OFF:]
     rounded = np.round(similarity[CUT_OFF - 1 : CUT_OFF + 1], 6)
     tied = len(rounded) == 2 and bool(rounded[0] == rounded[1])
     return Prediction(id=example.id, output=output, tied=tied)
+
+
+def _texts(example: RankedQuery, ranking: Sequence[str], pool: CandidatePool) -> dict[str, str]:
+    """Return the texts that a reader of the answer needs: of the first candidate, and of a right one."""
+    wanted = [*ranking[:1], *(target for target in example.targets[:1] if target in pool.row_of)]
+    return {name: pool.candidates[pool.row_of[name]].text for name in wanted}
 
 
 METHODS = (

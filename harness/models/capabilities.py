@@ -24,6 +24,7 @@ from harness.models.requests import (
     Prompt,
     TextAttention,
 )
+from harness.progress import Progress
 
 __all__ = [
     "HEAD_CAPABILITY",
@@ -205,6 +206,8 @@ class FitOptions:
     """What is being trained, for progress lines: ``mnli (en), 9,888 examples``."""
     stopping: Callable[[], bool] = lambda: False
     """Whether the user wants the run to stop: training then saves where it is, and raises `KeyboardInterrupt`."""
+    progress: Progress = field(default_factory=Progress)
+    """Shows the steps of training; silent in all processes but the main one."""
 
 
 # Protocols --------------------------------------------------------------------------------------------

@@ -132,13 +132,18 @@ class FitPlan:
     @property
     def title(self) -> str:
         """``squad (en), seed 42``, or ``squad (es), translated by nllb, seed 42``."""
+        return f"{self.data_title}, seed {self.seed}"
+
+    @property
+    def data_title(self) -> str:
+        """The title without the seed."""
         names = " then ".join(
             f"{stage.name} ({'+'.join(language for language, _ in stage.train)})" for stage in self.stages
         )
         changes = [found.change for stage in self.stages for _, found in stage.train]
         by = dict.fromkeys(change.translator for change in changes if change is not None)
         translated = f", translated by {' and '.join(by)}" if by else ""
-        return f"{names}{translated}, seed {self.seed}"
+        return f"{names}{translated}"
 
 
 def _digest(content: Any, default: Callable[[Any], Any] = list) -> str:
@@ -333,13 +338,13 @@ def reason_without_language(reason: str, language: str) -> str:
 def grouped_reason(reasons: Iterable[str]) -> str:
     """Return one sentence for the reasons of several languages that `reason_without_language` put together.
 
-    What a task does not have is listed completely; of other reasons the first one is given.
+    What a task does not have is listed completely; of other reasons, and of whole sentences, the first one is given.
     """
     first, *others = dict.fromkeys(reasons)
     if not others:
         return first
     subject, has_no, _ = first.partition(" has no ")
-    if not has_no or not all(other.startswith(f"{subject}{has_no}") for other in others):
+    if not has_no or ":" in first or not all(other.startswith(f"{subject}{has_no}") for other in others):
         return f"{first} (and likewise for the others)"
     *missing, last = (reason.removeprefix(f"{subject}{has_no}") for reason in (first, *others))
     return f"{subject}{has_no}{', '.join(missing)} or {last}"

@@ -239,6 +239,12 @@ class RunConfig:
     reuse: Paths = _machines("Reuse answers of this run.", default=(), metavar="RUN", resumable=True)
     with_baselines: bool = _output("Run the baselines too and show them.", default=False)
     with_published: bool = _output("Show published scores of the suites too.", default=False)
+    log: Names = _output(
+        "Also log the run to a tracker: wandb, mlflow, trackio.",
+        default=(),
+        metavar="TRACKER",
+        resumable=True,
+    )
     output: Path | None = _output("The run folder; default runs/<id>.", aliases=("--out",))
 
     def __post_init__(self) -> None:

@@ -7,7 +7,10 @@ from collections.abc import Callable, Mapping
 from harness.planning.plan import Cell, Plan
 from harness.planning.run_config import RunConfig, settings
 
-__all__ = ["unused_option_notes"]
+__all__ = ["NO_EFFECT", "unused_option_notes"]
+
+NO_EFFECT = " has no effect"
+"""In every note of `unused_option_notes`."""
 
 Effect = Callable[[Cell, RunConfig], bool]
 
@@ -85,5 +88,5 @@ def unused_option_notes(config: RunConfig, plan: Plan) -> list[str]:
             of = "" if len(without) == len(by_task) else f" on {', '.join(without)}"
             given = ",".join(map(str, value)) if isinstance(value, tuple) else value
             written = setting.long if value is True else f"{setting.long} {given}"
-            notes.append(f"{written} has no effect{of}: {why}")
+            notes.append(f"{written}{NO_EFFECT}{of}: {why}")
     return notes

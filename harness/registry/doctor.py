@@ -29,10 +29,14 @@ FEATURES: Final[Mapping[str, str]] = {
     "evaluate": "metrics named evaluate:NAME",
     "hf": "models and data of the Hugging Face Hub, fine-tuning, several processes",
     "metrics": "the metrics bleu and chrf",
+    "mlflow": "runs logged to MLflow (--log mlflow)",
+    "plots": "charts of a run in a notebook (run.plot)",
     "retrieval": "search with faiss in large pools; without it numpy searches",
+    "trackio": "runs logged to trackio (--log trackio)",
     "translate": "languages of translations, written answers and words of prompts; chrF",
     "typology": "the typology index of languages",
     "vllm": "requests to vLLM and other endpoints, and their tokens counted",
+    "wandb": "runs logged to Weights & Biases (--log wandb)",
 }
 """Extra -> what it is for."""
 _APART: Final[Mapping[str, tuple[Requirement, str, str]]] = {

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from harness.registry.discovery import Plugins
     from harness.reporting.formats import ReportFormat, ReportSection
     from harness.running.processes import Launcher
+    from harness.running.trackers import Tracker
     from harness.specs.task_source import TaskSource
     from harness.storage.results import CellResult
 
@@ -137,6 +138,11 @@ class Registry:
         """Checks of tasks on their data."""
         hook = "harness_register_task_checks"
         return self._named("set of task checks", hook, "harness.planning.task_checks.TaskChecks")
+
+    @cached_property
+    def trackers(self) -> Table[Tracker]:
+        """Experiment trackers by the value of ``--log``."""
+        return self._named("tracker", "harness_register_trackers", "harness.running.trackers.Tracker")
 
     def task_spec_folders(self) -> list[tuple[str, Traversable]]:
         """Return (plugin name, folder) pairs of YAML documents."""

@@ -24,12 +24,16 @@ def _summary(runs: Sequence[Run]) -> Summary:
     return summarise(runs, sections=installed_sections())
 
 
-def terminal_text(runs: Sequence[Run], *, width: int = 100) -> str:
-    """Return the summary as plain text of a given width."""
+def terminal_text(runs: Sequence[Run], *, width: int = 100, details: bool = True) -> str:
+    """Return the summary as plain text of a given width; with `details` the tables by language are before it."""
     from harness.reporting.console import print_blocks
-    from harness.reporting.summary_blocks import terminal_blocks
+    from harness.reporting.glance_blocks import glance_blocks
+    from harness.reporting.summary_blocks import detail_blocks
 
-    return print_blocks(terminal_blocks(_summary(runs), width=width), width=width)
+    summary = _summary(runs)
+    tables = detail_blocks(summary, width=width) if details else []
+    shown = glance_blocks(runs, summary, width=width, alone=not details)
+    return print_blocks([*tables, *shown], width=width)
 
 
 def markdown_text(runs: Sequence[Run]) -> str:
@@ -62,8 +66,12 @@ def html_text(runs: Sequence[Run]) -> str:
 
 
 FORMATS = (
-    ReportFormat(name="console", suffix=".txt", render=terminal_text, summary="the table that eval prints"),
-    ReportFormat(name="markdown", suffix=".md", render=markdown_text, summary="the same table in Markdown"),
+    ReportFormat(
+        name="console", suffix=".txt", render=terminal_text, summary="tables and summary for a terminal"
+    ),
+    ReportFormat(
+        name="markdown", suffix=".md", render=markdown_text, summary="tables by language in Markdown"
+    ),
     ReportFormat(name="html", suffix=".html", render=html_text, summary="one self-contained page"),
     ReportFormat(name="latex", suffix=".tex", render=latex_text, summary="tables of the summary in LaTeX"),
     ReportFormat(name="csv", suffix=".csv", render=render_csv, summary="one row per metric and cell"),

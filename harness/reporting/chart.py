@@ -1,4 +1,4 @@
-"""Charts: bars or dots with intervals, and curves. The templates draw them; every chart has its values as a table.
+"""Charts: bars with intervals, and curves. The templates draw them; every chart has its values as a table.
 
 Values are in the unit that shall be shown (points, not fractions).
 """
@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-__all__ = ["Bar", "BarChart", "Chart", "CurveChart", "Dot", "Line", "Scale", "number"]
+from harness.reporting.task_chart import TaskChart
+
+__all__ = ["Bar", "BarChart", "Chart", "CurveChart", "Line", "Scale", "number"]
 
 MARGIN = 0.04
 """Share of the span of values that an axis leaves free at each end."""
@@ -53,20 +55,8 @@ class Scale:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dot:
-    """One language of one system."""
-
-    label: str
-    value: float
-    group: int
-    """Whose colour and shape it has: the family of the language."""
-    marked: bool = False
-    """Whether it has a ring: English in the paper's figures."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """One row: a value with its interval, or the mean of dots."""
+    """One row: a value with its interval."""
 
     label: str
     value: float | None
@@ -74,59 +64,48 @@ class Bar:
     high: float | None = None
     n: int | None = None
     group: int = 0
+    """Whose colour it has."""
     note: str = ""
     """Printed under the label."""
-    dots: tuple[Dot, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BarChart:
-    """Horizontal bars from 0 with whiskers; rows of dots with their mean where the bars have dots."""
+    """Horizontal bars from 0 with whiskers."""
 
     kind: ClassVar[str] = "bars"
-    strokes: ClassVar[tuple[tuple[str, str], ...]] = ()
     title: str
     bars: tuple[Bar, ...]
-    groups: tuple[str, ...] = ()
-    """Names of the colours, for the legend."""
     unit: str = ""
     low: float | None = 0.0
     high: float | None = None
     digits: int = 1
     width: int = 760
     label: int = 190
-    ring: str = ""
-    """What a ring means."""
+
+    @property
+    def has_values(self) -> bool:
+        """Whether there is anything to draw."""
+        return any(bar.value is not None for bar in self.bars)
 
     @property
     def scale(self) -> Scale:
         """The axis; a given end is kept, the others leave a margin."""
         values = [end for bar in self.bars for end in (bar.value, bar.low, bar.high) if end is not None]
-        values += [dot.value for bar in self.bars for dot in bar.dots]
-        if not self.ring:
-            values.append(0.0)
-        low, high = _limits(values, self.low, self.high)
+        low, high = _limits([*values, 0.0], self.low, self.high)
         return Scale(low=low, high=high, start=self.label, end=self.width - 60)
 
     @property
     def description(self) -> str:
         """The values in words, for screen readers."""
         return "; ".join(
-            f"{bar.label}: {'mean ' if bar.dots else ''}{number(bar.value, self.digits)}"
-            f"{f' ({bar.note})' if bar.note else ''}"
+            f"{bar.label}: {number(bar.value, self.digits)}{f' ({bar.note})' if bar.note else ''}"
             for bar in self.bars
         )
 
     @property
     def data(self) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
         """Heads and rows of the values as a table."""
-        if any(bar.dots for bar in self.bars):
-            rows = [
-                (bar.label, dot.label, self.groups[dot.group], number(dot.value))
-                for bar in self.bars
-                for dot in bar.dots
-            ]
-            return ("system", "language", "group", "score"), rows
         return ("name", "score", "low", "high", "n"), [
             (
                 bar.label,
@@ -151,6 +130,8 @@ class Line:
     """The x of the point that gets a ring."""
     whiskers: tuple[tuple[float, float, float], ...] = ()
     """(x, low, high) of the points whose interval is known."""
+    is_guide: bool = False
+    """Whether it only guides the eye, and is not in the table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,6 +153,11 @@ class CurveChart:
     y_digits: int = 1
     summary: str = ""
     """For screen readers; by default where every solid curve starts, peaks and ends."""
+
+    @property
+    def has_values(self) -> bool:
+        """Whether there is anything to draw."""
+        return bool(self.drawn)
 
     @property
     def drawn(self) -> list[Line]:
@@ -206,15 +192,17 @@ class CurveChart:
 
     @property
     def data(self) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
-        """Heads and rows of the values as a table."""
-        return ("curve", self.x_label, self.y_label), [
-            (line.label, number(x, self.x_digits), number(y, self.y_digits))
-            for line in self.lines
-            for x, y in line.points
+        """Heads and rows of the values as a table: one row per x, one column per curve."""
+        lines = [line for line in self.lines if line.points and not line.is_guide]
+        drawn = [dict(line.points) for line in lines]
+        across = sorted({x for points in drawn for x in points})
+        return (self.x_label, *(line.label for line in lines)), [
+            (number(x, self.x_digits), *(number(points.get(x), self.y_digits) for points in drawn))
+            for x in across
         ]
 
 
-Chart = BarChart | CurveChart
+Chart = BarChart | CurveChart | TaskChart
 
 
 def _limits(values: Sequence[float], low: float | None, high: float | None) -> tuple[float, float]:

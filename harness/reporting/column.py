@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["METRIC_SHORT", "Column", "conditions_of"]
+from harness.storage.results import CellResult
+from harness.storage.run_folder import Run
+
+__all__ = ["METRIC_SHORT", "PROTOCOL_SHORT", "Column", "cells_of", "conditions_of"]
 
 PROTOCOL_SHORT = {
     "zero_shot_transfer": "",
@@ -64,3 +67,15 @@ class Column:
 def conditions_of(view: Mapping[str, str]) -> str:
     """Return the conditions of a cell as the summary writes them: ``prompt=lm_eval variant=translated``."""
     return " ".join(f"{name}={value}" for name, value in sorted(view.items()))
+
+
+def cells_of(run: Run, column: Column, language: str | None = None) -> list[CellResult]:
+    """Return the cells of a column, of all languages or of one: several where there are several seeds."""
+    wanted = (column.task, column.protocol, column.method, column.view)
+    return [
+        cell
+        for cell in run.cells
+        if cell.has("method")
+        and (language is None or cell.language == language)
+        and (cell.task, cell.protocol, cell.method, conditions_of(cell.view)) == wanted
+    ]

@@ -6,17 +6,23 @@ from collections.abc import Iterator, Sequence
 from string import ascii_uppercase
 from typing import Any
 
-from harness.analysis.comparison import Comparison, Costs, LanguageComparison, TaskComparison
+from harness.analysis.comparison import Comparison, Costs, LanguageComparison, TaskComparison, compare
 from harness.analysis.significance import Difference, Scores
+from harness.errors import HarnessError
 from harness.languages.table import recorded_name
+from harness.metrics.metric import Metric
 from harness.reporting.column import METRIC_SHORT
 from harness.reporting.console import SAMPLE_WARNING
 from harness.reporting.heat import SCALES, heat_class
 from harness.reporting.model import Block, Field, Fold, Note, Notes, Table, TableRow, rows_of
-from harness.reporting.number import NOTHING, p_text, percent, signed
+from harness.reporting.number import NOTHING, p_text, percent, signed, signed_interval
+from harness.reporting.remark import counted
+from harness.reporting.system_name import short_system, system_names
+from harness.reporting.verdict import forest_blocks, has_few_languages, language_forest, verdict_blocks
 from harness.storage.run_folder import Run
+from harness.table import Table as NamedTable
 
-__all__ = ["LEGEND", "comparison_blocks", "comparison_rows", "difference_tables", "item_rows", "task_blocks"]
+__all__ = ["comparison_blocks", "comparison_rows", "item_rows", "page_comparison", "task_blocks"]
 
 AGREEMENT_COLUMNS = 5
 """So many systems fit side by side in 80 columns."""
@@ -32,13 +38,63 @@ LEGEND = (
 
 
 def comparison_blocks(comparison: Comparison) -> list[Block]:
-    """Return all tasks with their notes and a legend."""
+    """Return the verdict, the differences by task, all tasks with their notes, and a legend."""
     return [
         *([Note(SAMPLE_WARNING, "warning")] if comparison.sample else []),
+        *verdict_blocks(comparison),
+        Note(""),
+        *forest_blocks(comparison),
         *(block for task in comparison.tasks for block in (*task_blocks(task), Note(""))),
         Notes(comparison.notes),
         Note(LEGEND, "note"),
     ]
+
+
+def page_comparison(runs: Sequence[Run], metrics: NamedTable[Metric]) -> list[Block]:
+    """Return the comparison of runs for a page; nothing for one run.
+
+    Runs that have no items in common are compared with the first one, each by itself.
+    """
+    if len(runs) < 2:
+        return []
+    try:
+        return [*_page(compare(runs, metrics), runs), Note(LEGEND, "note")]
+    except HarnessError:
+        found: list[Block] = []
+    for run in runs[1:]:
+        try:
+            found += _page(compare([runs[0], run], metrics), [runs[0], run])
+        except HarnessError as error:
+            first, second = system_names([runs[0], run])
+            found += [
+                Note(f"{second} and {first} are not compared: they have no answered items in common."),
+                Fold(title="Why", blocks=[Note(str(error))]),
+            ]
+    return [*found, Note(LEGEND, "note")]
+
+
+def _page(comparison: Comparison, runs: Sequence[Run]) -> list[Block]:
+    """Return the verdict, the differences around 0, and the details folded."""
+    return [
+        *verdict_blocks(comparison),
+        *forest_blocks(comparison),
+        Notes(comparison.notes),
+        *(
+            Fold(
+                title=f"Details: {task.title}",
+                soft=f"{task.items:,} common items",
+                blocks=[*_languages(comparison, task), *task_blocks(task)],
+                heading=True,
+            )
+            for task in comparison.tasks
+        ),
+        *(Fold(title=table.title, blocks=[table]) for table in difference_tables(comparison, runs)),
+    ]
+
+
+def _languages(comparison: Comparison, task: TaskComparison) -> list[Block]:
+    """Return the differences by language where they are not shown already."""
+    return [] if len(comparison.tasks) == 1 and has_few_languages(task) else language_forest(task)
 
 
 def task_blocks(task: TaskComparison) -> list[Block]:
@@ -70,14 +126,20 @@ def _letter(index: int) -> str:
 
 def _score_tables(task: TaskComparison, scores: Scores, names: Sequence[Field]) -> Iterator[Table]:
     """Yield the scores of a metric and, where it can be tested, its tests."""
-    languages = f"{len(task.languages)} {'language' if len(task.languages) == 1 else 'languages'}"
+    languages = counted(len(task.languages), "language")
     title = f"{task.title}: {task.items:,} common items in {languages}, {scores.metric}"
     yield Table(
         title=title,
         untitled=True,
         heads=(scores.metric, "difference", "95 % interval", *COSTS),
         rows=rows_of(
-            (name, percent(value), _difference(own), _interval(own), *map(str, _costs(cost)))
+            (
+                name,
+                percent(value),
+                _difference(own),
+                NOTHING if own is None else signed_interval(own.low, own.high),
+                *map(str, _costs(cost)),
+            )
             for name, value, own, cost in zip(
                 names, scores.values, scores.differences, task.costs, strict=True
             )
@@ -147,7 +209,7 @@ def _language_table(task: TaskComparison, names: Sequence[Field]) -> Table:
         words=frozenset({0}),
         rows=tuple(
             TableRow(
-                label=part.language if index == 0 else "",
+                label=part.language,
                 fields=(
                     name,
                     percent(part.scores[0].values[index]),
@@ -168,23 +230,17 @@ def _difference(own: Difference | None) -> str:
     return NOTHING if own is None else signed(own.value)
 
 
-def _interval(own: Difference | None) -> str:
-    if own is None or own.low is None or own.high is None:
-        return NOTHING
-    return f"{signed(own.low)} to {signed(own.high)}"
-
-
-def difference_tables(compared: Comparison, runs: Sequence[Run]) -> list[Block]:
+def difference_tables(compared: Comparison, runs: Sequence[Run]) -> list[Table]:
     """Return for every further system its differences to the first one as colours: languages against tasks."""
     specs = [spec for run in runs for spec in run.manifest.tasks.values()]
-    found: list[Block] = []
+    found: list[Table] = []
     for name in dict.fromkeys(name for task in compared.tasks for name in task.systems[1:]):
         tasks = [task for task in compared.tasks if name in task.systems[1:]]
         codes = sorted({part.language for task in tasks for part in task.languages})
         first = " / ".join(dict.fromkeys(task.systems[0] for task in tasks))
         found.append(
             Table(
-                title=f"{name} minus {first} by language, points",
+                title=f"{short_system(name)} minus {short_system(first)} by language, points",
                 corner="language",
                 heads=tuple(f"{task.title} {task.scores[0].metric}" for task in tasks),
                 rows=rows_of(
@@ -216,7 +272,9 @@ def _coloured(own: Difference | None) -> Field:
     level = 0.0 if abs(own.value) <= reach else own.value
     low, high = SCALES["difference"]
     return Field(
-        text=signed(own.value), title=_interval(own), shade=heat_class(level, low, high, ramp="difference")
+        text=signed(own.value),
+        title=signed_interval(own.low, own.high),
+        shade=heat_class(level, low, high, ramp="difference"),
     )
 
 

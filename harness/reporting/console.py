@@ -4,23 +4,32 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 
 from rich import box
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.measure import Measurement
 from rich.padding import Padding
-from rich.panel import Panel
+from rich.segment import Segment
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from harness.reporting.heat import STEPS
 from harness.reporting.model import BLANK, Block, Charts, Field, Fold, Note, Notes, Table, TableRow, as_field
 
-__all__ = ["FILE_WIDTH", "SAMPLE_WARNING", "print_blocks", "render_blocks", "shown_parts", "sparkline"]
+__all__ = [
+    "FILE_WIDTH",
+    "SAMPLE_WARNING",
+    "SHADES",
+    "Trimmed",
+    "needed_width",
+    "print_blocks",
+    "render_blocks",
+    "shown_parts",
+    "sparkline",
+]
 
-SAMPLE_WARNING = (
-    "SAMPLE DATA: a few items written for this project. These scores show that the machinery works; "
-    "they say nothing about the model."
-)
+SAMPLE_WARNING = "SAMPLE DATA: the scores show that the machinery works, nothing about the model."
 FILE_WIDTH = 100
 """Columns of a report that is written to a file."""
 EDGES = 2
@@ -32,7 +41,12 @@ MORE_TABLES = 1
 SPARKS = "▁▂▃▄▅▆▇█"
 ASCII_SPARKS = str.maketrans(SPARKS, "_.-=+*%#")
 """As high as the blocks, for terminals that cannot show those."""
-_STYLES = {"heading": "bold", "subheading": "bold", "note": "dim"}
+SHADES = "·░▒▓█"
+"""One character per score, from chance to 100."""
+ASCII_SHADES = str.maketrans(SHADES, ".-+x#")
+_STYLES = {"heading": "bold", "subheading": "bold", "note": "dim", "warning": "bold yellow"}
+_SHADE_STYLES = ("color(245)", "color(110)", "color(74)", "color(32)", "color(33)")
+"""The same colours for scores as characters and as numbers, readable on dark and on light terminals."""
 _ROW_STYLES = {"bold": "bold", "dim": "dim"}
 _FIELD_STYLES = {"good": "green", "bad": "red"}
 
@@ -47,7 +61,7 @@ def print_blocks(blocks: Sequence[Block], *, width: int = FILE_WIDTH) -> str:
 
 def render_blocks(blocks: Iterable[Block], *, width: int) -> RenderableType:
     """Return blocks as something rich can print at this width; what only a page can show is skipped."""
-    return Group(*(part for block in blocks for part in _block(block, width)))
+    return Trimmed(Group(*(part for block in blocks for part in _block(block, width))))
 
 
 def _block(block: Block, width: int) -> list[RenderableType]:
@@ -55,8 +69,6 @@ def _block(block: Block, width: int) -> list[RenderableType]:
     if isinstance(block, Table):
         return _table(block, width)
     if isinstance(block, Note):
-        if block.style == "warning":
-            return [Panel(Text(block.text, style="bold"), box=box.ASCII, expand=False)]
         return [Text(block.text, style=_STYLES.get(block.style, ""))]
     if isinstance(block, Notes):
         return _notes(block.texts)
@@ -76,7 +88,7 @@ def _table(table: Table, width: int) -> list[RenderableType]:
     parts, intervals = shown_parts(table, width)
     shown: list[RenderableType] = [] if table.untitled else [Text(table.title, style="bold")]
     shown += [_rich_table(table, columns, intervals=intervals) for columns in parts]
-    return [*shown, *_notes(table.notes), *([] if table.untitled else [Text("")])]
+    return [*shown, *_notes(table.notes), *([] if table.untitled or table.tight else [Text("")])]
 
 
 def shown_parts(table: Table, width: int) -> tuple[list[list[int]], bool]:
@@ -92,13 +104,24 @@ def shown_parts(table: Table, width: int) -> tuple[list[list[int]], bool]:
 
 
 def _divide(table: Table, width: int, *, intervals: bool) -> list[list[int]]:
+    """Return the columns of each part; those whose heads begin alike, as the metrics of a task, stay together."""
     parts: list[list[int]] = []
-    for column in range(len(table.heads)):
-        if parts and _width(table, [*parts[-1], column], intervals=intervals) <= width:
-            parts[-1].append(column)
-        else:
-            parts.append([column])
+    heads = [head.partition("\n")[0] for head in table.heads]
+    for _, group in groupby(range(len(heads)), key=heads.__getitem__):
+        columns = list(group)
+        fits = _width(table, columns, intervals=intervals) <= width
+        for added in [columns] if fits else [[column] for column in columns]:
+            if parts and _width(table, [*parts[-1], *added], intervals=intervals) <= width:
+                parts[-1] += added
+            else:
+                parts.append(added)
     return parts
+
+
+def needed_width(table: Table) -> int:
+    """Return how wide a terminal must be for a table with its intervals."""
+    used = _width(table, range(len(table.heads)), intervals=not table.terse)
+    return used - EDGES if table.tight else used
 
 
 def _width(table: Table, columns: Sequence[int], *, intervals: bool) -> int:
@@ -112,7 +135,8 @@ def _width(table: Table, columns: Sequence[int], *, intervals: bool) -> int:
 
 
 def _rich_table(table: Table, columns: Sequence[int], *, intervals: bool) -> RichTable:
-    shown = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    lines, gap = (None, GAP) if table.tight else (box.SIMPLE_HEAD, 1)
+    shown = RichTable(box=lines, pad_edge=False, padding=(0, gap, 0, 0))
     shown.add_column(
         Text(table.corner),
         no_wrap=not table.folding,
@@ -156,9 +180,19 @@ def _label(row: TableRow) -> Text:
 def _field(row: TableRow, content: str | Field, *, intervals: bool) -> RenderableType:
     own = as_field(content)
     text = _text(own, intervals=intervals)
+    if own.style == "strip":
+        return _Strip(text)
     if _is_spark(text):
         return _Sparkline(text)
-    return Text(text, style="dim" if row.style == "head" else _FIELD_STYLES.get(own.style, ""))
+    style = _shade_style(own.shade) or _FIELD_STYLES.get(own.style, "")
+    return Text(text, style="dim" if row.style == "head" or text == BLANK else style)
+
+
+def _shade_style(shade: str) -> str:
+    """Return the colour of a score; none for error rates and differences, which have other meanings."""
+    if not (shade.startswith("h") and shade[1:].isdecimal()):
+        return ""
+    return _SHADE_STYLES[int(shade[1:]) * len(_SHADE_STYLES) // STEPS]
 
 
 def _text(content: str | Field, *, intervals: bool = False) -> str:
@@ -171,6 +205,41 @@ def _text(content: str | Field, *, intervals: bool = False) -> str:
 
 def _is_spark(text: str) -> bool:
     return bool(text.strip()) and not text.strip(f"{SPARKS} ")
+
+
+class Trimmed:
+    """What is printed without blanks at the ends of its lines."""
+
+    def __init__(self, shown: RenderableType) -> None:
+        self._shown = shown
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for line in console.render_lines(self._shown, options, pad=False):
+            while line and not line[-1].text.rstrip(" "):
+                line.pop()
+            if line:
+                last = line.pop()
+                line.append(Segment(last.text.rstrip(" "), last.style, last.control))
+            yield from (*line, Segment.line())
+
+
+class _Strip:
+    """A character per language, in the colour of its level; plain characters where a terminal cannot show blocks."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        shown = Text(self._text, no_wrap=True, overflow="crop")
+        for place, character in enumerate(self._text):
+            if character in SHADES:
+                shown.stylize(_SHADE_STYLES[SHADES.index(character)], place, place + 1)
+        if options.ascii_only:
+            shown.plain = self._text.translate(ASCII_SHADES)
+        yield shown
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        return Measurement(len(self._text), len(self._text))
 
 
 class _Sparkline:

@@ -11,9 +11,10 @@ from typing import Any
 from harness.reporting.column import Column
 from harness.reporting.material import cells_of
 from harness.reporting.unreadable import is_unreadable
+from harness.statistics import wilson
 from harness.storage.run_folder import Run
 
-__all__ = ["Contrast", "Estimate", "contrast", "estimate_of_row", "mean_of_others", "score_of"]
+__all__ = ["NORMAL", "Contrast", "Estimate", "contrast", "estimate_of_row", "mean_of_others", "score_of"]
 
 NORMAL = 1.959963984540054
 """The 97.5 % quantile of the normal distribution."""
@@ -40,11 +41,6 @@ class Contrast:
     high: float
     p: float
     """Two-sided, of the normal distribution: for large samples."""
-
-    @property
-    def excludes_zero(self) -> bool:
-        """Whether the interval says that there is a difference."""
-        return self.low > 0 or self.high < 0
 
 
 def contrast(one: Estimate, other: Estimate) -> Contrast | None:
@@ -83,14 +79,25 @@ def score_of(run: Run, column: Column, code: str) -> Estimate | None:
     ]
     if len(found) == 1:
         [(cell, entry)] = found
-        interval = entry.ci
-        return Estimate(
-            value=entry.value,
-            se=entry.se,
-            interval=None if interval is None else (interval[0], interval[1]),
-            draws=entry.clusters or cell.n,
-        )
+        interval = None if entry.ci is None else (entry.ci[0], entry.ci[1])
+        draws = entry.clusters or cell.n
+        is_clustered = bool(run.manifest.specs.get(cell.task, {}).get("cluster")) and not entry.clusters
+        if interval is None and entry.ci_method == "constant" and not is_clustered:
+            interval = _constant_interval(entry.value, draws)
+        return _estimate(entry.value, entry.se, interval, draws)
     return Estimate(value=fmean(entry.value for _, entry in found)) if found else None
+
+
+def _constant_interval(value: float, draws: int) -> tuple[float, float] | None:
+    """Return Wilson's interval of draws that are all wrong or all right; None where they are neither."""
+    return wilson(value * draws, draws) if value in {0.0, 1.0} and draws else None
+
+
+def _estimate(value: float, se: float | None, interval: tuple[float, float] | None, draws: int) -> Estimate:
+    """Return a score; where all items are equal, its error is that of the reach of its interval, not 0."""
+    if not se and interval is not None:
+        se = max(value - interval[0], interval[1] - value) / NORMAL
+    return Estimate(value=value, se=se, interval=interval, draws=draws)
 
 
 def estimate_of_row(row: Mapping[str, Any]) -> Estimate | None:
@@ -98,7 +105,7 @@ def estimate_of_row(row: Mapping[str, Any]) -> Estimate | None:
     if row["value"] is None:
         return None
     interval = None if row["ci"] is None else (row["ci"][0], row["ci"][1])
-    return Estimate(value=row["value"], se=row["se"], interval=interval, draws=row["n"])
+    return _estimate(row["value"], row["se"], interval, row["n"])
 
 
 def mean_of_others(run: Run, column: Column, code: str, codes: Sequence[str]) -> Estimate | None:

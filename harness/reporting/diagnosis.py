@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
 
 from harness.analysis.diagnosis import LEAST_ITEMS, Diagnosis
-from harness.reporting.chart import Bar, BarChart, CurveChart, Line, number
+from harness.reporting.chart import CurveChart, Line
 from harness.reporting.column import conditions_of
 from harness.reporting.console import SAMPLE_WARNING
+from harness.reporting.forest import ForestChart, ForestRow
 from harness.reporting.heat import SCALES, heat_class
 from harness.reporting.model import Block, Charts, Field, Fold, Note, Notes, Table, rows_of
-from harness.reporting.number import NOTHING, interval_text, percent, signed
-from harness.reporting.weakness import Row, Weakness, by_attribute, edges_text, interval_of
+from harness.reporting.number import NOTHING, interval_text, level_text, p_text, percent, signed
+from harness.reporting.system_name import short_system
+from harness.reporting.weakness import Row, Weakness, by_attribute, edges_text, things_of
 
 __all__ = ["diagnosis_blocks", "page_blocks"]
 
@@ -27,10 +29,29 @@ PAIR_LEGEND = (
 )
 DATA_LEGEND = "Mean, and quartiles: a quarter, half and three quarters of the items have at most this value."
 PAGE_LEGEND = (
-    "A bar is the score of the items, or spans, of a bucket, over all languages; XS to XL hold about as many items of "
-    "each language. A whisker is the 95 % interval. Differences are exploratory; q is p after "
-    "Benjamini and Hochberg; * marks significant differences in buckets of enough items."
+    "A bucket holds the items, or spans, of all languages that are alike in one attribute. It is compared with the "
+    f"rest of the task, if both sides have {LEAST_ITEMS} items or more. q is the p of that test after Benjamini and "
+    "Hochberg over all buckets of the run; significant (*) is q <= 0.05. A search through buckets finds hints: "
+    "test them on other data. Of several seeds the first counts. Labels and confidence are shown for the first run. "
+    "All buckets: harness diagnose RUN. "
+    "How attributes are distributed over languages: harness diagnose RUN --data-only."
 )
+OF_RUN = "harness diagnose RUN --json FILE"
+OF_PAIR = "harness diagnose RUN RUN --json FILE"
+OF_A_TASK = 2
+"""Shortfalls of a task that are written out."""
+DRAWN = 20
+"""Differences in a chart."""
+FURTHER = 20
+"""Differences in the table under it."""
+MATRIX = 8
+"""Labels up to which all pairs of labels are shown."""
+CONFUSED = 10
+"""Pairs of labels that are shown where there are more labels."""
+UNSURE = 5
+"""Languages with an error of calibration."""
+OF_LANGUAGES = {"language"}
+"""Attributes whose scores the page shows elsewhere."""
 
 
 def diagnosis_blocks(diagnosis: Diagnosis, *, each_language: bool = False) -> list[Block]:
@@ -156,7 +177,7 @@ def _data_tables(rows: Sequence[Row]) -> Iterator[Block]:
 
 
 def page_blocks(names: Sequence[str], weakness: Weakness) -> list[Block]:
-    """Return all charts of a diagnosis for a page; where there is none, the sentence that says why.
+    """Return a diagnosis for a page, the largest shortfalls first; where there is none, the sentence that says why.
 
     Args:
         names: What the report calls the runs of the diagnosis.
@@ -164,16 +185,27 @@ def page_blocks(names: Sequence[str], weakness: Weakness) -> list[Block]:
     """
     parts: list[Block] = []
     for place, (name, rows) in enumerate(zip(names, weakness.runs, strict=True)):
-        inside = [*_bucket_folds(_whole(rows, "single"), weakness), *_labels(rows)]
-        if inside:
-            parts.append(Fold(title=f"Buckets of {name}", blocks=inside, is_open=place == 0))
-    pairs = list(_bucket_folds(_whole(weakness.pairs, "pairwise"), weakness))
-    if pairs:
-        parts.append(Fold(title="Pairs of runs in buckets", blocks=pairs, is_open=True))
-    if data := list(_data(weakness)):
-        parts.append(Fold(title="How attributes are distributed over languages", blocks=data))
-    shown = [Note(PAGE_LEGEND, "note"), *parts] if parts else [Note("There is nothing to diagnose.")]
-    return [*shown, Notes(weakness.notes)]
+        parts += _run_fold(name, _first_seed(rows), weakness, is_first=place == 0)
+    parts += _pairs_fold(_whole(_first_seed(weakness.pairs), "pairwise"), weakness)
+    shown: list[Block] = (
+        [Note(PAGE_LEGEND, "note"), *parts] if parts else [Note("There is nothing to diagnose.")]
+    )
+    if weakness.notes:
+        count = f"{len(weakness.notes):,} {'note' if len(weakness.notes) == 1 else 'notes'}"
+        shown.append(Fold(title=f"What was skipped: {count}", blocks=[Notes(weakness.notes)]))
+    return shown
+
+
+def _first_seed(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows of the first system of every task, view, protocol and method: of several seeds the first."""
+    first: dict[tuple[str, ...], object] = {}
+    kept = []
+    for row in rows:
+        key = (row["task"], str(row["view"]), row["protocol"], row["method"])
+        system = row["system"] if "system" in row else tuple(row["systems"])
+        if first.setdefault(key, system) == system:
+            kept.append(row)
+    return kept
 
 
 def _whole(rows: Sequence[Row], kind: str) -> list[Row]:
@@ -183,54 +215,171 @@ def _whole(rows: Sequence[Row], kind: str) -> list[Row]:
     return [row for row in own if row["language"] is None or (row["task"], str(row["view"])) not in joined]
 
 
-def _bucket_folds(rows: Sequence[Row], weakness: Weakness) -> Iterator[Block]:
-    tasks: dict[tuple[str, str], list[tuple[str, list[Row]]]] = {}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tested:
+    """A difference that was tested: a bucket against the rest, or two runs in a bucket."""
+
+    label: str
+    row: Row
+    interval: Sequence[float]
+
+    @property
+    def points(self) -> tuple[float, float, float]:
+        """The difference and the ends of its interval, in points."""
+        low, high = self.interval
+        return 100 * self.row["difference"], 100 * low, 100 * high
+
+
+def _tested(rows: Sequence[Row], weakness: Weakness, interval: str) -> list[_Tested]:
+    """Return the tested differences, the lowest first.
+
+    Of an attribute with two values only the worse one is compared with its rest: the other is the same difference.
+    """
+    found = []
+    systems: dict[str, set[str]] = {}
+    for task, system, _ in by_attribute(rows):
+        systems.setdefault(task, set()).add(system)
     for (task, system, attribute), buckets in by_attribute(rows).items():
-        tasks.setdefault((task, system), []).append((attribute, buckets))
-    for (task, system), own in tasks.items():
-        charts = tuple(_chart(buckets, attribute, weakness) for attribute, buckets in own)
-        tables = [_pair_details(buckets, name) for name, buckets in own if "values" in buckets[0]]
-        title = f"{task}, {system}: {len(own)} {'attribute' if len(own) == 1 else 'attributes'}"
-        yield Fold(title=title, blocks=[Charts(charts=charts), *tables])
+        if attribute in OF_LANGUAGES:
+            continue
+        own = [row for row in buckets if row["q"] is not None and row[interval] is not None]
+        if interval == "difference_ci" and len(buckets) == 2:
+            own = sorted(own, key=_difference)[:1]
+        name = f"{task} {_condition(system)}" if len(systems[task]) > 1 else task
+        found += [
+            _Tested(label=f"{name}: {weakness.phrase(row, buckets)}", row=row, interval=row[interval])
+            for row in own
+        ]
+    return sorted(found, key=lambda one: _difference(one.row))
 
 
-def _chart(rows: Sequence[Row], attribute: str, weakness: Weakness) -> BarChart:
-    systems = rows[0].get("systems") or ()
-    bars = []
-    for row in rows:
-        label = f"{interval_of(row)} n={row['n']:,}"
-        if systems:
-            bars += [
-                Bar(label="" if place else label, value=_hundred(value), group=place)
-                for place, value in enumerate(row["values"])
-            ]
-        else:
-            low, high = map(_hundred, row["ci"] or (None, None))
-            bars.append(Bar(label=label, value=_hundred(row["value"]), low=low, high=high, n=row["n"]))
-    title = f"{attribute}: {weakness.title(attribute)} ({rows[0]['metric']}, times 100)"
-    return BarChart(title=title, bars=tuple(bars), groups=tuple(systems), high=100.0, width=460, label=150)
+def _condition(system: str) -> str:
+    """Return what distinguishes a system from others of its model: ``(frozen)``; its short name where nothing does."""
+    _, opened, conditions = short_system(system).partition(" (")
+    return f"({conditions}" if opened else short_system(system)
 
 
-def _pair_details(rows: Sequence[Row], attribute: str) -> Table:
-    first, second = rows[0]["systems"]
-    found = [
-        (
-            f"{row['bucket']} {interval_of(row)}" if row["low"] is not None else str(row["bucket"]),
-            f"{signed(row['difference'])}{' *' if row['significant'] else ''}",
-            interval_text(row["ci"]),
-            number(row["p"], 3),
-            number(row["q"], 3),
-        )
-        for row in rows
-    ]
-    heads = ("difference", "95 % interval", "p", "q")
-    return Table(
-        title=f"{attribute}: {second} minus {first}", corner="bucket", heads=heads, rows=rows_of(found)
+def _difference(row: Row) -> float:
+    return float(row["difference"])
+
+
+def _run_fold(name: str, rows: Sequence[Row], weakness: Weakness, *, is_first: bool) -> list[Block]:
+    """Return what is known of the buckets of one run; labels and confidence of the first run only."""
+    whole = _whole(rows, "single")
+    tested = _tested(whole, weakness, "difference_ci")
+    kept = [one for one in tested if one.row["significant"]]
+    inside: list[Block] = []
+    if whole:
+        drawn = _furthest(kept)
+        inside = [
+            Notes(_sentences(kept), "findings")
+            if any(one.row["difference"] < 0 for one in kept)
+            else Note("No bucket is significantly below the rest."),
+            *_forest(drawn, len(kept), f"{name}: buckets against the rest, points", ("weaker", "stronger")),
+            *_rest_of(tested, drawn),
+        ]
+        if untested := sum(row["q"] is None for row in whole if row["attribute"] not in OF_LANGUAGES):
+            inside.append(Note(f"{untested:,} buckets have too few items to be tested.", "soft"))
+    if labels := list(_labels(rows) if is_first else ()):
+        inside.append(Fold(title="Which labels are confused, and how sure answers are", blocks=labels))
+    counts = f"{len(kept):,} of {len(tested):,} tested differences are significant"
+    return (
+        [Fold(title=name, soft=counts if whole else "", blocks=inside, is_open=is_first, heading=True)]
+        if inside
+        else []
     )
 
 
-def _hundred(value: float | None) -> float | None:
-    return None if value is None else value * 100
+def _sentences(kept: Sequence[_Tested]) -> list[str]:
+    """Return the largest shortfalls in words, a few of each task at most."""
+    found: dict[str, list[str]] = {}
+    for one in kept:
+        own = found.setdefault(one.row["task"], [])
+        if one.row["difference"] < 0 and len(own) < OF_A_TASK:
+            difference, low, high = one.points
+            own.append(
+                f"{one.label}: {-difference:.1f} points below the rest ({-high:.1f} to {-low:.1f}, "
+                f"{level_text('q', one.row['q'])}, {things_of(one.row)})."
+            )
+    return [text for texts in found.values() for text in texts]
+
+
+def _furthest(kept: Sequence[_Tested]) -> list[_Tested]:
+    """Return the differences that a chart shows, the lowest first: those that are furthest from 0."""
+    furthest = sorted(kept, key=lambda one: -abs(_difference(one.row)))[:DRAWN]
+    return sorted(furthest, key=lambda one: _difference(one.row))
+
+
+def _forest(drawn: Sequence[_Tested], count: int, title: str, sides: tuple[str, str]) -> list[Block]:
+    """Return significant differences as a chart that says how many of them it shows."""
+    rows = []
+    for one in drawn:
+        value, low, high = one.points
+        rows.append(ForestRow(label=one.label, value=value, low=low, high=high, n=one.row["n"]))
+    more = f" (the {len(drawn)} largest of {count:,})" if count > len(drawn) else ""
+    chart = ForestChart(title=f"{title}{more}", rows=tuple(rows), left=sides[0], right=sides[1])
+    return [Charts(charts=(chart,))] if rows else []
+
+
+def _rest_of(tested: Sequence[_Tested], drawn: Sequence[_Tested], command: str = OF_RUN) -> list[Block]:
+    """Return the largest of the differences that the chart does not show, the significant ones first."""
+    rest = [one for one in tested if one not in drawn]
+    if not rest:
+        return []
+    significant = sum(one.row["significant"] for one in rest)
+    title = f"{len(rest) - significant:,} tested differences are not significant"
+    if significant:
+        title = (
+            f"{significant:,} smaller significant differences, and {len(rest) - significant:,} that are not"
+        )
+    rest.sort(key=lambda one: (not one.row["significant"], -abs(_difference(one.row))))
+    rows = [
+        (one.label, signed(one.row["difference"]), interval_text(one.interval), p_text(one.row["q"]),
+         f"{one.row['n']:,}")
+        for one in rest[:FURTHER]
+    ]  # fmt: skip
+    heads = ("difference", "95 % interval", "q", "n")
+    table = Table(
+        title=title,
+        untitled=True,
+        corner="bucket",
+        heads=heads,
+        rows=rows_of(rows),
+        notes=_more(rest, FURTHER, command),
+    )
+    return [Fold(title=title, blocks=[table])]
+
+
+def _more(found: Sequence[object], shown: int, command: str = OF_RUN) -> tuple[str, ...]:
+    """Return a sentence that counts what is not shown and says what prints it."""
+    count = len(found) - shown
+    return (f"{count:,} more: {command}.",) if count > 0 else ()
+
+
+def _pairs_fold(rows: Sequence[Row], weakness: Weakness) -> list[Block]:
+    """Return in which buckets two runs differ, the largest differences first."""
+    tested = _tested(rows, weakness, "ci")
+    kept = [one for one in tested if one.row["significant"]]
+    if not tested:
+        return []
+    shown: list[_Tested] = []
+    inside: list[Block] = [] if kept else [Note("The runs do not differ significantly in any bucket.")]
+    for first, second in dict.fromkeys(tuple(one.row["systems"]) for one in kept):
+        own = [one for one in kept if tuple(one.row["systems"]) == (first, second)]
+        one_name, other_name = short_system(first), short_system(second)
+        sides = (f"{one_name} better", f"{other_name} better")
+        drawn = _furthest(own)
+        shown += drawn
+        inside += _forest(drawn, len(own), f"{other_name} minus {one_name} by bucket, points", sides)
+    counts = f"{len(kept):,} of {len(tested):,} tested differences are significant"
+    return [
+        Fold(
+            title="Pairs of runs in buckets",
+            soft=counts,
+            blocks=[*inside, *_rest_of(tested, shown, OF_PAIR)],
+            heading=True,
+        )
+    ]
 
 
 def _labels(rows: Sequence[Row]) -> Iterator[Block]:
@@ -242,28 +391,54 @@ def _labels(rows: Sequence[Row]) -> Iterator[Block]:
             groups.setdefault(key, []).append(row)
     for (kind, task, system), own in groups.items():
         blocks = [_confusion(own, task)] if kind == "confusion" else _calibration(own, task)
-        yield Fold(title=f"{task}, {system}: {kind}", blocks=blocks)
+        yield Fold(title=f"{task}, {short_system(system)}: {kind}", blocks=blocks)
 
 
 def _confusion(rows: Sequence[Row], task: str) -> Table:
+    """Return the shares of labels as a matrix or, of many labels, the pairs that are confused most."""
     counts: dict[tuple[str, str | None], int] = {}
     for row in rows:
         pair = (row["gold"], row["predicted"])
         counts[pair] = counts.get(pair, 0) + row["n"]
+    totals: dict[str, int] = {}
+    for (gold, _), count in counts.items():
+        totals[gold] = totals.get(gold, 0) + count
+    if len(totals) > MATRIX:
+        return _confused(counts, totals, task)
     given = list(dict.fromkeys(label for _, label in counts))
     found: list[tuple[str | Field, ...]] = []
-    for label in dict.fromkeys(label for label, _ in counts):
-        own = [counts.get((label, other), 0) for other in given]
-        shares = [count / sum(own) if sum(own) else None for count in own]
-        found.append((f"{label} ({sum(own):,})", *(_share(share) for share in shares)))
+    for label, total in totals.items():
+        shares = [counts.get((label, other), 0) / total if total else None for other in given]
+        found.append((f"{label} ({total:,})", *(_share(share) for share in shares)))
     return Table(
         title=f"{task}: of the items (or tokens) of each gold label, the share that got each label, in percent",
         corner="gold",
-        heads=tuple("unreadable" if label is None else label for label in given),
+        heads=tuple(map(_label, given)),
         rows=rows_of(found),
         style="heat",
         ramp="share",
     )
+
+
+def _confused(counts: Mapping[tuple[str, str | None], int], totals: Mapping[str, int], task: str) -> Table:
+    wrong = [(count, gold, given) for (gold, given), count in counts.items() if count and given != gold]
+    wrong.sort(key=lambda one: (-one[0], one[1], _label(one[2])))
+    rows = [
+        (gold, _label(given), f"{count:,} of {totals[gold]:,}", percent(count / totals[gold]))
+        for count, gold, given in wrong[:CONFUSED]
+    ]
+    return Table(
+        title=f"{task}: the labels that are confused most often",
+        corner="gold",
+        heads=("given", "items (or tokens)", "percent of the label"),
+        rows=rows_of(rows),
+        words=frozenset({0}),
+        notes=_more(wrong, CONFUSED),
+    )
+
+
+def _label(label: str | None) -> str:
+    return "unreadable" if label is None else label
 
 
 def _share(share: float | None) -> Field:
@@ -277,55 +452,22 @@ def _calibration(rows: Sequence[Row], task: str) -> list[Block]:
             sums = bins.setdefault(row["bin"], [0.0, 0.0, 0.0])
             for place, amount in enumerate((row["confidence"], row["accuracy"], 1.0)):
                 sums[place] += row["n"] * amount
-    points = tuple((sure / n, right / n) for _, (sure, right, n) in sorted(bins.items()))
+    points = tuple((100 * sure / n, 100 * right / n) for _, (sure, right, n) in sorted(bins.items()))
     total = sum(n for *_, n in bins.values())
     error = sum(abs(sure - right) for sure, right, _ in bins.values()) / total if total else None
     chart = CurveChart(
         title=f"{task}: confidence against accuracy, all languages",
         lines=(
-            Line(label="equal", points=((0.0, 0.0), (1.0, 1.0)), stroke="dashed"),
-            Line(label="items", points=points),
+            Line(label="equal", points=((0.0, 0.0), (100.0, 100.0)), stroke="dashed", is_guide=True),
+            Line(label="accuracy", points=points),
         ),
-        x_label="confidence",
-        y_label="accuracy",
-        x_digits=3,
-        y_digits=3,
-        summary=f"Expected calibration error {number(error, 3)} over {total:,.0f} items",
+        x_label="confidence, percent",
+        y_label="accuracy, percent",
+        x_digits=1,
+        summary=f"Expected calibration error {percent(error)} points over {total:,.0f} items",
     )
-    errors: dict[str, str] = {}
-    for row in rows:
-        errors.setdefault(str(row["language"]), number(row["ece"], 3))
-    table = Table(
-        title=f"{task}: expected calibration error by language",
-        corner="language",
-        heads=("error",),
-        rows=rows_of(errors.items()),
-    )
-    return [Charts(charts=(chart,)), table]
-
-
-def _data(weakness: Weakness) -> Iterator[Block]:
-    """Yield a table per task: the quartiles of every attribute that is a number, by language."""
-    tasks: dict[str, dict[str, dict[str, Any]]] = {}
-    for row in weakness.data:
-        if row["mean"] is not None:
-            task = f"{row['task']} {conditions_of(row['view'])}".strip()
-            tasks.setdefault(task, {}).setdefault(row["language"], {})[row["attribute"]] = row
-    for task, languages in tasks.items():
-        attributes = list(dict.fromkeys(name for own in languages.values() for name in own))
-        yield Table(
-            title=f"{task}: median (and quartiles) of each attribute",
-            corner="language",
-            heads=tuple(attributes),
-            rows=rows_of(
-                (code, *(_distribution(own.get(name)) for name in attributes))
-                for code, own in languages.items()
-            ),
-        )
-
-
-def _distribution(row: Mapping[str, Any] | None) -> str:
-    if row is None or row["quartiles"] is None:
-        return NOTHING
-    low, middle, high = row["quartiles"]
-    return f"{middle:.3g} ({low:.3g} to {high:.3g})"
+    errors = {str(row["language"]): row["ece"] for row in rows if row["ece"] is not None}
+    worst = sorted(errors, key=lambda code: (-errors[code], code))
+    largest = ", ".join(f"{code} {percent(errors[code])}" for code in worst[:UNSURE])
+    note = Note(f"Expected calibration error {percent(error)} points; largest in {largest}.", "note")
+    return [Charts(charts=(chart,)), *([note] if worst else [])]

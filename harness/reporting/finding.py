@@ -1,117 +1,129 @@
-"""Sentences that restate significant findings about one language."""
+"""What is significant about the languages of the first run: differences with a sentence each, the largest first."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from harness.analysis.diagnosis import LEAST_ITEMS, SIGNIFICANCE
 from harness.reporting.column import METRIC_SHORT
-from harness.reporting.contrast import Contrast, contrast, estimate_of_row, mean_of_others, score_of
+from harness.reporting.contrast import Contrast, contrast, mean_of_others, score_of
 from harness.reporting.material import Material
-from harness.reporting.weakness import Weakness, by_attribute, interval_of
+from harness.reporting.number import interval_text, level_text
+from harness.reporting.weakness import Row, Weakness, by_attribute, things_of
 from harness.statistics import benjamini_hochberg
 
-__all__ = ["findings"]
+__all__ = ["Finding", "findings", "pair_findings", "pair_text", "shortfalls"]
 
 SENTENCES = 3
 
 
-Finding = tuple[str, str, float, Contrast | None]
-"""Language, sentence, size of the difference, and what is tested; None for what the diagnosis has tested."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """A significant difference of one language."""
+
+    language: str
+    text: str
+    difference: float
+    """As a fraction; below 0 where something is worse."""
+    q: float
 
 
 def findings(material: Material, weakness: Weakness) -> dict[str, list[str]]:
-    """Return up to three sentences per language.
+    """Return up to three sentences per language; the language furthest below the others comes first.
 
-    All contrasts of the first run are tested together: Benjamini-Hochberg at the rate of the diagnosis. Differences of
-    two runs are those that the diagnosis itself calls significant.
+    Differences of two runs follow the shortfalls of the first one.
     """
-    tested = [*_behind_others(material), *_buckets(weakness)]
-    rates = benjamini_hochberg([found.p for *_, found in tested if found is not None]).tolist()
-    kept = [
-        one
-        for one, q in zip(tested, rates, strict=True)
-        if q <= SIGNIFICANCE and one[-1] is not None and one[-1].excludes_zero
-    ]
     found: dict[str, list[str]] = {}
-    for language, text, *_ in sorted([*kept, *_pairs(weakness)], key=lambda one: -one[2]):
-        own = found.setdefault(language, [])
+    for one in [*shortfalls(material, weakness), *pair_findings(weakness)]:
+        own = found.setdefault(one.language, [])
         if len(own) < SENTENCES:
-            own.append(text)
+            own.append(one.text)
     return found
+
+
+def shortfalls(material: Material, weakness: Weakness) -> list[Finding]:
+    """Return what the first run does significantly worse in one language, the largest difference first.
+
+    First come languages below the mean of the others, tested together (Benjamini and Hochberg at the rate of the
+    diagnosis), then buckets below the rest of their language, which the diagnosis has tested and corrected.
+    """
+    names = {code: name for code, name, _ in material.languages}
+    parts = (_behind_others(material), _buckets(weakness, names))
+    return [one for part in parts for one in sorted(part, key=lambda one: one.difference)]
 
 
 def _behind_others(material: Material) -> Iterator[Finding]:
     run = material.runs[0]
     codes = [code for code, _, _ in material.languages]
+    tested: list[tuple[str, str, Contrast]] = []
     for column in material.summary.columns:
         for code, name, _ in material.languages:
             own, others = score_of(run, column, code), mean_of_others(run, column, code, codes)
             if own is None or others is None or min(own.draws, others.draws) < LEAST_ITEMS:
                 continue
-            found = contrast(others, own)
-            if found is not None and found.difference > 0:
+            found = contrast(own, others)
+            if found is not None:
                 metric = METRIC_SHORT.get(column.metric, column.metric)
                 text = (
                     f"{column.task}: {name} scores {_points(found.difference)} lower ({metric}) than the mean of the "
-                    f"other languages ({_interval(found.low, found.high)})."
+                    f"other languages ({_interval(found)}"
                 )
-                yield code, text, found.difference, found
+                tested.append((code, text, found))
+    rates = benjamini_hochberg([found.p for *_, found in tested]).tolist()
+    for (code, text, found), q in zip(tested, rates, strict=True):
+        if q <= SIGNIFICANCE and found.high < 0:
+            sentence = f"{text}, {level_text('q', q)})."
+            yield Finding(language=code, text=sentence, difference=found.difference, q=q)
 
 
-def _buckets(weakness: Weakness) -> Iterator[Finding]:
-    """Yield the contrasts of the last interval of each attribute with its first, which were chosen beforehand."""
+def _buckets(weakness: Weakness, names: Mapping[str, str]) -> Iterator[Finding]:
     rows = [row for row in (weakness.runs[0] if weakness.runs else ()) if row["kind"] == "single"]
     systems = {row["task"]: row["system"] for row in reversed(rows)}
     for language in dict.fromkeys(row["language"] for row in rows if row["language"] is not None):
         own = [row for row in rows if row["language"] == language and row["system"] == systems[row["task"]]]
-        for (task, _, attribute), buckets in by_attribute(own).items():
-            first, last = buckets[0], buckets[-1]
-            if len(buckets) < 2 or first["low"] is None or min(first["n"], last["n"]) < LEAST_ITEMS:
-                continue
-            end, start = estimate_of_row(last), estimate_of_row(first)
-            found = None if end is None or start is None else contrast(end, start)
-            if found is not None:
-                yield _bucket_finding(found, task, language, weakness.title(attribute), first, last)
+        for (task, *_), buckets in by_attribute(own).items():
+            for row in buckets:
+                if row["significant"] and row["difference"] < 0 and row["difference_ci"][1] < 0:
+                    low, high = row["difference_ci"]
+                    text = (
+                        f"{task}, {names.get(language, language)}: {weakness.phrase(row, buckets)}: "
+                        f"{_points(row['difference'])} below the rest "
+                        f"({interval_text((-high, -low))}, {level_text('q', row['q'])}, {things_of(row)})."
+                    )
+                    yield Finding(language=language, text=text, difference=row["difference"], q=row["q"])
 
 
-def _bucket_finding(
-    found: Contrast, task: str, language: str, title: str, first: Mapping[str, Any], last: Mapping[str, Any]
-) -> Finding:
-    down = found.difference < 0
-    low, high = (-found.high, -found.low) if down else (found.low, found.high)
-    things = "spans" if last.get("level") == "span" else "items"
-    text = (
-        f"{task}: {things} whose {title} is in {interval_of(last)} score {_points(abs(found.difference))} "
-        f"{'lower' if down else 'higher'} than those in {interval_of(first)} ({_interval(low, high)})."
+def pair_findings(weakness: Weakness) -> list[Finding]:
+    """Return in which buckets of one language two runs differ, the largest difference first."""
+    found = []
+    rows = [row for row in weakness.pairs if row["kind"] == "pairwise" and row["language"] is not None]
+    for language in dict.fromkeys(row["language"] for row in rows):
+        own = [row for row in rows if row["language"] == language]
+        for (task, *_), buckets in by_attribute(own).items():
+            for row in buckets:
+                if row["significant"] and row["ci"]:
+                    text = f"{task}: {pair_text(weakness, row, buckets)}"
+                    found.append(
+                        Finding(language=language, text=text, difference=row["difference"], q=row["q"])
+                    )
+    return sorted(found, key=lambda one: -abs(one.difference))
+
+
+def pair_text(weakness: Weakness, row: Row, buckets: Sequence[Row]) -> str:
+    """Return a difference of two runs in one bucket as a sentence."""
+    first, second = row["systems"]
+    low, high = row["ci"] if row["difference"] > 0 else (-row["ci"][1], -row["ci"][0])
+    direction = "above" if row["difference"] > 0 else "below"
+    return (
+        f"{weakness.phrase(row, buckets)}: {second} is {_points(row['difference'])} {direction} {first} "
+        f"({interval_text((low, high))}, {level_text('q', row['q'])}, {things_of(row)})."
     )
-    return language, text, abs(found.difference), found
-
-
-def _pairs(weakness: Weakness) -> Iterator[Finding]:
-    for row in weakness.pairs:
-        if row["kind"] == "pairwise" and row["language"] is not None and row["significant"] and row["ci"]:
-            first, second = row["systems"]
-            down = row["difference"] < 0
-            low, high = row["ci"]
-            low, high = (-high, -low) if down else (low, high)
-            things = "spans" if row.get("level") == "span" else "items"
-            text = (
-                f"{row['task']}: on {things} whose {weakness.title(row['attribute'])} is {_named(row)}, {second} "
-                f"scores {_points(abs(row['difference']))} {'lower' if down else 'higher'} than {first} "
-                f"({_interval(low, high)})."
-            )
-            yield row["language"], text, abs(row["difference"]), None
-
-
-def _named(row: Mapping[str, Any]) -> str:
-    return f"in {interval_of(row)}" if row["low"] is not None else interval_of(row)
 
 
 def _points(difference: float) -> str:
-    return f"{difference * 100:.1f} points"
+    return f"{abs(difference) * 100:.1f} points"
 
 
-def _interval(low: float, high: float) -> str:
-    return f"95 % interval {low * 100:.1f} to {high * 100:.1f}"
+def _interval(found: Contrast) -> str:
+    return f"95 % interval {interval_text((-found.high, -found.low))}"

@@ -5,27 +5,33 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from harness.analysis.comparison import compare
-from harness.errors import HarnessError
 from harness.registry.registry import Registry
-from harness.reporting.comparison import LEGEND, difference_tables, task_blocks
+from harness.reporting.comparison import page_comparison
 from harness.reporting.diagnosis import page_blocks
 from harness.reporting.equity.report import equity_report
 from harness.reporting.equity.table import equity_blocks
 from harness.reporting.finding import findings
+from harness.reporting.glance import Glance, glance
+from harness.reporting.glossary import glossary_blocks
 from harness.reporting.items import item_blocks, worst_items
 from harness.reporting.language import language_blocks
 from harness.reporting.material import Material, read_material
 from harness.reporting.model import Block, Note, Notes, Report, Section
-from harness.reporting.overview import overview_blocks, score_blocks
+from harness.reporting.opening import MISSING, banners, chips
+from harness.reporting.overview import overview_blocks, task_blocks
 from harness.reporting.provenance import provenance_blocks
-from harness.reporting.systems import system_blocks
+from harness.reporting.remark import counted
+from harness.reporting.score_table import missing_blocks, score_blocks
+from harness.reporting.system_name import short_name
+from harness.reporting.systems import downloads, system_table
 from harness.reporting.weakness import find_weakness
 from harness.running.session import open_session
 from harness.storage.run_folder import Run
 
 __all__ = ["html_report"]
 
+MADE = "How it was made"
+TABS = ("Overview", "Comparison", "Languages", "Tasks", "Items", "Cost", MADE)
 COST = (
     "What a tokenizer makes of the same content in other languages: the more sub-words, the slower and dearer it is, "
     "and the less of it fits."
@@ -40,71 +46,83 @@ def html_report(runs: Sequence[Run]) -> Report:
     """
     registry = open_session().registry
     material = read_material(runs, sections=tuple(registry.report_sections))
-    found = _sections(material, registry)
+    first = glance(material.every, material.summary)
+    found = _sections(material, first, registry)
+    shown = [section for section in found if section.blocks]
+    words = glossary_blocks(block for section in shown for block in section.blocks)
+    shown += [Section(name="glossary", title="Glossary", tab=MADE, blocks=words)] if words else []
     return Report(
-        title=f"Report: {material.summary.title}",
-        subtitle=_subtitle(material),
-        sections=[section for section in found if section.blocks],
+        title=_title(material),
+        sections=sorted(shown, key=lambda section: TABS.index(section.tab)),
+        chips=chips(material.runs[0]),
+        banners=banners(material),
+        downloads=downloads(material, system_table(material)),
     )
 
 
-def _sections(material: Material, registry: Registry) -> Iterator[Section]:
+def _sections(material: Material, first: Glance, registry: Registry) -> Iterator[Section]:
     weakness = find_weakness(material.runs, registry)
     items, faults = worst_items(material)
     sentences = findings(material, weakness)
-    own_names = [material.name(run) for run in material.runs]
+    names = [material.name(run) for run in material.runs]
     pages = {code: name for code, name, _ in material.languages}
     cost = equity_report(material.every)
-    yield Section(name="overview", title="Overview", blocks=overview_blocks(material))
-    yield Section(name="scores", title="Scores by language", blocks=score_blocks(material))
-    yield from _plugin_sections(material, "scores")
-    yield Section(name="systems", title="Systems", blocks=system_blocks(material))
-    yield Section(name="comparison", title="Comparison", blocks=_compared(material, registry))
-    yield Section(
-        name="equity",
-        title="What the languages cost",
-        blocks=[Note(COST, "note"), *equity_blocks(cost)] if cost else [],
-    )
-    yield Section(name="diagnosis", title="Diagnosis", blocks=page_blocks(own_names, weakness))
-    yield Section(
-        name="languages",
-        title="Languages: why is one weak?",
-        blocks=language_blocks(material, weakness, items, sentences),
-    )
-    yield from _plugin_sections(material, "items")
-    yield Section(name="items", title="Worst items", blocks=item_blocks(items, pages, faults))
-    yield Section(name="provenance", title="Provenance", blocks=provenance_blocks(own_names, material.runs))
+    for name, title, tab, blocks in (
+        ("overview", "Overview", "Overview", overview_blocks(material, first, sentences)),
+        ("comparison", "Comparison", "Comparison", page_comparison(material.runs, registry.metrics)),
+        ("scores", "Scores by language", "Languages", score_blocks(material)),
+        (
+            "languages",
+            "Languages: why is one weak?",
+            "Languages",
+            language_blocks(material, weakness, items, sentences),
+        ),
+        ("diagnosis", "Diagnosis", "Languages", page_blocks(names, weakness)),
+        ("tasks", "Systems and tasks", "Tasks", task_blocks(material)),
+        (
+            "equity",
+            "What the languages cost",
+            "Cost",
+            [Note(COST, "note"), *equity_blocks(cost)] if cost else [],
+        ),
+        ("items", "Worst items", "Items", item_blocks(items, pages, faults)),
+        (MISSING, "What is missing", MADE, missing_blocks(material)),
+        ("notes", "Notes", MADE, [Notes(notes)] if (notes := material.summary.notes) else []),
+        ("provenance", "Provenance", MADE, _provenance(material)),
+    ):
+        yield Section(name=name, title=title, tab=tab, blocks=blocks)
+    # Where no task has a row of its own, such as for probes of layers, what the plugin shows comes first.
+    yield from _plugin_sections(material, "scores", "Tasks" if first.tasks else "Overview")
+    yield from _plugin_sections(material, "items", "Items")
 
 
-def _plugin_sections(material: Material, place: Literal["scores", "items"]) -> Iterator[Section]:
+def _plugin_sections(material: Material, place: Literal["scores", "items"], tab: str) -> Iterator[Section]:
     """Yield what sections of plugins show in one place of the page."""
     for section, report in material.summary.extra.items():
         if section.place == place and (report.blocks or report.notes):
             blocks = [*report.blocks, Notes(report.notes)]
-            yield Section(name=section.name, title=section.title, blocks=blocks)
+            yield Section(name=section.name, title=section.title, tab=tab, blocks=blocks)
 
 
-def _compared(material: Material, registry: Registry) -> list[Block]:
-    """Return the comparison of the given runs item by item; nothing where there is one run only."""
-    if len(material.runs) < 2:
-        return []
-    try:
-        compared = compare(material.runs, registry.metrics)
-    except HarnessError as error:
-        return [Note(f"The runs are not compared: {error}")]
-    tasks = (block for task in compared.tasks for block in task_blocks(task))
-    differences = difference_tables(compared, material.runs)
-    return [Note(LEGEND, "note"), *tasks, *differences, Notes(compared.notes)]
+def _title(material: Material) -> str:
+    names = [short_name(str(run.manifest.model)) for run in material.runs]
+    names = list(dict.fromkeys(names))
+    return " and ".join(names) if len(names) < 3 else f"{names[0]} and {len(names) - 1} more"
 
 
-def _subtitle(material: Material) -> str:
+def _provenance(material: Material) -> list[Block]:
+    names = [material.name(run) for run in material.runs]
+    return [Note(_counts(material), "soft"), *provenance_blocks(names, material.runs)]
+
+
+def _counts(material: Material) -> str:
     run = material.runs[0].results.run
     languages = {cell.language for own in material.runs for cell in own.cells if cell.has("method")}
     counts = (
-        (len(material.runs), "run", "runs"),
-        (len(languages), "language", "languages"),
-        (len({column.task for column in material.columns}), "task", "tasks"),
+        (len(material.runs), "run"),
+        (len(languages), "language"),
+        (len({column.task for column in material.columns}), "task"),
     )
     made = [f"Made {run.created}"] if run.created else []
     made += [f"by harness {run.harness}."] if run.harness else []
-    return " ".join([*made, ", ".join(f"{n} {one if n == 1 else many}" for n, one, many in counts)]) + "."
+    return " ".join([*made, ", ".join(counted(*pair) for pair in counts)]) + "."

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import fmean
 
+from harness.reporting.remark import Remark, Weight, counted
 from harness.reporting.score import Score
 from harness.storage.results import CellResult, TaskScore, TaskSummary
 from harness.storage.run_folder import Run
 
-__all__ = ["ADDED", "PROVENANCE_MARKS", "is_added", "origin_mark", "origin_notes", "published_means"]
+__all__ = ["ADDED", "PROVENANCE_MARKS", "is_added", "origin_mark", "origin_remarks", "published_means"]
 
 ADDED = "⁺"
 """The mark of languages that another package or file added to the task."""
@@ -40,15 +41,22 @@ def is_added(code: str, spec: TaskSummary) -> bool:
     return bool(published) and code not in published
 
 
-def origin_notes(run: Run) -> list[str]:
+def origin_remarks(run: Run) -> list[Remark]:
     """Return the legend of the marks that a run's scores have, with the cells that have them."""
     tasks = run.manifest.tasks
     scored = [cell for cell in run.cells if cell.status == "ok"]
-    notes = []
+    remarks = []
     for provenance, mark in PROVENANCE_MARKS.items():
-        found = [_title(cell) for cell in scored if cell.provenance == provenance and not _is_variant(cell)]
+        cells = [cell for cell in scored if cell.provenance == provenance and not _is_variant(cell)]
+        found = dict.fromkeys(map(_title, cells))
         if found:
-            notes.append(f"{mark} {_MEANINGS[provenance]}: {', '.join(dict.fromkeys(found))}")
+            remarks.append(
+                Remark(
+                    text=f"{mark} {_MEANINGS[provenance]}: {', '.join(found)}",
+                    brief=f"{counted(len(found), 'test set')} {provenance} ({mark})",
+                    weight=Weight.INCOMPARABLE,
+                )
+            )
     added: dict[str, str] = {}
     # The items of a variant that a translator made do not say how the language's own were made.
     for cell in sorted(scored, key=_is_variant):
@@ -56,10 +64,10 @@ def origin_notes(run: Run) -> list[str]:
             added.setdefault(_title(cell), _origin(cell, tasks[cell.task]))
     if added:
         names = ", ".join(f"{title} ({origin})" if origin else title for title, origin in added.items())
-        notes.append(
-            f"{ADDED} added to the task by another package or file, not in the mean without {ADDED}: {names}"
-        )
-    return notes
+        meaning = f"added to the task by another package or file, not in the mean without {ADDED}"
+        brief = f"{counted(len(added), 'test set')} added by another package or file ({ADDED})"
+        remarks.append(Remark(text=f"{ADDED} {meaning}: {names}", brief=brief, weight=Weight.INCOMPARABLE))
+    return remarks
 
 
 def published_means(

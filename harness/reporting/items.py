@@ -2,32 +2,61 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any
 
 from harness.analysis.systems import System, SystemGroup, group_systems
 from harness.errors import HarnessError
+from harness.progress import show_step
+from harness.reporting.answer_text import (
+    LONGEST,
+    Parts,
+    answer_parts,
+    gold_parts,
+    item_text,
+    json_text,
+    wrong_tags,
+)
+from harness.reporting.column import METRIC_SHORT
 from harness.reporting.material import Material
-from harness.reporting.model import Block, Field, ItemText, Notes, Table, TableRow, anchor
+from harness.reporting.model import (
+    Block,
+    Field,
+    Fold,
+    Note,
+    Notes,
+    Sentence,
+    Sentences,
+    Table,
+    TableRow,
+    anchor,
+)
 from harness.reporting.number import percent
+from harness.reporting.remark import counted
 from harness.reporting.severity import CLASSIFYING, confidence_of, first_rank, worst
 from harness.storage.records import ItemRecord
 
-__all__ = ["LONGEST", "WorstItem", "item_blocks", "item_table", "item_text", "worst_items"]
+__all__ = ["LONGEST", "WorstItem", "item_blocks", "item_index", "item_table", "item_text", "worst_items"]
 
 ITEMS = 3
 """Items of a task and language."""
+MOST = 150
+"""Items of a page."""
 SYSTEMS = 4
 """Systems of a task that are shown side by side."""
-LONGEST = 2_000
-"""Characters of a text that the page holds; the records hold all."""
-CANDIDATES = 5
+OPENING = 60
+"""Characters of a text that name an item."""
+AROUND = 120
+"""Characters of a context before and after an answer."""
 ORDER = ("premise", "hypothesis", "sentence1", "sentence2", "question", "query", "text", "context")
 """The fields that are read first."""
-CAPTION = "The worst items of the first run in each task and language; the pages of languages show them"
-Parts = tuple[str | ItemText, ...]
+LEGEND = (
+    f"The items that the first run has most wrong: at most {ITEMS} of a task and language, and {MOST} in all. Wrong "
+    "labels count by their confidence, tags by their number, rankings by the rank of the first right candidate, "
+    "other answers by what is missing from a full score. The records of the run hold all items."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +71,8 @@ class WorstItem:
     """That of the first system."""
     answers: tuple[tuple[str, ItemRecord | None], ...]
     """By system; None where it does not have the item."""
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """By id: the texts of candidates that the answers name, as far as the records hold them."""
 
     @property
     def anchor(self) -> str:
@@ -50,21 +81,30 @@ class WorstItem:
 
 
 def worst_items(material: Material) -> tuple[dict[str, list[WorstItem]], list[str]]:
-    """Return the worst items by language, and one sentence for what could not be read."""
+    """Return the worst items by language, and one sentence for what could not be read.
+
+    Where there are more than a page shows, every task and language keeps its worst ones.
+    """
     try:
         groups = group_systems(material.runs, least=1)
     except HarnessError as error:
         return {}, [str(error)]
-    found: dict[str, list[WorstItem]] = {}
+    cells: list[list[WorstItem]] = []
     faults: list[str] = []
     for group in groups:
+        show_step(f"Worst items: {group.title}")
         for code in dict.fromkeys(code for system in group.systems for code in system.cells):
             try:
-                own = list(_of_language(group, code, material))
+                cells.append(list(_of_language(group, code, material)))
             except HarnessError as error:
                 faults.append(str(error))
-                continue
-            found.setdefault(code, []).extend(own)
+    rounds = [item for places in zip_longest(*cells) for item in places if item is not None]
+    kept = {id(item) for item in rounds[:MOST]}
+    found: dict[str, list[WorstItem]] = {}
+    for own in cells:
+        for item in own:
+            if id(item) in kept:
+                found.setdefault(item.language, []).append(item)
     return found, faults
 
 
@@ -77,21 +117,46 @@ def _of_language(group: SystemGroup, code: str, material: Material) -> Iterator[
     further = [
         (_name(system, group, material), _records(system, code, wanted)) for system in systems[1:] if wanted
     ]
+    answers = {
+        record.id: (
+            (_name(first, group, material), record),
+            *((name, _same(record, records.get(record.id))) for name, records in further),
+        )
+        for record in chosen
+    }
+    texts = _texts(first, code, kind, [answer for own in answers.values() for _, answer in own])
     for record in chosen:
-        others = [(name, _same(record, records.get(record.id))) for name, records in further]
         yield WorstItem(
             title=group.title,
             kind=kind,
             language=code,
             record=record,
-            answers=((_name(first, group, material), record), *others),
+            answers=answers[record.id],
+            texts=texts,
         )
 
 
+def _texts(system: System, code: str, kind: str, answers: Sequence[ItemRecord | None]) -> dict[str, str]:
+    """Return the texts of the candidates that answers name: those that the answers hold, or else other records.
+
+    Records of older versions hold no texts of candidates; a translation that is itself an item is in its record.
+    """
+    predictions = [answer.prediction for answer in answers if answer is not None]
+    named = [own for own in predictions if isinstance(own, Mapping)]
+    found = {name: str(text) for own in named for name, text in (own.get("texts") or {}).items()}
+    wanted = {str(own["candidate"]) for own in named if own.get("candidate") is not None} - set(found)
+    if kind == "bitext_retrieval" and wanted:
+        for record in system.run.records(system.cells[code]):
+            if record.id in wanted and isinstance(record.fields.get("target"), str):
+                found[record.id] = record.fields["target"]
+    return found
+
+
 def _name(system: System, group: SystemGroup, material: Material) -> str:
-    """Return what the report calls a run, and the system's own name where the run has several in this task."""
+    """Return what the report calls a run, with what distinguishes the system where the run has several in this task."""
     same = [other for other in group.systems if other.run is system.run]
-    return material.name(system.run) if len(same) == 1 else system.name
+    name = material.name(system.run)
+    return name if len(same) == 1 else f"{name}{system.name.removeprefix(str(system.run.manifest.model))}"
 
 
 def _records(system: System, code: str, wanted: set[str]) -> dict[str, ItemRecord]:
@@ -105,12 +170,17 @@ def _same(record: ItemRecord, other: ItemRecord | None) -> ItemRecord | None:
 
 def item_table(item: WorstItem) -> Table:
     """Return the item as a table: a row for each field, the gold answer, and each system."""
-    rows = [*_fields(item), TableRow(label="gold", fields=(Field(parts=_gold(item)),))]
+    gold = gold_parts(item.record, item.kind, item.language, item.texts)
+    rows = [*_fields(item), TableRow(label="gold", fields=(Field(parts=gold),))]
     for name, answer in item.answers:
-        shown = Field(parts=_answer(item, answer)) if answer is not None else "does not have this item"
+        if answer is None:
+            shown: str | Field = "does not have this item"
+        elif item.kind == "token_tagging":
+            tokens = item.record.fields.get("tokens") or []
+            shown = Field(parts=wrong_tags(answer, tokens, item.language), listed=True)
+        else:
+            shown = Field(parts=answer_parts(answer, item.kind, item.language, item.texts))
         rows.append(TableRow(label=name, fields=(shown,)))
-        if answer is not None and item.kind == "token_tagging":
-            rows[-1] = TableRow(label=name, fields=(Field(parts=_wrong_tags(item, answer), listed=True),))
     return Table(
         title=f"{item.title}, {item.language}, item {item.record.id[:200]}",
         rows=tuple(rows),
@@ -120,119 +190,132 @@ def item_table(item: WorstItem) -> Table:
     )
 
 
-def item_text(text: str, language: str | None) -> Parts:
-    """Return a text of a data set or model, cut where it is very long."""
-    if len(text) <= LONGEST:
-        return (ItemText(text, language),)
-    left = f" {len(text) - LONGEST:,} more characters are in the records."
-    return (ItemText(text[:LONGEST], language), left)
-
-
 def _fields(item: WorstItem) -> Iterator[TableRow]:
     """Yield the fields of the example in the order in which they are read; nothing for runs that kept none."""
-    fields = dict(item.record.fields)
-    fields.pop("id", None)
-    inner = fields.pop("inputs", None)
-    if isinstance(inner, Mapping):
-        fields = {**inner, **fields}
-    if "tokens" in fields and "text" in fields:
-        fields.pop("text")
+    fields = _shown_fields(item)
     ranked = sorted(fields, key=lambda name: (ORDER.index(name) if name in ORDER else len(ORDER), name))
     for name in ranked:
         value = " ".join(map(str, fields[name])) if name == "tokens" else fields[name]
         listed = isinstance(value, list) and all(isinstance(part, str) for part in value)
         if value not in (None, ""):
-            texts = value if listed else [value if isinstance(value, str) else _json(value)]
+            texts = value if listed else [value if isinstance(value, str) else json_text(value)]
             parts = tuple(part for text in texts for part in item_text(text, item.language))
+            if name == "context" and item.kind == "span_extraction":
+                parts = _excerpt(str(value), item)
             yield TableRow(label=name, fields=(Field(parts=parts, listed=listed),))
+    if item.record.group:
+        yield TableRow(label="test", fields=(item.record.group,))
 
 
-def _gold(item: WorstItem) -> Parts:
-    gold = item.record.reference
-    if item.kind == "token_tagging":
-        return (f"{len(gold):,} tags; those that a system has wrong stand below",)
-    if isinstance(gold, Mapping) and "targets" in gold:
-        return item_text(" ".join(map(str, gold["targets"])), None)
-    return _plain(gold, item.language)
+def _shown_fields(item: WorstItem) -> dict[str, Any]:
+    fields = dict(item.record.fields)
+    fields.pop("id", None)
+    inner = fields.pop("inputs", None)
+    if "choices" in fields and "context" in fields:
+        inner = None  # the context is made of these
+    if isinstance(inner, Mapping):
+        fields = {**inner, **fields}
+    if "tokens" in fields and "text" in fields:
+        fields.pop("text")
+    if item.kind == "bitext_retrieval":
+        fields.pop("target", None)  # the gold answer
+    if {"before", "after", "right"} <= set(fields):
+        # A sentence with a gap, and the forms that may fill it.
+        forms = [fields.pop("right"), *(fields.pop("wrong", None) or [])]
+        gap = f"{fields.pop('before')}[{' / '.join(map(str, forms))}]{fields.pop('after')}"
+        fields = {"sentence": gap, **fields}
+    fields.pop("names", None)
+    return fields
 
 
-def _plain(value: Any, language: str) -> Parts:
-    if isinstance(value, list) and value and all(isinstance(part, str) for part in value):
-        parts = [part for text in value[:CANDIDATES] for part in ("; ", *item_text(text, language))]
-        return tuple(parts[1:])
-    return item_text(value, language) if isinstance(value, str) else item_text(_json(value), None)
+def _excerpt(context: str, item: WorstItem) -> Parts:
+    """Return a context, or of a long one the parts around the gold answer and the answers of the systems."""
+    if len(context) <= LONGEST:
+        return item_text(context, item.language)
+    golds = item.record.reference if isinstance(item.record.reference, list) else []
+    given = [answer.prediction for _, answer in item.answers if answer is not None]
+    places = [(context.find(text), len(text)) for text in map(str, golds)]
+    places += [
+        (own["start"], len(str(own.get("text") or "")))
+        for own in given
+        if isinstance(own, Mapping) and isinstance(own.get("start"), int)
+    ]
+    spans: list[list[int]] = []
+    for start, length in sorted(place for place in places if 0 <= place[0] < len(context)):
+        low, high = _whole_words(context, start - AROUND, start + min(length, LONGEST) + AROUND)
+        if spans and low <= spans[-1][1]:
+            spans[-1][1] = max(spans[-1][1], high)
+        else:
+            spans.append([low, high])
+    if not spans:
+        return item_text(context, item.language)
+    shown = " … ".join(context[low:high] for low, high in spans)
+    edges = ("… " if spans[0][0] else "", " …" if spans[-1][1] < len(context) else "")
+    return (*item_text(f"{edges[0]}{shown}{edges[1]}", item.language), f" (from {len(context):,} characters)")
 
 
-def _answer(item: WorstItem, answer: ItemRecord) -> Parts:
-    prediction = answer.prediction
-    parts: list[str | ItemText] = []
-    if isinstance(prediction, Mapping) and "candidates" in prediction:
-        rank = first_rank(prediction, answer.reference) or 0
-        whole = len(prediction["candidates"]) + len(prediction.get("further", ()))
-        place = f"the first right one has rank {rank}" if rank <= whole else f"none right within {whole}"
-        names = " ".join(map(str, prediction["candidates"][:CANDIDATES]))
-        parts += [f"{place}; first: ", *item_text(names, None)]
-    elif isinstance(prediction, Mapping):
-        answers = ("label", "text", "candidate", "spans")
-        shown = next((prediction[name] for name in answers if name in prediction), None)
-        parts += ["no answer"] if shown in (None, "") else _plain(shown, item.language)
-        sure = confidence_of(prediction)
-        parts += [] if sure is None else [f" confidence {percent(sure)} %"]
-        if prediction.get("raw") is not None:
-            parts += [" written: ", *item_text(str(prediction["raw"]), item.language)]
-    else:
-        parts += _plain(prediction, item.language)
-    return (*parts, *_scores(answer))
-
-
-def _scores(answer: ItemRecord) -> Iterator[str]:
-    """Yield the scores that are those of this item; sums of set-level metrics mean nothing to a reader."""
-    scores = " ".join(
-        f"{name} {percent(value)}"
-        for name, value in answer.scores.items()
-        if isinstance(value, int | float) and name != "accuracy"
-    )
-    flags = ", ".join(name for name, held in answer.flags.items() if held)
-    if scores or flags:
-        yield f" {scores}{f' ({flags})' if flags else ''}"
-
-
-def _wrong_tags(item: WorstItem, answer: ItemRecord) -> Parts:
-    tokens = item.record.fields.get("tokens") or []
-    tags = answer.prediction if isinstance(answer.prediction, list) else []
-    wrong: list[str | ItemText] = []
-    for number, (gold, given) in enumerate(zip(answer.reference, tags, strict=False)):
-        if gold != given:
-            token = tokens[number] if number < len(tokens) else f"token {number + 1}"
-            wrong.append(ItemText(f"{token}: {given}, not {gold}", item.language))
-    missing = len(answer.reference) - len(tags)
-    wrong += [f"{missing} tags are missing"] if missing > 0 else []
-    return tuple(wrong) or ("all tags right",)
+def _whole_words(text: str, low: int, high: int) -> tuple[int, int]:
+    """Return a stretch of a text that cuts no word in two, where the text has spaces nearby."""
+    if low > 0:
+        found = text.find(" ", low, low + AROUND // 2)
+        low = low if found < 0 else found + 1
+    if high < len(text):
+        found = text.rfind(" ", high - AROUND // 2, high)
+        high = high if found < 0 else found
+    return max(0, low), min(len(text), high)
 
 
 def item_blocks(
     items: Mapping[str, Sequence[WorstItem]], names: Mapping[str, str], faults: Sequence[str]
 ) -> list[Block]:
-    """Return the worst items of the languages that have a page as a table that leads to them.
+    """Return the worst items by task and language, folded; the first task's are open.
 
     Args:
         items: By language.
         names: Of the languages that have a page.
         faults: What could not be read.
     """
-    rows = [
-        TableRow(
-            label=Field(text=item.record.id[:60], href=f"#{item.anchor}"),
-            fields=(item.title, names[code], _fault_text(item)),
+    tasks: dict[str, list[WorstItem]] = {}
+    for code in names:
+        for item in items.get(code, ()):
+            tasks.setdefault(item.title, []).append(item)
+    folds: list[Block] = []
+    for title, own in tasks.items():
+        inside: list[Block] = []
+        for code in dict.fromkeys(item.language for item in own):
+            inside.append(Note(f"{names[code]} ({code})", "subheading"))
+            inside += [item_table(item) for item in own if item.language == code]
+        count = counted(len(own), "item")
+        folds.append(Fold(title=title, soft=count, blocks=inside, heading=True, is_open=not folds))
+    shown = [Note(LEGEND, "note"), *folds] if folds else []
+    return [*shown, *([Notes(faults)] if faults else [])]
+
+
+def item_index(items: Sequence[WorstItem]) -> list[Block]:
+    """Return a link to the worst item of each task with how wrong it is, for the page of a language."""
+    first: dict[str, WorstItem] = {}
+    for item in items:
+        first.setdefault(item.title, item)
+    links = [
+        Sentence(
+            before=f"Worst item of {item.title}: ",
+            link=item.record.id[:60],
+            after=f", {_fault_text(item)}.",
+            href=f"#{item.anchor}",
         )
-        for code, own in items.items()
-        for item in own
-        if code in names
+        for item in first.values()
     ]
-    rows.sort(key=lambda row: str(row.fields[0]))
-    heads = ("task", "language", "how wrong")
-    table = Table(title=CAPTION, corner="item", heads=heads, rows=tuple(rows), words=frozenset({0, 1, 2}))
-    return [*([table] if rows else []), *([Notes(faults)] if faults else [])]
+    return [Sentences(links)] if links else []
+
+
+def _opening(item: WorstItem) -> str:
+    """Return how the first text of an item begins; its id where it has none."""
+    fields = _shown_fields(item)
+    tokens = fields.get("tokens")
+    texts = [fields[name] for name in ORDER if isinstance(fields.get(name), str)]
+    text = " ".join(map(str, tokens)) if isinstance(tokens, list) else next(iter(texts), "")
+    text = " ".join(text.split()) or item.record.id
+    return text if len(text) <= OPENING else f"{text[:OPENING]}…"
 
 
 def _fault_text(item: WorstItem) -> str:
@@ -246,10 +329,8 @@ def _fault_text(item: WorstItem) -> str:
     if item.kind in CLASSIFYING:
         return "wrong" if sure is None else f"wrong with confidence {sure * 100:.0f} %"
     scores = [
-        f"{name} {percent(value)}" for name, value in record.scores.items() if isinstance(value, int | float)
+        f"{METRIC_SHORT.get(name, name.replace('_', ' '))} {percent(value)}"
+        for name, value in record.scores.items()
+        if isinstance(value, int | float)
     ]
-    return " ".join(scores) or "wrong"
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, sort_keys=True)
+    return ", ".join(scores) or "wrong"

@@ -1,33 +1,36 @@
-"""A page for every language that answers why it is weak: scores and gaps, weakest buckets, worst items."""
+"""A page for every language that answers why it is weak: findings, scores and gaps, weakest buckets, worst items."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from harness.analysis.diagnosis import LEAST_ITEMS
 from harness.languages.table import known_languages
 from harness.reporting.column import Column
 from harness.reporting.contrast import Estimate, contrast, mean_of_others, score_of
 from harness.reporting.item_origin import is_added
-from harness.reporting.items import WorstItem, item_table
+from harness.reporting.items import WorstItem, item_index
 from harness.reporting.material import Material, script_of
 from harness.reporting.mean_row import row_of
-from harness.reporting.model import Block, Fold, Note, Notes, Table, anchor, rows_of
-from harness.reporting.number import NOTHING, interval_text, percent, signed
-from harness.reporting.weakness import Row, Weakness, by_attribute, interval_of
+from harness.reporting.model import Block, Field, Fold, Note, Notes, Table, anchor, rows_of
+from harness.reporting.number import NOTHING, p_text, percent, signed, uncertainty
+from harness.reporting.weakness import Weakness, by_attribute
 from harness.storage.run_folder import Run
 
 __all__ = ["language_blocks"]
 
-BUCKETS = 10
-"""Attributes that are shown for each language, those with the widest spread first."""
-FEWEST = 5
-"""Buckets with fewer items are not shown."""
-NOT_SIGNIFICANT = "No difference of this language is significant."
+BUCKETS = 3
+"""Further buckets of a language that are shown, those furthest below the rest first."""
+BRIEF = 8
+"""Scores in the line that opens the page of a language."""
 LEGEND = (
-    "Differences are in points, with 95 % intervals that take the two sides as independent: too wide, rather than too "
-    "narrow, where languages share their items. Sentences restate only what stays significant after Benjamini and "
-    f"Hochberg over the whole report, in buckets of at least {LEAST_ITEMS} items."
+    "Languages that need work come first: those furthest below the mean of the other languages, then those in "
+    "which some kind of items (a bucket) is below the rest of the language. The first finding is in the line of the "
+    "language. The others: the mean of the other languages. The source: the language of the training data. Small "
+    "numbers are 95 % intervals (± half of one); q is p after "
+    f"Benjamini and Hochberg, significant up to 0.05, with {LEAST_ITEMS} items (or clusters) on both sides at "
+    "least. A language and the mean of the others are taken as independent: too wide an interval, rather than too "
+    "narrow, where they share their items."
 )
 
 
@@ -37,24 +40,49 @@ def language_blocks(
     items: Mapping[str, Sequence[WorstItem]],
     sentences: Mapping[str, Sequence[str]],
 ) -> list[Block]:
-    """Return the pages of all languages, folded; nothing where no language has a cell."""
-    pages = [
-        Fold(
-            title=f"{name} ({code})",
-            soft=_brief(material, code),
-            blocks=[
+    """Return the pages of all languages, folded; those with findings first, in the order of their largest shortfall.
+
+    Nothing where no language has a cell. The others follow in one fold, without buckets.
+    """
+    languages = {code: (name, family) for code, name, family in material.languages}
+    pages: list[Block] = []
+    for code in sentences:
+        if code in languages:
+            name, family = languages[code]
+            inside = [
                 Note(_facts(material, code, family), "soft"),
-                Notes(found, "findings") if (found := sentences.get(code)) else Note(NOT_SIGNIFICANT),
+                Notes(sentences[code][1:], "findings"),
                 *_scores(material, code, name),
-                *_buckets(weakness, code),
-                *_items(items.get(code, ())),
+                *_buckets(weakness, code, name, sentences[code]),
+                *item_index(items.get(code, ())),
+            ]
+            pages.append(_page(code, name, sentences[code][0], inside))
+    rest = [
+        _page(
+            code,
+            name,
+            _brief(material, code),
+            [
+                Note(_facts(material, code, family), "soft"),
+                *_scores(material, code, name),
+                *item_index(items.get(code, ())),
             ],
-            anchor=anchor("language", code),
-            heading=True,
         )
-        for code, name, family in material.languages
+        for code, (name, family) in languages.items()
+        if code not in sentences
     ]
+    if rest:
+        count = f"{len(rest):,} {'language' if len(rest) == 1 else 'languages'}"
+        pages.append(
+            Fold(title=f"{count} without a significant finding", blocks=rest, heading=True, is_open=not pages)
+        )
     return [Note(LEGEND, "note"), *pages] if pages else []
+
+
+def _page(code: str, name: str, soft: str, blocks: Sequence[Block]) -> Fold:
+    return Fold(
+        title=f"{name} ({code})", soft=soft, blocks=blocks, anchor=anchor("language", code), heading=True
+    )
 
 
 def _facts(material: Material, code: str, family: str) -> str:
@@ -78,123 +106,94 @@ def _made(material: Material, code: str) -> list[str]:
 def _brief(material: Material, code: str) -> str:
     """Return the scores in one language in a few words, for the line that opens its page."""
     found = ((column, score_of(material.runs[0], column, code)) for column in material.summary.columns)
-    return ", ".join(f"{column.plain_title} {percent(own.value)}" for column, own in found if own is not None)
+    scores = [f"{column.plain_title} {percent(own.value)}" for column, own in found if own is not None]
+    more = [f"{len(scores) - BRIEF:,} more"] if len(scores) > BRIEF else []
+    return ", ".join([*scores[:BRIEF], *more])
 
 
 def _scores(material: Material, code: str, name: str) -> list[Block]:
+    """Return the scores in one language: those of the first run next to other languages, then those of further runs."""
+    first, *others = material.runs
+    further = [run for run in others if any(score_of(run, column, code) for column in material.columns)]
+    runs = [first, *further]
     rows = [
-        row
-        for column in material.columns
-        for run in material.runs
-        if (row := _score_row(material, run, column, code)) is not None
+        row for column in material.columns if (row := _score_row(material, runs, column, code)) is not None
     ]
-    return _table(
-        f"Scores of {name} next to the mean of the other languages and the language of the training data",
-        (
-            "task",
-            "system",
-            "score",
-            "95 % interval",
-            "mean of the others",
-            "difference",
-            "source",
-            "difference",
-        ),
-        rows,
-        words={0},
-    )
+    heads = ("task", "score", "minus the others", "minus the source", *map(material.name, further))
+    return _table(f"Scores of {name}", heads, rows)
 
 
-def _table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]], words: set[int]) -> list[Block]:
+def _table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str | Field]]) -> list[Block]:
     corner, *further = heads
-    table = Table(
-        title=title, corner=corner, heads=tuple(further), rows=rows_of(rows), words=frozenset(words)
-    )
+    table = Table(title=title, corner=corner, heads=tuple(further), rows=rows_of(rows))
     return [table] if rows else []
 
 
-def _score_row(material: Material, run: Run, column: Column, code: str) -> tuple[str, ...] | None:
-    own = score_of(run, column, code)
-    if own is None:
+def _score_row(
+    material: Material, runs: Sequence[Run], column: Column, code: str
+) -> tuple[str | Field, ...] | None:
+    found = [score_of(run, column, code) for run in runs]
+    if all(one is None for one in found):
         return None
-    row = row_of(run, column)
-    codes = list(row.by_language) if row is not None else []
-    others = mean_of_others(run, column, code, codes)
-    origin = run.manifest.tasks[column.task].source
-    source = score_of(run, column, origin) if origin and origin != code else None
+    run, own = runs[0], found[0]
+    differences: tuple[str | Field, ...] = (NOTHING, NOTHING)
+    if own is not None:
+        row = row_of(run, column)
+        codes = list(row.by_language) if row is not None else []
+        origin = run.manifest.tasks[column.task].source
+        source = score_of(run, column, origin) if origin and origin != code else None
+        differences = (_difference(own, mean_of_others(run, column, code, codes)), _difference(own, source))
+    return (column.plain_title, _score(own), *differences, *map(_score, found[1:]))
+
+
+def _score(own: Estimate | None) -> str | Field:
     return (
-        column.plain_title,
-        material.name(run),
-        percent(own.value),
-        interval_text(own.interval),
-        percent(others.value if others else None),
-        _difference(own, others),
-        f"{origin} {percent(source.value)}" if source else NOTHING,
-        _difference(own, source),
+        NOTHING if own is None else Field(text=percent(own.value), small=uncertainty(own.value, own.interval))
     )
 
 
-def _difference(own: Estimate, other: Estimate | None) -> str:
+def _difference(own: Estimate, other: Estimate | None) -> str | Field:
     if other is None:
         return NOTHING
     found = contrast(own, other)
     if found is None:
         return signed(own.value - other.value)
-    return f"{signed(found.difference)} ({signed(found.low)} to {signed(found.high)})"
+    return Field(text=signed(found.difference), small=f"({signed(found.low)} to {signed(found.high)})")
 
 
-def _buckets(weakness: Weakness, code: str) -> list[Block]:
-    """Return the weakest and the strongest bucket of the attributes in which one language differs most."""
+def _buckets(weakness: Weakness, code: str, name: str, sentences: Sequence[str]) -> list[Block]:
+    """Return the tested buckets of the first run below the rest of one language that are in no sentence."""
     rows = [
         row
         for row in (weakness.runs[0] if weakness.runs else ())
-        if row["kind"] == "single" and row["language"] == code and row["value"] is not None
+        if row["kind"] == "single" and row["language"] == code
     ]
-    found = []
-    for (task, _, attribute), buckets in by_attribute(rows).items():
-        full = [row for row in buckets if row["n"] >= FEWEST]
-        if len(full) > 1:
-            low, high = min(full, key=_value), max(full, key=_value)
-            found.append((high["value"] - low["value"], task, attribute, low, high))
-    found.sort(key=lambda one: (-one[0], one[1], one[2]))
+    found = [
+        (row["difference"], task, weakness.phrase(row, buckets), row)
+        for (task, *_), buckets in by_attribute(rows).items()
+        for row in buckets
+        if row["q"] is not None and row["difference"] < 0
+    ]
+    found = [
+        one
+        for one in found
+        if not any(text.startswith(f"{one[1]}, {name}: {one[2]}: ") for text in sentences)
+    ]
+    found.sort(key=lambda one: one[:3])
     shown = [
         (
-            task,
-            f"{attribute}: {weakness.title(attribute)}",
-            *_bucket_fields(low),
-            *_bucket_fields(high),
-            signed(-difference),
+            f"{task}: {phrase}",
+            percent(row["value"]),
+            Field(text=signed(difference), small=f"({_interval(row['difference_ci'])})"),
+            p_text(row["q"]),
+            f"{row['n']:,}",
         )
-        for difference, task, attribute, low, high in found[:BUCKETS]
-        if difference > 0
+        for difference, task, phrase, row in found[:BUCKETS]
     ]
-    heads = (
-        "task",
-        "attribute",
-        *("weakest bucket", "n", "score", "95 % interval"),
-        *("best bucket", "n", "score", "95 % interval"),
-        "difference",
-    )
-    title = f"Where it is weakest (buckets of fewer than {LEAST_ITEMS} items say little)"
-    return _table(title, heads, shown, words={0, 1, 5})
+    more = f", the lowest {BUCKETS} of {len(found):,}" if len(found) > BUCKETS else ""
+    heads = ("bucket", "score", "minus the rest", "q", "n")
+    return _table(f"Further buckets below the rest of {name}{more}", heads, shown)
 
 
-def _value(row: Row) -> float:
-    return float(row["value"])
-
-
-def _bucket_fields(row: Row) -> Iterator[str]:
-    yield interval_of(row)
-    yield f"{row['n']:,}"
-    yield percent(row["value"])
-    yield interval_text(row["ci"])
-
-
-def _items(items: Sequence[WorstItem]) -> list[Block]:
-    tasks: dict[str, list[WorstItem]] = {}
-    for item in items:
-        tasks.setdefault(item.title, []).append(item)
-    return [
-        Fold(title=f"Worst items: {task} ({len(own)})", blocks=[item_table(item) for item in own])
-        for task, own in tasks.items()
-    ]
+def _interval(ends: Sequence[float] | None) -> str:
+    return NOTHING if ends is None else f"{signed(ends[0])} to {signed(ends[1])}"

@@ -88,5 +88,6 @@ def _field(content: str | Field) -> str:
     own = as_field(content)
     if str(own) == BLANK:
         return "--"
+    text = escape_latex(own.text.strip() if not own.parts else str(own))
     small = rf" {{\small {escape_latex(own.small)}}}" if own.small else ""
-    return escape_latex(own.text.strip() if not own.parts else str(own)) + small
+    return (rf"\textbf{{{text}}}" if own.style == "best" else text) + small

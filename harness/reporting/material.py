@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.languages.table import known_languages
-from harness.reporting.column import Column, conditions_of
+from harness.reporting.column import Column, cells_of
 from harness.reporting.formats import ReportSection
 from harness.reporting.mean_row import MeanRow, mean_row, row_of
-from harness.reporting.summary import Summary, columns_of, summarise
+from harness.reporting.summary import Summary, columns_of, script_of, summarise
 from harness.reporting.system_name import system_names
-from harness.storage.results import CellResult
 from harness.storage.run_folder import Run
 
 __all__ = ["Material", "cells_of", "read_material", "script_of"]
@@ -75,24 +73,3 @@ def read_material(runs: Sequence[Run], *, sections: Sequence[ReportSection] = ()
 
 def _is_baseline(path: Path, paths: Collection[Path]) -> bool:
     return path.parent.name == "baselines" and path.parent.parent in paths
-
-
-def cells_of(run: Run, column: Column, language: str | None = None) -> list[CellResult]:
-    """Return the cells of a column, of all languages or of one: several where there are several seeds."""
-    wanted = (column.task, column.protocol, column.method, column.view)
-    return [
-        cell
-        for cell in run.cells
-        if cell.has("method")
-        and (language is None or cell.language == language)
-        and (cell.task, cell.protocol, cell.method, conditions_of(cell.view)) == wanted
-    ]
-
-
-def script_of(run: Run, code: str) -> str:
-    """Return the ISO 15924 code of a script: that of the run's tasks, or else that of the language table."""
-    for spec in run.manifest.tasks.values():
-        if code in spec.languages:
-            return str(spec.languages[code][1])
-    table = known_languages()
-    return table.get(code).script if code in table else "?"

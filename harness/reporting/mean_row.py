@@ -8,12 +8,22 @@ from dataclasses import dataclass, replace
 
 from harness.metrics.aggregation import cells_of_row
 from harness.reporting.column import Column, conditions_of
+from harness.reporting.remark import Remark, Weight, counted
 from harness.reporting.score import Score
+from harness.reporting.system_name import short_name
 from harness.reporting.unreadable import WITH_UNREADABLE, is_unreadable, marked_mean
 from harness.storage.results import TaskScore
 from harness.storage.run_folder import Run
 
-__all__ = ["OTHER_CELLS", "OTHER_PROTOCOL", "MeanRow", "mean_labels", "mean_notes", "mean_row", "row_of"]
+__all__ = [
+    "OTHER_CELLS",
+    "OTHER_PROTOCOL",
+    "MeanRow",
+    "mean_labels",
+    "mean_remarks",
+    "mean_row",
+    "row_of",
+]
 
 OTHER_CELLS = "~"
 """A mean over other languages or items than the first run's."""
@@ -23,6 +33,11 @@ _LEGEND = {
     OTHER_CELLS: "over other cells than the first run's, not comparable with its mean",
     WITH_UNREADABLE: "with unreadable cells, whose answers count as wrong where they could not be read",
     OTHER_PROTOCOL: "under another protocol or prompt than the column's",
+}
+_BRIEF = {
+    OTHER_CELLS: "over other cells, not comparable",
+    WITH_UNREADABLE: "with unreadable cells",
+    OTHER_PROTOCOL: "under another protocol or prompt",
 }
 
 
@@ -40,6 +55,11 @@ class MeanRow:
     def mark(self) -> str:
         """The marks after its number, apart from that of unreadable cells."""
         return "".join(mark for mark in self.differences if mark != WITH_UNREADABLE)
+
+    @property
+    def score(self) -> Score:
+        """Its mean with the interval, without marks; nothing where it has no row."""
+        return Score() if self.row is None else Score(value=self.row.value, interval=self.row.ci)
 
     def marked(self, score: Score) -> Score:
         """Return a score with the marks of this row."""
@@ -96,29 +116,36 @@ def _with_unreadable(run: Run, row: TaskScore | None, differences: Mapping[str, 
     return MeanRow(row=row, differences={**differences, **named}, unreadable=frozenset(codes))
 
 
-def mean_notes(rows: Iterable[tuple[str, Sequence[MeanRow]]]) -> list[str]:
-    """Return the legend of the marks that rows have, with what differs; rows are (label, one field per column)."""
+def mean_remarks(rows: Iterable[tuple[str, Sequence[MeanRow]]]) -> list[Remark]:
+    """Return a remark for every mark that rows have, with what differs; rows are (label, one field per column)."""
     found: dict[str, dict[str, None]] = {}
     for label, fields in rows:
         for field in fields:
             for mark, difference in field.differences.items():
                 found.setdefault(mark, {})[f"{label}, {difference}"] = None
-    return [f"{mark} {_LEGEND[mark]}: {'; '.join(labels)}" for mark, labels in found.items()]
+    return [
+        Remark(
+            text=f"{mark} {_LEGEND[mark]}: {'; '.join(labels)}",
+            brief=f"{counted(len(labels), 'mean')} {_BRIEF[mark]} ({mark})",
+            weight=Weight.INCOMPARABLE,
+        )
+        for mark, labels in found.items()
+    ]
 
 
-def mean_labels(runs: Sequence[Run]) -> tuple[list[str], list[str]]:
-    """Return what the row of means of every run is called, and a note for each name that several runs share."""
+def mean_labels(runs: Sequence[Run]) -> tuple[list[str], list[Remark]]:
+    """Return what the row of means of every run is called, and a remark for each name that several runs share."""
     models = [str(run.manifest.model) for run in runs]
-    labels, notes = ["mean"], []
+    labels, remarks = ["mean"], []
     seen = Counter(models[:1])
     for run, model in zip(runs[1:], models[1:], strict=True):
         seen[model] += 1
-        label = f"mean {model.removeprefix('baseline:')}"
+        label = f"mean {short_name(model)}"
         if seen[model] > 1:
             label = f"{label} ({seen[model]})"
-            notes.append(f"{label}: {run.path}")
+            remarks.append(Remark(text=f"{label}: {run.path}"))
         labels.append(label)
-    return labels, notes
+    return labels, remarks
 
 
 def _place(row: TaskScore) -> tuple[str, str, str, str]:
@@ -180,5 +207,4 @@ def _difference(
 
 def _size(cells: Mapping[str, tuple[int, str | None]]) -> str:
     items = sum(count for count, _ in cells.values())
-    languages = "1 language" if len(cells) == 1 else f"{len(cells)} languages"
-    return f"{languages}, {items:,} {'item' if items == 1 else 'items'}"
+    return f"{counted(len(cells), 'language')}, {counted(items, 'item')}"

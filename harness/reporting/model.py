@@ -7,11 +7,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from harness.reporting.chart import Chart
+from harness.reporting.chart import Chart, CurveChart
+from harness.reporting.forest import ForestChart
 
 __all__ = [
+    "Banner",
     "Block",
     "Charts",
+    "Columns",
+    "Download",
     "Field",
     "Fold",
     "ItemText",
@@ -19,8 +23,13 @@ __all__ = [
     "Notes",
     "Report",
     "Section",
+    "Sentence",
+    "Sentences",
     "Table",
     "TableRow",
+    "Tile",
+    "TileMap",
+    "Tiles",
     "anchor",
     "as_field",
     "rows_of",
@@ -55,7 +64,8 @@ class Field:
     """The class of its colour, made by `harness.reporting.heat.heat_class`."""
     href: str = ""
     """The anchor that it leads to, with ``#``."""
-    style: Literal["", "code", "good", "bad"] = ""
+    style: Literal["", "code", "good", "bad", "best", "strip"] = ""
+    """``best`` is bold; a ``strip`` has one shaded character per language."""
     parts: tuple[str | ItemText, ...] = ()
     """What it holds instead of one text."""
     listed: bool = False
@@ -116,14 +126,14 @@ class Table:
     """Its class in a page."""
     anchor: str = ""
     """Its place in a page."""
-    head_titles: tuple[str, ...] = ()
-    """By column: shown on hover of its head."""
     groups: tuple[tuple[str, int], ...] = ()
     """Names over several columns each, with how many, where a page has two rows of heads."""
     ramp: Ramp | None = None
     """The colours of its fields, which a page explains under it."""
     ramp_low: str = ""
     """What the lowest colour is, where it is not the ramp's own end."""
+    tight: bool = False
+    """Whether a terminal shows it without rules and blank lines."""
     narrow: Table | None = None
     """Shown instead where a terminal is too narrow for it."""
 
@@ -161,8 +171,17 @@ class Charts:
     """Charts side by side, and the table that formats without pictures show instead."""
 
     kind: ClassVar[str] = "charts"
-    charts: tuple[Chart, ...]
+    charts: tuple[Chart | ForestChart, ...]
     table: Table | None = None
+
+    @property
+    def legend_is_shared(self) -> bool:
+        """Whether all charts are curves with the same legend, which is then shown once."""
+        legends = {
+            (chart.groups, chart.strokes, chart.ring) if isinstance(chart, CurveChart) else None
+            for chart in self.charts
+        }
+        return len(legends) == 1 and None not in legends
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,7 +198,67 @@ class Fold:
     heading: bool = False
 
 
-Block = Table | Note | Notes | Charts | Fold
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tile:
+    """One number, or one name, that a reader sees first."""
+
+    title: str
+    value: str
+    small: str = ""
+    """How sure it is."""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Tiles:
+    """Tiles side by side, in a page only."""
+
+    kind: ClassVar[str] = "tiles"
+    tiles: Sequence[Tile]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sentence:
+    """A finding, in which one name leads to the place in the page that says more about it."""
+
+    before: str = ""
+    link: str
+    after: str
+    href: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sentences:
+    """A numbered list of findings, in a page only."""
+
+    kind: ClassVar[str] = "sentences"
+    sentences: Sequence[Sentence]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TileMap:
+    """Tasks against languages, which stand by family, as coloured tiles; in a page only."""
+
+    kind: ClassVar[str] = "tilemap"
+    title: str
+    families: Sequence[tuple[str, int]]
+    """Name, and how many of the languages belong to it."""
+    languages: Sequence[tuple[str, str]]
+    """Code and name."""
+    rows: Sequence[tuple[str, Sequence[Field]]]
+    """Task, and one field per language."""
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Two groups of blocks side by side where a page is wide enough."""
+
+    kind: ClassVar[str] = "columns"
+    first: Sequence[Block]
+    second: Sequence[Block]
+
+
+Block = Table | Note | Notes | Charts | Fold | Tiles | Sentences | TileMap | Columns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,6 +268,31 @@ class Section:
     name: str
     title: str
     blocks: Sequence[Block]
+    tab: str = ""
+    """The tab of a page that shows it; a page whose sections name fewer than two tabs has none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Banner:
+    """What a reader must know before any number: that a run is partial, stopped, or of the sample."""
+
+    title: str
+    text: str
+    href: str = ""
+    """Where the page says what is missing."""
+    command: str = ""
+    """What continues the run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Download:
+    """A file that a page holds."""
+
+    label: str
+    file: str
+    media: str
+    """``text/csv``."""
+    text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,6 +302,16 @@ class Report:
     title: str
     subtitle: str = ""
     sections: Sequence[Section]
+    chips: Sequence[str] = ()
+    """How the run was made, in a few words each."""
+    banners: Sequence[Banner] = ()
+    downloads: Sequence[Download] = ()
+
+    @property
+    def tabs(self) -> list[str]:
+        """The tabs in the order of the sections; none where there would be only one."""
+        found = list(dict.fromkeys(section.tab for section in self.sections))
+        return found if len(found) > 1 else []
 
 
 def anchor(prefix: str, *names: str) -> str:

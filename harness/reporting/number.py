@@ -13,10 +13,12 @@ __all__ = [
     "INTERVAL_LEGEND",
     "NOTHING",
     "interval_text",
+    "level_text",
     "p_text",
     "percent",
     "score_field",
     "signed",
+    "signed_interval",
     "uncertainty",
 ]
 
@@ -45,12 +47,24 @@ def p_text(value: float | None) -> str:
     return NOTHING if value is None else "<.001" if value < 0.001 else f"{value:.3f}"
 
 
+def level_text(name: str, value: float | None) -> str:
+    """Return a p or q in a sentence: ``q = 0.010``, ``p < .001``; ``no p`` where it is not known."""
+    if value is None:
+        return f"no {name}"
+    return f"{name} < .001" if value < 0.001 else f"{name} = {value:.3f}"
+
+
 def interval_text(interval: Sequence[float] | None) -> str:
     """Return ``18.4 to 48.2``; ``-`` where there is no interval."""
     if interval is None or any(end is None for end in interval):
         return NOTHING
     low, high = interval
     return f"{percent(low)} to {percent(high)}"
+
+
+def signed_interval(low: float | None, high: float | None) -> str:
+    """Return ``-16.3 to +3.3``; ``-`` where an end is not known."""
+    return NOTHING if low is None or high is None else f"{signed(low)} to {signed(high)}"
 
 
 def uncertainty(value: float, interval: tuple[float, float] | None) -> str:

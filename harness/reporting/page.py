@@ -15,22 +15,25 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import resources
 from typing import Any
+from urllib.parse import quote
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from harness.reporting.chart import number
 from harness.reporting.heat import CLASSES, SCALES
-from harness.reporting.model import Block, Ramp, Report, as_field
+from harness.reporting.model import Block, Download, Ramp, Report, anchor, as_field
 from harness.reporting.visible import INVISIBLE, visible
 
-__all__ = ["html_blocks", "json_text", "page", "render_html", "style", "template"]
+__all__ = ["html_blocks", "json_text", "page", "render_html", "script", "style", "template"]
 
 SHOWN = 400
 """Characters of a text of a model or data set that are shown before its "show all"."""
 _UNSAFE = re.compile(r"</\s*(?:script|style)|<!--|<script|\]\]>", re.IGNORECASE)
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8})*")
 _TEMPLATES = "harness.reporting"
+UNQUOTED = ",;:/?@!$'()*[]{}|= "
+"""Characters that an address in an attribute may hold as they are, next to letters and digits."""
 
 
 @cache
@@ -44,13 +47,16 @@ def _environment(package: str) -> Environment:
         finalize=_shown,
     )
     found.filters |= {
+        "anchor": lambda names: anchor(*names),
         "as_field": as_field,
         "beginning": _beginning,
+        "data_link": _data_link,
         "language_tag": lambda code: code if code and _LANGUAGE.fullmatch(code) else None,
         "lines": lambda text: Markup("<br>").join(visible(line) for line in text.split("\n")),
         "marks": _marks,
         "number": number,
         "ramp_ends": _ramp_ends,
+        "tab_id": lambda title: anchor("tab", title.lower().replace(" ", "-")),
     }
     return found
 
@@ -90,11 +96,22 @@ def _ramp_ends(ramp: Ramp) -> tuple[str, str, str]:
     return low, high, CLASSES[ramp]
 
 
+def _data_link(file: Download) -> str:
+    """Return a file as an address that holds it."""
+    return f"data:{file.media};charset=utf-8,{quote(file.text, safe=UNQUOTED)}"
+
+
 @cache
 def style(name: str = "style") -> str:
     """Return a style sheet: that of all pages (light and dark, narrow, on paper), or a further one by its name."""
     folder = resources.files(_TEMPLATES) / "templates"
     return folder.joinpath(f"{name}.css").read_text(encoding="utf-8")
+
+
+@cache
+def script(name: str) -> str:
+    """Return a script of this package by its name: ``tabs`` turns the parts of a report into tabs."""
+    return resources.files(_TEMPLATES).joinpath(f"templates/{name}.mjs").read_text(encoding="utf-8")
 
 
 def html_blocks(blocks: Iterable[Block]) -> Markup:
@@ -115,9 +132,10 @@ def template(name: str, package: str = _TEMPLATES, **values: Any) -> Markup:
 
 
 def render_html(report: Report) -> str:
-    """Return a report as one HTML file without network or scripts."""
+    """Return a report as one HTML file without network; its only script turns its parts into tabs."""
     body = template("report.html.j2", report=report)
-    return page(report.title, body, styles=[style("report")], description=report.title)
+    scripts = [script("tabs")] if report.tabs else []
+    return page(report.title, body, styles=[style("report")], modules=scripts, description=report.title)
 
 
 def page(

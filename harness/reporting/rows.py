@@ -6,11 +6,12 @@ import csv
 import io
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from harness.storage.run_folder import Run
 
-__all__ = ["cell_rows", "csv_text", "inert", "render_csv", "render_json"]
+__all__ = ["COLUMNS", "cell_rows", "csv_text", "inert", "render_csv", "render_json"]
 
 COLUMNS = (
     "model",
@@ -41,13 +42,18 @@ FORMULA = ("=", "+", "-", "@")
 """What a formula of a spreadsheet begins with, after white space too."""
 
 
-def cell_rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """Return one row for every metric of every cell, and one for every cell without metrics; fractions in [0, 1]."""
+def cell_rows(runs: Sequence[Run], names: Mapping[Path, str] | None = None) -> list[dict[str, Any]]:
+    """Return one row for every metric of every cell, and one for every cell without metrics; fractions in [0, 1].
+
+    Args:
+        runs: Whose cells they are.
+        names: What their models are called, by path of the run; their full names by default.
+    """
     rows = []
     for run in runs:
         for cell in run.cells:
             shared = {
-                "model": run.manifest.model,
+                "model": run.manifest.model if names is None else names[run.path],
                 "data": run.results.run.data,
                 "view": json.dumps(cell.view, sort_keys=True),
                 **{

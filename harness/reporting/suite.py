@@ -23,6 +23,7 @@ UNREADABLE_NOTE = "with unreadable cells, which say nothing about the task"
 class SuiteTable:
     """The overall and category scores of one suite under one protocol."""
 
+    name: str
     title: str
     heads: tuple[str, ...]
     rows: tuple[tuple[str, tuple[Score, ...]], ...]
@@ -59,6 +60,7 @@ def _table(row: SuiteScore, runs: Sequence[Run], published: Sequence[Mapping[str
         others.insert(0, f"{WITH_UNREADABLE} {UNREADABLE_NOTE}: {', '.join(unreadable)}.")
     view = "".join(f", {name}={value}" for name, value in sorted(row.view.items()))
     return SuiteTable(
+        name=row.suite,
         title=f"Suite {row.suite} ({row.protocol}{view})",
         heads=("overall", "flat", *(name.replace("_", " ") for name in categories)),
         rows=tuple(rows),

@@ -2,42 +2,40 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
 from harness.languages.table import known_languages, recorded_name
 from harness.planning.plan import grouped_reason, reason_without_language
-from harness.reporting.column import METRIC_SHORT, Column, conditions_of
+from harness.reporting.column import METRIC_SHORT, Column, cells_of, conditions_of
 from harness.reporting.formats import ReportSection, SectionReport
-from harness.reporting.item_origin import origin_mark, origin_notes, published_means
+from harness.reporting.item_origin import origin_mark, published_means
 from harness.reporting.matrix import Matrix, is_crossed, matrices
-from harness.reporting.mean_row import MeanRow, mean_labels, mean_notes, mean_row
+from harness.reporting.mean_row import MeanRow, mean_labels, mean_remarks, mean_row
+from harness.reporting.remark import Remark, sentences
+from harness.reporting.run_remarks import published_remarks, run_remarks
 from harness.reporting.score import Score
 from harness.reporting.sections import read_sections
 from harness.reporting.suite import SuiteTable, published_rows, suite_tables
-from harness.reporting.unreadable import (
-    UNREADABLE,
-    is_unreadable,
-    marked_mean,
-    unreadable_notes,
-)
-from harness.storage.results import CellResult, TaskScore, TaskSummary
+from harness.reporting.system_name import short_name
+from harness.reporting.unreadable import UNREADABLE, is_unreadable, marked_mean
+from harness.storage.results import CellResult, TaskSummary
 from harness.storage.run_folder import Run
 
-__all__ = ["Section", "SkippedGroup", "Summary", "columns_of", "summarise"]
+__all__ = ["Section", "SkippedGroup", "Summary", "chance_of", "columns_of", "script_of", "summarise"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """The languages of one family: (code, name, one score per column)."""
+    """The languages of one family or script: (code, name, one score per column)."""
 
     family: str
+    """Or the script."""
     rows: tuple[tuple[str, str, tuple[Score, ...]], ...]
     means: tuple[Score, ...] = ()
-    """The family's mean in every column where several of its languages have a score."""
+    """The mean in every column where several of the languages have a score."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,9 +57,15 @@ class Summary:
     """All that a summary shows."""
 
     title: str
+    short_title: str
+    """The same without the folder of a local model."""
     sample: bool
     columns: tuple[Column, ...]
+    lows: tuple[float, ...]
+    """By column: the score of guessing, 0 where it is not known, at which its colours begin."""
     sections: tuple[Section, ...]
+    by_script: tuple[Section, ...]
+    """The same languages by script."""
     means: tuple[tuple[str, tuple[Score, ...]], ...]
     """Rows under the table: the mean of each run, published scores, chance, the gaps."""
     scripts: tuple[tuple[str, tuple[Score, ...]], ...]
@@ -71,9 +75,16 @@ class Summary:
     suites: tuple[SuiteTable, ...]
     matrices: tuple[Matrix, ...]
     skipped: tuple[SkippedGroup, ...]
-    notes: tuple[str, ...]
+    skipped_cells: tuple[tuple[str, str, str], ...]
+    """Task, language and reason of what was skipped before the run began."""
+    remarks: tuple[Remark, ...]
     extra: Mapping[ReportSection, SectionReport]
     """What sections of plugins show of all given runs."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The whole sentences of its remarks."""
+        return sentences(self.remarks)
 
     @property
     def covered(self) -> frozenset[tuple[str, str, str]]:
@@ -106,20 +117,28 @@ def summarise(
     shown = {*(column.protocol for column in columns), "human"}
     published = [item for item in published if item["protocol"] in shown]
     found = matrices(run, METRIC_SHORT)
-    blank = (f"{matrix.title}: {' '.join(matrix.notes)}" for matrix in found if not matrix.rows)
-    means, label_notes = _means(run, others, columns, specs, published)
+    blank = [Remark(text=f"{own.title}: {' '.join(own.notes)}") for own in found if not own.rows]
+    means, of_means = _means(run, others, columns, specs, published)
     return Summary(
         title=f"{run.manifest.model} on {run.results.run.data} data",
+        short_title=f"{short_name(str(run.manifest.model))} on {run.results.run.data} data",
         sample=run.results.run.data == "sample",
         columns=columns,
-        sections=_sections(run, columns),
+        lows=tuple(chance_of(specs[column.task], column.metric) or 0.0 for column in columns),
+        sections=_sections(run, columns, lambda code: _language(run, code)[1]),
+        by_script=_sections(run, columns, lambda code: script_of(run, code)),
         means=means,
         scripts=_scripts(run, columns),
         counts=_counts(run, columns),
         suites=suite_tables(runs, published),
         matrices=tuple(matrix for matrix in found if matrix.rows),
         skipped=_skipped(run),
-        notes=(*label_notes, *blank, *_notes(run), *_published_notes(published)),
+        skipped_cells=tuple(
+            (cell.task, cell.language, cell.reason)
+            for cell in run.cells
+            if cell.status == "skipped" and not cell.is_stopped
+        ),
+        remarks=(*of_means, *blank, *run_remarks(run), *published_remarks(published)),
         extra=read_sections(runs, sections),
     )
 
@@ -146,23 +165,20 @@ def _column(cell: CellResult, metric: str) -> Column:
     )
 
 
-def _matching(run: Run, column: Column) -> list[CellResult]:
-    return [cell for cell in run.cells if cell.has("method") and _column(cell, column.metric) == column]
-
-
-def _sections(run: Run, columns: Sequence[Column]) -> tuple[Section, ...]:
+def _sections(run: Run, columns: Sequence[Column], group_of: Callable[[str], str]) -> tuple[Section, ...]:
+    """Return the languages by group, the largest group first."""
     scores: dict[str, dict[Column, Score]] = {}
     for column in columns:
-        for code, cells in _by_language(_matching(run, column)).items():
+        for code, cells in _by_language(cells_of(run, column)).items():
             mark = origin_mark(cells[0], run.manifest.tasks[column.task])
             scores.setdefault(code, {})[column] = _score(cells, column.metric, mark)
-    families: dict[str, list[str]] = {}
+    groups: dict[str, list[str]] = {}
     for code in sorted(scores):
-        families.setdefault(_language(run, code)[1], []).append(code)
-    ordered = sorted(families.items(), key=lambda item: (-len(item[1]), item[0]))
+        groups.setdefault(group_of(code), []).append(code)
+    ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
     return tuple(
         Section(
-            family=family,
+            family=group,
             rows=tuple(
                 (
                     code,
@@ -175,7 +191,7 @@ def _sections(run: Run, columns: Sequence[Column]) -> tuple[Section, ...]:
                 _mean_of([scores[code].get(column, Score()) for code in codes]) for column in columns
             ),
         )
-        for family, codes in ordered
+        for group, codes in ordered
     )
 
 
@@ -216,6 +232,15 @@ def _language(run: Run, code: str) -> tuple[str, str]:
     return code, "other"
 
 
+def script_of(run: Run, code: str) -> str:
+    """Return the ISO 15924 code of a script: that of the run's tasks, or else that of the language table."""
+    for spec in run.manifest.tasks.values():
+        if code in spec.languages:
+            return str(spec.languages[code][1])
+    table = known_languages()
+    return table.get(code).script if code in table else "?"
+
+
 def _by_language(cells: Sequence[CellResult]) -> dict[str, list[CellResult]]:
     grouped: dict[str, list[CellResult]] = {}
     for cell in cells:
@@ -243,20 +268,23 @@ def _means(
     columns: Sequence[Column],
     specs: Mapping[str, TaskSummary],
     published: Sequence[Mapping[str, Any]],
-) -> tuple[tuple[tuple[str, tuple[Score, ...]], ...], tuple[str, ...]]:
+) -> tuple[tuple[tuple[str, tuple[Score, ...]], ...], tuple[Remark, ...]]:
     """Return the rows under the table, and what their marks mean."""
-    rows, notes = [], []
-    labels, label_notes = mean_labels((run, *others))
+    rows, marked = [], []
+    labels, remarks = mean_labels((run, *others))
     for label, candidate in zip(labels, (run, *others), strict=True):
         fields = [mean_row(candidate, run, column, columns) for column in columns]
-        notes.append((label, fields))
+        marked.append((label, fields))
         found = [field.row for field in fields]
-        for name, scores in ((label, [*map(_mean, found)]), *published_means(candidate, found, label)):
+        for name, scores in (
+            (label, [field.score for field in fields]),
+            *published_means(candidate, found, label),
+        ):
             rows.append((name, tuple(field.marked(own) for own, field in zip(scores, fields, strict=True))))
     rows += published_rows(
         published, [(column.task, column.protocol, column.view, column.metric) for column in columns]
     )
-    chance = [_chance(specs[column.task], column.metric) for column in columns]
+    chance = [chance_of(specs[column.task], column.metric) for column in columns]
     if any(value is not None for value in chance):
         rows.append(("chance", tuple(Score(value=value) for value in chance)))
     own = [mean_row(run, run, column, columns) for column in columns]
@@ -265,23 +293,19 @@ def _means(
         if key == "transfer_gap" or any(gap is not None for gap in gaps):
             shown = [mean.marked(Score(value=gap)) for mean, gap in zip(own, gaps, strict=True)]
             rows.append((label, tuple(shown)))
-    return tuple(rows), (*label_notes, *mean_notes(notes))
+    return tuple(rows), (*remarks, *mean_remarks(marked))
 
 
-def _chance(spec: TaskSummary, metric: str) -> float | None:
+def chance_of(spec: TaskSummary, metric: str) -> float | None:
     """Return the score of guessing in a metric: specs declare that of their first metric alone."""
     first = next(iter(spec.metrics or spec.headline), None)
     return spec.chance if metric == first else None
 
 
-def _mean(row: TaskScore | None) -> Score:
-    return Score() if row is None else Score(value=row.value, interval=row.ci)
-
-
 def _counts(run: Run, columns: Sequence[Column]) -> tuple[tuple[str, tuple[str, ...]], ...]:
     languages, items, seconds = [], [], []
     for column in columns:
-        cells = [cell for cell in _matching(run, column) if cell.status == "ok"]
+        cells = [cell for cell in cells_of(run, column) if cell.status == "ok"]
         asked = {cell.language for cell in run.cells if cell.task == column.task}
         languages.append(f"{len({cell.language for cell in cells})}/{len(asked)}")
         items.append(f"{sum(cell.n for cell in cells):,}")
@@ -309,102 +333,3 @@ def _skipped(run: Run) -> tuple[SkippedGroup, ...]:
         )
         for (task, protocol, status, _), cells in groups.items()
     )
-
-
-def _prompt_notes(scored: Sequence[CellResult]) -> list[str]:
-    """Return how prompts differ from what was asked for: shots that did not fit, and words of another language."""
-    notes = []
-    dropped = sum(cell.dropped_shots for cell in scored)
-    if dropped:
-        notes.append(f"{dropped:,} shots did not fit and were dropped")
-    missing = dict[str, set[str]]()
-    for cell in scored:
-        prompt = cell.prompt
-        if prompt and prompt["words"] != cell.view.get("instruction", cell.language):
-            missing.setdefault(prompt["name"], set()).add(f"{cell.task}:{cell.language}")
-    notes += [
-        f"{name} has no words in these languages and used English ones: {', '.join(sorted(cells))}"
-        for name, cells in sorted(missing.items())
-    ]
-    return notes
-
-
-def _seed_notes(scored: Sequence[CellResult]) -> list[str]:
-    """Return the languages whose score is the mean over fewer seeds than that of others, since some cells failed."""
-    seeds: dict[str, dict[str, set[int]]] = {}
-    for cell in scored:
-        view = (f"{key}={value}" for key, value in sorted(cell.view.items()))
-        name = " ".join([cell.task, str(cell.protocol), str(cell.method), *view])
-        seeds.setdefault(name, {}).setdefault(cell.language, set()).add(cell.seed or 0)
-    return [
-        f"{name} {code}: the mean of {len(own)} of {len(set().union(*by.values()))} seeds; the others have no score"
-        for name, by in seeds.items()
-        for code, own in by.items()
-        if own < set().union(*by.values())
-    ]
-
-
-def _release_notes(cells: Sequence[CellResult]) -> list[str]:
-    """Return which release each test set is, where the task has several releases, or does not know this one."""
-    found: dict[tuple[str, str], list[str]] = {}
-    for cell in cells:
-        release = cell.release
-        if release is not None and (release["note"] or release["name"] is None):
-            text = ": ".join(part for part in (release["name"], release["note"]) if part)
-            languages = found.setdefault((cell.task, text), [])
-            if cell.language not in languages:
-                languages.append(cell.language)
-    return [f"{task} {' '.join(languages)}: {text}" for (task, text), languages in found.items()]
-
-
-def _published_notes(published: Sequence[Mapping[str, Any]]) -> list[str]:
-    notes = [
-        f"published {item['label']}: {item['source'].rstrip('.')}. Recipe: {item['recipe'].rstrip('.')}. "
-        f"Data: {item['release'].rstrip('.')}."
-        for item in published
-    ]
-    notes += [
-        f"° {item['label']}, {task}: {reason}"
-        for item in published
-        for task, reason in item["comparable"].items()
-    ]
-    return notes
-
-
-def _notes(run: Run) -> tuple[str, ...]:
-    notes: list[str] = list(run.results.notes)
-    for fit in run.results.fits.values():
-        for stage in fit.stages:
-            count = stage.get("train", {}).get("examples")
-            parts = stage.get("train", {}).get("lost", [])
-            gone, all_ = (sum(part[name] for part in parts) for name in ("lost", "of"))
-            lost = f" ({gone:,} of {all_:,} lost their answer in translation)" if gone else ""
-            made = "reused" if stage["reused"] else f"{stage.get('seconds', 0):,.0f} s"
-            of = f"stage {stage['stage']} of " if len(fit.stages) > 1 else ""
-            notes.append(f"fit {stage['digest'][:8]}: {of}{fit.title}, {count:,} examples{lost}, {made}")
-    scored = [cell for cell in run.cells if cell.status == "ok"]
-    if any(cell.stands_in for cell in scored):
-        codes = sorted({f"{cell.task}:{cell.language}" for cell in scored if cell.stands_in})
-        notes.append(f"* scored on another split than test, which was not found: {', '.join(codes)}")
-    unpinned = sorted({cell.task for cell in scored if not cell.data["pinned"]})
-    if unpinned:
-        notes.append(f"Hub data of {', '.join(unpinned)} is not pinned to a revision")
-    notes += sorted({f"{cell.task}: {cell.data['note']}" for cell in scored if cell.data["note"]})
-    notes += _release_notes(scored)
-    tied = Counter[str]()
-    for cell in scored:
-        tied[cell.task] += cell.tied
-    notes += [
-        f"{task}: in {count:,} rankings a tie crosses the cut-off" for task, count in tied.items() if count
-    ]
-    for name in ("truncated", "unparsed"):
-        count = sum(getattr(cell, name) for cell in scored)
-        if count:
-            notes.append(f"{count:,} items were {name}")
-    if replaced := sum(cell.replaced for cell in scored):
-        notes.append(f"{replaced:,} answers have U+FFFD in place of what was no character")
-    notes += [*unreadable_notes(scored), *origin_notes(run), *_prompt_notes(scored), *_seed_notes(scored)]
-    unscored = sorted({f"{cell.task}:{cell.language}" for cell in scored if not cell.metrics})
-    if unscored:
-        notes.append(f"predicted but not scored, since the test file has no labels: {', '.join(unscored)}")
-    return tuple(notes)

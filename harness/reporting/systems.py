@@ -1,124 +1,145 @@
-"""Systems side by side: the mean of every task with its interval, and strips of one dot per language."""
+"""Systems against tasks: the means of runs, baselines and published systems, as a table and as files to take away."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from harness.languages.table import known_languages
-from harness.reporting.chart import Bar, BarChart, Dot
-from harness.reporting.column import Column
+from harness.reporting.column import Column, cells_of
+from harness.reporting.console import SAMPLE_WARNING
+from harness.reporting.latex import render_latex
 from harness.reporting.material import Material
-from harness.reporting.model import Block, Charts, Note
+from harness.reporting.mean_row import MeanRow, mean_remarks
+from harness.reporting.model import Download, Field, Table, TableRow, anchor
+from harness.reporting.number import INTERVAL_LEGEND, NOTHING, percent, score_field
+from harness.reporting.remark import sentences
+from harness.reporting.rows import COLUMNS, cell_rows, csv_text
+from harness.reporting.suite import published_rows
+from harness.reporting.summary import chance_of
+from harness.reporting.system_name import short_name
+from harness.running.session import open_session
 
-__all__ = ["system_blocks"]
+__all__ = ["downloads", "system_table", "systems_latex"]
 
-ENGLISH = "en"
-UNIT = "score x100"
-LEGEND = (
-    "One dot per language, coloured by its family; English has a ring. A whisker is the 95 % interval of a mean, where "
-    "the run has one. Published scores are those of the whole test sets: a published mean is the one that was printed, "
-    "also where scores of only some languages were. ~ over other cells, § under another protocol or prompt: the "
-    "overview says which."
+SCORE_COLUMNS = tuple(name for name in COLUMNS if name not in {"version", "status", "reason"})
+"""What does not differ between scores, or explains why there is none, is left to ``--format csv``."""
+BEST = "Bold: the best mean of the runs and their baselines that is over the same cells."
+PUBLISHED = (
+    "A published mean is the one that was printed, over the whole test sets. ° is not comparable: the notes of “How it "
+    "was made” have the reason."
 )
-PUBLISHED_PROTOCOLS = {"human"}
-"""Published scores of it are shown next to those of any protocol."""
 
 
-def system_blocks(material: Material) -> list[Block]:
-    """Return a chart of intervals and a strip plot for every column of the summary; nothing without columns."""
-    charts = [
-        Charts(charts=(chart,))
-        for column in material.columns
-        for chart in (_intervals(material, column), _strips(material, column))
+def system_table(material: Material) -> Table | None:
+    """Return a row per system and a column per task; None where nothing was scored."""
+    means = {run.path: [material.mean(run, column) for column in material.columns] for run in material.every}
+    if not any(mean.row is not None for row in means.values() for mean in row):
+        return None
+    best = _best(material.columns, list(means.values()))
+    rows = [
+        TableRow(
+            label=material.name(run),
+            fields=tuple(_field(mean, best[place]) for place, mean in enumerate(means[run.path])),
+        )
+        for run in material.every
     ]
-    return [Note(LEGEND, "note"), *charts] if charts else []
-
-
-def _intervals(material: Material, column: Column) -> BarChart:
-    bars = []
-    for number, run in enumerate(material.every):
-        mean = material.mean(run, column)
-        if mean.row is not None:
-            low, high = mean.row.ci or (None, None)
-            bars.append(
-                Bar(
-                    label=_short(material.name(run)) + mean.mark,
-                    value=mean.row.value * 100,
-                    low=None if low is None else low * 100,
-                    high=None if high is None else high * 100,
-                    n=mean.row.languages,
-                    group=number,
-                )
-            )
-    bars += [
-        Bar(label=f"published {label}", value=value, group=7)
-        for label, value in _published_means(material, column)
+    places = [(column.task, column.protocol, column.view, column.metric) for column in material.columns]
+    published = [
+        TableRow(label=label, fields=tuple(map(score_field, scores)), style="dim")
+        for label, scores in published_rows(material.published, places)
     ]
-    title = f"{column.plain_title}: means over languages"
-    return BarChart(title=title, bars=tuple(bars), high=100.0, unit=UNIT)
-
-
-def _strips(material: Material, column: Column) -> BarChart:
-    families = {code: (name, family) for code, name, family in material.languages}
-    groups = list(material.families)
-    bars = []
-    for label, scores, mean in _rows(material, column):
-        dots = tuple(_dots(scores, families, groups))
-        bars.append(Bar(label=label, value=mean, dots=dots, note=_count(material, column, scores)))
-    return BarChart(
-        title=f"{column.plain_title}: languages",
-        bars=tuple(bars),
-        groups=tuple(groups),
-        low=None,
-        unit=UNIT,
-        ring="English",
+    named = [(material.name(run), means[run.path]) for run in material.every]
+    return Table(
+        title=f"Means over languages, times 100; {INTERVAL_LEGEND}",
+        corner="system",
+        heads=tuple(column.title for column in material.columns),
+        rows=(*rows, *published, *_facts(material)),
+        notes=(
+            *([BEST] if any(value is not None for value in best) else []),
+            *([PUBLISHED] if published else []),
+            *sentences(mean_remarks(named)),
+        ),
+        style="systems",
     )
 
 
-def _rows(material: Material, column: Column) -> Iterator[tuple[str, dict[str, float], float]]:
-    """Yield name, scores by language and mean of every system: a published mean is the one that was printed."""
-    for run in material.every:
-        mean = material.mean(run, column)
-        if mean.row is not None:
-            scores = {code: value * 100 for code, value in mean.row.by_language.items()}
-            yield _short(material.name(run)) + mean.mark, scores, mean.row.value * 100
-    for item in material.published:
-        scores = item.get("languages", {}).get(column.task, {}).get(column.metric)
-        if scores and _comparable(item["protocol"], column):
-            yield f"published {item['label']}", scores, item["scores"][column.task][column.metric]
+def _best(columns: Sequence[Column], rows: Sequence[Sequence[MeanRow]]) -> list[float | None]:
+    """Return the best mean of every column without a mark, where several systems have one."""
+    metrics = open_session().registry.metrics
+    found = []
+    for column, means in zip(columns, zip(*rows, strict=True), strict=True):
+        values = [mean.row.value for mean in means if mean.row is not None and not mean.differences]
+        rises = column.metric not in metrics or metrics.get(column.metric).higher_is_better
+        found.append((max if rises else min)(values) if len(values) > 1 else None)
+    return found
 
 
-def _count(material: Material, column: Column, scores: Collection[str]) -> str:
-    """Return ``1 of 38 languages``; empty where no language of the task's mean is missing."""
-    specs = (run.manifest.tasks[column.task] for run in material.every if column.task in run.manifest.tasks)
-    whole = next((spec.published_languages for spec in specs if spec.published_languages), ())
-    known = sum(code in scores for code in whole)
-    return f"{known} of {len(whole)} languages" if known < len(whole) else ""
+def _field(mean: MeanRow, best: float | None) -> Field:
+    if mean.row is None:
+        return Field(text=NOTHING)
+    field = score_field(mean.marked(mean.score))
+    return replace(field, style="best") if mean.row.value == best and not mean.differences else field
 
 
-def _dots(scores: dict[str, float], families: dict[str, tuple[str, str]], groups: list[str]) -> Iterator[Dot]:
-    """Yield the languages of one row; a family that is new is added to the groups."""
-    table = known_languages()
-    for code, value in scores.items():
-        name, family = families.get(code) or (
-            (table.get(code).name, table.get(code).family) if code in table else (code, "other")
-        )
-        if family not in groups:
-            groups.append(family)
-        yield Dot(label=name, group=groups.index(family), value=value, marked=code == ENGLISH)
+def _facts(material: Material) -> Iterator[TableRow]:
+    """Yield what else is known of every task: chance, and what the first run with the column has of it."""
+    columns = material.columns
+    owners = [
+        next((run for run in material.every if material.mean(run, column).row is not None), material.runs[0])
+        for column in columns
+    ]
+    pairs = list(zip(owners, columns, strict=True))
+    chance = [
+        percent(chance_of(run.manifest.tasks[column.task], column.metric))
+        if column.task in run.manifest.tasks
+        else NOTHING
+        for run, column in pairs
+    ]
+    gaps = [percent(row.transfer_gap if (row := material.mean(*pair).row) else None) for pair in pairs]
+    cells = [[cell for cell in cells_of(*pair) if cell.status == "ok"] for pair in pairs]
+    languages, items = [], []
+    for (run, column), own in zip(pairs, cells, strict=True):
+        spec = run.manifest.tasks.get(column.task)
+        whole = len(spec.published_languages) if spec is not None else 0
+        count = len({cell.language for cell in own})
+        languages.append(f"{count} of {whole}" if whole else str(count))
+        items.append(f"{sum(cell.n for cell in own):,}")
+    for label, texts in (
+        ("chance", chance),
+        ("transfer gap", gaps),
+        ("languages", languages),
+        ("items", items),
+    ):
+        if any(text != NOTHING for text in texts):
+            yield TableRow(label=label, fields=tuple(texts), style="dim")
 
 
-def _published_means(material: Material, column: Column) -> Iterator[tuple[str, float]]:
-    for item in material.published:
-        value = item["scores"].get(column.task, {}).get(column.metric)
-        if value is not None and _comparable(item["protocol"], column):
-            yield item["label"], value
+def systems_latex(material: Material, table: Table) -> str:
+    """Return the table of systems and tasks as LaTeX; its caption says what limits all its numbers."""
+    limits = {limit for run in material.every if (limit := run.manifest.config.get("limit")) is not None}
+    parts = [
+        table.title,
+        *([BEST] if BEST in table.notes else []),
+        *(note.partition(": ")[0] for note in table.notes if note not in {BEST, PUBLISHED}),  # marks
+        *([SAMPLE_WARNING] if any(run.results.run.data == "sample" for run in material.every) else []),
+        *([f"At most {' or '.join(map(str, sorted(limits)))} items per language"] if limits else []),
+    ]
+    return render_latex([replace(table, title=". ".join(part.rstrip(".") for part in parts) + ".")])
 
 
-def _comparable(protocol: str, column: Column) -> bool:
-    return not column.view and protocol in {column.protocol, *PUBLISHED_PROTOCOLS}
-
-
-def _short(name: str, most: int = 30) -> str:
-    """Return a name that fits next to a chart; the ends of a path say most."""
-    return name if len(name) <= most else f"{name[:8]}…{name[-(most - 9) :]}"
+def downloads(material: Material, table: Table | None) -> list[Download]:
+    """Return the scores of all cells in the metrics of the report as CSV, and systems against tasks as LaTeX."""
+    if table is None:
+        return []
+    name = anchor("scores", short_name(str(material.runs[0].manifest.model)))
+    shown = {(column.task, column.metric) for column in material.columns}
+    rows = [
+        {name: row[name] for name in SCORE_COLUMNS}
+        for row in cell_rows(material.every, material.names)
+        if (row["task"], row["metric"]) in shown
+    ]
+    csv, latex = csv_text(rows, SCORE_COLUMNS), systems_latex(material, table)
+    return [
+        Download(label="CSV", file=f"{name}.csv", media="text/csv", text=csv),
+        Download(label="LaTeX", file=f"{name}.tex", media="application/x-tex", text=latex),
+    ]

@@ -1,9 +1,9 @@
-"""The diagnosis of the given runs as rows: each run alone, each further one against the first, and the data."""
+"""The diagnosis of the given runs as rows: each run alone, and each further one against the first."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from harness.analysis.diagnosis import DiagnosisOptions, diagnose
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from harness.registry.registry import Registry
     from harness.storage.run_folder import Run
 
-__all__ = ["Row", "Weakness", "by_attribute", "edges_text", "find_weakness", "interval_of"]
+__all__ = ["Row", "Weakness", "by_attribute", "edges_text", "find_weakness", "interval_of", "things_of"]
 
 Row = Mapping[str, Any]
 EXAMPLES = 3
@@ -29,46 +29,74 @@ class Weakness:
     """By given run: its rows of the kinds single, calibration and confusion."""
     pairs: tuple[Row, ...]
     """Rows of every further run against the first."""
-    data: tuple[Row, ...]
     titles: Mapping[str, str]
     """Attribute -> what it is, in a few words."""
     notes: tuple[str, ...]
+    ends: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """Attribute -> what has its lowest and its highest values: ``("shortest answers", "longest answers")``."""
+    inputs: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Task -> the names of its texts, for tasks with pairs of texts."""
 
     def title(self, attribute: str) -> str:
         """Return what an attribute is; its name where no description exists."""
         return self.titles.get(attribute) or attribute
+
+    def phrase(self, row: Row, buckets: Sequence[Row]) -> str:
+        """Return what is in a bucket, in words: ``longest premises (13, 40]``, ``tag of the span: PROPN``.
+
+        Args:
+            row: The bucket.
+            buckets: All buckets of its attribute, in their order.
+        """
+        attribute, place = row["attribute"], next(at for at, own in enumerate(buckets) if own is row)
+        edges = edges_text(row)
+        ends = self.ends.get(attribute)
+        if ends is not None and place in {0, len(buckets) - 1}:
+            words = ends[0] if place == 0 else ends[1]
+            return f"{_named_inputs(words, self.inputs.get(row['task'], ()))} {edges}".rstrip()
+        if edges:
+            return f"{self.title(attribute)} in {edges}"
+        if ends is not None:
+            return f"{self.title(attribute)}, part {place + 1} of {len(buckets)} from the lowest"
+        return f"{self.title(attribute)}: {row['bucket']}"
+
+
+def _named_inputs(words: str, names: Sequence[str]) -> str:
+    """Return the words with a task's own names of its two texts."""
+    for place, name in zip(("first", "second"), names, strict=False):
+        words = words.replace(f"{place} text", name)
+    return words
 
 
 def find_weakness(runs: Sequence[Run], registry: Registry) -> Weakness:
     """Return the diagnosis of runs; what cannot be diagnosed has a sentence in its notes."""
     notes: list[str] = []
 
-    def rows(*own: Run, data_only: bool = False) -> list[dict[str, Any]]:
-        return _rows(own, registry, notes, data_only=data_only)
+    def rows(*own: Run) -> list[dict[str, Any]]:
+        return _rows(own, registry, notes)
 
     table = registry.features
+    features = [table.get(name) for name in table.names if name not in table.conflicts]
+    specs = {task: spec for run in reversed(runs) for task, spec in run.manifest.specs.items()}
     return Weakness(
         runs=tuple(tuple(rows(run)) for run in runs),
         pairs=tuple(row for run in runs[1:] for row in rows(runs[0], run)),
-        data=tuple(rows(runs[0], data_only=True)),
-        titles={name: table.get(name).title for name in table.names if name not in table.conflicts},
+        titles={feature.name: feature.title for feature in features},
         notes=tuple(dict.fromkeys(notes)),
+        ends={feature.name: feature.ends for feature in features if feature.ends is not None},
+        inputs={task: tuple(spec.get("inputs") or ()) for task, spec in specs.items()},
     )
 
 
-def _rows(
-    runs: Sequence[Run], registry: Registry, notes: list[str], *, data_only: bool, task: str = ""
-) -> list[dict[str, Any]]:
+def _rows(runs: Sequence[Run], registry: Registry, notes: list[str], task: str = "") -> list[dict[str, Any]]:
     """Return the rows of all tasks; where one cannot be diagnosed, those of the others."""
     options = DiagnosisOptions(examples=EXAMPLES, tasks=(task,) if task else (), most_items=MOST_ITEMS)
     try:
-        found = diagnose(runs, registry, options, data_only=data_only)
+        found = diagnose(runs, registry, options)
     except HarnessError as error:
         tasks = sorted({cell.task for cell in runs[0].cells if cell.status == "ok"})
         if not task and len(tasks) > 1:
-            return [
-                row for own in tasks for row in _rows(runs, registry, notes, data_only=data_only, task=own)
-            ]
+            return [row for own in tasks for row in _rows(runs, registry, notes, own)]
         notes.append(f"{task}: {error}" if task else str(error))
         return []
     notes += found.notes
@@ -101,3 +129,9 @@ def edges_text(row: Row) -> str:
     if low == high:
         return f"{low:.3g}"
     return f"{'[' if row.get('low_closed') else '('}{low:.3g}, {high:.3g}]"
+
+
+def things_of(row: Row) -> str:
+    """Return what a bucket counts: ``1 item``, ``214 spans``."""
+    thing = "span" if row.get("level") == "span" else "item"
+    return f"{row['n']:,} {thing}{'' if row['n'] == 1 else 's'}"

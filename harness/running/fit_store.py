@@ -72,25 +72,36 @@ class FitStore:
     def fit(self, adapter: Adapter, plan: FitPlan) -> Fitted:
         """Return the model fitted by a plan, from the cache where it has been fitted before."""
         digests = plan.digests(adapter.identity(), self._finder.fingerprints)
-        done = [i + 1 for i, digest in enumerate(digests) if self._has(digest)]
-        first = self._processes.share(max(done, default=0))
+        first = self._processes.share(len(digests) - len(self.missing(adapter, plan)))
         current = adapter
         records = [
             self._cached(stage, digest) for stage, digest in zip(plan.stages[:first], digests, strict=False)
         ]
         if first:
-            self._progress.announce(f"Reusing the fit {digests[first - 1]}: {plan.title}.")
+            self._progress.mention(f"Reusing the fit {digests[first - 1]}: {plan.title}.")
             current = self._load(adapter, digests[first - 1], plan.stages[first - 1].head)
-        for stage, digest in zip(plan.stages[first:], digests[first:], strict=True):
-            self._interruption.check()
-            records.append(self._train(current, stage, digest, plan))
-            fitted = self._load(current, digest, stage.head)
-            if current is not adapter:
-                current.close()
-            current = fitted
+        try:
+            for stage, digest in zip(plan.stages[first:], digests[first:], strict=True):
+                self._interruption.check()
+                records.append(self._train(current, stage, digest, plan))
+                self._progress.fit_finished(digest)
+                fitted = self._load(current, digest, stage.head)
+                if current is not adapter:
+                    current.close()
+                current = fitted
+        except BaseException:
+            for digest in digests[len(records) :]:
+                self._progress.fit_finished(digest, failed=True)
+            raise
         stages = [dict(record) for record in records]
         record = FittedModel(key=plan.key, digest=digests[-1], title=plan.title, stages=stages)
         return Fitted(adapter=current, record=record)
+
+    def missing(self, adapter: Adapter, plan: FitPlan) -> list[tuple[str, StagePlan]]:
+        """Return the stages that have to be trained, with their digests."""
+        digests = plan.digests(adapter.identity(), self._finder.fingerprints)
+        first = max((number + 1 for number, digest in enumerate(digests) if self._has(digest)), default=0)
+        return list(zip(digests[first:], plan.stages[first:], strict=True))
 
     def _has(self, digest: str) -> bool:
         return (self._folder / digest / RECORD).is_file()
@@ -163,7 +174,7 @@ class FitStore:
         if self._processes.is_main:
             self._make_folder(partial)
         title = f"{stage.name} ({'+'.join(code for code, _ in stage.train)}), {len(train):,} examples"
-        self._progress.announce(f"Fine-tuning on {title}, seed {plan.seed}, recipe {plan.recipe}.")
+        self._progress.fit_started(digest, f"{title}, seed {plan.seed}, recipe {plan.recipe}")
         started = time.monotonic()
         options = FitOptions(
             directory=partial,
@@ -171,6 +182,7 @@ class FitStore:
             seed=plan.seed,
             describe=title,
             stopping=self._interruption.requested,
+            progress=self._progress,
         )
         try:
             adapter.fit(train, validation, stage.head, options).close()
@@ -192,14 +204,14 @@ class FitStore:
         return record
 
     def _lost(self, stage: StagePlan) -> list[dict[str, Any]]:
-        """Return how many questions every translated part of a training set lost, and announce it."""
+        """Return how many questions every translated part of a training set lost, and mention it."""
         rows = []
         for code, found in stage.train:
             if found.change is not None:
                 known = self._finder.translations.lost.get((found.ref.owner, found.change))
                 if known is not None:
                     rows.append({"language": code, "lost": known.lost, "of": known.of})
-                    self._progress.announce(_lost_note(rows[-1]))
+                    self._progress.mention(_lost_note(rows[-1]))
         return rows
 
     def _partial(self, digest: str) -> Path:

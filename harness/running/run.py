@@ -25,13 +25,15 @@ from harness.models.requests import HasNotices
 from harness.planning.lock_file import locked_model
 from harness.planning.plan import Cell, FitPlan, Plan, require_cells
 from harness.planning.run_config import RunConfig
-from harness.progress import Progress, SilentProgress
+from harness.progress import Progress
 from harness.registry.requirement import installed_version
 from harness.running.cell_reader import CellContexts, CellItems, CellReader
 from harness.running.cell_writer import CellWriter
 from harness.running.fit_store import FitStore, Fitted
 from harness.running.inference import CachedModel, Watch
+from harness.running.planned import outcome_of, planned_cells, planned_fits
 from harness.running.processes import PeerError, ProcessGroup
+from harness.running.run_logs import RunLogs
 from harness.running.session import Prepared
 from harness.running.signals import Interrupted, Interruption
 from harness.running.start import (
@@ -55,7 +57,16 @@ from harness.running.summaries import (
 from harness.running.token_ledger import CellLedger, unknown_notes
 from harness.storage.clean_text import clean_text
 from harness.storage.files import cache_folder
-from harness.storage.results import SCHEMA, CellResult, FitResult, Manifest, ModelHead, RunHead, RunResults
+from harness.storage.results import (
+    SCHEMA,
+    STOPPED,
+    CellResult,
+    FitResult,
+    Manifest,
+    ModelHead,
+    RunHead,
+    RunResults,
+)
 from harness.storage.run_folder import FinishedCell, Run
 
 __all__ = ["CellWatch", "execute", "fit", "predict", "run_cells", "score", "summarise"]
@@ -99,7 +110,7 @@ def execute(
     command = Command(
         config=config,
         prepared=prepared,
-        progress=progress if processes.is_main else SilentProgress(),
+        progress=progress if processes.is_main else Progress(),
         created=processes.share(created or now()),
         processes=processes,
         interruption=Interruption(progress.announce),
@@ -110,12 +121,11 @@ def execute(
     path = Path(processes.share(str(name)))
     resume_hint = f"Resume it with: harness eval --resume {path}"
     try:
-        with command.interruption.listening(), command.hold(Run.at(path)):
-            _run_plan(command, prepared.plan, Run.at(path))
+        with command.interruption.listening(), command.hold(Run.at(path)), command.tracked(path) as logs:
+            _run_plan(command, prepared.plan, Run.at(path), logs)
             for plan in prepared.baselines:
                 if plan.cells:
-                    command.progress.announce(f"Now the baseline {plan.model.reference}.")
-                    _run_plan(command, plan, Run.at(baseline_folder(path, plan)))
+                    _run_plan(command, plan, Run.at(baseline_folder(path, plan)), RunLogs())
     except KeyboardInterrupt as error:
         raise Interrupted(f"Stopped. All answers so far are kept. {resume_hint}") from error
     except StorageError as error:
@@ -128,7 +138,7 @@ def execute(
 # A plan ------------------------------------------------------------------------------------------------
 
 
-def _run_plan(command: Command, plan: Plan, run: Run) -> None:
+def _run_plan(command: Command, plan: Plan, run: Run, logs: RunLogs) -> None:
     """Run one plan into its folder: the manifest first, then translations, then the cells."""
     processes = command.processes
     with processes.collective():
@@ -139,6 +149,7 @@ def _run_plan(command: Command, plan: Plan, run: Run) -> None:
                 hint="Give --output a folder that all hosts share.",
             )
         run.manifest = Manifest.model_validate(manifest)
+        run.keep_trackers(logs.ids, write=processes.is_main)
         journal = run.open_journal(processes.rank, command.journals)
     try:
         if journal.dropped:
@@ -147,7 +158,7 @@ def _run_plan(command: Command, plan: Plan, run: Run) -> None:
                 f"{journal.dropped} {places} damaged in the journal; the answers there are asked again."
             )
         model = CachedModel(processes=processes, journal=journal, interruption=command.interruption)
-        work = Work(command=command, plan=plan, run=run, model=model)
+        work = Work(command=command, plan=plan, run=run, model=model, logs=logs)
         _translate(work)
         with processes.collective():
             run_cells(work)
@@ -176,7 +187,9 @@ def _translate(work: Work) -> None:
         if command.processes.is_main:
             with command.interruption.immediate():
                 finder.translate(found.values(), command.progress)
-            work.note(translation_notes(finder.translations))
+            faults = translation_notes(finder.translations)
+            work.notes.update(dict.fromkeys(faults))
+            work.announce(faults)
         finder.translations.adopt(command.processes.share(finder.translations.engines()))
         work.run.keep_translators(finder.translations.engines(), write=command.processes.is_main)
 
@@ -197,11 +210,13 @@ def run_cells(work: Work) -> None:
             run.write_results(summarise(work))
         raise
     if is_main:
+        work.command.progress.status("computing the intervals of means")
         # What is done is on disk before the intervals of means are computed from the records.
         run.write_results(summarise(work))
         registry, tasks, suites = work.registry, task_summaries(work.plan), suite_summaries(work.plan)
         run.write_results(add_task_intervals(run.results, tasks, suites, run.records_of, registry.metrics))
         work.announce(registry.run_finished(run.path))
+        work.announce(work.logs.run_finished(run.path))
 
 
 def _take_finished(work: Work) -> None:
@@ -216,6 +231,8 @@ def _take_finished(work: Work) -> None:
             work.fits[cell.fit.key] = cell.fit
     if finished and processes.is_main:
         work.announce([f"{len(finished)} of {len(work.plan.cells)} cells are done already."])
+        taken = (work.cells[cell.digest] for cell in work.plan.cells if cell.digest in finished)
+        work.announce(work.logs.cells_taken(taken))
 
 
 def _run_groups(work: Work) -> None:
@@ -227,8 +244,10 @@ def _run_groups(work: Work) -> None:
     if not any(cells for _, cells in left):
         return
     command, model = work.command, work.plan.model
+    command.progress.start(f"Opening {model.reference}", 0, "")
     with command.processes.collective(), command.interruption.immediate():
         adapter = model.entry.open(model.description, model.options)
+    command.progress.finish()
     try:
         with command.processes.collective():
             identity = dict(adapter.identity())
@@ -237,11 +256,27 @@ def _run_groups(work: Work) -> None:
             if locked is not None and work.plan is command.prepared.plan:  # baselines are not locked
                 locked_model(locked, model.description, identity)
             work.run.keep_identity(identity, write=command.processes.is_main)
+        _report_plan(work, adapter, [plan for plan, cells in left if plan is not None and cells])
         for plan, cells in left:
             if cells:
                 _run_group(work, adapter, plan, cells)
     finally:
         adapter.close()
+
+
+def _report_plan(work: Work, adapter: Adapter, fits: Sequence[FitPlan]) -> None:
+    """Report the cells of the plan and the training stages that are not in the cache."""
+    if not work.command.processes.is_main:
+        return
+    plan, store = work.plan, _fit_store(work)
+    stages = {digest: stage for fit_plan in fits for digest, stage in store.missing(adapter, fit_plan)}
+    headlines = {cell.digest: cell.spec.headline for cell in plan.cells}
+    work.command.progress.plan(
+        str(plan.model.reference),
+        planned_cells(plan.cells, work.command.config.limit),
+        planned_fits(stages),
+        [outcome_of(work.cells[digest], headlines[digest]) for digest in headlines if digest in work.cells],
+    )
 
 
 def _run_group(work: Work, adapter: Adapter, plan: FitPlan | None, cells: Sequence[Cell]) -> None:
@@ -282,14 +317,17 @@ def _run_group(work: Work, adapter: Adapter, plan: FitPlan | None, cells: Sequen
 
 def fit(work: Work, adapter: Adapter, plan: FitPlan) -> Fitted:
     """Return the model that a group of cells shares: fine-tuned now, or loaded from the cache."""
-    command = work.command
-    store = FitStore(
-        cache_folder(), command.prepared.finder, command.progress, command.processes, command.interruption
-    )
-    with command.processes.collective():
-        fitted = store.fit(adapter, plan)
+    with work.command.processes.collective():
+        fitted = _fit_store(work).fit(adapter, plan)
     work.fits[plan.key] = fitted.record
     return fitted
+
+
+def _fit_store(work: Work) -> FitStore:
+    command = work.command
+    return FitStore(
+        cache_folder(), command.prepared.finder, command.progress, command.processes, command.interruption
+    )
 
 
 # A cell ------------------------------------------------------------------------------------------------
@@ -299,6 +337,8 @@ def _run_cell(
     work: Work, adapter: Any, identity: Mapping[str, str], cell: Cell, contexts: CellContexts
 ) -> None:
     """Run one cell and keep it; one that fails is kept with its reason, and leaves the others alone."""
+    progress = work.command.progress
+    progress.cell_started(cell.digest)
     try:
         with work.command.processes.collective():
             result = _evaluate(work, adapter, identity, cell, contexts)
@@ -308,10 +348,12 @@ def _run_cell(
         _keep_failure(work, cell, error)
         return
     finally:
-        work.command.progress.finish()
+        progress.finish()
     work.cells[cell.digest] = result
     if work.command.processes.is_main:
+        progress.cell_finished(outcome_of(result, cell.spec.headline))
         work.announce(work.registry.cell_finished(result))
+        work.announce(work.logs.cell_finished(result))
         if time.monotonic() - work.written > WRITE_EVERY:
             work.run.write_results(summarise(work))
             work.written = time.monotonic()
@@ -412,13 +454,13 @@ def score(
 def _keep_failure(work: Work, cell: Cell, error: Exception) -> None:
     reason = str(error) if isinstance(error, HarnessError) else f"{type(error).__name__}: {error}"
     reason = clean_text(reason)
-    work.announce([f"{cell.title} failed: {reason}"])
     processes = work.command.processes
     name = f"{cell.digest}.txt" if processes.is_main else f"{cell.digest}-{processes.rank}.txt"
     if processes.is_main or not isinstance(error, PeerError):
         work.run.keep_failure(name, f"{cell.title}\n{''.join(traceback.format_exception(error))}")
     result = {**work.head(cell), **empty_result("failed", reason), "traceback": f"failures/{name}"}
     work.cells[cell.digest] = CellResult(**result)
+    work.command.progress.cell_finished(outcome_of(work.cells[cell.digest], cell.spec.headline))
 
 
 def _take_notices(work: Work, adapter: Any) -> None:
@@ -434,7 +476,7 @@ def _take_notices(work: Work, adapter: Any) -> None:
 def summarise(work: Work) -> RunResults:
     """Return what ``results.json`` holds now: all cells of the plan, and the means of those that are done."""
     plan, command, manifest = work.plan, work.command, work.run.manifest
-    stopped = empty_result("skipped", "the run was stopped before this cell")
+    stopped = empty_result("skipped", STOPPED)
     done = [work.cells.get(cell.digest) or CellResult(**work.head(cell), **stopped) for cell in plan.cells]
     skipped = [
         CellResult(

@@ -82,6 +82,8 @@ def prepare(config: RunConfig, session: Session | None = None) -> Prepared:
     session = session or open_session(config.tasks_from, allow_code=config.allow_code)
     locked = None if config.locked is None else read_lock(config.locked)
     pins = {} if locked is None else locked.pins
+    for name in config.log:
+        session.registry.trackers.get(name).load()
     finder = DataFinder(config.data, session.registry, cache_folder() / "data", pins=pins)
     model = resolve_model(session.registry.adapters, config.model, config.options)
     plans = [make_plan(config, session.registry, session.catalog, finder, model)]

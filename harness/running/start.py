@@ -21,6 +21,7 @@ from harness.running.inference import CachedModel
 from harness.running.manifest import new_manifest, planned_entries
 from harness.running.processes import ProcessGroup
 from harness.running.resume import check_unchanged
+from harness.running.run_logs import RunLogs, open_logs
 from harness.running.session import Prepared
 from harness.running.signals import Interruption
 from harness.running.summaries import cell_head
@@ -71,6 +72,22 @@ class Command:
                     stack.enter_context(run.lock(LOCK_PATIENCE))
             yield
 
+    @contextmanager
+    def tracked(self, path: Path) -> Iterator[RunLogs]:
+        """Log the run of the model in `path` to the trackers that were asked for, in the main process.
+
+        Raises `PluginError` where a tracker of a new run cannot be opened.
+        """
+        with ExitStack() as stack:
+            logs, session = RunLogs(), self.prepared.session
+            with self.processes.collective():
+                if self.processes.is_main:
+                    plan, announce = self.prepared.plan, self.progress.announce
+                    logs = stack.enter_context(
+                        open_logs(self.config.log, session.registry, plan, path, announce)
+                    )
+            yield logs
+
 
 @dataclass(slots=True, kw_only=True)
 class Work:
@@ -80,6 +97,7 @@ class Work:
     plan: Plan
     run: Run
     model: CachedModel
+    logs: RunLogs = field(default_factory=RunLogs)
     cells: dict[str, CellResult] = field(default_factory=dict)
     """By digest: the cells that are finished or failed."""
     fits: dict[str, FittedModel] = field(default_factory=dict)
@@ -99,11 +117,11 @@ class Work:
         return cell_head(cell, None if cell.fit is None else self.fits.get(cell.fit.key))
 
     def note(self, sentences: Iterable[str]) -> None:
-        """Add sentences to the run's notes, and announce each once."""
+        """Add sentences to the run's notes, and mention each once."""
         for sentence in sentences:
             if sentence not in self.notes:
                 self.notes[sentence] = None
-                self.command.progress.announce(sentence)
+                self.command.progress.mention(sentence)
 
     def announce(self, messages: Iterable[str]) -> None:
         """Show messages, which are not kept."""

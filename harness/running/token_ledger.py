@@ -23,7 +23,7 @@ from harness.running.answer_language import AnswerLanguages
 from harness.specs.schema import TaskSpec
 from harness.storage.results import CellResult
 
-__all__ = ["CellLedger", "unknown_notes"]
+__all__ = ["CellLedger", "unknown_notes", "unknown_shares"]
 
 NOTED_UNKNOWN = 0.2
 """Share of unknown sub-words from which a run has a note about a language."""
@@ -167,17 +167,19 @@ class CellLedger:
 
 def unknown_notes(cells: Iterable[CellResult]) -> list[str]:
     """Return a note on the languages of which the tokenizer does not know many sub-words, the worst first."""
+    named = ", ".join(f"{language} {100 * share:.1f}%" for language, share in unknown_shares(cells).items())
+    sentence = "sub-words that the model's tokenizer does not know"
+    return [f"{sentence}: {named}; the model reads these texts only in part"] if named else []
+
+
+def unknown_shares(cells: Iterable[CellResult]) -> dict[str, float]:
+    """Return the share of sub-words that the tokenizer does not know, by language where it is high, the worst first."""
     shares: dict[str, float] = {}
     for cell in cells:
         share = _unknown_share(cell.ledger)
         shares[cell.language] = max(share, shares.get(cell.language, 0.0))
     noted = sorted((-share, language) for language, share in shares.items() if share >= NOTED_UNKNOWN)
-    if not noted:
-        return []
-    named = ", ".join(f"{language} {-100 * share:.1f}%" for share, language in noted)
-    return [
-        f"sub-words that the model's tokenizer does not know: {named}; the model reads these texts only in part"
-    ]
+    return {language: -share for share, language in noted}
 
 
 def _unknown_share(ledger: Mapping[str, Any]) -> float:

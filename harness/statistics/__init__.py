@@ -16,9 +16,11 @@ from harness.statistics.bootstrap import (
 )
 from harness.statistics.cluster import ClusterCodes, Codes, draw_codes, key_codes, linked_codes, own_names
 from harness.statistics.interval import Interval
+from harness.statistics.margin import beyond_margin_p, largest_drop, t_interval
 from harness.statistics.mean import (
     SMALL_SAMPLE,
     clustered_mean,
+    constant_bounds,
     independent_mean,
     mean_of_codes,
     paired_difference,
@@ -39,9 +41,11 @@ __all__ = [
     "Interval",
     "Statistic",
     "benjamini_hochberg",
+    "beyond_margin_p",
     "bootstrap_counts",
     "cluster_sums",
     "clustered_mean",
+    "constant_bounds",
     "count_interval",
     "detectable_difference",
     "draw_codes",
@@ -50,6 +54,7 @@ __all__ = [
     "holm",
     "independent_mean",
     "key_codes",
+    "largest_drop",
     "least_p",
     "linked_codes",
     "mcnemar",
@@ -64,6 +69,7 @@ __all__ = [
     "sign_flip_p",
     "stratified_mean",
     "swap_p",
+    "t_interval",
     "tied_with_best",
     "wilson",
 ]

@@ -15,6 +15,7 @@ from harness.statistics.proportion import wilson
 __all__ = [
     "SMALL_SAMPLE",
     "clustered_mean",
+    "constant_bounds",
     "independent_mean",
     "mean_of_codes",
     "paired_difference",
@@ -60,7 +61,7 @@ def mean_of_codes(items: Floats, codes: Codes, *, level: float = 0.95) -> Interv
     if groups < 2 or (constant and not binary):
         return _without("one cluster" if groups < 2 else "constant")
     if constant:
-        low, high = _bounds(mean, codes, level)
+        low, high = constant_bounds(mean, codes, level=level)
         method = "wilson" if alone else "clustered wilson"
         return Interval(se=0.0, low=low, high=high, method=method, groups=groups)
     sums = np.bincount(codes, weights=items - mean, minlength=groups)
@@ -90,7 +91,7 @@ def stratified_mean(values: Floats, strata: Codes, codes: Codes, *, level: float
     if found.method != "constant" or not np.isin(values, (0.0, 1.0)).all():
         return found
     own = [strata == stratum for stratum in range(int(strata.max()) + 1)]
-    ends = [_bounds(float(values[kept][0]), codes[kept], level) for kept in own]
+    ends = [constant_bounds(float(values[kept][0]), codes[kept], level=level) for kept in own]
     low, high = np.mean(ends, axis=0)
     groups = int(codes.max()) + 1
     method = "wilson" if groups == len(values) else "clustered wilson"
@@ -159,8 +160,14 @@ def _of_bounds(parts: Sequence[Interval], value: float) -> Interval:
     )
 
 
-def _bounds(mean: float, codes: Codes, level: float) -> tuple[float, float]:
-    """Return Wilson's interval of items that are all right or all wrong, for the effective number of clusters."""
+def constant_bounds(mean: float, codes: Codes, *, level: float = 0.95) -> tuple[float, float]:
+    """Return Wilson's interval of items that are all right or all wrong, for the effective number of clusters.
+
+    Args:
+        mean: 0 or 1.
+        codes: Shape (n,): the number of each item's cluster, 0, 1, ... G - 1.
+        level: Coverage of the interval.
+    """
     sizes = np.bincount(codes).astype(np.float64)
     count = float(sizes.sum() ** 2 / np.square(sizes).sum())
     low, high = wilson(mean * count, count, level=level)

@@ -12,6 +12,7 @@ from harness.errors import DataError
 
 __all__ = [
     "SCHEMA",
+    "STOPPED",
     "CellResult",
     "DamagedRunError",
     "Entry",
@@ -32,6 +33,8 @@ __all__ = [
 ]
 
 SCHEMA = 1
+STOPPED = "the run was stopped before this cell"
+"""The reason of a cell that a stopped run did not come to."""
 
 
 class DamagedRunError(DataError, KeyError):
@@ -142,6 +145,11 @@ class CellResult(Entry):
     traceback: str | None = None
     """The file of the run folder with the traceback of a failed cell."""
     seconds: float = 0.0
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the run was stopped before it came to this cell."""
+        return self.status == "skipped" and self.reason == STOPPED
 
     @property
     def is_scored(self) -> bool:
@@ -322,6 +330,8 @@ class Manifest(Entry):
     """What makes the model's answers what they are; empty before it was opened."""
     translators: dict[str, dict[str, Any]] = {}
     """By name: the engines that translated its texts."""
+    trackers: dict[str, str] = {}
+    """By name: the id under which an experiment tracker has the run."""
     command: list[str] = []
     fits: list[str] = []
     """Titles of the planned fits."""

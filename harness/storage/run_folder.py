@@ -22,6 +22,7 @@ from harness.storage.results import (
     Entry,
     Manifest,
     RunResults,
+    TaskSummary,
 )
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BY_LANGUAGE",
+    "RESULTS",
     "STARTED",
     "FinishedCell",
     "FittedModel",
@@ -160,7 +162,7 @@ class Run:
         tables = []
         for cell in chosen:
             table = read_table(self.records_of(cell))
-            view = ", ".join(f"{name}={value}" for name, value in cell.view.items())
+            view = _view_text(cell.view)
             own = [cell.task, cell.language, cell.protocol, cell.method, cell.fit, cell.seed, view]
             names = ("task", "language", "protocol", "method", "fit", "seed", "view")
             for place, (name, value) in enumerate(zip(names, own, strict=True)):
@@ -172,6 +174,45 @@ class Run:
     def to_pandas(self, task: str | None = None, language: str | None = None) -> pd.DataFrame:
         """Return `items` as a pandas data frame; needs pandas, and raises what `items` does."""
         return self.items(task, language).to_pandas()
+
+    def scores(self) -> pa.Table:
+        """Return an Arrow table with one row per cell and metric; a cell without scores has one row, without a metric.
+
+        Its columns: ``task``, ``language``, ``family`` and ``script``, ``protocol``, ``method``, ``view`` and ``seed``
+        of the cell, its ``status`` and ``reason``, the number of items ``n``; ``metric``, whether it is a ``headline``
+        of the task, its ``value``, and the ends ``low`` and ``high`` of its 95 % interval. Scores are fractions.
+        """
+        import pyarrow as pa
+
+        text, number, score = pa.string(), pa.int64(), pa.float64()
+        columns = {
+            **dict.fromkeys(("task", "language", "family", "script", "protocol", "method", "view"), text),
+            "seed": number,
+            **dict.fromkeys(("status", "reason"), text),
+            "n": number,
+            "metric": text,
+            "headline": pa.bool_(),
+            **dict.fromkeys(("value", "low", "high"), score),
+        }
+        rows = [row for cell in self.cells for row in self._score_rows(cell)]
+        return pa.Table.from_pylist(rows, schema=pa.schema(columns.items()))
+
+    def _score_rows(self, cell: CellResult) -> list[dict[str, Any]]:
+        spec = self.manifest.tasks.get(cell.task, TaskSummary())
+        family, script = spec.languages.get(cell.language, (None, None))
+        own = {
+            **{name: getattr(cell, name) for name in ("task", "language", "protocol", "method", "seed")},
+            **{name: getattr(cell, name) for name in ("status", "reason", "n")},
+            "view": _view_text(cell.view),
+            "family": family,
+            "script": script,
+        }
+        return [
+            own
+            | {"metric": name, "headline": name in spec.headline, "value": found.value}
+            | dict(zip(("low", "high"), found.ci or (None, None), strict=True))
+            for name, found in cell.metrics.items()
+        ] or [own]
 
     def compare(self, other: Run, **settings: Any) -> Comparison:
         """Return what ``harness compare`` computes: both runs on the items that they have in common.
@@ -326,6 +367,12 @@ class Run:
                 )
         self._change_manifest(write and bool(set(engines) - set(known)), translators={**known, **engines})
 
+    def keep_trackers(self, ids: Mapping[str, str], *, write: bool) -> None:
+        """Write down under which ids trackers have the run, so that a resumed run continues there."""
+        new = {**self.manifest.trackers, **ids}
+        if new != self.manifest.trackers:
+            self._change_manifest(write, trackers=new)
+
     def _change_manifest(self, write: bool, **values: Any) -> None:
         self.manifest = self.manifest.changed(**values)
         if write:
@@ -367,6 +414,10 @@ class Run:
         except OSError as error:
             raise FileNotWrittenError(path, error) from error
         write_atomically(path, text)
+
+
+def _view_text(view: Mapping[str, str]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in view.items())
 
 
 def with_baselines(run: Run) -> list[Run]:

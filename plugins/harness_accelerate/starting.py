@@ -31,7 +31,8 @@ GRACE = 60.0
 
 def launch_command(arguments: Sequence[str], count: int, *, gpus: int) -> list[str]:
     """Return the command that runs ``harness ARGUMENTS`` in `count` processes."""
-    module = ["-m", "harness", *arguments]
+    # After "--" a launcher takes no option for a shortened one of its own: --log for --log-dir.
+    module = ["-m", "--", "harness", *arguments]
     if gpus >= count:
         options = ["--multi_gpu", "--num_machines", "1", "--mixed_precision", "no", "--dynamo_backend", "no"]
         launcher = ["accelerate.commands.launch", *options, "--num_processes", str(count)]

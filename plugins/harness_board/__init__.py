@@ -25,7 +25,8 @@ def harness_register_reports() -> list[ReportFormat]:
 
 
 def _render(runs: Sequence[Run]) -> str:
+    from harness import open_session
     from harness_board.gathering import gather
     from harness_board.rendering import board_page
 
-    return board_page(gather(runs=runs))
+    return board_page(gather(runs=runs, catalog=open_session().catalog))

@@ -5,19 +5,18 @@ Scores are in points (percent), as papers print them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, TypeVar
+from dataclasses import asdict, dataclass, field
+from datetime import date
+from typing import Any
 
 from harness.reporting.equity.report import EquityReport
 from harness.reporting.model import Section
+from harness_board.packing import packed
 
 __all__ = ["COLUMNS", "Board", "Extension", "Score", "System", "TaskColumn", "board_rows"]
 
-Value = TypeVar("Value")
-
 SCHEMA = 1
-DIGITS = 4
+DIGITS = 3
 """Of a score in points: far below any difference that means something, and half the size of the page."""
 
 
@@ -81,6 +80,8 @@ class System:
     method: str = ""
     adapter: str = ""
     view: str = ""
+    path: str = ""
+    """The model as its run names it, where `label` is shorter."""
     run: str = ""
     year: int | None = None
     scores: tuple[Score, ...] = ()
@@ -88,6 +89,11 @@ class System:
     """Task, or task:language -> why there is no score."""
     metadata: dict[str, Any] = field(default_factory=dict)
     """`harness_board.metadata.SystemMetadata` as plain values; empty where none was given."""
+
+    @property
+    def source(self) -> str:
+        """Where the scores are from, as the page prints it: `origin`, or ``baseline``."""
+        return "baseline" if self.adapter == "baseline" else self.origin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,10 +128,14 @@ class Board:
     """Task -> the errors and failing cases of every run, for tasks that are checklists."""
     equity: EquityReport | None = None
     """What the languages cost the runs."""
+    date: date | None = None
+    """When the newest of its runs was made; None without runs."""
 
     def content(self) -> dict[str, Any]:
         """Return what the page holds as JSON: names once, scores as arrays in the order of each task's languages."""
         tasks = [{**_task(task), "by_language": self.language_headline(task)} for task in self.tasks]
+        absent = dict.fromkeys(reason for system in self.systems for reason in system.absences.values())
+        reasons = {reason: place for place, reason in enumerate(absent)}
         return {
             "schema": SCHEMA,
             "title": self.title,
@@ -133,7 +143,8 @@ class Board:
             "categories": {name: list(names) for name, names in self.categories.items()},
             "tasks": tasks,
             "languages": [{"code": code, **about} for code, about in self.languages.items()],
-            "systems": [_system(system) for system in self.systems],
+            "reasons": list(reasons),
+            "systems": [_system(system, reasons) for system in self.systems],
             "scores": [
                 _score(index, score, task)
                 for index, system in enumerate(self.systems)
@@ -141,8 +152,7 @@ class Board:
                 for score in system.scores
                 if score.task == task.task
             ],
-            "diagnosis": list(self.diagnosis),
-            "examples": self.examples,
+            **packed(self.diagnosis, self.examples),
         }
 
     def language_headline(self, task: TaskColumn) -> list[str]:
@@ -155,27 +165,6 @@ class Board:
         }
         return [metric for metric in task.headline if metric in known] or list(task.headline)
 
-    def only(self, *, tasks: Sequence[str] | None = None, languages: Sequence[str] | None = None) -> Board:
-        """Return the board with some tasks, or with some languages' scores alone: what a page of a site needs."""
-        kept = tuple(task for task in self.tasks if tasks is None or task.task in tasks)
-        names = {task.task for task in kept}
-        is_whole = tasks is None and languages is None
-        rows = tuple(
-            row
-            for row in self.diagnosis
-            if row.get("task") in names and (languages is None or row.get("language") in languages)
-        )
-        lists = {task: own for task, own in self.checklists.items() if task in names and languages is None}
-        return replace(
-            self,
-            tasks=kept,
-            systems=tuple(_cut(system, names, languages) for system in self.systems),
-            extensions=self.extensions if is_whole else (),
-            diagnosis=rows,
-            examples=self.examples if self.diagnosis else {},
-            checklists=lists,
-        )
-
 
 def _task(task: TaskColumn) -> dict[str, Any]:
     plain = asdict(task)
@@ -185,11 +174,12 @@ def _task(task: TaskColumn) -> dict[str, Any]:
     return plain
 
 
-def _system(system: System) -> dict[str, Any]:
-    plain = {key: value for key, value in asdict(system).items() if key not in {"scores", "metadata"}}
-    return {
-        key: value for key, value in {**plain, **system.metadata}.items() if value not in (None, "", {}, [])
-    }
+def _system(system: System, reasons: dict[str, int]) -> dict[str, Any]:
+    names = ("label", "origin", "protocol", "method", "adapter", "view", "path", "run", "year")
+    plain = {name: getattr(system, name) for name in names}
+    absences = {key: reasons[reason] for key, reason in system.absences.items()}
+    found = {**plain, "absences": absences, **system.metadata}
+    return {key: value for key, value in found.items() if value not in (None, "", {}, [])}
 
 
 def _score(index: int, score: Score, task: TaskColumn) -> list[Any]:
@@ -222,28 +212,6 @@ def _score(index: int, score: Score, task: TaskColumn) -> list[Any]:
 
 def _short(value: float | None) -> float | None:
     return None if value is None else round(value, DIGITS)
-
-
-def _cut(system: System, tasks: Collection[str], languages: Sequence[str] | None) -> System:
-    def some(values: dict[str, Value]) -> dict[str, Value]:
-        return {code: own for code, own in values.items() if languages is None or code in languages}
-
-    scores = (
-        replace(
-            score,
-            by_language=some(score.by_language),
-            se_by_language=some(score.se_by_language),
-            interval_by_language=some(score.interval_by_language),
-        )
-        for score in system.scores
-        if score.task in tasks
-    )
-    absences = {}
-    for key, reason in system.absences.items():
-        task, _, code = key.partition(":")
-        if task in tasks and (languages is None or not code or code in languages):
-            absences[key] = reason
-    return replace(system, scores=tuple(scores), absences=absences)
 
 
 # Rows of plain values: what ``--csv`` and ``--json`` write ------------------------------------------------

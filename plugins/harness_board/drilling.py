@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from harness import Run, UsageError
+from harness.reporting.system_name import short_name
 from harness_board.document import Board
 
 __all__ = ["diagnosed", "with_diagnosis"]
@@ -17,9 +18,9 @@ KINDS = ("single", "pairwise", "data")
 KEPT = "kind task language system systems attribute bucket n metric value values ci difference p q examples".split()
 MOST_VALUES = 12
 """Values of an attribute whose values are names; the others are counted together."""
-SHOWN = 10
+SHOWN = 3
 """Examples of a bucket that a board keeps."""
-LONGEST = 2_000
+LONGEST = 600
 """Characters of one text of an example; what follows stays in the run's records."""
 
 
@@ -30,6 +31,8 @@ def with_diagnosis(board: Board, rows: Iterable[Mapping[str, Any]], runs: Sequen
         for part in _buckets(row) if row["kind"] in KINDS else ():
             kept = {name: part[name] for name in KEPT if part.get(name) is not None}
             view = " ".join(f"{name}={value}" for name, value in sorted((row.get("view") or {}).items()))
+            kept |= {name: short_name(kept[name]) for name in ("system",) if name in kept}
+            kept |= {name: [short_name(own) for own in kept[name]] for name in ("systems",) if name in kept}
             kept["attribute"] = f"{part['attribute']} ({view})" if view else part["attribute"]
             # Items are named by their ids; an example that is in the row itself stays as it is.
             place = f"{row['task']}/{row.get('language') or ''}"
@@ -106,14 +109,22 @@ def _examples(wanted: Iterable[str], runs: Sequence[Run]) -> dict[str, dict[str,
                             {
                                 "id": record.id,
                                 "language": cell.language,
-                                "inputs": {name: _cut(value) for name, value in record.fields.items()},
+                                "inputs": {name: _cut(value) for name, value in _fields(record.fields)},
                                 "reference": _cut(record.reference),
                                 "predictions": {},
                             },
                         )
                         if known["language"] == cell.language:
-                            known["predictions"].setdefault(run.manifest.model, _cut(record.prediction))
+                            known["predictions"].setdefault(
+                                short_name(run.manifest.model), _cut(record.prediction)
+                            )
     return found
+
+
+def _fields(fields: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
+    """Return the parts of an item's input by name, where it has parts."""
+    parts = fields.get("inputs")
+    return parts.items() if isinstance(parts, Mapping) else fields.items()
 
 
 def _cut(value: Any) -> str:

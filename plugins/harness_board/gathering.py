@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -77,7 +78,7 @@ def gather(
     columns = _with_tasks(columns, _unknown_tasks(systems, columns))
     suite, categories, order = _suite(runs, published, catalog, columns)
     return Board(
-        title=title or (f"{suite} board" if suite else "Board"),
+        title=title or _title(suite, catalog),
         tasks=_ordered(columns, categories, order),
         systems=tuple(_distinct(_described(systems, known, required=metadata))),
         languages=_languages(columns.values()),
@@ -86,7 +87,17 @@ def gather(
         extensions=extensions(runs),
         checklists=checklist_sections(runs),
         equity=equity_report(runs),
+        date=max((date.fromisoformat(run.results.run.created[:10]) for run in runs), default=None),
     )
+
+
+def _title(suite: str, catalog: Catalog | None) -> str:
+    """Return the name of a suite in words: as its description begins, or made from its identifier."""
+    if catalog is not None and suite in catalog.names("suite"):
+        name, colon, _ = catalog.suite(suite).description.partition(":")
+        if colon and len(name) <= 40:
+            return name
+    return suite.replace("_", " ").capitalize() or "Board"
 
 
 def _united(known: TaskColumn | None, other: TaskColumn) -> TaskColumn:
@@ -162,12 +173,12 @@ def _suite(
 def _described(
     systems: Sequence[System], known: Sequence[SystemMetadata], *, required: Sequence[SystemMetadata]
 ) -> list[System]:
-    labels = {system.label for system in systems}
+    labels = {name for system in systems for name in (system.label, system.path) if name}
     for item in required:
         if not set(item.names) & labels:
             raise UnknownNameError("system of the board", item.name, labels)
     return [
-        _joined(system, next((item for item in known if system.label in item.names), None))
+        _joined(system, next((item for item in known if {system.label, system.path} & set(item.names)), None))
         for system in systems
     ]
 

@@ -11,6 +11,7 @@ from typing import Any
 from harness import CellResult, MetricValue, Run, SuiteSummary, TaskScore
 from harness.languages.table import known_languages, recorded_name
 from harness.reporting.item_origin import ADDED, PROVENANCE_MARKS, is_added, origin_mark
+from harness.reporting.system_name import short_name
 from harness_board.document import Extension, Score, System, TaskColumn
 
 __all__ = ["LEGEND", "extensions", "language_marks", "run_suite", "run_systems", "run_tasks"]
@@ -85,7 +86,8 @@ def run_systems(run: Run) -> list[System]:
             scores = (_score(row, run, cells) for row in rows if row.method in chosen)
             systems.append(
                 System(
-                    label=run.manifest.model,
+                    label=short_name(run.manifest.model),
+                    path="" if short_name(run.manifest.model) == run.manifest.model else run.manifest.model,
                     origin="run",
                     protocol=protocol,
                     method=" + ".join(chosen),
@@ -192,7 +194,7 @@ def _of_suites(run: Run) -> Iterator[Extension]:
         if extended is not None and extended.paper.value is not None:
             named = extended.languages
             yield Extension(
-                system=run.manifest.model,
+                system=short_name(run.manifest.model),
                 name=f"suite {row.suite}",
                 published=_points(row.paper.value),
                 extended=extended.paper.value * 100,
@@ -207,7 +209,7 @@ def _of_tasks(run: Run) -> Iterator[Extension]:
         if added and row.headline:
             own = [value for code, value in row.by_language.items() if code not in added]
             yield Extension(
-                system=run.manifest.model,
+                system=short_name(run.manifest.model),
                 name=f"{row.task} ({row.metric}) {_view(row)}".rstrip(),
                 published=_points(sum(own) / len(own) if own else None),
                 extended=row.value * 100,

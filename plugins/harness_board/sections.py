@@ -11,7 +11,7 @@ from harness.reporting.equity.table import SIDE_LEGEND, side_notes, side_table
 from harness.reporting.item_origin import ADDED
 from harness.reporting.matrix import Matrix, matrices
 from harness.reporting.model import Block, Fold, Notes, Section, Table, rows_of
-from harness.reporting.overview import error_table
+from harness.reporting.score_table import error_table
 from harness.reporting.sections import installed_sections, read_sections
 from harness_board.document import Extension
 

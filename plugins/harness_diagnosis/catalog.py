@@ -73,6 +73,7 @@ def _feature(row: Mapping[str, Any]) -> Feature:
         description=row["description"],
         source=_SOURCES.get(row["source"], row["source"]),
         published=printed_edges(row["name"]) if row["printed"] else None,
+        ends=(row["lowest"], row["highest"]) if row["lowest"] else None,
         words=int(row["words"]) if row["words"] else None,
     )
 

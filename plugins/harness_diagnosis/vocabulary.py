@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,15 +35,12 @@ def fertility(items: Items, context: FeatureContext) -> Floats | None:
     file = None if context.model is None else context.model / "tokenizer.json"
     if file is None or not file.is_file():
         return None
-    try:
-        from tokenizers import Tokenizer
-    except ImportError:
-        return None
-    tokenizer: Any = Tokenizer.from_file(str(file))
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
     texts = _joined(items)
     if not texts:
+        return None
+    state = file.stat()
+    tokenizer = _tokenizer(file, state.st_mtime_ns, state.st_size)
+    if tokenizer is None:
         return None
     distinct = list(dict.fromkeys(texts))
     encoded = tokenizer.encode_batch(distinct, add_special_tokens=False)
@@ -49,6 +48,22 @@ def fertility(items: Items, context: FeatureContext) -> Floats | None:
     tokens = np.array([counts[text] for text in texts], dtype=np.float64)
     words = word_counts(texts)
     return np.asarray(np.divide(tokens, words, out=np.full(len(tokens), np.nan), where=words > 0))
+
+
+@lru_cache(maxsize=1)
+def _tokenizer(file: Path, changed: int, size: int) -> Any:
+    """Return the tokenizer of a file, read once per state of the file; None without the package tokenizers.
+
+    A multilingual vocabulary takes half a second to read, and every cell of a run needs the same one.
+    """
+    try:
+        from tokenizers import Tokenizer
+    except ImportError:
+        return None
+    found: Any = Tokenizer.from_file(str(file))
+    found.no_truncation()
+    found.no_padding()
+    return found
 
 
 def unknown_words(items: Items, context: FeatureContext) -> Floats | None:

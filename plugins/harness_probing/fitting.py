@@ -9,7 +9,6 @@ import numpy as np
 import torch
 
 from harness import DataError, Progress
-from harness.progress import SilentProgress
 from harness_probing.baselines import Baselines, control_classes, fit_baselines, type_keys
 from harness_probing.features import Scaling, layer_blocks, read_features, scaling_of
 from harness_probing.mdl import CodeLengths, online_code
@@ -96,7 +95,7 @@ def fit_probes(
     """
     _check(targets)
     layers = settings.layers_of(train.layers)
-    progress = progress or SilentProgress()
+    progress = progress or Progress()
     progress.start("probing", len(layers), "layers")
     try:
         fitting = _Fitting(train, dev, targets, settings, torch.device(device))

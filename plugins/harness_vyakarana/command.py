@@ -74,7 +74,7 @@ def colorless_green(
     In a folder, train and test are swapped as published: the generated train comes from the source's test.
     """
     from harness import open_session
-    from harness.cli.display import ConsoleProgress
+    from harness.cli.live import show_progress
     from harness.cli.output import check_output_file, write_rows
     from harness_vyakarana.colorless import generate_file
     from harness_vyakarana.donors import DEFAULT, PAPER
@@ -90,7 +90,7 @@ def colorless_green(
     if not source.is_dir():
         check_output_file(output)
     reports = []
-    with ConsoleProgress() as progress:
+    with show_progress() as progress:
         for job, grammar in zip(jobs, grammars, strict=True):
             make_folder(job.target.parent)
             progress.start(job.source.name, 0, "sentences")

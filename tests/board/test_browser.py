@@ -4,33 +4,35 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import re
 import time
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from harness import UsageError
 from harness.reporting.page import style
-from harness_board.document import Board
-from harness_board.rendering import board_page, board_style, script, site_pages
+from harness_board.document import Board, Score, System, TaskColumn
+from harness_board.rendering import board_page, board_style, script, site_pages, write_site
+from harness_board.standing import standing
+from tests.board.conftest import HOSTILE
 
 Open = Callable[..., Any]
 AXE_RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]}
+SHOWN = "[...harnessBoard.shown().ranked, ...harnessBoard.shown().partial]"
 
 
-def _labels(page: Any) -> list[str]:
-    return [str(text) for text in page.locator("#board-rows th").all_inner_texts()]
+def _names(page: Any) -> list[str]:
+    """Return the systems of the table, without the line that parts them."""
+    found = page.locator("#board-rows th.name")
+    return [str(text).split("\n")[0] for text in found.all_inner_texts()]
 
 
-def _column(page: Any, place: int) -> list[str]:
-    return [str(text) for text in page.locator(f"#board-rows tr td:nth-child({place})").all_inner_texts()]
-
-
-def _field(page: Any, key: str) -> Any:
-    return page.locator(f'[data-key="{key}"]')
+def _texts(page: Any, places: str) -> list[str]:
+    return [str(text) for text in page.locator(places).all_inner_texts()]
 
 
 def _until(page: Any, condition: str) -> None:
@@ -57,156 +59,469 @@ def page_text(published: Board) -> str:
     return board_page(published)
 
 
+def _synthetic(systems: int, languages: int = 50) -> Board:
+    """Return a board of many systems whose scores overlap."""
+    codes = tuple(f"l{number}" for number in range(languages))
+    tasks = tuple(
+        TaskColumn(task=f"t{number}", metrics=("m",), headline=("m",), languages=codes, source="l0")
+        for number in range(2)
+    )
+    made = []
+    for number in range(systems):
+        values = {code: 40 + (number * 7 + place) % 50 for place, code in enumerate(codes)}
+        mean = sum(values.values()) / len(values)
+        scores = (
+            Score(task=task.task, metric="m", mean=mean, se=1.0, by_language=dict(values)) for task in tasks
+        )
+        made.append(System(label=f"system {number}", origin="run", scores=tuple(scores)))
+    about = {code: {"name": f"Language {code}", "family": "f", "script": "Latn"} for code in codes}
+    return Board(title="Many", tasks=tasks, systems=tuple(made), languages=about)
+
+
 def test_the_code_is_small() -> None:
     assert len((script() + style() + board_style()).encode()) < 100_000
 
 
+# What is there without a script, and what the script makes of it ------------------------------------------
+
+
 def test_a_page_is_readable_without_its_script(page_text: str, open_page: Open) -> None:
     page = open_page(page_text, java_script_enabled=False)
-    assert _labels(page)[:3] == ["XLM-R Large", "mT5-XXL", "mBERT"]
-    assert not page.locator(".controls").is_visible()
+    assert _names(page)[:3] == ["XLM-R Large", "mT5-XXL", "mBERT"]
+    assert _texts(page, "#board-rows tr:first-child td")[:2] == ["65.3", "79.2"]
+    assert "without ranks" in page.inner_text("#plain")
+    assert not page.locator("#controls, #tabs, #words").first.is_visible()
 
 
+@pytest.mark.parametrize("language", [None, "sw"])
 def test_the_script_keeps_the_order_and_the_scores_that_python_wrote(
-    page_text: str, hostile: Board, open_page: Open
+    language: str | None, published: Board, hostile: Board, open_page: Open
 ) -> None:
-    for html in (page_text, board_page(hostile)):
-        plain = open_page(html, java_script_enabled=False)
-        labels, totals = _labels(plain), _column(plain, 3)
-        page = open_page(html)
-        assert _labels(page) == labels
-        shown = page.evaluate("harnessBoard.shown().rows.map((row) => row.total.value)")
-        assert [f"{value:.1f}" for value in shown if value is not None] == [
-            text.rstrip("~") for text in totals if text != "-"
+    for board in (published, hostile):
+        rows = standing(board, language=language).rows
+        page = open_page(board_page(board), f"#/language/{language}" if language else "")
+        shown = page.evaluate(
+            f"{SHOWN}.map((row) => [row.system.label, row.total.value, row.total.value !== null && row.total.whole])"
+        )
+        assert [label for label, _, _ in shown] == [row[0] for row in rows]
+        known = [
+            f"{value:.1f}" + ("" if whole else "~") if value is not None else "-" for _, value, whole in shown
         ]
+        assert known == [row[2] for row in rows]
 
 
-def test_filters_sorting_and_the_address(page_text: str, open_page: Open) -> None:
+# Tabs, chips and the history ------------------------------------------------------------------------------
+
+
+def _tab(page: Any) -> str:
+    return str(page.inner_text('[role="tab"][aria-selected="true"]'))
+
+
+def test_tabs_switch_with_the_mouse_and_the_keyboard(page_text: str, open_page: Open) -> None:
     page = open_page(page_text)
-    _field(page, "q").fill("xlm")
-    _until(page, "harnessBoard.shown().rows.length === 1")
-    assert page.inner_text("#count") == "1 of 7 systems shown, 6 hidden by filters or without a score here."
-    assert "q=xlm" in page.url
-    page.click('[data-deed="reset"]')
-    assert len(_labels(page)) == 7
-    assert _field(page, "q").input_value() == ""
-    page.click('[data-sort="t:xnli"]')
-    assert _labels(page)[0] == "Human"
-    assert page.locator("th[aria-sort]").get_attribute("aria-sort") == "descending"
-    page.keyboard.press("Enter")
-    assert page.locator("th[aria-sort]").get_attribute("aria-sort") == "ascending"
-    assert _labels(page)[0] == "mBERT"
-    _field(page, "agg").select_option("flat")
-    assert "mean of all tasks" in page.inner_text("#formula")
-    _field(page, "family").select_option("Niger-Congo")
-    heads = page.locator("#board-head th").all_inner_texts()
-    assert "xcopa" in heads and "lareqa" not in heads
+    assert _texts(page, '[role="tab"]') == ["Overall", "By language", "By task", "By family", "Compare two"]
+    page.click('[data-tab="family"]')
+    assert _tab(page) == "By family"
+    assert "Niger-Congo" in page.inner_text("#board-head")
+    assert page.get_attribute("#panel", "aria-labelledby") == "tab-family"
+    page.keyboard.press("ArrowLeft")
+    assert _tab(page) == "By task"
+    assert "bg" in _texts(page, "#board-head th")
+    page.keyboard.press("End")
+    assert _tab(page) == "Compare two"
+    page.keyboard.press("ArrowRight")
+    assert _tab(page) == "Overall"
+    assert page.evaluate("document.activeElement.id") == "tab-overall"
+    assert page.locator('[role="tab"][tabindex="0"]').count() == 1
+
+
+def test_chips_show_filters_and_remove_them(page_text: str, open_page: Open) -> None:
+    page = open_page(page_text)
+    assert page.locator("#chips-active button").count() == 0
+    page.fill("#search", "xlm")
+    _until(page, f"{SHOWN}.length === 1")
+    assert "1 of 7 systems" in page.inner_text("#count")
+    page.select_option("[data-scope]", "family:Niger-Congo")
+    page.click('[data-switch="ci"]')
+    assert _texts(page, "#chips-active button") == [
+        "“xlm” ×",
+        "family: Niger-Congo ×",
+        "no intervals ×",
+        "remove all",
+    ]
+    page.click('[data-drop="family"]')
+    assert "family" not in page.url and "q=xlm" in page.url
+    assert page.input_value("[data-scope]") == ""
+    page.click('#chips-active [data-drop*=","]')
+    assert page.input_value("#search") == ""
+    assert len(_names(page)) == 7
+
+
+def test_back_undoes_one_filter_at_a_time_and_a_reload_keeps_them(page_text: str, open_page: Open) -> None:
+    page = open_page(page_text)
+    page.click('[data-agg="gap"]')
+    page.locator("#search").press_sequentially("mb", delay=80)
+    _until(page, "location.hash.includes('q=mb')")
+    page.reload()
+    _until(page, "window.harnessBoard !== undefined")
+    assert page.input_value("#search") == "mb"
+    assert page.get_attribute('[data-agg="gap"]', "aria-pressed") == "true"
+    page.go_back()
+    _until(page, "!location.hash.includes('q=')")
+    assert page.input_value("#search") == "", "letters typed one after another are one step"
+    assert page.get_attribute('[data-agg="gap"]', "aria-pressed") == "true"
+    page.go_back()
+    _until(page, "document.querySelector('[data-agg=\"average\"]').getAttribute('aria-pressed') === 'true'")
+    page.go_forward()
+    _until(page, "document.querySelector('[data-agg=\"gap\"]').getAttribute('aria-pressed') === 'true'")
 
 
 def test_an_address_restores_the_view(page_text: str, open_page: Open) -> None:
     page = open_page(page_text, "#/task/xquad?sort=l%3Ahi&dir=a&metric=f1")
-    assert page.inner_text("#place") == "Task xquad"
-    assert _field(page, "metric").input_value() == "f1"
-    known = [row for row in page.locator("#board-rows tr").all_inner_texts() if "XLM-R" in row]
+    assert page.input_value('[data-key="metric"]') == "f1"
+    known = [row for row in _texts(page, "#board-rows tr") if "XLM-R" in row]
     assert "55.0" in known[0]
-    page.evaluate("location.hash = '#/language/sw'")
-    _until(page, "document.getElementById('place').textContent === 'Language Swahili'")
+    page.click('[data-tab="language"]')
+    page.click('.picker a[href*="/sw"]')
+    _until(page, "location.hash.includes('/language/sw')")
+    _until(page, "document.querySelector('.picker [aria-current]').textContent.startsWith('Swahili')")
     assert "72.7" in page.inner_text("#board-rows")
-    page.click("#back a")
-    _until(page, "document.getElementById('place').textContent === 'xtreme_r board'")
     page.evaluate("location.hash = '#/task/<b>'")
-    _until(page, "document.getElementById('place').textContent.includes('is not on this board')")
+    _until(page, "document.getElementById('basis').textContent.includes('is not on this board')")
 
 
-def test_columns_can_be_chosen(page_text: str, open_page: Open) -> None:
+# The table ------------------------------------------------------------------------------------------------
+
+
+def test_rank_intervals(hostile: Board, open_page: Open) -> None:
+    page = open_page(board_page(hostile))
+    assert _texts(page, "#board-rows td.rank") == ["1", "2", "3"]
+    near = Board(
+        title="Near",
+        tasks=hostile.tasks[:1],
+        languages=hostile.languages,
+        systems=tuple(
+            System(
+                label=label,
+                origin="run",
+                scores=(Score(task="xnli", metric="accuracy", mean=mean, se=se),),
+            )
+            for label, mean, se in (("a", 60.0, 1.0), ("b", 59.0, 1.0), ("c", 40.0, 1.0), ("d", 20.0, None))
+        ),
+    )
+    page = open_page(board_page(near))
+    # What has no known error is separable from nothing.
+    assert _texts(page, "#board-rows td.rank") == ["1–3", "1–3", "3–4", "1–4"]
+    assert "60.0 ±2.0" in page.inner_text("#board-rows")
+    assert page.locator("#board-rows .total .bar b").count() == 3
+    page.click('[data-switch="ci"]')
+    assert "±" not in page.inner_text("#board-rows")
+    assert page.locator("#board-rows .bar b").count() == 0
+
+
+def test_a_language_ranks_by_the_tasks_that_its_systems_have(page_text: str, open_page: Open) -> None:
+    page = open_page(page_text, "#/language/sw")
+    assert _texts(page, "#board-rows td.rank")[:3] == ["1", "2", "3"]
+    tasks = page.evaluate("harnessBoard.shown().basis.tasks")
+    assert 0 < len(tasks) < page.evaluate("harnessBoard.shown().tasks.length")
+    said = page.inner_text("#basis")
+    assert f"{len(tasks)} tasks that all" in said and all(task in said for task in tasks)
+    means = page.evaluate(
+        """(tasks) => harnessBoard.shown().ranked.map((row) =>
+        tasks.reduce((sum, task) => sum + row.tasks[task].value, 0) / tasks.length)""",
+        tasks,
+    )
+    assert page.evaluate("harnessBoard.shown().ranked.map((row) => row.total.value)") == pytest.approx(means)
+    assert means == sorted(means, reverse=True)
+
+
+def test_partial_runs_rank_on_the_languages_that_they_share(hostile: Board, open_page: Open) -> None:
+    systems = tuple(
+        System(
+            label=label,
+            origin="run",
+            scores=(Score(task="xnli", metric="accuracy", mean=mean, by_language=values, is_whole=False),),
+        )
+        for label, mean, values in (("a", 50.0, {"en": 50.0}), ("b", 40.0, {"en": 60.0, "fr": 20.0}))
+    )
+    task = TaskColumn(
+        task="xnli", metrics=("accuracy",), headline=("accuracy",), languages=("en", "fr", "sw"), source="en"
+    )
+    about = {code: {"name": code, "family": "f", "script": "Latn"} for code in task.languages}
+    page = open_page(board_page(Board(title="T", tasks=(task,), systems=systems, languages=about)))
+    assert _texts(page, "#board-rows td.rank") == ["", "", ""]
+    assert "no system is ranked" in page.inner_text("#basis")
+    page.click("#offer")
+    assert list(zip(_texts(page, "#board-rows td.rank"), _names(page), strict=True)) == [
+        ("1", "b"),
+        ("2", "a"),
+    ]
+    assert not page.locator("#offer").is_visible()
+
+
+def test_partial_results_stay_below_the_line_in_one_order(page_text: str, open_page: Open) -> None:
     page = open_page(page_text)
-    page.click("details.filters > summary")
-    page.check('[data-fact="monolingual"]')
-    assert "85B bytes" in page.inner_text("#board-rows")
-    head = page.locator("#board-head th", has_text="Monolingual data")
-    assert head.locator("button").count() == 0, "amounts of different units are not sorted"
-    page.uncheck('[data-fact="parameters"]')
-    assert "Parameters" not in page.inner_text("#board-head")
+    line = page.locator("#board-rows tr.line")
+    assert line.inner_text().strip() == "Partial results: not comparable, not ranked (4)"
+    before = _names(page)
+    page.click('[data-sort="total"]')
+    assert page.get_attribute("th.total", "aria-sort") == "ascending"
+    assert _names(page) == [*reversed(before[:3]), *before[3:]]
+    page.click('[data-sort="total"]')
+    assert _names(page) == before
+    page.click('[data-sort="c:classification"]')
+    assert page.locator("th[aria-sort]").count() == 1
+    assert _names(page)[:3] == ["mT5-XXL", "XLM-R Large", "mBERT"] and _names(page)[3] == "Human"
+    page.click('[data-switch="partial"]')
+    assert len(_names(page)) == 3 and line.count() == 0
 
 
-def test_what_is_shown_can_be_saved(page_text: str, open_page: Open) -> None:
-    page = open_page(page_text, "#/?q=zero&agg=flat")
+def test_categories_unfold_into_their_tasks(page_text: str, open_page: Open) -> None:
+    page = open_page(page_text)
+    unfold = page.locator('[data-unfold="question_answering"]')
+    assert unfold.get_attribute("aria-expanded") == "false"
+    unfold.click()
+    heads = page.evaluate("harnessBoard.shown().columns.map((column) => column.id)")
+    assert heads[2:6] == ["c:question_answering", "t:xquad", "t:mlqa", "t:tydiqa"]
+    first = page.evaluate("harnessBoard.shown().ranked[0].cells.slice(2, 6).map((cell) => cell.value)")
+    assert first[0] == pytest.approx(sum(first[1:]) / 3)
+    assert unfold.get_attribute("aria-expanded") == "true"
+    assert page.evaluate("document.activeElement.dataset.unfold") == "question_answering"
+    unfold.click()
+    assert page.evaluate("harnessBoard.shown().columns.length") == 4
+
+
+def test_boxes_show_what_is_known(page_text: str, open_page: Open) -> None:
+    page = open_page(page_text)
+    boxes = page.locator("#board-rows .boxes")
+    assert boxes.first.locator(".full").count() == 10
+    known = page.evaluate(f"{SHOWN}.map((row) => row.known)")
+    assert [boxes.nth(at).locator("i.full, i.half").count() for at in range(7)] == [
+        sum(level > 0 for level in row) for row in known
+    ]
+    assert "10/10 tasks known" in (boxes.first.get_attribute("aria-label") or "")
+
+
+def test_names_and_heads_stay_in_sight(open_page: Open) -> None:
+    page = open_page(board_page(_synthetic(120)), "#/task/t0", viewport={"width": 900, "height": 600})
+    assert page.get_attribute("#board", "aria-rowcount") == "121"
+    assert page.locator("#board-rows tr").count() < 120
+    place = "(name) => [...Object.values(document.querySelector(name).getBoundingClientRect().toJSON())].slice(0, 2)"
+    left, top = page.evaluate(place, "#board-rows th.name")[0], page.evaluate(place, "#board-head th.name")[1]
+    # Rows that wait are drawn as the reader comes to them.
+    for _ in range(10):
+        page.evaluate("document.querySelector('.board-scroll').scrollTo(900, 1e6)")
+        page.wait_for_timeout(60)
+    assert page.locator("#board-rows tr").count() == 120
+    assert page.evaluate(place, "#board-rows th.name")[0] == left
+    assert page.evaluate(place, "#board-head th.name")[1] == pytest.approx(top, abs=2)
+
+
+def test_a_system_opens_what_is_stated_about_it(page_text: str, open_page: Open) -> None:
+    page = open_page(page_text)
+    page.locator("[data-system]").first.click()
+    shown = page.inner_text("tr.about")
+    assert "6.3T tokens" in shown and "Conneau et al. 2020" in shown
+    assert page.locator("[data-system]").first.get_attribute("aria-expanded") == "true"
+    page.go_back()
+    _until(page, "document.querySelector('tr.about') === null")
+
+
+def test_two_systems_are_compared(hostile: Board, open_page: Open) -> None:
+    page = open_page(board_page(hostile), "#/compare")
+    page.select_option('[data-key="a"]', label="plain · zero shot transfer")
+    page.select_option('[data-key="b"]', index=0)
+    rows = _texts(page, "#other tbody tr")
+    # 60 against 68, each with an error of 1: the difference is 5.7 errors.
+    assert "-8.0" in rows[0] and "-10.8 to -5.2" in rows[0] and "<0.001" in rows[0]
+    assert "lower in 2 of 2 tested tasks than plain" in page.inner_text(".verdict")
+    page.click('[data-open="xnli"]')
+    assert page.locator("#other tbody tr").count() == 4
+
+
+# Charts ---------------------------------------------------------------------------------------------------
+
+
+def test_charts_show_every_system_and_have_a_table(page_text: str, open_page: Open) -> None:
+    page = open_page(page_text)
+    page.wait_for_selector("#rail figure")
+    assert _texts(page, "#rail h2") == ["English against the rest", "Average against size"]
+    assert page.locator("#rail figure").nth(1).locator("circle").count() == 3
+    assert page.locator("#rail figure").nth(1).locator("tbody tr").count() == 3
+    boxes = page.evaluate(
+        """[...document.querySelectorAll('#rail figure')].map((one) => [...one.querySelectorAll('.label')]
+        .map((text) => text.getBBox()).map((box) => [box.x, box.y + 2, box.x + box.width, box.y + box.height - 2]))"""
+    )
+    for labels in boxes:
+        assert len(labels) >= 3
+        for at, (a, b, c, d) in enumerate(labels):
+            assert all(c <= e or g <= a or d <= f or h <= b for e, f, g, h in labels[at + 1 :])
+    page.fill("#search", "human")
+    _until(page, "document.getElementById('rail').hidden")
+
+
+# Files ----------------------------------------------------------------------------------------------------
+
+
+def test_what_is_shown_can_be_saved(published: Board, page_text: str, open_page: Open) -> None:
+    page = open_page(page_text)
     with page.expect_download() as saved:
         page.click('[data-deed="csv"]')
     rows = list(csv.DictReader(io.StringIO(Path(saved.value.path()).read_text(encoding="utf-8"))))
-    assert [row["system"] for row in rows] == ["XLM-R Large", "mT5-XXL", "mBERT"]
-    assert float(rows[0]["xnli"]) == 79.2
+    assert [row["system"] for row in rows] == _names(page)
+    for system in published.systems:
+        setting = f"{system.protocol} {system.view}".strip().replace("_", " ")
+        [row] = [row for row in rows if (row["system"], row["setting"]) == (system.label, setting)]
+        for task in published.tasks:
+            found = [
+                score.mean
+                for score in system.scores
+                if score.task == task.task and score.metric in task.headline
+            ]
+            if len(found) == len(task.headline) and None not in found:
+                mean = sum(value for value in found if value is not None) / len(found)
+                assert float(row[task.task]) == pytest.approx(mean, abs=0.001)
+            else:
+                assert row[task.task] == ""
     with page.expect_download() as saved:
-        page.click('[data-deed="json"]')
-    found = json.loads(Path(saved.value.path()).read_text(encoding="utf-8"))
-    assert found[2]["overall"] == pytest.approx(52.12)
+        page.click('[data-deed="latex"]')
+    table = Path(saved.value.path()).read_text(encoding="utf-8")
+    assert r"XLM-R Large (zero shot transfer) & \textbf{65.3}" in table
     page.click('[data-deed="link"]')
     _until(page, "document.getElementById('said').textContent !== ''")
 
 
+def _pages_of(pdf: bytes) -> list[str]:
+    """Return the texts of the pages of a PDF as Chromium writes it: its fonts map glyphs to characters."""
+    objects = {int(number): body for number, body in re.findall(rb"(\d+) 0 obj\s(.*?)endobj", pdf, re.DOTALL)}
+
+    def stream(number: int) -> bytes:
+        head, _, rest = objects[number].partition(b"stream")
+        data = rest.lstrip(b"\r\n").rpartition(b"endstream")[0]
+        return zlib.decompress(data) if b"FlateDecode" in head else data
+
+    def characters(font: int) -> dict[int, str]:
+        found = re.search(rb"/ToUnicode (\d+) 0 R", objects[font])
+        table, known = (stream(int(found[1])) if found else b""), {}
+        for block in re.findall(rb"beginbfchar(.*?)endbfchar", table, re.DOTALL):
+            for glyph, text in re.findall(rb"<(\w+)>\s*<(\w+)>", block):
+                known[int(glyph, 16)] = bytes.fromhex(text.decode()).decode("utf-16-be")
+        for block in re.findall(rb"beginbfrange(.*?)endbfrange", table, re.DOTALL):
+            for low, high, text in re.findall(rb"<(\w+)>\s*<(\w+)>\s*<(\w+)>", block):
+                for at in range(int(low, 16), int(high, 16) + 1):
+                    known[at] = chr(int(text, 16) + at - int(low, 16))
+        return known
+
+    texts = []
+    for _, body in sorted(objects.items()):
+        if not re.search(rb"/Type\s*/Page\b", body):
+            continue
+        fonts = {name: characters(int(at)) for name, at in re.findall(rb"/(F\d+) (\d+) 0 R", body)}
+        content = re.search(rb"/Contents (\d+) 0 R", body)
+        assert content is not None
+        text = ""
+        font: dict[int, str] = {}
+        for name, glyphs in re.findall(rb"/(F\d+) [\d.]+ Tf|<(\w+)> Tj", stream(int(content[1]))):
+            font = fonts[name] if name else font
+            text += "".join(font.get(int(glyphs[at : at + 4], 16), "") for at in range(0, len(glyphs), 4))
+        texts.append(text)
+    return texts
+
+
+@pytest.mark.parametrize("address", ["", "#/task/t0"])
+def test_paper_has_all_rows_and_heads_on_every_page(address: str, open_page: Open, tmp_path: Path) -> None:
+    page = open_page(board_page(_synthetic(150)), address)
+    page.wait_for_timeout(200)
+    pdf = page.pdf(prefer_css_page_size=True)
+    assert len(pdf) < 1_000_000
+    assert b"/MediaBox [0 0 841" in pdf.replace(b".92", b"").replace(b".8898", b""), "landscape A4"
+    texts = _pages_of(pdf)
+    with_rows = [text for text in texts if re.search(r"system \d", text)]
+    assert len(with_rows) > 2
+    for text in with_rows:
+        assert "System" in text and "Average" in text and "Known" in text
+    assert len({name for text in texts for name in re.findall(r"system \d+", text)}) >= 140
+    if address:
+        assert all("l49" in text for text in with_rows), "the last column is not cut"
+
+
+# Why ------------------------------------------------------------------------------------------------------
+
+
 def test_a_bucket_leads_to_its_examples(hostile: Board, open_page: Open) -> None:
     page = open_page(board_page(hostile))
-    page.click('[data-panel="single"]')
-    assert page.locator("#drill svg[role=img]").count() == 1
+    page.click('[data-tab="why"]')
+    assert page.locator("#other svg[role=img]").count() == 1
     page.click('[data-bucket="XL"]')
-    shown = page.locator("#drill article")
+    shown = page.locator("#other article")
     assert shown.locator("dt").all_inner_texts()[:4] == ["premise", "hypothesis", "context", "reference"]
     assert shown.locator(".text[dir=auto][lang=sw]").count() >= 5
     assert "show all 100,000 characters" in shown.inner_text()
     assert "⟦U+202E⟧" in shown.inner_text()
     assert _axe(page) == []
     page.reload()
-    _until(page, "document.querySelector('#drill article') !== null")
-    page.click('[data-panel="pairwise"]')
-    assert "0.040" in page.inner_text("#drill table") and "10.0" in page.inner_text("#drill table")
-    assert "Difference: <img" in page.inner_text("#drill") and "minus plain" in page.inner_text("#drill")
-    page.click('[data-panel="data"]')
-    assert page.locator("#drill h2").inner_text() == "Dataset bias"
-    page.click('[data-panel="data"]')
-    assert not page.locator("#drill").is_visible()
-
-
-def test_a_board_without_a_diagnosis_says_how_to_get_one(page_text: str, open_page: Open) -> None:
-    page = open_page(page_text)
-    page.click('[data-panel="pairwise"]')
-    assert "--with-diagnosis" in page.inner_text("#drill")
+    _until(page, "document.querySelector('#other article') !== null")
+    page.click('[data-kind="pairwise"]')
+    assert "0.040" in page.inner_text("#other table") and "10.0" in page.inner_text("#other table")
+    assert "Difference: <img" in page.inner_text("#other") and "minus plain" in page.inner_text("#other")
+    page.click('[data-kind="data"]')
+    assert page.locator('[data-kind="data"]').get_attribute("aria-pressed") == "true"
 
 
 def test_texts_never_become_markup(hostile: Board, open_page: Open) -> None:
     page = open_page(board_page(hostile))
-    for update in ({}, {"cols": "paper,setting"}, {"panel": "data"}, {"panel": "pairwise"}, {"task": "xnli"}):
+    key = page.get_attribute("#board-rows tr:last-child [data-system]", "data-system")
+    states: tuple[dict[str, Any], ...] = ({}, {"sys": key}, {"tab": "task", "task": "xnli"},
+        {"tab": "why", "kind": "data"}, {"kind": "pairwise"}, {"tab": "compare"},
+        {"tab": "", "q": HOSTILE})  # fmt: skip
+    for update in states:
         page.evaluate("(update) => harnessBoard.draw(update)", update)
         assert page.locator("main img").count() == 0
         assert "\u202e" not in page.inner_text("body")
         assert page.title().startswith("Board <img")
 
 
-def test_intervals_ties_and_ranks(hostile: Board, open_page: Open) -> None:
-    page = open_page(board_page(hostile))
-    assert _column(page, 2) == ["1–1 A", "2–2 B", "3–3 C"]
-    page.click("details.filters > summary")
-    _field(page, "ci").check()
-    assert "68.0 ±1.4" in page.inner_text("#board-rows")
+# Everyone -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1400, 400])
+@pytest.mark.parametrize("width", [1440, 390])
 def test_no_barrier_is_found(scheme: str, width: int, page_text: str, open_page: Open) -> None:
     page = open_page(page_text, color_scheme=scheme, viewport={"width": width, "height": 900})
-    page.click("details.filters > summary")
-    assert _axe(page) == []
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.wait_for_selector("#rail figure")
+    for update in ({}, {"open": "retrieval", "q": "m"}, {"tab": "language", "language": "ar"},
+                   {"tab": "task", "task": "xnli"}, {"tab": "family"}, {"tab": "compare"}):  # fmt: skip
+        page.evaluate("(update) => harnessBoard.draw(update)", update)
+        assert _axe(page) == [], update
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, update
 
 
-def test_pages_of_a_site_lead_to_each_other(published: Board, open_page: Open) -> None:
-    pages = site_pages(published)
-    assert len(pages) == 1 + 10 + 50
-    page = open_page(pages["task-xnli.html"]())
-    assert page.inner_text("#place") == "Task xnli"
-    assert page.locator("#back a").get_attribute("href") == "index.html"
+def test_languages_have_their_own_names(page_text: str, open_page: Open) -> None:
+    page = open_page(page_text, "#/language/ar")
+    own = page.locator('.picker bdi[lang="ar"]')
+    assert own.inner_text() == "العربية"
+    assert page.locator('.picker bdi[lang="ja"]').inner_text() == "日本語"
+
+
+def test_the_pages_of_a_site_lead_to_the_board(published: Board, browser: Any, tmp_path: Path) -> None:
+    assert write_site(published, tmp_path) == 1 + 10 + 50
+    sizes = {path.name: path.stat().st_size for path in tmp_path.iterdir()}
+    assert max(size for name, size in sizes.items() if name != "index.html") < 50_000
+    page = browser.new_context(java_script_enabled=False).new_page()
+    page.goto((tmp_path / "language-sw.html").as_uri())
+    assert page.inner_text("h1") == "Swahili" and "72.7" in page.inner_text("#board-rows")
+    page = browser.new_page()
+    page.goto((tmp_path / "task-xnli.html").as_uri())
+    page.wait_for_url("**/index.html#/task/xnli")
     assert "92.8" in page.inner_text("#board-rows")
-    page.evaluate("harnessBoard.draw({q: 'mT5'})")
-    assert re.search(r"board\.html#\?q=mT5$", page.url)
-    page = open_page(pages["language-sw.html"](), "#?agg=flat")
-    assert page.inner_text("#place") == "Language Swahili"
-    assert _axe(page) == []
+
+
+def test_a_name_that_is_no_file_name_makes_no_page(published: Board) -> None:
+    board = Board(
+        title="T",
+        tasks=(),
+        systems=published.systems,
+        languages={"../x": {"name": "x", "family": "", "script": ""}},
+    )
+    with pytest.raises(UsageError, match="cannot be used"):
+        site_pages(board)

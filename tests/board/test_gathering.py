@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +21,12 @@ from harness_board.document import COLUMNS, Board, board_rows
 from harness_board.drilling import with_diagnosis
 from harness_board.gathering import gather
 from harness_board.metadata import read_metadata
+from harness_board.packing import MOST_TEXT, packed
 from harness_board.rendering import board_page
 from harness_board.standing import standing
 
-OVERALL = {("XLM-R Large", "zero shot transfer"): "65.3", ("mT5-XXL", "zero shot transfer"): "64.6",
-           ("mBERT", "zero shot transfer"): "54.1"}  # fmt: skip
+ZERO_SHOT = "zero shot transfer · published"
+OVERALL = {("XLM-R Large", ZERO_SHOT): "65.3", ("mT5-XXL", ZERO_SHOT): "64.6", ("mBERT", ZERO_SHOT): "54.1"}
 """Table 4 of Ruder et al. (2021)."""
 
 
@@ -36,8 +38,8 @@ def test_published_scores_give_the_published_averages(published: Board) -> None:
 
 def test_a_language_has_its_own_printed_scores(published: Board) -> None:
     shown = standing(published, language="sw")
-    [row] = [row for row in shown.rows if row[:2] == ("mBERT", "zero shot transfer")]
-    known = dict(zip(shown.heads[3:], row[3:], strict=True))
+    [row] = [row for row in shown.rows if row[:2] == ("mBERT", ZERO_SHOT)]
+    known = dict(zip(shown.heads[2:], row[3:], strict=True))
     assert {task: text for task, text in known.items() if text != "-"} == {
         "xnli": "49.3", "xcopa": "52.2", "wikiann": "72.7", "tydiqa": "59.7",
     }  # fmt: skip
@@ -180,7 +182,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
 def test_a_run_over_fewer_languages_is_not_ranked(runs: list[Run]) -> None:
     board = gather(runs=runs[:1])
     [system] = board.systems
-    assert system.label == "baseline:majority"
+    assert (system.label, system.path, system.source) == ("majority", "baseline:majority", "baseline")
     [score] = system.scores
     assert not score.is_whole
     assert score.by_language.keys() == {"en", "sw"}
@@ -246,7 +248,7 @@ def test_a_diagnosis_brings_its_examples(runs: list[Run]) -> None:
     example: Any = next(iter(made.examples.values()))
     assert len(made.examples) == 1
     assert example["id"] == record.id
-    assert example["predictions"] == {"baseline:majority": record.prediction["label"]}
+    assert example["predictions"] == {"majority": record.prediction["label"]}
     assert example["inputs"]
 
 
@@ -291,3 +293,44 @@ def test_the_command_reports_what_it_cannot_write(tmp_path: Path) -> None:
         app, ["--from-published", "xtreme_r", "--rename", "a", "-o", str(tmp_path / "b.html")]
     )
     assert isinstance(done.exception, UsageError) and "OLD=NEW" in str(done.exception)
+
+
+# What a page holds --------------------------------------------------------------------------------------
+
+
+def test_a_board_is_called_as_its_suite_is(published: Board, runs: list[Run], catalog: Catalog) -> None:
+    assert published.title == "XTREME-R"
+    assert published.date is None
+    made = gather(runs=runs[:1], catalog=catalog)
+    assert made.date is not None and made.date.isoformat() == runs[0].results.run.created[:10]
+
+
+def test_reasons_of_missing_scores_are_written_once(runs: list[Run]) -> None:
+    system = replace(gather(runs=runs[:1]).systems[0], absences={"xnli:de": "no data", "xnli:fr": "no data"})
+    content = replace(gather(runs=runs[:1]), systems=(system, system)).content()
+    assert content["reasons"] == ["no data"]
+    assert [own["absences"] for own in content["systems"]] == [{"xnli:de": 0, "xnli:fr": 0}] * 2
+
+
+def test_a_diagnosis_is_packed_and_bounded() -> None:
+    shared = {"kind": "single", "task": "xnli", "language": "sw", "system": "a", "attribute": "length"}
+    rows = [
+        {
+            **shared,
+            "bucket": str(at),
+            "n": 5,
+            "value": 0.123456789,
+            "examples": [f"x/{at}", f"y/{at}", "gone"],
+        }
+        for at in range(4)
+    ]
+    examples = {f"{kind}/{at}": {"text": "w" * (MOST_TEXT // 6)} for kind in "xy" for at in range(4)}
+    found = packed(rows, examples)
+    [group] = found["diagnosis"]
+    assert {name: group[name] for name in shared} == shared
+    assert group["columns"] == ["bucket", "n", "value", "examples"]
+    # Each bucket has its first example; the second ones did not all fit.
+    assert group["buckets"][0] == ["0", 5, 0.12346, [0, 4]]
+    assert group["buckets"][3] == ["3", 5, 0.12346, [3]]
+    assert len(found["examples"]) == 5
+    assert packed([], {}) == {"diagnosis": [], "examples": []}

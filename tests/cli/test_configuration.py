@@ -60,7 +60,7 @@ def test_the_command_line_wins_over_the_file(cli: Cli) -> None:
         "plan", "--config", "run.yaml", "--tasks", "xquad:de", "--seeds", "7", "--json", "plan.json"
     )
     assert status == 0
-    assert "baseline:char-ngram (baseline): 1 cell" in out
+    assert "char-ngram (baseline): 1 cell" in out
     [cell] = json.loads(Path("plan.json").read_text(encoding="utf-8"))
     assert (cell["task"], cell["seed"]) == ("xquad", 7)
 
@@ -120,8 +120,7 @@ def test_seeds_may_be_written_in_three_ways(cli: Cli, seeds: str) -> None:
     _write(f"tasks: xnli:de\nmodel: baseline:majority\ndata: sample\nseeds: {seeds}\n")
     status, out, _ = cli("plan", "--config", "run.yaml")
     assert status == 0
-    assert "seed 3" in out
-    assert ("seed 4" in out) == ("4" in seeds)
+    assert ("seeds 3, 4: " if "4" in seeds else "seed 3: ") in out
 
 
 def test_data_folders_come_from_the_environment_where_none_are_given(
@@ -132,7 +131,7 @@ def test_data_folders_come_from_the_environment_where_none_are_given(
     for path in ("one/xnli/train-en.tsv", "two/xnli/test-de.tsv"):
         Path(path).write_text("a\tb\tneutral\n", encoding="utf-8")
     monkeypatch.setenv("HARNESS_DATA", "one:two")
-    status, out, _ = cli("plan", "--tasks", "xnli:de", "--model", "baseline:majority")
+    status, out, _ = cli("plan", "--tasks", "xnli:de", "--model", "baseline:majority", "--details")
     assert status == 0
     assert "xnli/test-de.tsv in two" in out
     monkeypatch.setenv("HARNESS_DATA", "one:three")

@@ -27,7 +27,7 @@ MASKS = (
     (re.compile(r"(?<=fit )[0-9a-f]{8}(?=:)"), "#" * 8),
     (re.compile(r"\b[0-9a-f]{16}\b"), "#" * 16),
     (re.compile(r'(?<="digest": ")[0-9a-f]{12}(?=")'), "#" * 12),
-    (re.compile(r"\b\d[\d,.]* s\b"), "# s"),
+    (re.compile(r" *\b\d[\d,.]* s\b"), " # s"),
     (re.compile(r'(?<="seconds": )[\d.]+'), "0"),
     (re.compile(r'(?<="created": ")[^"]*'), "#"),
     (re.compile(r'(?<="harness": ")[^"]*'), "#"),
@@ -75,11 +75,32 @@ def small_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
         )
 
 
-@pytest.mark.parametrize("width", [80, 100])
+@pytest.mark.parametrize("width", [80, 120, 200])
 def test_the_summary(compare: Compare, sample_run: Run, width: int) -> None:
+    text = terminal_text([sample_run], width=width, details=False)
+    assert max(len(line) for line in text.splitlines()) <= width
+    assert not [line for line in text.splitlines() if line.endswith(" ")]
+    compare(text, f"summary-{width}.txt")
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_the_tables_by_language(compare: Compare, sample_run: Run, width: int) -> None:
     text = terminal_text([sample_run], width=width)
     assert max(len(line) for line in text.splitlines()) <= width
-    compare(text, f"summary-{width}.txt")
+    assert text.endswith(terminal_text([sample_run], width=width, details=False))
+    compare(text, f"details-{width}.txt")
+
+
+def test_languages_by_script(cli: Cli, sample_run: Run) -> None:
+    status, out, _ = cli("report", sample_run.path, "--by", "script")
+    groups = [line.split()[0] for line in out.splitlines() if line.startswith((" Latn", " Deva", " Hans"))]
+    assert (status, groups) == (0, ["Latn", "Deva", "Hans", "Latn", "Deva", "Hans"])
+
+
+def test_all_notes(cli: Cli, compare: Compare, sample_run: Run) -> None:
+    status, out, _ = cli("report", sample_run.path, "--notes")
+    assert status == 0
+    compare(out, "notes.txt")
 
 
 @pytest.mark.parametrize("width", range(44, 130, 3))
@@ -108,6 +129,9 @@ def test_the_summary_is_what_the_command_prints(cli: Cli, sample_run: Run) -> No
     status, out, err = cli("report", sample_run.path)
     assert (status, err) == (0, "")
     assert out == terminal_text([sample_run], width=100)
+    status, out, err = cli("report", sample_run.path, "--brief")
+    assert (status, err) == (0, "")
+    assert out == terminal_text([sample_run], width=100, details=False)
 
 
 # The HTML page is tested by what it holds (tests/reporting/html): its charts change with every module.
@@ -141,9 +165,13 @@ def test_the_command_writes_the_same_report(cli: Cli, small_run: Run, name: str)
         ("model-options", "models baseline"),
         ("plan", "plan --tasks xnli:de+sw+th,tatoeba:de --model baseline:random --data sample --seeds 1,2"),
         (
+            "plan-details",
+            "plan --tasks xnli:de+sw+th,tatoeba:de --model baseline:random --data sample --seeds 1,2 --details",
+        ),
+        (
             "plan-variants",
             "plan --tasks xnli:en+sw --model baseline:random --data sample --variants zs,tt,bt --translator r=reverse"
-            " --train-variant b-train",
+            " --train-variant b-train --details",
         ),
         ("lock", "lock xnli:de+sw+th,tatoeba:de --data sample"),
         ("help", "--help"),

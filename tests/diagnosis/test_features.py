@@ -13,7 +13,7 @@ from harness.analysis.items import spans_of
 from harness.data.features import FeatureContext
 from harness.languages.scripts import text_scripts
 from harness.metrics.chunk import chunks, corpus_chunks
-from harness_diagnosis import bleu, label, length, script, span
+from harness_diagnosis import bleu, label, length, script, span, vocabulary
 from harness_diagnosis.catalog import FEATURES
 from harness_diagnosis.vocabulary import fertility, unknown_words
 from tests.diagnosis.conftest import items_of, pair, question, record, sentence
@@ -186,3 +186,22 @@ def test_a_character_that_writes_a_syllable_may_count_for_several_letters() -> N
     """A Chinese sentence may have more letters in its foreign names than characters."""
     text = "今天他要谈谈Third SS和Blackbird。"
     assert (text_scripts([text]), text_scripts([text], sign=3)) == (["Latn"], ["Hani"])
+
+
+def test_a_tokenizer_is_read_once_until_its_file_changes(tmp_path: Path) -> None:
+    tokenizers = pytest.importorskip("tokenizers")
+    file = tmp_path / "tokenizer.json"
+
+    def save(splitter: Any) -> None:
+        own = tokenizers.Tokenizer(tokenizers.models.WordLevel({"[UNK]": 0}, unk_token="[UNK]"))
+        own.pre_tokenizer = splitter
+        own.save(str(file))
+
+    items = items_of("xnli", "en", [pair("1", "one two", "three four", "neutral", "neutral")])
+    context = FeatureContext(model=tmp_path)
+    save(tokenizers.pre_tokenizers.WhitespaceSplit())
+    vocabulary._tokenizer.cache_clear()
+    assert [fertility(items, context) for _ in range(3)] == [[1.0]] * 3
+    assert (vocabulary._tokenizer.cache_info().misses, vocabulary._tokenizer.cache_info().hits) == (1, 2)
+    save(tokenizers.pre_tokenizers.Split("", "isolated"))
+    assert fertility(items, context) == [18 / 4]

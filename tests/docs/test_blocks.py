@@ -70,6 +70,8 @@ def check_yaml(text: str) -> None:
         return check_grammar(document)
     if {"language", "tests"} <= document.keys():
         return check_suite(text, document)
+    if "jobs" in document:
+        return check_workflow(document)
     whole = {"task", "training", "suite", "recipe", "prompt", "published", "extends"} & document.keys()
     if whole:
         jsonschema.validate(document, schema())
@@ -85,6 +87,14 @@ def check_grammar(document: Mapping[str, Any]) -> None:
     from harness_vyakarana.grammar import Grammar
 
     Grammar.model_validate_json(json.dumps(document))
+
+
+def check_workflow(document: Mapping[str, Any]) -> None:
+    """Check the commands of a workflow of GitHub Actions."""
+    scripts = [step["run"] for job in document["jobs"].values() for step in job["steps"] if "run" in step]
+    assert scripts
+    for script in scripts:
+        check_shell(script)
 
 
 def check_suite(text: str, document: Mapping[str, Any]) -> None:

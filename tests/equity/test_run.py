@@ -146,7 +146,7 @@ def test_a_model_that_counts_nothing_has_no_ledger(run: RunTasks) -> None:
     assert tokens_by_item(finished)["xnli", "en"] == [None] * 5
     report = equity_report([finished])
     assert (bool(report), report.notes) == (
-        False, ("baseline:majority: no ledger: the model counts no sub-words, or its tasks name no texts",)
+        False, ("majority: no ledger: the model counts no sub-words, or its tasks name no texts",)
     )  # fmt: skip
 
 

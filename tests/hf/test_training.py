@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import torch
 from harness.data.records import Answer, ClassificationExample, SpanExample, TaggedSentence
 from harness.errors import TrainingError
 from harness.models.capabilities import Classifies, FitOptions, Head, HeadSpec, SpanQuestion, Tags, TextInput
+from harness.progress import Progress
 from harness_hf.training import loop
 from harness_hf.training.batches import micro_batch_size
 from harness_hf.training.step import SummedStep
@@ -350,28 +352,58 @@ def test_another_number_of_labels_gets_a_new_head(bert: Any, fit_options: Option
     assert second.classify([TextInput(text="x")], spec.labels).shape == (1, 3)
 
 
-def test_plain_lines_on_stderr_are_rare(
-    bert: Any, fit_options: Options, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bert.fit(examples(16), examples(8), SPEC, fit_options("quiet"))
-    captured = capfd.readouterr()
-    assert captured.out == captured.err == ""
-    monkeypatch.setattr("harness_hf.training.loop.SECONDS_BETWEEN_LINES", 0.0)
-    options = fit_options("loud", epochs=1)
-    bert.fit(examples(16), examples(8), SPEC, options)
-    captured = capfd.readouterr()
-    assert captured.out == ""
-    assert "classification on" in captured.err
-    assert "step 1/2" in captured.err
-    assert "accuracy" in captured.err
+class Steps(Progress):
+    """Keeps what training reports."""
+
+    def __init__(self) -> None:
+        self.reported: list[Any] = []
+
+    def start(self, title: str, total: int, unit: str, done: int = 0) -> None:
+        self.reported.append((total, unit, done))
+
+    def advance(self, count: int) -> None:
+        self.reported.append(count)
+
+    def status(self, message: str) -> None:
+        self.reported.append(message)
+
+    def finish(self) -> None:
+        self.reported.append("finish")
 
 
-def test_a_terminal_gets_a_bar(
-    bert: Any, fit_options: Options, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_steps_and_scores_on_the_dev_set_are_reported(bert: Any, fit_options: Options) -> None:
+    progress = Steps()
+    options = replace(fit_options(epochs=2), progress=progress)
+    fitted = bert.fit(examples(16), examples(8), SPEC, options)
+    best = f"accuracy {100 * fitted._record.best_score:.1f}"
+    (head, *steps, last), scores = progress.reported, [2, 5]
+    assert (head, last) == ((4, "steps", 0), "finish")
+    assert [step for number, step in enumerate(steps) if number not in scores] == [1, 1, 1, 1]
+    assert [steps[number].partition(" on ")[2] for number in scores] == [
+        "the dev set after 2 steps",
+        "the dev set after 4 steps",
+    ]
+    assert best in {steps[number].partition(" on ")[0] for number in scores}
+
+
+def test_a_resumed_fit_reports_the_steps_that_are_left(
+    bert: Any, fit_options: Options, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    bert.fit(examples(16), examples(8), SPEC, fit_options(epochs=1))
-    assert "classification on" in capsys.readouterr().err
+    progress = Steps()
+    options = replace(
+        fit_options(eval_steps=1), progress=progress, stopping=lambda: len(progress.reported) > 3
+    )
+    with pytest.raises(KeyboardInterrupt):
+        bert.fit(examples(16), examples(8), SPEC, options)
+    taken = progress.reported.count(1)
+    assert 0 < taken < 6
+    assert progress.reported[-1] == "finish"
+    progress.reported.clear()
+    bert.fit(examples(16), examples(8), SPEC, replace(options, stopping=lambda: False))
+    assert progress.reported[0] == (6, "steps", taken)
+    assert progress.reported.count(1) == 6 - taken
+    captured = capfd.readouterr()
+    assert captured.out == captured.err == "", "nothing is written past the progress"
 
 
 def test_lengths_beyond_the_model_are_kept_within_it(bert: Any, fit_options: Options) -> None:

@@ -221,6 +221,7 @@ def test_the_nearest_of_the_whole_pool_is_taken(session: Session) -> None:
     predictions = _predict(session, "bitext_retrieval", "tatoeba", _Vectors(), pool[1:3], pool=pool)
     assert [(item.id, item.output["candidate"]) for item in predictions] == [("10", "10"), ("20", "20")]
     assert predictions[0].output["similarity"] == pytest.approx(np.cos(np.radians(4)), abs=1e-6)
+    assert predictions[0].output["texts"] == {"10": "10"}
     for adapter in (_Vectors(lost=1), _Vectors(nan=True)):
         with pytest.raises(
             ContractError, match=r"embed\(\) returned \d vectors for \d query texts, or NaN in them"

@@ -208,7 +208,7 @@ def test_equal_candidates_stand_in_the_order_of_the_pool(ranked: Ranked) -> None
     pool = _pool(*(_candidate(f"c{number}") for number in (3, 1, 2)))
     encoder = _Encoder({"c1": [0.8, 0.6]})
     [prediction] = ranked(encoder, pool, [_query("q", "c1")])
-    assert prediction.output == {"candidates": ["c3", "c2", "c1"]}
+    assert prediction.output == {"candidates": ["c3", "c2", "c1"], "texts": {"c3": "c3", "c1": "c1"}}
     assert encoder.calls == [("passage", 3), ("query", 1)]  # prepared twice, embedded once
 
 
@@ -244,9 +244,10 @@ def test_the_ranking_goes_on_for_as_many_candidates_as_a_query_has_other_targets
 def test_one_target_needs_nothing_further(ranked: Ranked) -> None:
     pool = _pool(*(_candidate(f"c{number}") for number in range(30)))
     [prediction] = ranked(_Encoder(), pool, [_query("q", "c1")])
-    assert set(prediction.output) == {"candidates"}
+    assert set(prediction.output) == {"candidates", "texts"}
     [unlabelled] = ranked(_Encoder(), pool, [_query("q")])
-    assert set(unlabelled.output) == {"candidates"}
+    assert unlabelled.output["texts"] == {"c0": "c0"}
+    assert set(unlabelled.output) == {"candidates", "texts"}
 
 
 def test_broken_vectors_are_rejected(ranked: Ranked) -> None:

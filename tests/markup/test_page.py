@@ -60,7 +60,7 @@ def test_texts_and_attributes_stay_texts(text: str) -> None:
         Note(text),
         Notes([text]),
         Fold(title=text, soft=text, heading=True, blocks=[Note(text, "heading")]),
-        Table(title=text, corner=text, heads=(text,), head_titles=(text,), rows=(
+        Table(title=text, corner=text, heads=(text,), rows=(
             TableRow(label=Field(text=text), fields=(Field(text=text, small=text, title=text),)),
             TableRow(label=text, style="head"),
             TableRow(label=text, fields=(Field(parts=(ItemText(text), text)),)),

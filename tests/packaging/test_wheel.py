@@ -106,11 +106,15 @@ def test_its_entry_points_are_those_of_the_project(wheel: Path) -> None:
     assert {section: dict(found[section]) for section in found.sections()} == wanted
 
 
+TRACKERS = {"mlflow", "trackio", "wandb"}
+"""Clients of services, of which a user has one: "all" does not bring them."""
+
+
 def test_no_extra_brings_vllm_or_a_package_whose_licence_binds_users() -> None:
     extras = PROJECT["optional-dependencies"]
     packages = {
         packaging.requirements.Requirement(text).name
-        for extra in extras.keys() - {"all", "dev"}
+        for extra in extras.keys() - {"all", "dev", *TRACKERS}
         for text in extras[extra]
     }
     assert not {name for name in packages if name.startswith("vllm")}
@@ -120,7 +124,7 @@ def test_no_extra_brings_vllm_or_a_package_whose_licence_binds_users() -> None:
         licence = [text for field in fields for text in metadata.get_all(field) or ()]
         assert not any("agpl" in text.lower() or "affero" in text.lower() for text in licence), name
     [everything] = extras["all"]
-    assert packaging.requirements.Requirement(everything).extras == extras.keys() - {"all", "dev"}
+    assert packaging.requirements.Requirement(everything).extras == extras.keys() - {"all", "dev", *TRACKERS}
 
 
 def test_it_is_small(wheel: Path, names: set[str]) -> None:

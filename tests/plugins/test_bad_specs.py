@@ -120,8 +120,9 @@ def test_a_language_of_a_broken_fragment_is_unknown_and_the_reason_is_reported(
     package("strange", {"strange/__init__.py": SPECS, "strange/specs/added.yaml": fragment})
     planned = harness("plan", "--tasks", "xnli:yo+de", *PLAN[3:])
     assert planned.status == 0
-    assert "1 cell, 1 model to fit, 1 skipped" in planned.out
-    assert "skipped xnli yo: " in planned.out
+    assert "1 cell, 1 task, 1 language, 1 model to fit" in planned.out
+    assert "Skipped: 1 cell\n" in planned.out
+    assert "xnli yo" in planned.out
     assert "unknown key 'tset'" in planned.err
 
 
@@ -149,7 +150,7 @@ def test_a_fragment_of_a_plugin_that_cannot_be_used_stops_no_command(
     assert planned.err.startswith("Warning: ")
     assert planned.err.count("strange/specs/added.yaml has 1 fault:\n  line 3: ") == 1
     assert printed in planned.err
-    assert "1 cell, 1 model to fit, 1 skipped" in planned.out, "pt has no items, and stays"
+    assert "Skipped: 1 cell\n" in planned.out, "pt has no items, and stays"
     assert "task 'xnli' has no" not in planned.out
 
 

@@ -13,6 +13,7 @@ pytest.importorskip("accelerate")
 from accelerate.commands.config import config_args
 
 from harness.errors import UsageError
+from harness.planning.run_config import settings
 from harness.registry.registry import Registry
 from harness.running.launch import STATUS_VARIABLE, join_processes, leave_status
 from harness_accelerate import joining
@@ -91,7 +92,7 @@ def test_a_process_without_a_launcher_talks_to_no_other(monkeypatch: pytest.Monk
 def test_accelerate_starts_a_process_for_each_gpu(gpus: int) -> None:
     command = launch_command(["eval", "-t", "xnli"], 2, gpus=gpus)
     assert command[:3] == [sys.executable, "-m", "accelerate.commands.launch"]
-    assert command[-5:] == ["-m", "harness", "eval", "-t", "xnli"]
+    assert command[-6:] == ["-m", "--", "harness", "eval", "-t", "xnli"]
     assert command[command.index("--num_processes") + 1] == "2"
     assert "--multi_gpu" in command
     assert read_asked(command) == 2, "its own processes find what they were asked for"
@@ -102,8 +103,18 @@ def test_torchrun_starts_them_where_there_are_too_few_gpus(gpus: int) -> None:
     command = launch_command(["eval"], 2, gpus=gpus)
     assert command == [
         *(sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"),
-        *("-m", "harness", "eval"),
+        *("-m", "--", "harness", "eval"),
     ]
+
+
+def test_no_option_of_ours_is_taken_for_one_of_a_launcher() -> None:
+    from accelerate.commands.launch import launch_command_parser
+    from torch.distributed.run import get_args_parser
+
+    arguments = [part for setting in settings().values() for part in (setting.long, "x")]
+    for gpus, parser in ((0, get_args_parser()), (2, launch_command_parser())):
+        read = parser.parse_args(launch_command(arguments, 2, gpus=gpus)[3:])
+        assert (read.training_script, read.training_script_args) == ("harness", arguments)
 
 
 def test_the_status_of_the_leading_process_passes_through(

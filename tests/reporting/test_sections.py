@@ -14,7 +14,7 @@ from harness.reporting.formats import ReportFormat, ReportSection, SectionReport
 from harness.reporting.model import Note
 from harness.reporting.sections import installed_sections, read_sections
 from harness.reporting.summary import summarise
-from harness.reporting.summary_blocks import part_blocks, terminal_blocks
+from harness.reporting.summary_blocks import detail_blocks, part_blocks
 from harness.storage.run_folder import Run
 from tests.reporting.probing.conftest import kept_details, make_cells, write_probed_run
 
@@ -50,9 +50,9 @@ def _text(part: object) -> str:
 
 def test_a_section_covers_columns_of_the_summary(run: Run) -> None:
     section = _section(f"{HERE}:read_covering")
-    assert "wF1" in _text(render_blocks(terminal_blocks(summarise([run]), width=100), width=100))
+    assert "wF1" in _text(render_blocks(detail_blocks(summarise([run]), width=100), width=100))
     summary = summarise([run], sections=[section])
-    text = _text(render_blocks(terminal_blocks(summary, width=100), width=100))
+    text = _text(render_blocks(detail_blocks(summary, width=100), width=100))
     assert "a part" in text
     assert "wF1" not in text
     assert "all of it" in _text(render_blocks(part_blocks(summary, section), width=80))
@@ -73,7 +73,7 @@ def test_a_section_that_raises_is_one_sentence(run: Run, target: str) -> None:
     assert section.name in sentence
     text = " ".join(
         _text(
-            render_blocks(terminal_blocks(summarise([run], sections=[section]), width=100), width=100)
+            render_blocks(detail_blocks(summarise([run], sections=[section]), width=100), width=100)
         ).split()
     )
     assert sentence in text

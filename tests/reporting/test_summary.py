@@ -18,7 +18,7 @@ from harness.reporting.console import render_blocks
 from harness.reporting.rows import cell_rows, render_csv, render_json
 from harness.reporting.score import Score
 from harness.reporting.summary import summarise
-from harness.reporting.summary_blocks import terminal_blocks
+from harness.reporting.summary_blocks import detail_blocks
 from harness.storage.run_folder import Run
 from tests.builders import make_shown_cell, write_run
 
@@ -82,7 +82,7 @@ def test_a_name_that_is_too_long_ends_in_an_ellipsis(make_run: MakeRun) -> None:
     (section,) = summary.sections
     rows = tuple(("pov", "Guinea-Bissau Creole", scores) for _, _, scores in section.rows)
     console = Console(width=100, file=(text := io.StringIO()))
-    blocks = terminal_blocks(replace(summary, sections=(replace(section, rows=rows),)), width=100)
+    blocks = detail_blocks(replace(summary, sections=(replace(section, rows=rows),)), width=100)
     console.print(render_blocks(blocks, width=100))
     assert "pov Guinea-Bissau C…" in text.getvalue()
 
@@ -128,7 +128,7 @@ def _means(*runs: Run) -> dict[str, list[tuple[float | None, str]]]:
 
 def test_means_over_the_same_cells_have_no_mark(make_run: MakeRun) -> None:
     run, other = (make_run(_cell("en", 0.5), _cell("de", 0.5), model=model) for model in ("hf:a", "hf:b"))
-    assert _means(run, other) == {"mean": [(0.5, "")], "mean hf:b": [(0.5, "")]}
+    assert _means(run, other) == {"mean": [(0.5, "")], "mean b": [(0.5, "")]}
     assert not summarise([run, other]).notes
 
 
@@ -179,9 +179,9 @@ def test_a_baseline_under_another_protocol_shows_its_mean(make_run: MakeRun) -> 
 def test_other_items_and_rows_of_another_column_take_no_place(make_run: MakeRun) -> None:
     run = make_run(_cell("en", 0.9), _cell("en", 0.8, protocol="translate_train"))
     other = make_run(_cell("en", 0.5), model="hf:b")
-    assert _means(run, other)["mean hf:b"] == [(0.5, ""), (None, "")]
+    assert _means(run, other)["mean b"] == [(0.5, ""), (None, "")]
     translated = make_run(_cell("en", 0.5, view={"variant": "translated"}), model="hf:b")
-    assert _means(run, translated)["mean hf:b"] == [(None, ""), (None, "")]
+    assert _means(run, translated)["mean b"] == [(None, ""), (None, "")]
 
 
 def test_rows_with_one_name_are_numbered(make_run: MakeRun) -> None:
@@ -200,8 +200,8 @@ def test_a_failed_cell_is_marked_and_never_counted(make_run: MakeRun) -> None:
     assert summary.means[0] == ("mean", (Score(value=0.9, interval=(0.4, 0.7)),))
     assert dict(summary.counts)["languages"] == ("1/2",)
     text = terminal_text([run])
-    assert "Failed: 1 cell\n" in text
-    assert "xnli (zero_shot_transfer) de: RuntimeError: out of memory" in text
+    assert "FAILED: 1 cell\n" in text
+    assert "xnli de: RuntimeError: out of memory" in text
 
 
 def test_a_language_that_failed_under_one_seed_shows_no_score(make_run: MakeRun) -> None:
@@ -211,9 +211,8 @@ def test_a_language_that_failed_under_one_seed_shows_no_score(make_run: MakeRun)
 
 def test_another_split_than_test_is_marked_and_named(make_run: MakeRun) -> None:
     run = make_run(_cell("de", stands_in=True, split="validation"), _cell("sw"))
-    text = terminal_text([run])
-    assert "50.0*" in text
-    assert "* scored on another split than test, which was not found: xnli:de" in text
+    assert "50.0*" in terminal_text([run])
+    assert "* scored on another split than test, which was not found: xnli:de" in summarise([run]).notes
 
 
 def test_notes_say_what_makes_scores_differ(make_run: MakeRun) -> None:
@@ -264,14 +263,14 @@ def test_languages_skipped_for_the_same_reason_share_a_line(make_run: MakeRun) -
         ),
         (("gsw",), "task 'xnli' has no 'gsw'"),
     ]
-    assert "xnli de sw: No data of 'xnli' in 'de'" in terminal_text([run], width=200)
+    assert "xnli de sw: No data of 'xnli' in 'de'" in markdown_text([run])
 
 
 def test_skipped_cells_are_counted_also_where_a_language_has_several(make_run: MakeRun) -> None:
     run = make_run(_cell("en"), _skipped("de", "none"), _skipped("de", "none"), _skipped("sw", "none"))
     [group] = summarise([run]).skipped
     assert (group.languages, group.cells) == (("de", "sw"), 3)
-    assert "Skipped: 3 cells\n" in terminal_text([run], width=200).replace(" \n", "\n")
+    assert "Skipped: 3 cells, none: xnli de sw\n" in terminal_text([run])
 
 
 def test_sample_data_are_labelled_everywhere(make_run: MakeRun) -> None:
@@ -298,7 +297,7 @@ def test_markup_in_names_is_text(make_run: MakeRun) -> None:
     other = make_run(_cell("de"), model="hf:[/x]")
     text = terminal_text([run, other], width=120)
     assert "hf:a[/b]* on local data" in text
-    assert "mean hf:[/x]" in text
+    assert "mean [/x]" in text
     assert "expected [/b] and [red]more[/red]" in text
     markdown = markdown_text([run, other])
     assert "# hf:a\\[/b\\]\\* on local data" in markdown

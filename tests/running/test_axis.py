@@ -174,7 +174,9 @@ def test_the_unlabelled_test_set_is_predicted_exported_and_shown_as_unscored(
         assert [len(record.prediction) for record in finished.records(cell)] == [4, 2]
     assert finished.results.tasks == []
     text = terminal_text([finished], width=120)
-    assert "predicted but not scored, since the test file has no labels: wikiann:de, wikiann:en" in text
+    assert "2 cells without a score, since the test file has no labels: wikiann" in text
+    note = "predicted but not scored, since the test file has no labels: wikiann:de, wikiann:en"
+    assert note in summarise([finished]).notes
     status, out, err = cli("submission", "export", finished.path, tmp_path / "export")
     assert status == 0, out + err
     for code in ("en", "de"):

@@ -119,8 +119,8 @@ def test_the_exit_status_is_1_where_a_cell_failed(cli: Cli) -> None:
     status, out, err = cli(*EVAL, "--tasks", "xnli:de+hi+sw", "--model", "planted:raises")
     assert status == 1
     assert "xnli:hi failed: RuntimeError: planted failure" in err
-    assert "Failed: 1 cell" in out
-    assert "xnli (frozen) hi: RuntimeError: planted failure" in out
+    assert "FAILED: 1 cell" in out
+    assert "xnli hi: RuntimeError: planted failure" in out
     assert "Traceback" not in out + err
 
 
@@ -135,7 +135,7 @@ def test_what_is_done_stays_after_ctrl_c(cli: Cli) -> None:
     assert len(list(run.records(run.cells[0]))) == 4
     status, out, _ = cli("report", "run")
     assert status == 0
-    assert "the run was stopped before this cell" in out
+    assert "STOPPED: 2 cells not run. Continue: harness eval --resume run\n" in out
 
 
 @pytest.mark.usefixtures("planted")

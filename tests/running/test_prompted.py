@@ -207,7 +207,7 @@ def test_missing_words_are_english_unless_the_user_forbids_it(run: RunTasks, cal
     settings = {"instruction_language": "yo", "prompt": "default"}
     finished = run("xnli:en", "asks:ranks", **settings)
     assert (_cell(finished).prompt or {})["words"] == "en"
-    assert "English ones: xnli:en" in terminal_text([finished], width=100)
+    assert "asked with English words" in terminal_text([finished], width=100)
     assert "English ones" not in terminal_text([run("xnli:sw", "asks:ranks")], width=100)
     with pytest.raises(
         CapabilityError, match="The prompt 'xnli/default' has no words in 'yo'; it has: ar, bg"
@@ -260,5 +260,5 @@ def test_the_plan_reports_what_is_not_asked(cli: Callable[..., Any], calls: Call
     command = ("plan", "--tasks", "xnli:de,udpos_raw:de", "--model", "asks:both", "--data", "sample")
     status, out, _ = cli(*command)
     assert status == 0
-    assert "asks:both (asks): 1 cell, 0 models to fit, 1 skipped" in out
-    assert "udpos_raw de: No prompt of 'udpos_raw' named 'default'" in " ".join(out.split())
+    assert "both (asks): 1 cell, 1 task, 1 language, 0 models to fit" in out
+    assert "No prompt of 'udpos_raw' named 'default'" in " ".join(out.split())

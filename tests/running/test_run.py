@@ -241,4 +241,4 @@ def test_what_is_on_disk_between_two_cells_is_a_run(
     status, out, _ = cli("report", finished.path)
     assert status == 0
     assert "SAMPLE DATA" in out
-    assert "the run was stopped before this cell" in out
+    assert "STOPPED: 1 cell not run. " in out

@@ -12,7 +12,7 @@ import pytest
 import harness_baseline.model
 from harness.models.capabilities import Head
 from harness.planning.plan import Plan
-from harness.reporting.catalog import terminal_text
+from harness.reporting.summary import summarise
 from harness.storage.run_folder import Run
 
 RunTasks = Callable[..., Run]
@@ -139,7 +139,7 @@ def test_the_note_reaches_the_results_and_the_report(run: RunTasks, released: Pa
     assert note.startswith("siqa: its dev set ")
     assert [stage["note"] for stage in fit.stages] == [note, ""]
     assert [stage["validation"]["examples"] for stage in fit.stages] == [0, 5]
-    assert note in " ".join(terminal_text([finished], width=200).split())
+    assert note in summarise([finished]).notes
 
 
 def test_a_missing_dev_set_is_reported_where_a_checkpoint_would_be_chosen(

@@ -94,7 +94,7 @@ def test_a_new_language_can_be_trained_on(install_plugin: InstallPlugin, cli: Cl
         *("--train-languages", "gsw"),
     )
     assert (status, err) == (0, "")
-    assert "fit pawsx (gsw), seed 42" in out
+    assert "seed 42: pawsx (gsw)" in out
 
 
 def test_two_packages_that_add_one_language_are_both_named(

@@ -12,7 +12,8 @@ import pytest
 
 from harness.api import evaluate
 from harness.reporting.catalog import html_text, latex_text, markdown_text, terminal_text
-from harness.reporting.item_origin import origin_mark, origin_notes, published_means
+from harness.reporting.item_origin import origin_mark, origin_remarks, published_means
+from harness.reporting.remark import sentences
 from harness.reporting.rows import cell_rows
 from harness.storage.results import CellResult, TaskScore, TaskSummary
 from harness.storage.run_folder import Run
@@ -104,10 +105,13 @@ def test_the_console_shows_both_and_marks_them(run: Run) -> None:
     assert "sw Swahili 33.3 (" in text
     assert "mean without ⁺ 58.3" in text
     assert "majority 58.3~ 58.3~ 58.3~ majority ⁺ 54.2⁺ 54.2⁺ 54.2⁺" in text
-    assert "† machine-translated test items: xnli:gsw" in text
-    assert (
-        "⁺ added to the task by another package or file, not in the mean without ⁺: xnli:yo (human-" in text
+    assert "† machine-translated, ⁺ added to the task by others" in text
+    machine, added = sentences(origin_remarks(run))
+    assert machine == "† machine-translated test items: xnli:gsw"
+    assert added.startswith(
+        "⁺ added to the task by another package or file, not in the mean without ⁺: xnli:"
     )
+    assert "xnli:yo (human-" in added
     assert "not comparable with published scores: xnli gsw yo." in text
 
 
@@ -118,10 +122,10 @@ def test_markdown_html_and_latex_show_both_and_mark_them(run: Run) -> None:
     assert "| majority ⁺ | 54.2⁺ | 54.2⁺ | 54.2⁺ |" in markdown
     page = html_text([run])
     assert "0.0†⁺" in page
-    assert "† machine-translated, ⁺ added to the task by others, not in the mean without ⁺." in page
+    assert "Marks: † machine-translated, ⁺ added to the task by others" in page
     assert "majority ⁺" in page
     assert "human-translated: xnli (added by others)" in page
-    assert page.count(">machine-translated<") == 1  # in the table of data
+    assert page.count("texts machine-translated, from local<") == 1  # in the table of data
     assert r"0.0\dag{}$^{+}$" in latex_text([run])
 
 
@@ -161,7 +165,7 @@ def test_variants_that_a_translator_made_do_not_hide_the_provenance(run: Run, tm
     (tmp_path / "results.json").write_text(json.dumps(results), encoding="utf-8")
     (tmp_path / "manifest.json").write_text(json.dumps(run.manifest.to_json()), encoding="utf-8")
     translated = Run(tmp_path)
-    assert origin_notes(translated) == origin_notes(run)
+    assert sentences(origin_remarks(translated)) == sentences(origin_remarks(run))
     assert language_marks(translated, "xnli") == {"gsw": "†⁺", "yo": "⁺"}
 
 
@@ -213,4 +217,4 @@ def test_marks(cell: dict[str, Any], spec: dict[str, Any], mark: str) -> None:
 def test_a_run_without_added_languages_has_no_row_for_them(run: Run) -> None:
     row = TaskScore(task="xnli", metric="accuracy", by_language={"en": 0.5, "sw": 0.3}, value=0.4)
     assert published_means(run, [row, None], "mean") == []
-    assert not [note for note in origin_notes(run) if "‡" in note]
+    assert not [note for note in sentences(origin_remarks(run)) if "‡" in note]

@@ -47,7 +47,7 @@ def test_a_file_of_translations(
 def test_a_plan_skips_a_pair_that_a_light_translator_does_not_have(cli: Cli, tmp_path: Path) -> None:
     path = write_rows(tmp_path / "t.jsonl", line("a", "b"))
     given = (*SAMPLE[:-1], "zs,tt,te", "--translator", f"g=file:{path}", "--model", "baseline:char-ngram")
-    status, out, _ = cli("plan", *given)
+    status, out, _ = cli("plan", *given, "--details")
     assert status == 0
     assert "2 cells" in out
     (skipped,) = (text for text in out.splitlines() if "xnli sw" in text and "file:" in text)

@@ -79,7 +79,7 @@ def test_a_fit_is_made_anew_by_another_translator(
     reused: list[bool] = []
     for version in ("1", "1", "2"):
         monkeypatch.setenv("MORTAL_VERSION", version)
-        status, _, err = cli(*EVAL, *train, "--output", tmp_path / f"run-{len(reused)}")
+        status, _, err = cli(*EVAL, *train, "--verbose", "--output", tmp_path / f"run-{len(reused)}")
         assert status == 0, err
         reused.append("Reusing the fit" in err)
     assert reused == [False, True, False]
@@ -179,10 +179,10 @@ def test_baselines_and_plans_translate_nothing_again(
     assert status == 0, err
     assert not (tmp_path / "asked.jsonl").exists()
     run = tmp_path / "run"
-    status, out, err = cli("eval", *given, "--model", "baseline:random", "--with-baselines", "--output", run)
+    status, _, err = cli("eval", *given, "--model", "baseline:random", "--with-baselines", "--output", run)
     assert status == 0, err
     assert set(log().values()) == {1}
     for folder in (run, *(run / "baselines").iterdir()):
         assert set(Run(folder).manifest.translators) == {"mortal sw->en", "mortal en->sw"}
     [note] = [note for note in Run(run).results.notes if note.startswith("m en->sw: of 32 translations")]
-    assert " ".join(note.split()) in " ".join(out.split())
+    assert " ".join(note.split()) in " ".join(err.split())

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from harness.data.sources import find_split
-from harness.progress import SilentProgress
+from harness.progress import Progress
 from harness.specs.schema import Source
 from harness_translation.variants.corpus import Corpus, gather_corpora
 from tests.builders import released_data
@@ -54,7 +54,7 @@ def test_xnli_by_the_published_translations(
     made = corpus(f"xnli:{code}", f"g=file:{tmp_path}", variants=("tt",))
     [load] = made.workloads()
     assert (load["segments"], load["distinct"], load["calls"]) == (10_020, distinct, distinct)
-    [row] = made.translate(SilentProgress())
+    [row] = made.translate(Progress())
     assert row["items"] == 5010
     assert made.workloads()[0]["calls"] == 0
     lines = [line.split("\t") for line in (root / "xnli" / machine).read_text(encoding="utf-8").splitlines()]

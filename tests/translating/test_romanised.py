@@ -102,6 +102,7 @@ def test_a_run_records_it(cli: Cli, log: Log, data: Path, tmp_path: Path) -> Non
     )
     assert status == 0, err
     assert "hi: 1 of 4 texts are romanised." in err
+    assert "hi: 1 of 4 texts are romanised." in Run(tmp_path / "run").results.notes
     [cell] = Run(tmp_path / "run").cells
     assert cell.data["translated"]["romanised"] == "reverse"
 

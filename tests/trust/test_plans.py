@@ -259,7 +259,7 @@ def test_item_9_chance_is_that_of_the_first_metric_alone(cli: Cli, tmp_path: Pat
 
 def test_item_9_the_table_of_a_plan_keeps_every_character(cli: Cli, tmp_path: Path) -> None:
     folder = tmp_path / f"{'long_' * 12}[data]" / f"{'name_' * 12}end"
-    status, out, err = cli("plan", *_moods(folder), "--seeds", "1,2", "--train-languages", "en")
+    status, out, err = cli("plan", *_moods(folder), "--seeds", "1,2", "--train-languages", "en", "--details")
     assert status == 0, err
     columns = out.splitlines()[[" view" in line for line in out.splitlines()].index(True) :]
     start = columns[0].index("data")
@@ -272,7 +272,7 @@ def test_item_9_the_table_of_a_plan_keeps_every_character(cli: Cli, tmp_path: Pa
 def test_item_9_every_missing_language_is_named(cli: Cli, tmp_path: Path) -> None:
     tasks = ("--tasks", "xnli,xquad", "--languages", "sw,et,en")
     given = (*tasks, "--data", "sample", "--model", "baseline:majority")
-    _, out, _ = cli("plan", *given)
+    _, out, _ = cli("plan", *given, "--details")
     [line] = [line for line in out.splitlines() if "skipped xquad" in line]
     assert "Swahili (sw)" in line
     assert "Estonian (et)" in line

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from harness.data.translation.translators import OpenTranslator, Translation, Translator
 from harness.errors import ContractError, HarnessError, StorageError
-from harness.progress import Progress, SilentProgress
+from harness.progress import Progress
 
 __all__ = ["StoredTranslation", "TranslationStore"]
 
@@ -101,7 +101,7 @@ class TranslationStore:
         missing = self.missing(info.fingerprint, segments, source, target)
         if missing:
             self._describe(info.fingerprint, json.dumps(info.to_json(), ensure_ascii=False))
-            shown = progress or SilentProgress()
+            shown = progress or Progress()
             shown.start(f"{translator.name} {source}->{target}", len(missing), "segments")
             try:
                 for batch in _batches(missing):

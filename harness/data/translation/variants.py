@@ -15,7 +15,7 @@ from harness.data.translation.translators import OpenTranslator, TranslatorConte
 from harness.errors import DataError, near_names
 from harness.languages.romanised import is_romanised
 from harness.languages.table import LanguageTable
-from harness.progress import Progress, SilentProgress
+from harness.progress import Progress
 
 __all__ = ["LostAnswers", "RomanisedTexts", "Step", "TextChange", "Translations"]
 
@@ -114,7 +114,7 @@ class Translations:
             DataError: A field is missing, or a text is missing in a file of translations.
             HarnessError: A translator failed; what it translated is kept.
         """
-        shown = progress or SilentProgress()
+        shown = progress or Progress()
         parts = [(change, list(dict.fromkeys(_texts(rows, change)))) for change, rows in wanted]
         # What is known to be in the store needs no translator: a second plan of the command asks for the same texts.
         parts = [(change, texts) for change, texts in parts if len(self._chain(change, texts)) < len(texts)]

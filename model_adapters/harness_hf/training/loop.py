@@ -5,17 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import sys
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from time import monotonic
-from types import TracebackType
 from typing import Any
 
 import torch
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from harness import FitOptions, HeadSpec, TrainingError
 from harness_hf.inference.batching import is_shortage
@@ -30,7 +25,6 @@ from harness_hf.training.step import ContrastiveStep, OutOfMemory, Precision, Su
 
 __all__ = [
     "Outcome",
-    "TrainingProgress",
     "TrainingRun",
     "freeze_embeddings",
     "remove_checkpoints",
@@ -80,8 +74,10 @@ def train_network(
     with quiet_transformers():
         with processes.together():
             run = TrainingRun(network, data, options, encoder_options, processes=processes, digest=digest)
-        with TrainingProgress(what, data.metric, run.total, shown=processes.is_main) as progress:
-            return run.finish(progress)
+        try:
+            return run.finish(what)
+        finally:
+            options.progress.finish()
 
 
 class TrainingRun:
@@ -127,16 +123,18 @@ class TrainingRun:
         self.state = TrainingState(digest=digest, micro_batch=self._first_micro_batch(device))
         self._saved_at = time.monotonic()
 
-    def finish(self, progress: TrainingProgress) -> Outcome:
+    def finish(self, what: str) -> Outcome:
         """Take all steps that are left, and return the network with the weights that are kept."""
         self._resume()
+        progress = self._options.progress
+        progress.start(what, self.total, "steps", self.state.step)
         while True:
             if self._is_evaluation_due():
-                self._evaluate(progress)
+                self._evaluate()
             if self.state.step >= self.total:
                 break
             self.take_step()
-            progress.advance(self.state.step)
+            progress.advance(1)
             self._checkpoint_if_due()
         if self.state.best_step is not None:
             with self._processes.together():
@@ -228,7 +226,7 @@ class TrainingRun:
             return step % max(1, min(every, self.total)) == 0
         return step % self.batches.per_epoch == 0 or step == self.total
 
-    def _evaluate(self, progress: TrainingProgress) -> None:
+    def _evaluate(self) -> None:
         """Measure the dev set, and write a checkpoint."""
         state = self.state
         score = self._dev_set.score(self.network)
@@ -239,7 +237,9 @@ class TrainingRun:
                 if self._processes.is_main:
                     self._checkpoints.save_best(state.step, self.network)
         self._save()
-        progress.evaluated(state.step, score)
+        self._options.progress.status(
+            f"{self._data.metric} {100 * score:.1f} on the dev set after {state.step:,} steps"
+        )
 
     def _first_micro_batch(self, device: torch.device) -> int:
         settings, given = self._settings, self._encoder_options
@@ -311,62 +311,3 @@ def _precision(device: torch.device, options: EncoderOptions) -> Precision:
             hint="Pass -o mixed_precision=bf16, or omit it.",
         )
     return Precision(device=device, autocast=options.mixed_precision)
-
-
-SECONDS_BETWEEN_LINES = 10.0
-
-
-class TrainingProgress:
-    """Follows one training run; use it as a context manager, so that the bar ends with the run."""
-
-    def __init__(self, what: str, metric: str, total: int, *, shown: bool = True) -> None:
-        self._what = what
-        self._metric = metric
-        self._total = total
-        self._shown = shown
-        self._last_line = monotonic()
-        self._bar: Progress | None = None
-        self._task: Any = None
-        if shown and sys.stderr.isatty():
-            columns = (
-                TextColumn("{task.description}"),
-                BarColumn(),
-                MofNCompleteColumn(),
-                TimeRemainingColumn(),
-            )
-            self._bar = Progress(*columns, console=Console(stderr=True))
-
-    def __enter__(self) -> TrainingProgress:
-        """Start the bar."""
-        if self._bar is not None:
-            self._bar.start()
-            self._task = self._bar.add_task(self._what, total=self._total)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """End the bar, whatever happened."""
-        if self._bar is not None:
-            self._bar.stop()
-
-    def advance(self, step: int) -> None:
-        """Show that so many steps have been taken."""
-        if self._bar is not None:
-            self._bar.update(self._task, completed=step)
-        else:
-            self._say(f"step {step}/{self._total}")
-
-    def evaluated(self, step: int, score: float) -> None:
-        """Show the score on the dev set after so many steps."""
-        text = f"{self._metric} {100 * score:.1f} on the dev set"
-        if self._bar is not None:
-            self._bar.update(self._task, description=f"{self._what}, {text}")
-        else:
-            self._say(f"step {step}/{self._total}, {text}")
-
-    def _say(self, text: str) -> None:
-        if not self._shown or monotonic() - self._last_line < SECONDS_BETWEEN_LINES:
-            return
-        self._last_line = monotonic()
-        print(f"{self._what}: {text}", file=sys.stderr, flush=True)  # noqa: T201  # the line is what this is for

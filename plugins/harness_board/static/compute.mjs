@@ -1,13 +1,14 @@
-// Pure functions of the board: choose, aggregate, rank, format. No document, no window.
+// Pure functions of the board: choose, aggregate, rank, order. No document, no window.
 
-const Z = 1.959964;
+export const Z = 1.959964;
 export const LABELS = {
-  paper: "mean of the category means; a category is the mean of its tasks, a task the mean over its languages",
-  flat: "mean of all tasks, each the mean over its languages",
-  category: "the mean of each category's tasks; overall is the mean of the categories",
+  categories: "mean of the category means; a category is the mean of its tasks, a task the mean over its languages",
+  tasks: "mean of the tasks, each the mean over its languages",
+  task: "the task's mean over its languages",
   worst: "mean over tasks of the lowest score of any language",
   gap: "mean over tasks of: source language minus the mean of the other languages; smaller is better",
 };
+export const SIZES = [["0-200", "under 200M"], ["200-1000", "200M to 1B"], ["1000-10000", "1B to 10B"], ["10000-", "over 10B"]];
 
 /** @param {(number|null)[]} values @returns {number|null} the mean; null where one is missing or there is none */
 export function mean(values) {
@@ -25,13 +26,6 @@ export function format(value, digits = 1) {
   return short.replace(/\B(?=(\d{3})+(?!\d)(?=\.|$))/g, ",");
 }
 
-/** @returns {{paper: number|null, flat: number|null, categories: Record<string, number|null>}} as harness.metrics.suites.overall */
-export function overall(scores, tasks, categories) {
-  const means = {};
-  for (const [name, members] of Object.entries(categories)) means[name] = mean(members.map((task) => scores[task] ?? null));
-  return { paper: mean(Object.values(means)), flat: mean(tasks.map((task) => scores[task] ?? null)), categories: means };
-}
-
 export function shownLanguages(task) {
   return [...task.languages, ...(task.added || [])];
 }
@@ -42,7 +36,7 @@ function countedLanguages(task, languages) {
   return (task.added || []).includes(only) ? [only] : task.languages;
 }
 
-/** Prepare the content of a page: scores by system, task and metric; languages by code. */
+/** Prepare the content of a page: scores by system, task and metric; languages by code; systems with their keys. */
 export function prepare(content) {
   const scores = content.systems.map(() => new Map());
   for (const [system, task, metric, m = null, se = null, low = null, high = null, whole = 1, note = "", values = null, ses = null, lows = null, highs = null] of content.scores) {
@@ -50,132 +44,220 @@ export function prepare(content) {
     if (!known.has(task)) known.set(task, new Map());
     known.get(task).set(metric, { mean: m, se, low, high, whole: !!whole, note, values, ses, lows, highs });
   }
+  const absences = content.systems.map((system) => new Map(Object.entries(system.absences || {}).map(([key, place]) => [key, content.reasons[place]])));
+  const words = content.systems.map((system) => Object.entries(system).filter(([name]) => name !== "absences").map(([, value]) => (typeof value === "object" ? JSON.stringify(value) : value)).join(" ").replaceAll("_", " ").toLowerCase());
+  const keys = content.systems.map(systemKey);
   const languages = new Map(content.languages.map((language) => [language.code, language]));
   const tasks = new Map(content.tasks.map((task) => [task.task, { ...task, places: new Map(shownLanguages(task).map((code, place) => [code, place])) }]));
-  return { content, scores, languages, tasks };
+  return { content, scores, absences, words, keys, languages, tasks, series: content.systems.map(() => new Map()) };
+}
+
+/** @returns {string} the name of a system in addresses: systems of one board differ in it */
+export function systemKey(system) {
+  return [system.label, system.protocol, system.method, system.view].filter(Boolean).join(" · ");
 }
 
 /** @returns {Set<string>|null} the languages that the filters leave, or null where they leave all */
 export function chosenLanguages(board, state) {
-  if (!state.language && !state.lang && !state.family && !state.script) return null;
-  const wanted = state.language || state.lang;
+  const wanted = pageLanguage(state) || state.lang;
+  if (!wanted && !state.family && !state.script) return null;
   const fits = (item) =>
     (!wanted || item.code === wanted) && (!state.family || item.family === state.family) && (!state.script || item.script === state.script);
   return new Set(board.content.languages.filter(fits).map((item) => item.code));
 }
 
+export function pageLanguage(state) {
+  return state.tab === "language" ? state.language : undefined;
+}
+
+export function pageTask(state) {
+  return state.tab === "task" ? state.task : undefined;
+}
+
 export function chosenTasks(board, state, languages) {
   return [...board.tasks.values()].filter(
-    (task) =>
-      (!(state.task || state.only) || task.task === (state.task || state.only)) &&
-      (!state.metric || task.metrics.includes(state.metric)) &&
-      (!languages || shownLanguages(task).some((code) => languages.has(code))),
+    (task) => (!pageTask(state) || task.task === pageTask(state)) && (!languages || shownLanguages(task).some((code) => languages.has(code))),
   );
 }
 
 /** @returns {string[]} the metrics whose mean is shown: of a whole task, or of single languages */
 export function shownMetrics(task, state, byLanguage) {
-  if (state.metric) return [state.metric];
+  if (pageTask(state) && task.metrics.includes(state.metric)) return [state.metric];
   return byLanguage ? task.by_language : task.headline;
 }
 
 function absence(board, system, task, code) {
-  const known = board.content.systems[system].absences || {};
-  if (code) return known[`${task.task}:${code}`] || "no score in this language";
-  return known[task.task] || Object.entries(known).find(([key]) => key.startsWith(`${task.task}:`))?.[1] || "no score of this system";
+  const known = board.absences[system];
+  if (code) return known.get(`${task.task}:${code}`) || "no score in this language";
+  if (known.has(task.task)) return known.get(task.task);
+  for (const [key, reason] of known) if (key.startsWith(`${task.task}:`)) return reason;
+  return "no score of this system";
 }
 
+const NOTHING = { values: null, ses: null, lows: null, highs: null, note: "" };
+
+/** @returns {{values: (number|null)[]|null, ses, lows, highs, note: string}} a system's scores by language: means over metrics */
+function series(board, system, task, metrics) {
+  if (metrics.length === 1) return board.scores[system].get(task.task)?.get(metrics[0]) ?? NOTHING;
+  const kept = board.series[system];
+  const key = `${task.task} ${metrics.join(" ")}`;
+  let found = kept.get(key);
+  if (found) return found;
+  const scores = metrics.map((metric) => board.scores[system].get(task.task)?.get(metric));
+  // F1 and exact match are of the same items: the mean of their errors never claims too much.
+  const join = (field) => {
+    if (scores.some((score) => !score?.[field])) return null;
+    return scores[0][field].map((_, place) => mean(scores.map((score) => score[field][place])));
+  };
+  found = { values: join("values"), ses: join("ses"), lows: join("lows"), highs: join("highs"), note: notesOf(scores) };
+  kept.set(key, found);
+  return found;
+}
+
+function notesOf(scores) {
+  return [...new Set(scores.map((score) => score?.note).filter(Boolean))].join(" ");
+}
+
+function noScore(title) {
+  return { value: null, se: null, whole: true, title };
+}
+
+/** @returns {Cell} a system's score of a task in one language */
 export function languageCell(board, system, task, code, state) {
   const place = task.places.get(code);
-  if (place === undefined) return { value: null, se: null, whole: true, title: "this task does not have the language" };
-  const scores = shownMetrics(task, state, true).map((metric) => board.scores[system].get(task.task)?.get(metric));
-  const of = (field) => mean(scores.map((score) => score?.[field]?.[place] ?? null));
-  const value = of("values");
-  if (value === null) return { value, se: null, whole: true, title: absence(board, system, task, code) };
-  return { value, se: of("ses"), low: of("lows"), high: of("highs"), whole: true, title: notes(scores, true) };
+  if (place === undefined) return noScore("this task does not have the language");
+  const found = series(board, system, task, shownMetrics(task, state, true));
+  const value = found.values?.[place] ?? null;
+  if (value === null) return noScore(absence(board, system, task, code));
+  return { value, se: found.ses?.[place] ?? null, low: found.lows?.[place] ?? null, high: found.highs?.[place] ?? null, whole: true, title: found.note };
 }
 
-function notes(found, byLanguage) {
-  const texts = new Set(found.map((score) => score?.note).filter(Boolean));
-  if (!byLanguage && found.some((score) => score && !score.whole)) texts.add("over fewer languages than the task has");
-  return [...texts].join(" ");
+const scopes = new WeakMap();
+
+/** @returns {{codes: string[], places: number[], isAll: boolean}} the languages of a task that count, the same for all systems */
+function scopeOf(task, languages, isGap) {
+  const known = scopes.get(task);
+  if (known && known.languages === languages && known.isGap === isGap) return known;
+  const codes = countedLanguages(task, languages).filter((code) => isGap || !languages || languages.has(code));
+  const isAll = !languages || task.languages.every((code) => languages.has(code));
+  const made = { ...scope(task, codes), languages, isGap, isAll };
+  scopes.set(task, made);
+  return made;
+}
+
+function scope(task, codes) {
+  return { codes, places: codes.map((code) => task.places.get(code)) };
 }
 
 /** @returns {Cell} a task, over the chosen languages, in the way of an aggregation */
 export function taskCell(board, system, task, languages, state) {
-  const agg = state.agg || "paper";
-  const whole = !languages || task.languages.every((code) => languages.has(code));
-  if (whole && !task.forced && agg !== "worst" && agg !== "gap") {
-    const found = shownMetrics(task, state, false).map((metric) => board.scores[system].get(task.task)?.get(metric));
-    const of = (field) => mean(found.map((score) => score?.[field] ?? null));
-    const value = of("mean");
-    if (value === null) return { value, se: null, whole: true, title: absence(board, system, task, "") };
-    return { value, se: of("se"), low: of("low"), high: of("high"), whole: found.every((score) => score.whole), title: notes(found, false) };
+  const agg = state.agg || "";
+  const own = scopeOf(task, languages, agg === "gap");
+  if (!own.isAll || task.forced || agg) return overLanguages(board, system, task, own, state, agg);
+  const metrics = shownMetrics(task, state, false);
+  const known = board.scores[system].get(task.task);
+  if (metrics.length === 1) {
+    const score = known?.get(metrics[0]);
+    if (!score || score.mean === null) return noScore(absence(board, system, task, ""));
+    return { value: score.mean, se: score.se, low: score.low, high: score.high, whole: score.whole, title: wholeTitle(score.note, score.whole) };
   }
-  const codes = countedLanguages(task, languages).filter((code) => agg === "gap" || !languages || languages.has(code));
-  return overLanguages(board, system, task, codes, state, agg);
+  const scores = metrics.map((metric) => known?.get(metric));
+  const of = (field) => mean(scores.map((score) => score?.[field] ?? null));
+  const value = of("mean");
+  if (value === null) return noScore(absence(board, system, task, ""));
+  const whole = scores.every((score) => score.whole);
+  return { value, se: of("se"), low: of("low"), high: of("high"), whole, title: wholeTitle(notesOf(scores), whole) };
 }
 
-function overLanguages(board, system, task, codes, state, agg) {
-  const scores = shownMetrics(task, state, true).map((metric) => board.scores[system].get(task.task)?.get(metric));
-  // F1 and exact match are of the same items: the mean of their errors never claims too much.
-  const of = (field, code) => mean(scores.map((score) => score?.[field]?.[task.places.get(code)] ?? null));
-  const values = new Map(codes.map((code) => [code, of("values", code)]).filter(([, value]) => value !== null));
-  const known = [...values.keys()];
-  const none = (title) => ({ value: null, se: null, whole: true, title });
-  if (!codes.length) return none("no language is left");
-  if (!known.length) return none(absence(board, system, task, codes[0]));
-  const whole = known.length === codes.length;
-  const title = [whole ? "" : `over ${known.length} of ${codes.length} languages`, notes(scores, true)].filter(Boolean).join("; ");
-  const single = (code) => ({ value: values.get(code), se: of("ses", code), low: of("lows", code), high: of("highs", code) });
-  const average = (some) => mean(some.map((code) => values.get(code)));
+function wholeTitle(note, whole) {
+  return whole ? note : [note, "over fewer languages than the task has"].filter(Boolean).join(" ");
+}
+
+/** @returns {{sum: number, count: number, lowest: number}} of values at places, but one; null counts as unknown */
+function tally(values, places, but = -1) {
+  let [sum, count, lowest] = [0, 0, -1];
+  for (const place of places) {
+    const value = values?.[place] ?? null;
+    if (value === null || place === but) continue;
+    sum += value;
+    count += 1;
+    if (lowest < 0 || value < values[lowest]) lowest = place;
+  }
+  return { sum, count, lowest };
+}
+
+function overLanguages(board, system, task, own, state, agg) {
+  if (!own.codes.length) return noScore("no language is left");
+  const { values, ses, lows, highs, note } = series(board, system, task, shownMetrics(task, state, true));
+  const source = agg === "gap" ? task.places.get(task.source) ?? -1 : -1;
+  const { sum, count, lowest } = tally(values, own.places, source);
+  const known = count + (source >= 0 && (values?.[source] ?? null) !== null ? 1 : 0);
+  if (!known) return noScore(absence(board, system, task, own.codes[0]));
+  const whole = known === own.codes.length;
+  const title = whole ? note : [`over ${known} of ${own.codes.length} languages`, note].filter(Boolean).join("; ");
+  // Languages may share items. The error of their mean is never larger than the mean of their errors.
+  const errors = tally(ses, own.places, source);
+  const error = count && errors.count === count ? errors.sum / count : null;
+  const at = (field, place) => field?.[place] ?? null;
   if (agg === "gap") {
-    const others = known.filter((code) => code !== task.source);
-    if (!values.has(task.source) || !others.length) return none("the source language is not among its test languages");
-    return { value: values.get(task.source) - average(others), se: null, whole, title };
+    if (at(values, source) === null || !count) return noScore("the source language is not among its test languages");
+    const ofSource = at(ses, source);
+    return { value: values[source] - sum / count, se: error === null || ofSource === null ? null : ofSource + error, whole, isGap: true, title };
   }
-  if (agg === "worst") {
-    const lowest = known.reduce((one, other) => (values.get(other) < values.get(one) ? other : one));
-    return { ...single(lowest), whole, title: [lowest, title].filter(Boolean).join("; ") };
-  }
-  return { ...(known.length === 1 ? single(known[0]) : { value: average(known), se: null }), whole, title };
+  const single = { value: at(values, lowest), se: at(ses, lowest), low: at(lows, lowest), high: at(highs, lowest), whole };
+  if (agg === "worst") return { ...single, title: [`lowest: ${shownLanguages(task)[lowest]}`, title].filter(Boolean).join("; ") };
+  return known === 1 ? { ...single, title } : { value: sum / count, se: error, whole, title };
 }
 
-/** @returns {{cells: Record<string, Cell>, total: Cell, categories: Record<string, Cell>}} all tasks of a system and its overall score */
-export function systemScores(board, system, tasks, languages, state) {
-  const cells = {};
-  for (const task of tasks) cells[task.task] = taskCell(board, system, task, languages, state);
-  const agg = state.agg || "paper";
-  let counted = tasks;
-  if (agg === "gap") counted = tasks.filter((task) => !task.source || task.languages.includes(task.source));
+/** @returns {{used: string[], weights: Map<string, number>}} the tasks of an average, and what each weighs in it: the same in its category */
+export function averaged(board, tasks, state) {
+  const agg = state.agg || "";
+  const counted = agg === "gap" ? tasks.filter((task) => !task.source || task.languages.includes(task.source)) : tasks;
   const names = counted.map((task) => task.task);
   const groups = {};
-  const inCategories = agg === "paper" || agg === "category";
-  for (const [name, members] of Object.entries(board.content.categories)) {
+  for (const [name, members] of Object.entries(agg ? {} : board.content.categories)) {
     const kept = members.filter((task) => names.includes(task));
     if (kept.length) groups[name] = kept;
   }
-  const useGroups = inCategories && Object.keys(groups).length > 0;
-  const used = useGroups ? Object.values(groups).flat() : names;
-  const scores = Object.fromEntries(used.map((task) => [task, cells[task].value]));
-  const found = overall(scores, used, groups);
-  const weights = {};
-  for (const task of used) weights[task] = 1 / used.length;
-  if (useGroups) for (const members of Object.values(groups)) for (const task of members) weights[task] = 1 / members.length / Object.keys(groups).length;
-  const missing = used.filter((task) => cells[task].value === null);
-  const whole = used.every((task) => cells[task].whole);
-  const total = {
-    value: useGroups ? found.paper : found.flat,
-    se: missing.length ? null : combinedError(used.map((task) => [weights[task], errorOf(cells[task])])),
-    ...(used.length === 1 ? { low: cells[used[0]].low, high: cells[used[0]].high } : {}),
+  const parts = Object.values(groups);
+  const weights = parts.length ? parts.flatMap((members) => members.map((task) => [task, 1 / members.length / parts.length])) : names.map((task) => [task, 1 / names.length]);
+  return { used: weights.map(([task]) => task), weights: new Map(weights), groups };
+}
+
+/** @returns {Cell} the average of a system: the sum of weighted tasks; without a value where one is missing */
+export function total(cells, weights) {
+  let [value, variance, whole, isGap, last] = [0, 0, weights.size > 0, false, null];
+  const missing = [];
+  for (const [task, weight] of weights) {
+    const cell = cells[task];
+    last = cell;
+    if (cell.value === null) missing.push(task);
+    const error = errorOf(cell);
+    value += weight * cell.value;
+    variance = error === null || variance === null ? null : variance + (weight * error) ** 2;
+    whole &&= cell.whole;
+    isGap ||= Boolean(cell.isGap);
+  }
+  if (missing.length || !weights.size) return { ...noScore(`no score for ${missing.join(", ")}`), whole: false };
+  const one = weights.size === 1 ? { low: last.low, high: last.high } : {};
+  return { value, se: variance === null ? null : Math.sqrt(variance), ...one, whole, isGap, title: whole ? "" : "over fewer languages than the tasks have" };
+}
+
+/** @returns {Cell} the mean of those of some tasks that have a score; whole only where all have a whole one */
+export function partialMean(cells, members) {
+  const known = members.filter((task) => cells[task].value !== null);
+  if (!known.length) return { ...noScore(`no score for ${members.join(", ")}`), count: `0/${members.length}` };
+  const whole = known.length === members.length && known.every((task) => cells[task].whole);
+  const missing = members.filter((task) => cells[task].value === null);
+  return {
+    value: mean(known.map((task) => cells[task].value)),
+    isGap: cells[known[0]].isGap,
+    se: combinedError(known.map((task) => [1 / known.length, errorOf(cells[task])])),
+    ...(known.length === 1 ? { low: cells[known[0]].low, high: cells[known[0]].high } : {}),
     whole,
+    count: whole ? "" : `${known.length}/${members.length}`,
     title: missing.length ? `no score for ${missing.join(", ")}` : whole ? "" : "over fewer languages than the tasks have",
   };
-  const categories = {};
-  for (const [name, value] of Object.entries(found.categories)) {
-    categories[name] = { value, se: null, whole: groups[name].every((task) => cells[task].whole), title: value === null ? `no score for ${groups[name].filter((task) => cells[task].value === null).join(", ")}` : "" };
-  }
-  return { cells, total, categories };
 }
 
 /** @param {[number, number|null][]} parts weights and errors of independent scores @returns {number|null} */
@@ -193,7 +275,7 @@ export function errorOf(cell) {
 
 /** @returns {boolean} whether an unpaired 95 % comparison separates two scores; never where an error is not known */
 function differ(a, b) {
-  return a.error !== null && b.error !== null && Math.abs(a.value - b.value) > Z * Math.hypot(a.error, b.error);
+  return a.error !== null && b.error !== null && Math.abs(a.value - b.value) > Z * Math.sqrt(a.error * a.error + b.error * b.error);
 }
 
 /**
@@ -243,212 +325,178 @@ export function levels(cells) {
   return found;
 }
 
+/** @returns {string} "2", or "1–3" where scores cannot be separated; empty for systems without a rank */
+export function rankText(row) {
+  if (!row.range) return row.rank;
+  const [low, high] = row.range.split("–");
+  return low === high ? low : row.range;
+}
+
 function lowest(task, metrics, agg) {
   return agg !== "gap" && metrics.length === 1 && metrics[0] === task.headline[0] ? task.chance ?? 0 : 0;
 }
 
-export function keepsSystem(system, state) {
-  const same = (key) => !state[key] || String(system[key] ?? "") === state[key];
-  const data = system.monolingual || null;
-  const words = [system.label, system.protocol, system.method, system.adapter, system.paper, system.view].join(" ").toLowerCase();
+export function keepsSystem(board, index, state) {
+  const [from, to] = (state.size || "").split("-");
+  const size = board.content.systems[index].parameters;
   return (
-    ["year", "adapter", "method", "protocol", "origin", "transfer", "reported"].every((key) => same(key)) &&
-    (!state.pmin || (system.parameters ?? -1) >= Number(state.pmin) * 1e6) &&
-    (!state.pmax || (system.parameters !== undefined && system.parameters <= Number(state.pmax) * 1e6)) &&
-    (!state.unit || data?.unit === state.unit) &&
-    (!state.dmin || !state.unit || (data && data.value >= Number(state.dmin))) &&
-    (!state.q || words.includes(state.q.toLowerCase()))
+    (!state.size || (size !== undefined && size >= Number(from) * 1e6 && (!to || size < Number(to) * 1e6))) &&
+    (!state.q || board.words[index].includes(state.q.toLowerCase().trim()))
   );
 }
 
-export function amount(value) {
-  if (value === undefined || value === null) return "-";
-  for (const [size, mark] of [[1e12, "T"], [1e9, "B"], [1e6, "M"], [1e3, "k"]]) {
-    if (value >= size) return `${String(Number((value / size).toPrecision(3)))}${mark}`;
+/** @returns {Task[]} tasks with only the languages that all of some systems have, where those have the task */
+function sharedTasks(board, tasks, kept, languages, state) {
+  const found = [];
+  for (const task of tasks) {
+    const having = kept.filter((index) => board.scores[index].has(task.task));
+    const codes = task.languages.filter((code) => (!languages || languages.has(code)) && having.every((index) => languageCell(board, index, task, code, state).value !== null));
+    if (codes.length && having.length) found.push({ ...task, languages: codes, forced: true });
   }
-  return String(value);
+  return found;
 }
 
-export const FACTS = {
-  setting: { head: "Setting", text: (s) => [s.protocol, s.view].filter(Boolean).join(" ").replaceAll("_", " ") },
-  method: { head: "Method", text: (s) => s.method || "-" },
-  adapter: { head: "Adapter", text: (s) => s.adapter || "-" },
-  year: { head: "Year", text: (s) => String(s.year ?? "-") },
-  parameters: { head: "Parameters", text: (s) => amount(s.parameters), sort: (s) => s.parameters ?? null },
-  active: { head: "Active parameters", text: (s) => amount(s.active), sort: (s) => s.active ?? null },
-  monolingual: { head: "Monolingual data", text: (s) => data(s.monolingual), unsortable: true },
-  parallel: { head: "Parallel data", text: (s) => data(s.parallel), unsortable: true },
-  languages_seen: { head: "Languages seen", text: (s) => String(s.languages_seen ?? "-"), sort: (s) => s.languages_seen ?? null },
-  transfer: { head: "Transfer", text: (s) => (s.transfer || "-").replaceAll("_", " ") },
-  fine_tuning: { head: "Fine-tuning data", text: (s) => s.fine_tuning || "-" },
-  licence: { head: "Licence", text: (s) => s.licence || "-" },
-  paper: { head: "Paper", text: (s) => s.paper || "-" },
-  contamination: { head: "Contamination", text: (s) => s.contamination || "-" },
-  reported: { head: "Reported", text: (s) => (s.reported || "-").replaceAll("_", " ") },
-};
-
-function data(found) {
-  return found ? `${amount(found.value)} ${found.unit.replaceAll("_", " ")}` : "-";
-}
-
-/** @returns {string[]} the facts that are shown as columns: the chosen ones, or those in which systems differ */
-export function shownFacts(board, state) {
-  if (state.cols !== undefined) return state.cols.split(",").filter((name) => FACTS[name]);
-  const systems = board.content.systems;
-  return ["setting", "parameters"].filter((name) => new Set(systems.map((s) => FACTS[name].text(s))).size > 1);
-}
-
-function scoreColumns(board, state, tasks, languages) {
-  const agg = state.agg || "paper";
-  if (state.task && tasks.length === 1) {
-    const [task] = tasks;
-    const codes = shownLanguages(task).filter((code) => !languages || languages.has(code));
-    const metrics = shownMetrics(task, state, true).join(", ");
-    return codes.map((code) => ({ id: `l:${code}`, head: `${code}${task.marks?.[code] ?? ""}`, title: `${board.languages.get(code)?.name ?? code}: ${metrics}`, low: lowest(task, shownMetrics(task, state, true), ""), of: (system) => languageCell(board, system, task, code, state) }));
+/**
+ * What systems are ranked by: all tasks where a system has them whole, else those that all shown systems have whole.
+ * Systems with the fewest tasks are left out until the others have a task in common.
+ * @param {Set<string>[]} having the tasks that each system has whole @returns {{kind: string, tasks: string[]}}
+ */
+export function basis(having, used) {
+  if (having.some((own) => used.every((task) => own.has(task)))) return { kind: "all", tasks: used };
+  let left = having.filter((own) => own.size);
+  while (left.length) {
+    const common = used.filter((task) => left.every((own) => own.has(task)));
+    if (common.length) return { kind: "common", tasks: common };
+    const fewest = Math.min(...left.map((own) => own.size));
+    left = left.filter((own) => own.size > fewest);
   }
-  if (agg === "category" && Object.keys(board.content.categories).length) {
-    const starts = new Map(tasks.map((task) => [task.task, lowest(task, shownMetrics(task, state, !!languages), agg)]));
-    const lowOf = (members) => mean(members.filter((name) => starts.has(name)).map((name) => starts.get(name))) ?? 0;
-    const kept = Object.entries(board.content.categories).filter(([, members]) => tasks.some((task) => members.includes(task.task)));
-    return kept.map(([name, members]) => ({ id: `c:${name}`, head: name.replaceAll("_", " "), title: `mean of ${members.join(", ")}`, low: lowOf(members), of: (_, found) => found.categories[name] }));
-  }
-  const byLanguage = !!languages || agg === "worst" || agg === "gap";
-  const marks = (task) => (state.language && task.marks?.[state.language]) || "";
-  return tasks.map((task) => ({ id: `t:${task.task}`, head: `${task.task}${marks(task)}`, title: `${shownMetrics(task, state, byLanguage).join(", ")}: ${agg === "worst" ? "lowest language" : agg === "gap" ? "gap to the source language" : "mean over its languages"}`, low: lowest(task, shownMetrics(task, state, byLanguage), agg), of: (_, found) => found.cells[task.task] }));
+  return { kind: "none", tasks: [] };
 }
 
-/** What the table shows: columns, rows in their order, how many rows filters hide. */
+function taskColumns(tasks, state, byLanguage) {
+  const agg = state.agg || "";
+  const marks = (task) => task.marks?.[pageLanguage(state)] ?? "";
+  const way = agg === "worst" ? "lowest language" : agg === "gap" ? "gap to the source language" : "mean over its languages";
+  return tasks.map((task) => {
+    const metrics = shownMetrics(task, state, byLanguage);
+    return { id: `t:${task.task}`, head: `${task.task}${marks(task)}`, title: `${metrics.join(", ").replaceAll("_", " ")}: ${pageLanguage(state) ? "in this language" : way}`, low: lowest(task, metrics, agg), of: (_, cells) => cells[task.task] };
+  });
+}
+
+function languageColumns(board, task, state, languages) {
+  const codes = shownLanguages(task).filter((code) => !languages || languages.has(code));
+  const metrics = shownMetrics(task, state, true);
+  return codes.map((code) => ({ id: `l:${code}`, head: `${code}${task.marks?.[code] ?? ""}`, code, isHeat: true, title: `${board.languages.get(code)?.name ?? code}: ${metrics.join(", ").replaceAll("_", " ")}`, low: lowest(task, metrics, ""), of: (index) => languageCell(board, index, task, code, state) }));
+}
+
+/** Categories, each followed by its tasks where it is unfolded; tasks where there are no categories. */
+function overallColumns(board, state, tasks, languages) {
+  const byLanguage = !!languages || !!state.agg;
+  const entries = Object.entries(board.content.categories).map(([name, members]) => [name, tasks.filter((task) => members.includes(task.task))]).filter(([, members]) => members.length);
+  if (pageLanguage(state) || !entries.length) return taskColumns(tasks, state, byLanguage);
+  const open = new Set((state.open || "").split(","));
+  const loose = tasks.filter((task) => !entries.some(([, members]) => members.includes(task)));
+  return [
+    ...entries.flatMap(([name, members]) => {
+      const names = members.map((task) => task.task);
+      const column = { id: `c:${name}`, head: inWords(name), unfolds: name, isOpen: open.has(name), title: `mean of ${names.join(", ")}`, low: 0, of: (_, cells) => partialMean(cells, names) };
+      return [column, ...(column.isOpen ? taskColumns(members, state, byLanguage).map((one) => ({ ...one, isPart: true })) : [])];
+    }),
+    ...taskColumns(loose, state, byLanguage),
+  ];
+}
+
+/** @returns {string} "Question answering" for question_answering */
+export function inWords(name) {
+  const text = name.replaceAll("_", " ");
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+/** A column for each family: the mean over the tasks that all ranked systems have by language, in its languages. */
+function familyColumns(board, state, tasks, indexes) {
+  const has = (index, task) => tally(series(board, index, task, shownMetrics(task, state, true)).values, scopeOf(task, null, false).places).count === task.languages.length;
+  const kept = tasks.filter((task) => indexes.length && indexes.every((index) => has(index, task)));
+  const families = new Map();
+  for (const task of kept) for (const code of task.languages) {
+    const family = board.languages.get(code)?.family ?? "unknown";
+    if (!families.has(family)) families.set(family, new Set());
+    families.get(family).add(code);
+  }
+  const columns = [...families].map(([family, codes]) => {
+    const own = kept.map((task) => [task, scope(task, task.languages.filter((code) => codes.has(code)))]).filter(([, part]) => part.codes.length);
+    const names = own.map(([task]) => task.task);
+    const of = (index) => partialMean(Object.fromEntries(own.map(([task, part]) => [task.task, overLanguages(board, index, task, part, state, "")])), names);
+    return { id: `f:${family}`, head: family, isHeat: true, title: `${[...codes].join(", ")}: mean of ${names.join(", ")}`, low: 0, of };
+  });
+  return { columns, tasks: kept.map((task) => task.task) };
+}
+
+/** What the table shows: columns, ranked rows and those below the line, and what the ranks are by. */
 export function view(board, state) {
   const languages = chosenLanguages(board, state);
+  const kept = board.content.systems.map((_, index) => index).filter((index) => keepsSystem(board, index, state));
   let tasks = chosenTasks(board, state, languages);
-  const kept = board.content.systems.map((system, index) => index).filter((index) => keepsSystem(board.content.systems[index], state));
-  let shared = languages;
-  if (state.shared) {
-    const all = new Set();
-    for (const task of tasks) for (const code of task.languages) if ((!languages || languages.has(code)) && kept.every((index) => !board.scores[index].has(task.task) || languageCell(board, index, task, code, state).value !== null)) all.add(`${task.task}:${code}`);
-    tasks = tasks.map((task) => {
-      const codes = task.languages.filter((code) => all.has(`${task.task}:${code}`));
-      return { ...task, languages: codes, places: task.places };
-    }).filter((task) => task.languages.length);
-    shared = new Set(tasks.flatMap((task) => task.languages));
-  }
-  const columns = scoreColumns(board, state, tasks, shared);
-  const byShared = !!state.shared;
-  const rows = [];
-  for (const index of kept) {
-    const found = systemScores(board, index, byShared ? tasks.map((task) => ({ ...task, forced: true })) : tasks, shared, state);
-    const cells = columns.map((column) => column.of(index, found));
-    const have = cells.filter((cell) => cell.value !== null).length;
-    const coverage = columns.length ? (100 * have) / columns.length : 0;
-    if (Number(state.cov || 0) <= coverage && (have || found.total.value !== null || !(state.language || state.task))) rows.push({ index, system: board.content.systems[index], cells, total: found.total, coverage });
-  }
-  const smaller = (state.agg || "paper") === "gap";
-  const ranks = rank(rows.map((row) => row.total), smaller);
+  if (state.shared === "1") tasks = sharedTasks(board, tasks, kept, languages, state);
+  const counted = state.shared === "1" ? new Set(tasks.flatMap((task) => task.languages)) : languages;
+  const { used, weights, groups } = averaged(board, tasks, state);
+  const all = kept.map((index) => ({ index, system: board.content.systems[index], tasks: Object.fromEntries(tasks.map((task) => [task.task, taskCell(board, index, task, counted, state)])) }));
+  const isPart = pageLanguage(state) || pageTask(state) || !!languages;
+  const rows = all.filter((row) => !isPart || tasks.some((task) => row.tasks[task.task].value !== null));
+  const by = basis(rows.map((row) => new Set(used.filter((task) => row.tasks[task].value !== null && row.tasks[task].whole))), used);
+  const weighted = by.kind === "common" ? new Map(by.tasks.map((task) => [task, 1 / by.tasks.length])) : weights;
+  for (const row of rows) row.total = total(row.tasks, weighted);
+  const smaller = state.agg === "gap";
+  const ranks = rank(rows.map((row) => (by.kind === "none" ? null : row.total)), smaller);
   rows.forEach((row, place) => Object.assign(row, ranks[place]));
-  const facts = shownFacts(board, state);
-  sortRows(rows, columns, state, smaller);
-  const hidden = board.content.systems.length - rows.length;
-  return { columns, rows, facts, hidden, hasErrors: rows.some((row) => row.range), smaller, tasks };
+  const ranked = rows.filter((row) => row.rank);
+  const family = state.tab === "family" ? familyColumns(board, state, tasks, ranked.map((row) => row.index)) : null;
+  const columns = family ? family.columns : pageTask(state) && tasks.length === 1 ? languageColumns(board, tasks[0], state, counted) : overallColumns(board, state, tasks, counted);
+  for (const row of rows) {
+    row.cells = columns.map((column) => column.of(row.index, row.tasks));
+    row.known = tasks.map((task) => (row.tasks[task.task].value === null ? 0 : row.tasks[task.task].whole ? 2 : 1));
+    row.have = pageTask(state) ? row.cells.filter((cell) => cell.value !== null).length : row.known.filter(Boolean).length;
+  }
+  const partial = rows.filter((row) => !row.rank);
+  sortRows(ranked, columns, state, smaller);
+  partial.sort((a, b) => b.have - a.have || a.index - b.index);
+  if (state.sort && state.sort !== "total") sortRows(partial, columns, state, smaller);
+  return { columns, tasks, of: pageTask(state) ? columns.length : tasks.length, ranked, partial, used, groups, smaller, basis: by, familyTasks: family?.tasks ?? [], hidden: board.content.systems.length - rows.length, hasErrors: ranked.some((row) => row.range) };
 }
 
-/** Sort rows in place: by a column where one is chosen, else by rank; rows without a value last. */
+/** Sort rows in place by a column; those without a value last, equal ones in the board's order. */
 export function sortRows(rows, columns, state, smaller) {
   const key = state.sort || "total";
   const place = columns.findIndex((column) => column.id === key);
   const ofRow = (row) => {
     if (place >= 0) return row.cells[place].value;
     if (key === "label") return row.system.label.toLowerCase();
-    if (key === "coverage") return row.coverage;
-    if (FACTS[key]) return FACTS[key].unsortable ? null : (FACTS[key].sort || FACTS[key].text)(row.system);
+    if (key === "known") return row.have;
     return row.total.value;
   };
   const falling = (state.dir || defaultDirection(key, smaller)) === "d";
-  const order = rows.map((row, at) => [row, ofRow(row), at]);
-  const incomplete = (row) => (key === "total" && !row.total.whole ? 1 : 0);
-  order.sort(([a, x, i], [b, y, j]) => {
-    if (x === null || y === null) return (x === null) - (y === null) || i - j;
-    const worse = incomplete(a) - incomplete(b);
-    return worse || (x < y ? -1 : x > y ? 1 : 0) * (falling ? -1 : 1) || i - j;
+  const order = rows.map((row) => [row, ofRow(row)]);
+  order.sort(([a, x], [b, y]) => {
+    if (x === null || y === null) return (x === null) - (y === null) || a.index - b.index;
+    return (x < y ? -1 : x > y ? 1 : 0) * (falling ? -1 : 1) || a.index - b.index;
   });
   order.forEach(([row], at) => (rows[at] = row));
 }
 
 /** @returns {string} "a" for names and where smaller is better, else "d" */
 export function defaultDirection(key, smaller) {
-  if (key === "label" || (FACTS[key] && !FACTS[key].sort)) return "a";
-  return smaller && key === "total" ? "a" : "d";
+  return key === "label" || (smaller && key !== "known") ? "a" : "d";
 }
 
-/** @returns {[number, number]|null} the 95 % interval: as the results keep it, or that of a mean made here */
-export function endsOf(cell) {
-  if (cell.value === null) return null;
-  if (typeof cell.low === "number" && typeof cell.high === "number") return [cell.low, cell.high];
-  return cell.se === null ? null : [Math.max(0, cell.value - Z * cell.se), Math.min(100, cell.value + Z * cell.se)];
-}
-
-/** @returns {string} "±3.1" for an interval that is symmetric about the score, else its ends: as all reports print it */
-export function uncertainty(value, ends) {
-  if (ends === null) return "";
-  const [low, high] = ends;
-  const [shown, half] = [Number(format(value)), Number(format((high - low) / 2))];
-  const symmetric = Math.abs(value - (low + high) / 2) <= Math.max(0.05, (high - low) / 20);
-  if (symmetric && Math.round(10 * (shown - half)) >= 0 && Math.round(10 * (shown + half)) <= 1000) return `±${format(half)}`;
-  const end = (point) => format(point).replace(/^(0|100)\.0$/, "$1");
-  return `(${end(low)}–${end(high)})`;
-}
-
-/** @returns {string} a cell as text; "~" marks a mean over fewer languages */
-export function cellText(cell, withInterval = false) {
-  if (cell.value === null) return "-";
-  const interval = withInterval ? uncertainty(cell.value, endsOf(cell)) : "";
-  return `${format(cell.value)}${cell.whole ? "" : "~"}${interval && ` ${interval}`}`;
-}
-
-export function cellTitle(cell) {
-  const ends = endsOf(cell);
-  return [cell.title, ends ? `95 % interval ${format(ends[0])} to ${format(ends[1])}` : ""].filter(Boolean).join("; ");
-}
-
-/** @returns {Record<string, unknown>[]} what is shown as plain rows: the CSV and JSON export */
-export function exportRows(shown) {
-  return shown.rows.map((row) => ({
-    rank: row.rank, ...(shown.hasErrors ? { rank_interval: row.range, tie_group: row.group } : {}), system: row.system.label,
-    ...Object.fromEntries(shown.facts.map((name) => [name, FACTS[name].text(row.system)])),
-    overall: row.total.value, overall_se: row.total.se, overall_complete: row.total.whole,
-    ...Object.fromEntries(shown.columns.map((column, place) => [column.id.slice(2), row.cells[place].value])),
-  }));
-}
-
-/** @returns {string} CSV; a field that a spreadsheet would run as a formula gets a quote in front */
-export function toCsv(rows) {
-  if (!rows.length) return "";
-  const field = (value) => {
-    const text = value === null || value === undefined ? "" : String(value);
-    const inert = typeof value === "string" && /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
-    return /[",\n\r]/.test(inert) ? `"${inert.replaceAll('"', '""')}"` : inert;
-  };
-  const heads = Object.keys(rows[0]);
-  return [heads.map(field).join(","), ...rows.map((row) => heads.map((head) => field(row[head])).join(","))].join("\n") + "\n";
-}
-
-/** @returns {State} of an address: "#/task/xnli?agg=flat" */
-export function parseAddress(hash, route = {}) {
-  const [path, query = ""] = hash.replace(/^#/, "").split("?");
-  const state = Object.fromEntries(new URLSearchParams(query));
-  const found = /^\/(task|language)\/([^/]+)$/.exec(path);
-  delete state.task;
-  delete state.language;
-  try {
-    if (found) state[found[1]] = decodeURIComponent(found[2]);
-  } catch {
-    return { ...route };
+/** @returns {string} how the average is made, in one sentence */
+export function formula(shown, state) {
+  const { kind, tasks } = shown.basis;
+  if (kind === "none") return "No task has a whole score of the systems shown, so no system is ranked.";
+  if (kind === "common") {
+    const few = shown.ranked.length === 1 ? "the one ranked system has" : `all ${shown.ranked.length} ranked systems have`;
+    return `No system has every task. Ranked by the mean of the ${tasks.length === 1 ? "one task" : `${tasks.length} tasks`} that ${few}: ${tasks.join(", ")}.`;
   }
-  return { ...state, ...route };
-}
-
-export function formatAddress(state, route = {}) {
-  const path = route.task || route.language ? "" : state.task ? `/task/${encodeURIComponent(state.task)}` : state.language ? `/language/${encodeURIComponent(state.language)}` : "/";
-  const rest = Object.entries(state).filter(([key, value]) => key !== "task" && key !== "language" && value !== undefined && (value !== "" || key === "cols")).sort();
-  const query = new URLSearchParams(rest).toString();
-  return `#${path}${query ? `?${query}` : ""}`;
+  if (state.agg) return `${state.agg === "gap" ? "Transfer gap" : "Worst language"}: ${LABELS[state.agg]}.`;
+  if (pageLanguage(state)) return `Average: mean of ${Object.keys(shown.groups).length ? "the category means of " : ""}the ${shown.used.length} tasks in this language.`;
+  if (pageTask(state)) return `Average: ${LABELS.task}.`;
+  return `Average: ${Object.keys(shown.groups).length ? LABELS.categories : LABELS.tasks}.`;
 }

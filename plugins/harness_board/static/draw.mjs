@@ -1,5 +1,8 @@
 // Draws what compute.mjs computed. Texts become text nodes only: nothing here parses markup.
 
+import { cellText, cellTitle, endsOf, facts, subtitle, uncertainty } from "./text.mjs";
+import { defaultDirection, format, levels, rankText } from "./compute.mjs";
+
 const SVG = "http://www.w3.org/2000/svg";
 const CONTROL = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069\u2028\u2029\ufeff\ufff9-\ufffb]/g;
 
@@ -14,7 +17,7 @@ export function svg(tag, attributes = {}, ...children) {
 
 function fill(made, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
-    if (value !== null && value !== undefined && value !== false && value !== "") made.setAttribute(name, value === true ? "" : String(value));
+    if (value !== null && value !== undefined && value !== false) made.setAttribute(name, value === true ? "" : String(value));
   }
   made.append(...children.filter((child) => child !== null && child !== undefined));
   return made;
@@ -34,108 +37,9 @@ export function modelText(value, language) {
   return node("details", { class: "long" }, node("summary", {}, head, node("span", { class: "more" }, `show all ${text.length.toLocaleString("en")} characters`)), node("div", attributes, text));
 }
 
-/** @returns {string} the class that colours a cell from low to 100; gaps have colours of their own */
-export function heat(level, low, isGap) {
-  const part = (level - low) / (100 - low);
-  return `${isGap ? "e" : "h"}${Math.min(8, Math.max(0, Math.floor(part * 9)))}`;
-}
-
-/** Draw the head of the table: one button a column, which sorts. */
-export function drawHead(head, shown, state, links) {
-  const row = node("tr");
-  const sorted = state.sort || "total";
-  const add = (id, text, title, isNumber, sortable = true) => {
-    const falling = sorted === id ? (state.dir || links.direction(id)) === "d" : null;
-    const order = falling === null ? null : falling ? "descending" : "ascending";
-    const label = sortable ? node("button", { type: "button", "data-sort": id, title }, text) : text;
-    row.append(node("th", { scope: "col", class: isNumber ? "n" : null, "aria-sort": order }, label));
-  };
-  add("rank", "Rank", null, true, false);
-  if (shown.hasErrors) add("range", "Rank interval", null, true, false);
-  add("label", "System", "", false);
-  for (const name of shown.facts) add(name, links.facts[name].head, "", false, !links.facts[name].unsortable);
-  add("total", "Overall", links.formula, true);
-  for (const column of shown.columns) add(column.id, column.head, column.title, true);
-  add("coverage", "Known", "share of the columns with a score", true);
-  head.replaceChildren(row);
-}
-
-const FIRST = 40;
-let later = 0;
-
-/** Draw the rows; what no screen shows at once follows in pieces. */
-export function drawRows(body, shown, tools) {
-  clearTimeout(later);
-  const shades = shown.columns.map((_, place) => tools.levels(shown.rows.map((row) => row.cells[place])));
-  const orders = new Map(shown.rows.map((row, order) => [row, order]));
-  // A gap is one of scores by task, not of the languages of one task.
-  const isGap = (column) => shown.smaller && !column.id.startsWith("l:");
-  const make = (row) => {
-    const level = (place) => heat(shades[place][orders.get(row)], shown.columns[place].low, isGap(shown.columns[place]));
-    const classes = row.cells.map((cell, place) => (cell.value === null ? "n absent" : tools.colours ? `n ${level(place)}` : "n"));
-    const texts = row.cells.map((cell) => tools.text(cell));
-    return oneRow(row, shown, classes, texts, tools);
-  };
-  body.replaceChildren(...shown.rows.slice(0, FIRST).map(make));
-  const follow = (start) => {
-    if (start >= shown.rows.length) {
-      later = 0;
-      return;
-    }
-    body.append(...shown.rows.slice(start, start + FIRST).map(make));
-    later = setTimeout(follow, 0, start + FIRST);
-  };
-  later = setTimeout(follow, 30, FIRST);
-}
-
-export function isDrawn() {
-  return later === 0;
-}
-
-function oneRow(row, shown, classes, texts, tools) {
-  const unranked = row.total.value === null ? row.total.title : `not ranked: ${row.total.title}`;
-  const facts = shown.facts.map((name) => visible(tools.facts[name].text(row.system)));
-  return node("tr", {},
-    node("td", { class: "n", title: row.rank ? null : unranked }, row.rank || "-"),
-    shown.hasErrors ? node("td", { class: "n", title: row.group && `tie group ${row.group}` }, row.range ? `${row.range} ${row.group}` : "-") : null,
-    node("th", { scope: "row" }, visible(row.system.label)),
-    ...facts.map((text) => node("td", { class: text.length > 30 ? "wide" : null }, text)),
-    node("td", { class: row.total.value === null ? "n absent" : "n total", title: tools.title(row.total) }, tools.text(row.total)),
-    ...row.cells.map((cell, place) => node("td", { class: classes[place], title: tools.title(cell) }, texts[place])),
-    node("td", { class: "n" }, `${Math.round(row.coverage)} %`));
-}
-
-/** @returns {Element} score against parameters on a logarithmic axis, and the line of the best trade-offs */
-export function scatter(points, label) {
-  const width = 720;
-  const xs = points.map((point) => Math.log10(point.x));
-  const ys = points.map((point) => point.y);
-  const [left, right] = [Math.min(...xs) - 0.2, Math.max(...xs) + 0.2];
-  const margin = (Math.max(...ys) - Math.min(...ys)) * 0.08 || 1;
-  const [low, high] = [Math.min(...ys) - margin, Math.max(...ys) + margin];
-  const across = (x) => 50 + ((Math.log10(x) - left) / (right - left)) * (width - 190);
-  const up = (y) => 280 - ((y - low) / (high - low)) * 256;
-  const front = [...points].sort((a, b) => a.x - b.x || b.y - a.y).reduce((kept, point) => (!kept.length || point.y > kept.at(-1).y ? [...kept, point] : kept), []);
-  const description = `${label} against parameters for ${points.length} systems; best trade-offs: ${front.map((point) => point.label).join(", ")}`;
-  const drawing = svg("svg", { role: "img", "aria-label": description, viewBox: `0 0 ${width} 330`, width, height: 330 }, svg("title", {}, "Score against parameters"), svg("desc", {}, description));
-  for (let power = Math.ceil(left); power <= right; power += 1) {
-    const x = across(10 ** power);
-    drawing.append(svg("line", { x1: x, x2: x, y1: 24, y2: 280, class: "grid" }), svg("text", { x, y: 298, class: "mid soft" }, `10^${power}`));
-  }
-  for (const y of [low + margin, (low + high) / 2, high - margin]) drawing.append(svg("line", { x1: 50, x2: width - 140, y1: up(y), y2: up(y), class: "grid" }), svg("text", { x: 44, y: up(y) + 4, class: "end soft" }, y.toFixed(0)));
-  drawing.append(svg("text", { x: width - 140, y: 318, class: "end soft" }, "parameters"), svg("text", { x: 10, y: 14, class: "soft" }, label));
-  if (front.length > 1) drawing.append(svg("path", { class: "front", d: `M${front.map((point) => `${across(point.x)},${up(point.y)}`).join("L")}` }));
-  let last = -99;
-  for (const point of [...points].sort((a, b) => b.y - a.y)) {
-    const y = up(point.y);
-    drawing.append(svg("circle", { cx: across(point.x), cy: y, r: 5, class: "dot c0" }, svg("title", {}, `${point.label}: ${point.y.toFixed(1)}`)));
-    if (points.length <= 25) {
-      last = Math.max(y + 4, last + 12);
-      drawing.append(svg("text", { x: across(point.x) + 9, y: last }, point.label));
-    }
-  }
-  const table = simpleTable(["system", "parameters", label], points.map((point) => [point.label, point.x.toLocaleString("en"), point.y.toFixed(1)]));
-  return node("figure", {}, node("figcaption", {}, "Score against parameters"), region(drawing, "Score against parameters"), node("details", { class: "data" }, node("summary", {}, "Data of this chart"), region(table, "Data of this chart")));
+/** @returns {string} the class that colours a score from low to 100 */
+export function heat(level, low) {
+  return `h${Math.min(8, Math.max(0, Math.floor((9 * (level - low)) / (100 - low))))}`;
 }
 
 /** @returns {Element} what is too wide scrolls, with the keyboard too */
@@ -150,32 +54,156 @@ export function simpleTable(heads, rows) {
   return node("table", {}, head, body);
 }
 
-/** @returns {Element} vertical bars, one a bucket and system, from 0, with whiskers */
-export function bucketChart(title, buckets, series) {
-  const ends = series.flatMap((one) => [...one.values, ...one.ends.flat()]).filter((value) => typeof value === "number");
-  const low = Math.min(0, ...ends);
-  const high = Math.max(0, ...ends) || 1;
-  const names = buckets.map((bucket) => (bucket.length > 24 ? `${bucket.slice(0, 23)}…` : bucket));
-  const widest = Math.max(70, series.length * 28 + 18, ...names.map((name) => name.length * 7.5 + 8));
-  const width = Math.max(420, 60 + buckets.length * widest);
-  const slot = (width - 60) / buckets.length;
-  const bar = Math.min(34, (slot - 14) / series.length);
-  const up = (value) => 200 - ((value - low) / (high - low)) * 180;
-  const description = series.map((one) => `${one.label}: ${buckets.map((bucket, at) => `${bucket} ${one.values[at]?.toFixed(1) ?? "-"}`).join(", ")}`).join("; ");
-  const drawing = svg("svg", { role: "img", "aria-label": `${title}. ${description}`, viewBox: `0 0 ${width} 236`, width, height: 236 }, svg("title", {}, title), svg("desc", {}, description));
-  for (const value of new Set([low, (low + high) / 2, high])) drawing.append(svg("line", { x1: 48, x2: width - 8, y1: up(value), y2: up(value), class: "grid" }), svg("text", { x: 42, y: up(value) + 4, class: "end soft" }, value.toFixed(1)));
-  buckets.forEach((bucket, at) => {
-    const middle = 54 + (at + 0.5) * slot;
-    series.forEach((one, order) => {
-      const value = one.values[at];
-      if (typeof value !== "number") return;
-      const x = middle + (order - series.length / 2) * bar;
-      drawing.append(svg("rect", { x, y: Math.min(up(value), up(0)), width: bar - 2, height: Math.abs(up(value) - up(0)), class: `c${order % 8}` }, svg("title", {}, `${visible(`${one.label}, ${bucket}`)}: ${value.toFixed(1)}`)));
-      if (one.ends[at]?.length === 2) drawing.append(svg("path", { class: "whisker", d: `M${x + bar / 2},${up(one.ends[at][0])}V${up(one.ends[at][1])}` }));
-    });
-    drawing.append(svg("text", { x: middle, y: 220, class: "mid" }, visible(names[at])));
+let names = null;
+
+/** @returns {string} what the speakers of a language call it, as far as the browser knows; else empty */
+export function endonym(code) {
+  names ??= new Map();
+  if (!names.has(code)) names.set(code, ownName(code));
+  return names.get(code);
+}
+
+function ownName(code) {
+  try {
+    const found = new Intl.DisplayNames([code], { type: "language", fallback: "none" });
+    return found.resolvedOptions().locale.split("-")[0] === code.split("-")[0] ? found.of(code) ?? "" : "";
+  } catch {
+    return "";
+  }
+}
+
+/** @returns {(Node|string)[]} a language's name, and its own name in its own script and direction */
+export function languageName(language) {
+  const own = endonym(language.code);
+  const known = own && own.toLowerCase() !== language.name.toLowerCase();
+  return [visible(language.name), ...(known ? [" ", node("bdi", { lang: language.code, class: "own" }, own)] : [])];
+}
+
+/** Draw the head of the table: a button a column that sorts, and one that unfolds a category into its tasks. */
+export function drawHead(head, shown, state) {
+  const sorted = state.sort || "total";
+  const add = (id, text, { title, cls, column } = {}) => {
+    const falling = sorted === id ? (state.dir || defaultDirection(id, shown.smaller)) === "d" : null;
+    const order = falling === null ? null : falling ? "descending" : "ascending";
+    const parts = [node("button", { type: "button", "data-sort": id, title }, text)];
+    if (column?.unfolds) parts.push(node("button", { type: "button", class: "unfold", "data-unfold": column.unfolds, "aria-expanded": String(column.isOpen), "aria-label": `tasks of ${text}` }, column.isOpen ? "◂" : "▸"));
+    return node("th", { scope: "col", class: cls, "aria-sort": order }, node("span", { class: "headline" }, ...parts));
+  };
+  head.replaceChildren(node("tr", {},
+    node("th", { scope: "col", class: "rank" }, "Rank"),
+    add("label", "System", { cls: "name" }),
+    add("total", state.agg === "gap" ? "Gap" : state.agg === "worst" ? "Worst" : "Average", { cls: "total" }),
+    ...shown.columns.map((column) => add(column.id, column.head, { title: column.title, cls: column.isHeat ? "heat" : column.isPart ? "part" : column.unfolds ? "group" : null, column })),
+    add("known", "Known", { title: shown.tasks.length === 1 ? "languages with a score" : "tasks with a score; half a box: fewer languages than the task has" })));
+}
+
+function bar(cell, isGap, withInterval) {
+  const fill = node("i");
+  fill.style.width = `${Math.min(100, Math.max(0, cell.value))}%`;
+  const made = node("span", { class: `bar${isGap ? " gap" : ""}${cell.whole ? "" : " quiet"}`, "aria-hidden": "true" }, fill);
+  const ends = withInterval ? endsOf(cell) : null;
+  if (ends) {
+    const whisker = node("b");
+    const low = Math.max(0, ends[0]);
+    whisker.style.left = `${low}%`;
+    whisker.style.width = `${Math.max(0.5, Math.min(100, ends[1]) - low)}%`;
+    made.append(whisker);
+  }
+  return made;
+}
+
+function scoreCell(cell, tools, cls = "") {
+  if (cell.value === null) return node("td", { class: `${cls} none`, title: cell.title }, "–");
+  const interval = tools.ci ? uncertainty(cell.value, endsOf(cell), cell.isGap) : "";
+  const parts = [node(cell.whole ? "strong" : "span", {}, format(cell.value))];
+  if (cell.count) parts.push(node("small", {}, ` ${cell.count}`));
+  else if (!cell.whole) parts.push(node("small", {}, "~"));
+  if (interval) parts.push(node("small", { class: "ci" }, ` ${interval}`));
+  return node("td", { class: `${cls}${cell.whole ? "" : " quiet"}`, title: cellTitle(cell) }, ...parts, bar(cell, tools.isGap, tools.ci));
+}
+
+function totalCell(row, tools) {
+  if (row.rank) return scoreCell(row.total, tools, "total");
+  const known = row.total.value === null ? [] : [node("span", {}, `${format(row.total.value)}~`), " "];
+  return node("td", { class: "total quiet", title: row.total.title }, ...known, node("small", {}, "not ranked"));
+}
+
+function knownCell(row, shown) {
+  const text = `${row.have}/${shown.of}`;
+  if (shown.tasks.length === 1) return node("td", { class: "known", title: "languages with a score" }, text);
+  const words = ["no score", "fewer languages", "all languages"];
+  const label = `${text} tasks known: ${shown.tasks.map((task, place) => `${task.task} ${words[row.known[place]]}`).join(", ")}`;
+  const boxes = node("span", { class: "boxes", role: "img", "aria-label": label, title: label }, ...row.known.map((level) => node("i", { class: level === 2 ? "full" : level ? "half" : "" })));
+  return node("td", { class: "known" }, boxes, node("small", {}, ` ${text}`));
+}
+
+function oneRow(row, shown, tools, levelsOf) {
+  const { system } = row;
+  const name = node("button", { type: "button", class: "link", "data-system": tools.key(row.index), "aria-expanded": String(tools.open === tools.key(row.index)) }, visible(system.label));
+  const rank = node("td", { class: "rank", title: row.group ? `tie group ${row.group}` : null }, rankText(row));
+  const cells = row.cells.map((cell, place) => {
+    const column = shown.columns[place];
+    if (!column.isHeat) return scoreCell(cell, tools, column.isPart ? "part" : "");
+    if (cell.value === null) return node("td", { class: "heat none", title: cell.title }, "–");
+    return node("td", { class: `heat ${heat(levelsOf[place](row), column.low)}`, title: cellTitle(cell) }, cellText(cell));
   });
-  drawing.append(svg("line", { x1: 48, x2: width - 8, y1: up(0), y2: up(0), class: "axis" }));
-  const key = series.length > 1 ? node("ul", { class: "legend" }, ...series.map((one, order) => node("li", {}, svg("svg", { width: 14, height: 14, "aria-hidden": "true" }, svg("rect", { x: 1, y: 1, width: 12, height: 12, class: `c${order % 8}` })), ` ${one.label}`))) : null;
-  return node("figure", {}, node("figcaption", {}, title), key, region(drawing, title));
+  return node("tr", {}, rank, node("th", { scope: "row", class: "name" }, name, node("small", {}, visible(subtitle(system)))), totalCell(row, tools), ...cells, knownCell(row, shown));
+}
+
+function detailsRow(row, board, width) {
+  const known = facts(row.system).flatMap(([name, text]) => [node("dt", {}, name), node("dd", {}, /^https?:\/\//.test(text) ? node("a", { href: text, rel: "noreferrer" }, visible(text)) : visible(text))]);
+  const notes = [];
+  for (const [task, metrics] of board.scores[row.index]) for (const note of new Set([...metrics.values()].map((score) => score.note).filter(Boolean))) notes.push(node("dt", {}, task), node("dd", {}, visible(note)));
+  const byReason = new Map();
+  for (const [key, reason] of board.absences[row.index]) byReason.set(reason, [...(byReason.get(reason) ?? []), key]);
+  const reasons = [...byReason].map(([reason, keys]) => node("li", {}, `${visible(keys.length === 1 ? keys[0] : `${keys.length} cells`)}: ${visible(reason)}`));
+  const list = reasons.length ? node("details", {}, node("summary", {}, "Why scores are missing"), node("ul", {}, ...reasons)) : null;
+  return node("tr", { class: "about" }, node("td", { colspan: width }, node("div", { class: "sheet" }, node("dl", {}, ...known, ...notes), list)));
+}
+
+const FIRST = 30;
+const PIECE = 60;
+let drawMore = null;
+let watcher = null;
+
+/** Draw the first rows; the others follow in pieces as the reader scrolls to them, and all at once for paper. */
+export function drawRows(body, shown, board, tools) {
+  const width = shown.columns.length + 4;
+  // A colour is shared by the rows of one block: partial scores are not comparable with whole ones.
+  const shades = (rows, place) => {
+    let found = null;
+    return (row) => {
+      found ??= new Map(levels(rows.map((one) => one.cells[place])).map((level, at) => [rows[at], level]));
+      return found.get(row);
+    };
+  };
+  const blocks = [shown.ranked, tools.partial ? shown.partial : []];
+  const queue = [];
+  blocks.forEach((rows, at) => {
+    const levelsOf = shown.columns.map((column, place) => (column.isHeat ? shades(rows, place) : null));
+    if (at && rows.length) queue.push(() => node("tr", { class: "line" }, node("td", { class: "rank" }), node("th", { scope: "rowgroup", colspan: width - 1 }, node("span", {}, `Partial results: not comparable, not ranked (${rows.length})`))));
+    for (const row of rows) {
+      queue.push(() => oneRow(row, shown, tools, levelsOf));
+      if (tools.open === tools.key(row.index)) queue.push(() => detailsRow(row, board, width));
+    }
+  });
+  let drawn = 0;
+  body.replaceChildren();
+  body.parentElement.setAttribute("aria-rowcount", queue.length + 1);
+  drawMore = (count) => {
+    const part = document.createDocumentFragment();
+    for (const one of queue.slice(drawn, drawn + count)) part.append(one());
+    drawn += count;
+    body.append(part);
+    watcher?.disconnect();
+    if (drawn >= queue.length) return;
+    watcher ??= new IntersectionObserver((seen) => seen.some((one) => one.isIntersecting) && drawMore(PIECE), { rootMargin: "400px" });
+    watcher.observe(body.lastElementChild);
+  };
+  drawMore(FIRST);
+}
+
+/** Draw the rows that wait. */
+export function drawAll() {
+  drawMore?.(Infinity);
 }

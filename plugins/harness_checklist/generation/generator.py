@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness import UnknownNameError, UsageError
-from harness.cli.display import ConsoleProgress
+from harness.cli.live import show_progress
 from harness.cli.output import echo
 from harness.storage.files import write_atomically
 from harness_checklist.generation.case import Case, case_lines
@@ -86,7 +86,7 @@ def generate_cases(
             echo(case_lines(case for _, cases in found for case in cases), nl=False)
         return tallies
     make_folder(folder)
-    with ConsoleProgress() as progress:
+    with show_progress() as progress:
         progress.start(f"Generating {suite.name}", len(languages), "languages")
         for language in languages:
             found = list(_drawn(suite, language, tests, n, seed))

@@ -8,6 +8,7 @@ from typing import Any, Final
 from harness.reporting.chart import Bar, BarChart
 from harness.reporting.model import BLANK, Block, Charts, Field, Notes, Section, Table, anchor, rows_of
 from harness.reporting.number import percent, signed
+from harness_translation.gap.answer import answer_blocks
 from harness_translation.gap.correlation import Correlation
 from harness_translation.gap.formula import CONTRASTS, FLAGGED, TITLES, VARIANTS
 from harness_translation.gap.measure import ALL, GapValue, SystemGaps
@@ -53,13 +54,15 @@ def gap_section(
     figure: str,
     bars: Sequence[Bar],
     unit: str = "points",
+    answers: Sequence[Block] = (),
 ) -> Section:
     """Return what is shown of one system, or of one published table.
 
-    The bars are by language and translator, the largest language first: Figure 1 of the paper. They may be none.
+    The bars are by language and translator, the largest language first: Figure 1 of the paper. They may be none. The
+    answers come first.
     """
     chart = BarChart(title=figure, bars=tuple(bars), low=None, unit=unit)
-    blocks: list[Block] = [Charts(charts=(chart,))] if bars else []
+    blocks: list[Block] = [*answers, *([Charts(charts=(chart,))] if bars else [])]
     return Section(name=anchor("gaps", title), title=title, blocks=[*blocks, *tables, Notes(list(notes))])
 
 
@@ -112,6 +115,7 @@ def system_section(gaps: SystemGaps, *, k: float) -> Section:
             for index, name in enumerate(names)
             if (value := gaps.find(shown, code, name)) is not None
         ],
+        answers=answer_blocks(gaps, k=k),
     )
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from harness import CellResult, DataError, Run, TaskSummary, UnknownNameError, UsageError
+from harness.reporting.system_name import short_name
 from harness_translation.gap.formula import VARIANTS
 
 __all__ = ["Condition", "GapSystem", "command_for", "gap_systems"]
@@ -62,6 +63,11 @@ class GapSystem:
         """``xnli, hf:xlm-r (train ORIG, protocol=zero_shot_transfer, method=head)``."""
         shown = ", ".join(f"{name}={value}" for name, value in self.conditions.items())
         return f"{self.task}, {self.model} (train {self.train}, {shown})"
+
+    @property
+    def model_name(self) -> str:
+        """The model without its adapter and folder."""
+        return short_name(self.model)
 
     @property
     def translators(self) -> tuple[str, ...]:

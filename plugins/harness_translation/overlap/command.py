@@ -107,7 +107,7 @@ def _measure(
     settings: OverlapSettings,
     json_file: Path | None,
 ) -> None:
-    from harness.cli.display import ConsoleProgress
+    from harness.cli.live import show_progress
     from harness.cli.option import key_values
     from harness.cli.output import write_rows
     from harness.cli.table import print_table
@@ -121,7 +121,7 @@ def _measure(
     results: list[dict[str, Any]] = []
     engine = session.registry.aligners.get(name).open(reference)
     try:
-        with ConsoleProgress() as progress:
+        with show_progress() as progress:
             for group in groups:
                 fields = session.catalog.task(group.task).spec.input_names
                 opened = open_model(run, group, session, key_values(option))

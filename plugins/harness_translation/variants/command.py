@@ -51,7 +51,7 @@ def translate(
     Example: harness translate --tasks xnli:sw --variants tt --translator hf-seq2seq:facebook/nllb-200-distilled-600M
     """
     # Imported here so that help stays fast.
-    from harness.cli.display import ConsoleProgress
+    from harness.cli.live import show_progress
     from harness.cli.output import check_output_file, write_rows
     from harness.specs.selection import split_names
     from harness_translation.variants.corpus import gather_corpora
@@ -75,7 +75,7 @@ def translate(
         rows = _tagged("workload", made.workloads())
         _show_workloads(rows)
     else:
-        with ConsoleProgress() as progress:
+        with show_progress() as progress:
             splits = made.translate(progress)
         rows = [*_tagged("splits", splits), *_tagged("guards", made.guards())]
         _show_splits(splits)

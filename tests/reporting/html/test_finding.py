@@ -10,15 +10,17 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from harness.reporting.contrast import Estimate, contrast
-from harness.reporting.finding import findings
+from harness.reporting.contrast import Estimate, contrast, score_of
+from harness.reporting.diagnosis import page_blocks
+from harness.reporting.finding import findings, shortfalls
 from harness.reporting.material import read_material
+from harness.reporting.page import html_blocks
 from harness.reporting.severity import first_rank, severity, worst
 from harness.reporting.weakness import Weakness
 from harness.storage.records import ItemRecord
 
 Make = Callable[..., Any]
-NONE = Weakness(runs=((),), pairs=(), data=(), titles={"qLen": "words of the question"}, notes=())
+NONE = Weakness(runs=((),), pairs=(), titles={"qLen": "words of the question"}, notes=())
 
 
 def _estimate(value: float, se: float) -> Estimate:
@@ -65,6 +67,8 @@ def test_a_language_far_behind_the_others_has_a_sentence(write_run: Make, cell: 
     assert found["sw"][0].startswith(
         "xnli: Swahili scores 30.0 points lower (acc) than the mean of the other"
     )
+    [one] = shortfalls(read_material([run]), NONE)
+    assert one.difference == pytest.approx(-0.3)
 
 
 def test_few_clusters_and_equal_scores_have_no_sentence(write_run: Make, cell: Make) -> None:
@@ -80,26 +84,99 @@ def test_few_clusters_and_equal_scores_have_no_sentence(write_run: Make, cell: M
     assert findings(read_material([run]), NONE) == {}
 
 
-def _bucket(name: str, low: float, high: float, value: float, **changes: Any) -> dict[str, Any]:
+def test_a_language_that_gets_nothing_right_has_a_sentence(write_run: Make, cell: Make) -> None:
+    """A set-level score of 0 has no bootstrap interval; the Wilson bound of 100 items wrong says enough."""
+    weak = cell("sw")
+    weak["metrics"]["accuracy"] = {"value": 0.0, "se": None, "ci": None, "ci_method": "constant"}
+    material = read_material([write_run(cell("de"), cell("en"), weak)])
+    [one] = shortfalls(material, NONE)
+    assert one.language == "sw"
+    assert one.difference == pytest.approx(-0.5)
+    estimate = score_of(material.runs[0], material.columns[0], "sw")
+    assert estimate is not None
+    bound = stats.binomtest(0, 100).proportion_ci(method="wilson").high
+    assert estimate.interval == pytest.approx((0.0, bound))
+    assert estimate.se == pytest.approx(bound / stats.norm.ppf(0.975))
+
+
+def _bucket(
+    name: str, low: float | None, high: float | None, difference: float, **changes: Any
+) -> dict[str, Any]:
     half = 1.96 * 0.03
-    row = {
-        "kind": "single", "task": "xquad", "language": "de", "view": {}, "system": "m", "attribute": "qLen",
+    row: dict[str, Any] = {
+        "kind": "single", "task": "xquad", "language": "de", "view": {}, "protocol": "p", "method": "span",
+        "system": "m", "attribute": "qLen",
         "level": "item", "bucket": name, "low": low, "high": high, "low_closed": name == "XS", "n": 100,
-        "metric": "f1", "value": value, "se": 0.03, "ci": [value - half, value + half],
+        "metric": "f1", "value": 0.5, "se": 0.03, "ci": [0.44, 0.56], "rest": 0.5 - difference,
+        "difference": difference, "difference_ci": [difference - half, difference + half], "p": 1e-4,
+        "q": 0.002, "significant": True,
     }  # fmt: skip
     return row | changes
 
 
-def test_the_last_bucket_is_held_against_the_first(write_run: Make, cell: Make) -> None:
+def _weakness(*rows: dict[str, Any]) -> Weakness:
+    ends = {"qLen": ("shortest questions", "longest questions")}
+    return Weakness(runs=(rows,), pairs=(), titles=NONE.titles, notes=(), ends=ends)
+
+
+def test_a_bucket_below_the_rest_is_said_in_words(write_run: Make, cell: Make) -> None:
     material = read_material([write_run(cell("de"))])
-    rows = [_bucket("XS", 2, 7, 0.8), _bucket("S", 7, 9, 0.1), _bucket("XL", 14, 30, 0.5)]
-    weakness = Weakness(runs=(tuple(rows),), pairs=(), data=(), titles=NONE.titles, notes=())
-    assert findings(material, weakness)["de"] == [
-        "xquad: items whose words of the question is in (14, 30] score 30.0 points lower than those in [2, 7] "
-        "(95 % interval 21.7 to 38.3)."
+    rows = (_bucket("XS", 2, 7, 0.1), _bucket("S", 7, 9, -0.05), _bucket("XL", 14, 30, -0.3))
+    assert findings(material, _weakness(*rows))["de"] == [
+        "xquad, German: longest questions (14, 30]: 30.0 points below the rest (24.1 to 35.9, q = 0.002, 100 items).",
     ]
-    small = [dict(row, n=29) for row in rows]
-    assert findings(material, Weakness(runs=(tuple(small),), pairs=(), data=(), titles={}, notes=())) == {}
+    quiet = [dict(row, significant=False) for row in rows]
+    assert findings(material, _weakness(*quiet)) == {}
+
+
+def test_further_buckets_are_bounded_and_counted() -> None:
+    """Of 70 buckets, 5 of which are significant: these are drawn, 20 others listed, the rest counted."""
+    rows = [
+        _bucket(f"b{place}", None, None, (70 - place) / 100, significant=place < 5, language=None)
+        for place in range(70)
+    ]
+    text = str(html_blocks(page_blocks(["m"], _weakness(*rows))))
+    assert "5 of 70 tested differences are significant" in text
+    assert text.count("<circle") == 5
+    assert text.count('<th scope="row">') == 20
+    assert text.index("part 6 of 70") < text.index("part 25 of 70"), "the largest first"
+    assert "part 26 of 70" not in text
+    assert "45 more: harness diagnose RUN --json FILE." in text
+
+
+def test_of_many_labels_the_most_frequent_confusions_are_shown() -> None:
+    shared = {
+        "task": "udpos",
+        "view": {},
+        "protocol": "p",
+        "method": "head",
+        "system": "m",
+        "kind": "confusion",
+    }
+    labels = [f"L{place}" for place in range(9)]
+    rows = [
+        {**shared, "language": code, "gold": gold, "predicted": given, "n": 100 if gold == given else n}
+        for code, n in (("de", 1), ("sw", 2))
+        for gold in labels
+        for given in (gold, "L0")
+    ]
+    rows.append({**shared, "language": "de", "gold": "L8", "predicted": None, "n": 50})
+    weakness = Weakness(runs=(tuple(rows),), pairs=(), titles={}, notes=())
+    text = str(html_blocks(page_blocks(["m"], weakness)))
+    assert (
+        '<th scope="row">L8</th><td>unreadable</td><td class="n">50 of 253</td><td class="n">19.8</td>'
+        in text
+    )
+    assert '<td>L0</td><td class="n">3 of 203</td><td class="n">1.5</td>' in text
+    assert '<th scope="row">L0</th>' not in text, "a right label is no confusion"
+
+
+def test_languages_below_the_others_come_before_buckets(write_run: Make, cell: Make) -> None:
+    weak = cell("sw")
+    weak["metrics"]["accuracy"] = {"value": 0.3, "se": 0.03, "ci": [0.24, 0.36], "ci_method": "t"}
+    material = read_material([write_run(cell("de"), cell("en"), weak)])
+    found = findings(material, _weakness(_bucket("XS", 2, 7, 0.4), _bucket("XL", 14, 30, -0.4)))
+    assert list(found) == ["sw", "de"]
 
 
 def _record(**changes: Any) -> ItemRecord:

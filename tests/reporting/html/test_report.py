@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+import csv
+import hashlib
+import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
@@ -12,7 +17,9 @@ import harness
 from harness.reporting.catalog import html_text
 from harness.reporting.items import LONGEST
 from harness.reporting.material import read_material
+from harness.reporting.page import script
 from harness.reporting.summary import summarise
+from harness.storage.results import STOPPED
 from harness.storage.run_folder import Run, with_baselines
 
 Make = Callable[..., Any]
@@ -64,10 +71,13 @@ def test_hostile_texts_are_shown_and_do_nothing(
     run = write_run(cell("de"), failed, records={"de": records}, model=model, notes=notes)
     text = html_text([run])
     root = check(text)
-    assert "<script" not in text
+    assert text.count("<script") == 1, "check compares it with ours"
     assert "\u202e" not in text
     assert "\x00" not in text
-    assert "<script>alert(1)</script>" in root.text
+    # Of a model that looks like a path only the end is its name.
+    assert (
+        "</td></table>]]><!--".rpartition("/")[2] if where == "model" else "<script>alert(1)</script>"
+    ) in root.text
 
 
 def test_very_long_texts_are_cut(write_run: Make, cell: Make, record: Make, check: Make) -> None:
@@ -81,13 +91,16 @@ def test_very_long_texts_are_cut(write_run: Make, cell: Make, record: Make, chec
 def test_confidently_wrong_items_come_first(write_run: Make, cell: Make, record: Make, check: Make) -> None:
     run = write_run(cell("de"), records={"de": _records(record)})
     root = check(html_text([run]))
-    [table] = [table for table in root.all("table") if table.text.startswith("The worst items")]
-    assert [row.all("th")[0].text for row in table.all("tr")[1:]] == ["item-39", "item-37", "item-35"]
+    [section] = [each for each in root.all("section") if each.attributes["id"] == "items"]
+    shown = [str(table.attributes["id"]) for table in section.all("table")]
+    assert [name.partition("-xnli-de-item-")[2][:2] for name in shown] == ["39", "37", "35"]
+    [languages] = [each for each in root.all("section") if each.attributes["id"] == "languages"]
+    assert [link.attributes["href"] for link in languages.all("a")] == [f"#{shown[0]}"]
     [item] = [each for each in root.all("table") if each.text.startswith("xnli, de, item item-39")]
     rows = {row.all("th")[0].text: row.all("td")[0] for row in item.all("tr")}
     assert rows["gold"].text == "contradiction"
     assert rows["premise"].all("span")[0].attributes == {"class": "text", "dir": "auto", "lang": "de"}
-    assert "entailment" in rows["hf:models/mine"].text
+    assert "entailment" in rows["models/mine"].text
 
 
 def test_two_runs_stand_side_by_side(write_run: Make, cell: Make, record: Make, check: Make) -> None:
@@ -98,7 +111,10 @@ def test_two_runs_stand_side_by_side(write_run: Make, cell: Make, record: Make, 
     assert [head.text for head in root.all("h2")].count("Comparison") == 1
     [item] = [each for each in root.all("table") if each.text.startswith("xnli, de, item item-39")]
     rows = {row.all("th")[0].text: row.all("td")[0].text for row in item.all("tr")}
-    assert rows["hf:models/other"].startswith("contradiction")
+    assert rows["models/other"].startswith("contradiction")
+    [section] = [each for each in root.all("section") if each.attributes["id"] == "comparison"]
+    assert section.all("h3")[0].text.startswith("xnli: models/other is 50.0 points above models/mine (")
+    assert len([each for each in section.all("div") if each.attributes.get("class") == "forest"]) == 1
     [compared, _] = [each for each in root.all("table") if each.text.startswith("xnli: 40 common items")]
     assert "+50.0" in compared.text
 
@@ -110,16 +126,49 @@ def test_the_second_run_is_in_overview_and_systems(write_run: Make, cell: Make, 
     )
     root = check(html_text([first, second]))
     assert "2 runs, 3 languages, 2 tasks." in root.text
-    [table] = [each for each in root.all("table") if each.text.startswith("Unweighted means")]
-    rows = [[field.text for field in row.all("th") + row.all("td")] for row in table.all("tr")][1:]
-    assert [row[:3] + row[4:6] for row in rows] == [
-        ["xnli acc", "hf:models/mine", "75.0", "1", "100"],
-        ["xnli acc", "hf:models/other", "25.0~", "2", "12"],
-        ["pawsx acc", "hf:models/other", "50.0", "1", "100"],
+    assert [head.text for head in root.all("h1")] == ["models/mine and models/other"]
+    [table] = [each for each in root.all("table") if each.text.startswith("Means over languages")]
+    rows = {row.all("th")[0].text: [field.text for field in row.all("td")] for row in table.all("tr")[1:]}
+    assert [head.text for head in table.all("th")[:3]] == ["system", "xnliacc", "pawsxacc"]
+    assert [field.split(" ")[0] for field in rows["models/mine"]] == ["75.0", "-"]
+    assert [field.split(" ")[0] for field in rows["models/other"]] == ["25.0~", "50.0"]
+    assert rows["items"] == ["100", "100"]
+    assert [field.text.split(" ")[0] for field in table.all("strong")] == [], (
+        "one comparable mean is no best one"
+    )
+    assert "models/other, xnli 2 languages, 12 items (first run: 1 language, 100 items)" in root.text
+    [chart] = [each for each in root.all("details") if each.text.startswith("Data of this chart")][:1]
+    assert "models/other 25.0" in chart.text
+
+
+def test_the_best_comparable_mean_is_bold(write_run: Make, cell: Make, check: Make) -> None:
+    runs = [
+        write_run(cell("de", value), model=f"hf:models/{name}")
+        for name, value in (("a", 0.75), ("b", 0.8), ("c", 0.8))
     ]
-    assert "hf:models/other, xnli 2 languages, 12 items (first run: 1 language, 100 items)" in root.text
-    [systems] = [each for each in root.all("section") if each.attributes["id"] == "systems"]
-    assert "pawsx acc: means over languages" in systems.text
+    root = check(html_text(runs))
+    [table] = [each for each in root.all("table") if each.text.startswith("Means over languages")]
+    assert [strong.text for strong in table.all("strong")] == ["80.0", "80.0"]
+    latex = next(link for link in root.all("a") if link.text == "LaTeX")
+    text = unquote(str(latex.attributes["href"]))
+    assert text.count(r"\textbf{80.0}") == 2
+    assert r"\textbf{75.0}" not in text
+
+
+def test_the_downloaded_scores_are_those_of_the_cells(write_run: Make, cell: Make, check: Make) -> None:
+    run = write_run(cell("de", 0.333), cell("en", 0.918), cell("sw", None, status="failed", reason="x", n=0))
+    [link] = [link for link in check(html_text([run])).all("a") if link.text == "CSV"]
+    assert str(link.attributes["download"]).endswith(".csv")
+    media, _, text = str(link.attributes["href"]).partition(",")
+    assert media == "data:text/csv;charset=utf-8"
+    rows = list(csv.DictReader(io.StringIO(unquote(text))))
+    assert {row["language"]: float(row["value"]) for row in rows if row["value"]} == {
+        "de": 0.333,
+        "en": 0.918,
+    }
+    assert {(row["model"], row["task"], row["metric"], row["n"]) for row in rows if row["value"]} == {
+        ("models/mine", "xnli", "accuracy", "100")
+    }
 
 
 def test_failed_and_skipped_cells_have_their_reasons(
@@ -140,8 +189,44 @@ def test_failed_and_skipped_cells_have_their_reasons(
     ):
         [table] = [each for each in root.all("table") if each.text.startswith(caption)]
         assert reason in table.text
-    marks = [field for field in root.all("td") if field.text == "!"]
-    assert {field.attributes["title"] for field in marks} == {"RuntimeError: out of memory"}
+    assert [field.text for field in root.all("td") if field.text == "!"], "in the table and in the map"
+    banner = next(each for each in root.all("p") if each.attributes.get("class") == "banner")
+    assert banner.text.startswith(
+        "Partial run. 1 of 1 task, 1 of 3 languages, 1 cell failed, 1 cell skipped."
+    )
+    assert [link.attributes["href"] for link in banner.all("a")] == ["#missing"]
+
+
+def test_a_stopped_run_says_how_to_continue_it(write_run: Make, cell: Make, check: Make) -> None:
+    stopped = cell("sw", None, status="skipped", reason=STOPPED, n=0)
+    run = write_run(cell("de"), stopped)
+    banner = next(
+        each for each in check(html_text([run])).all("p") if each.attributes.get("class") == "banner"
+    )
+    assert banner.text.startswith("Stopped run.")
+    assert [code.text for code in banner.all("code")] == [f"harness eval --resume {run.path}"]
+
+
+def test_languages_with_the_same_source_are_one_row_of_data(write_run: Make, cell: Make, check: Make) -> None:
+    run = write_run(cell("de"), cell("sw", n=60), cell("en", split="validation"))
+    root = check(html_text([run]))
+    [table] = [each for each in root.all("table") if each.text.startswith("Data")]
+    rows = [[field.text for field in row.all("td")] for row in table.all("tr")[1:]]
+    assert sorted((row[1], row[3]) for row in rows) == [("de sw", "60 to 100 of 100"), ("en", "100 of 100")]
+    [provenance] = [each for each in root.all("section") if each.attributes["id"] == "provenance"]
+    assert "d" * 16 not in provenance.text, "digests are in results.json"
+    assert "results.json" in provenance.text
+
+
+def test_what_runs_share_is_shown_once(write_run: Make, cell: Make, check: Make) -> None:
+    root = check(html_text([write_run(cell("de")), write_run(cell("de"), model="hf:models/other")]))
+    assert len([each for each in root.all("table") if each.text.startswith("Data")]) == 1
+    assert "The same as for models/mine:" in root.text
+
+
+def test_a_whole_run_has_no_banner(write_run: Make, cell: Make, check: Make) -> None:
+    root = check(html_text([write_run(cell("de"), cell("en"))]))
+    assert [each for each in root.all("p") if each.attributes.get("class") == "banner"] == []
 
 
 def test_a_run_without_a_score(write_run: Make, cell: Make, check: Make) -> None:
@@ -160,8 +245,9 @@ def test_unlabelled_data_are_predicted_and_not_scored(
 def test_several_seeds_have_their_mean(write_run: Make, cell: Make, record: Make, check: Make) -> None:
     cells = [cell("de", value, seed=seed, digest=f"{seed:012d}") for seed, value in ((1, 0.4), (2, 0.6))]
     root = check(html_text([write_run(*cells, records={"de": _records(record)})]))
-    found = [each for each in root.all("td") if "seed 1: 40.0" in str(each.attributes.get("title"))]
-    assert [field.text for field in found] == ["50.0", "50.0"], "by family and by script"
+    [table] = [each for each in root.all("table") if each.attributes.get("class") == "heat scores"]
+    [row] = [row for row in table.all("tr") if row.all("th")[0].text == "German (de)"]
+    assert [field.text for field in row.all("td")] == ["50.0 (seeds 40.0, 60.0)"]
 
 
 def test_a_run_without_records_has_one_sentence(write_run: Make, cell: Make, check: Make) -> None:
@@ -177,7 +263,7 @@ def test_an_older_run_without_inputs_shows_gold_and_answers(
     run = write_run(cell("de"), records={"de": _records(record, inputs="{}")})
     root = check(html_text([run]))
     [item] = [each for each in root.all("table") if each.text.startswith("xnli, de, item item-39")]
-    assert [row.all("th")[0].text for row in item.all("tr")] == ["gold", "hf:models/mine"]
+    assert [row.all("th")[0].text for row in item.all("tr")] == ["gold", "models/mine"]
 
 
 def test_baselines_stand_in_charts_and_are_not_compared(
@@ -191,15 +277,19 @@ def test_baselines_stand_in_charts_and_are_not_compared(
     assert [own.path for own in read_material(runs).runs] == [run.path]
     root = check(html_text(runs))
     assert "Comparison" not in [head.text for head in root.all("h2")]
-    assert "baseline:majority" in root.text
+    [chart] = [each for each in root.all("details") if each.text.startswith("Data of this chart")][:1]
+    assert "majority 25.0" in chart.text
 
 
-def test_the_policy_allows_nothing_but_the_style(write_run: Make, cell: Make, check: Make) -> None:
+def test_the_policy_allows_nothing_but_the_style_and_the_script(
+    write_run: Make, cell: Make, check: Make
+) -> None:
     root = check(html_text([write_run(cell("de"))]))
     [policy] = [
         str(meta.attributes["content"]) for meta in root.all("meta") if meta.attributes.get("http-equiv")
     ]
-    assert "default-src 'none'; script-src 'none'" in policy
+    digest = base64.b64encode(hashlib.sha256(script("tabs").encode()).digest()).decode()
+    assert f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'sha256-" in policy
 
 
 def test_the_command_line_writes_the_page(

@@ -46,8 +46,9 @@ def test_models_are_in_one_chart_by_depth(vyakarana: Run, other_vyakarana: Run) 
         if figure.all("figcaption")[0].text == "vyakarana_pos CG: all models by depth"
     ]
     rows = [[field.text for field in row.children if isinstance(field, Node)] for row in chart.all("tr")[1:]]
-    assert [row[1] for row in rows if row[0] == "hf:second"] == ["0.00", "0.33", "0.67", "1.00"]
-    assert [row[1] for row in rows if row[0] == "hf:first"][-1] == "1.00"
+    assert [head.text for head in chart.all("tr")[0].all("th")][1:] == ["first", "second"]
+    assert [row[0] for row in rows if row[2] != "-"] == ["0.00", "0.33", "0.67", "1.00"]
+    assert [row[0] for row in rows if row[1] != "-"][-1] == "1.00"
 
 
 def test_a_run_without_probes_has_no_section(write_probes: WriteProbes) -> None:
@@ -72,6 +73,6 @@ def test_hostile_names_do_nothing(write_probes: WriteProbes, where: str) -> None
     run = write_probes(*cells, model=HOSTILE if where == "model" else "hf:first")
     text = html_text([run])
     root = check_page(text)
-    assert "<script" not in text
+    assert text.count("<script") == 1, "check_page compares it with ours"
     assert "\u202e" not in text
     assert "<script>alert(1)</script>" in root.text

@@ -88,7 +88,7 @@ def test_results_of_another_version_are_reported_and_not_shown(write_probes: Wri
     details = {**kept_details()["vyakarana_pos", "", "cg"], "schema": 2}
     run = write_probes(*make_cells("p", {}, details))
     text = " ".join(terminal_text([run], width=80).split())
-    assert "The probing results of hf:first have the schema 2, not 1" in text
+    assert "The probing results of first have the schema 2, not 1" in text
     assert "wF1" in text, "the scores of the cells are shown where there are no probes"
     assert probe_rows([run]) == []
 
@@ -169,8 +169,8 @@ def test_notes_name_cut_sentences_and_classes_missing_in_train(write_probes: Wri
     details["problem"]["items"] |= {"missing_in_train": ["SYM"], "test_items_of_missing_classes": 7}
     own, _ = read_probes([write_probes(*make_cells("p", {"treebank": "cg"}, details))])
     notes = detail_table(own, "T").notes
-    assert "Sentences cut in test, 2: hf:first p CG." in notes
-    assert any("SYM" in note and "7 test items" in note and "hf:first p CG" in note for note in notes)
+    assert "Sentences cut in test, 2: first p CG." in notes
+    assert any("SYM" in note and "7 test items" in note and "first p CG" in note for note in notes)
 
 
 def test_a_note_on_many_probes_comes_once(probes: tuple[Probe, ...]) -> None:

@@ -1,9 +1,15 @@
-// Dataset bias, single and pairwise analysis: rows of a diagnosis as charts whose buckets lead to examples.
+// Why: scores by attribute of the items, as charts whose buckets lead to examples.
 
-import { bucketChart, modelText, node, region, simpleTable, visible } from "./draw.mjs";
+import { bucketChart } from "./chart.mjs";
 import { format } from "./compute.mjs";
+import { modelText, node, region, simpleTable, visible } from "./draw.mjs";
 
-export const ANALYSES = { data: "Dataset bias", single: "Single analysis", pairwise: "Pairwise analysis" };
+export const ANALYSES = { single: "One system", pairwise: "Two systems", data: "The items themselves" };
+const ABOUT = {
+  single: "Where one system is weak: its score by an attribute of the items, such as their length.",
+  pairwise: "Where two systems differ: their scores on the same items, with a paired test for each group.",
+  data: "What the items are like: how often each value of an attribute occurs.",
+};
 
 /** @returns {string} the systems that a row is about */
 export function systemsOf(row) {
@@ -15,17 +21,23 @@ export function differenceOf(row) {
   return row.systems?.length === 2 ? `${row.systems[1]} minus ${row.systems[0]}` : "difference";
 }
 
-/** @returns {Record<string, string[]>} what can be chosen among rows of one kind, given what was chosen before */
-export function choices(rows, picked) {
+/** @returns {Record<string, string[]>} what can be chosen among groups of buckets of one kind, given what was chosen before */
+export function choices(groups, picked) {
   const found = {};
-  let left = rows;
+  let left = groups;
   for (const [key, of] of [["dtask", (row) => row.task], ["dlang", (row) => row.language || "all"], ["dsys", systemsOf], ["dattr", (row) => row.attribute]]) {
     found[key] = [...new Set(left.map(of))];
     const value = found[key].includes(picked[key]) ? picked[key] : found[key][0];
     found[`${key}=`] = value;
     left = left.filter((row) => of(row) === value);
   }
-  return { ...found, rows: left };
+  return { ...found, rows: left.flatMap(rowsOf) };
+}
+
+/** @returns {object[]} the buckets of a group as rows */
+export function rowsOf(group) {
+  const { buckets, columns, ...shared } = group;
+  return buckets.map((bucket) => ({ ...shared, ...Object.fromEntries(columns.map((name, at) => [name, bucket[at]])) }));
 }
 
 /** @returns {number[]} the values of a row in points: one per system, a share for data */
@@ -34,25 +46,21 @@ export function rowValues(row) {
   return (Array.isArray(given) ? given : [given]).map((value) => (typeof value === "number" ? value * 100 : null));
 }
 
-/** Draw an analysis into a panel. */
-export function drawDrill(panel, board, state, change) {
-  const kind = state.panel;
-  const all = (board.content.diagnosis || []).filter((row) => row.kind === kind);
-  const title = node("h2", { id: "drill-title" }, ANALYSES[kind]);
-  if (!all.length) {
-    panel.replaceChildren(title, node("p", { class: "note" }, "This board holds no such analysis: make it with --with-diagnosis."));
-    return;
-  }
-  const found = choices(all, state);
+/** @returns {Element[]} an analysis: what is chosen, its chart, its table, and the examples of a chosen bucket */
+export function whyParts(board, state, change) {
+  const groups = board.content.diagnosis || [];
+  const kinds = Object.keys(ANALYSES).filter((kind) => groups.some((group) => group.kind === kind));
+  const kind = kinds.includes(state.kind) ? state.kind : kinds[0];
+  const buttons = kinds.map((name) => node("button", { type: "button", "data-kind": name, "aria-pressed": String(name === kind) }, ANALYSES[name]));
+  const found = choices(groups.filter((group) => group.kind === kind), state);
   const select = (key, label) => {
-    const box = node("select", { id: `drill-${key}` }, ...found[key].map((value) => node("option", { value, ...(value === found[`${key}=`] ? { selected: true } : {}) }, visible(value) || "-")));
+    const box = node("select", { id: `why-${key}` }, ...found[key].map((value) => node("option", { value, selected: value === found[`${key}=`] }, visible(value) || "-")));
     box.addEventListener("change", () => change({ [key]: box.value, dbucket: "" }));
     return node("label", {}, `${label} `, box);
   };
-  const controls = node("div", { class: "controls row" }, select("dtask", "Task"), select("dlang", "Language"), kind === "data" ? null : select("dsys", kind === "single" ? "System" : "Systems"), select("dattr", "Attribute"));
-  panel.replaceChildren(title, controls, ...chartOf(found.rows, kind, found["dattr="]), tableOf(found.rows, board, kind, state, change));
+  const controls = node("div", { class: "controls" }, node("div", { class: "segments", role: "group", "aria-label": "Analysis" }, ...buttons), select("dtask", "Task"), select("dlang", "Language"), kind === "data" ? null : select("dsys", kind === "single" ? "System" : "Systems"), select("dattr", "Attribute"));
   const chosen = found.rows.find((row) => String(row.bucket) === state.dbucket);
-  if (chosen) panel.append(examplesOf(chosen, board));
+  return [controls, node("p", { class: "note" }, ABOUT[kind]), ...chartOf(found.rows, kind, found["dattr="]), tableOf(found.rows, kind, state, change), ...(chosen ? [examplesOf(chosen, board)] : [])];
 }
 
 function chartOf(rows, kind, attribute) {
@@ -70,7 +78,7 @@ function chartOf(rows, kind, attribute) {
   return charts;
 }
 
-function tableOf(rows, board, kind, state, change) {
+function tableOf(rows, kind, state, change) {
   const heads = ["bucket", "n", ...(kind === "data" ? ["share"] : kind === "pairwise" ? ["scores", "difference"] : ["score"]), "interval", ...(kind === "pairwise" ? ["p", "q"] : [])];
   const total = rows.reduce((sum, row) => sum + (row.n || 0), 0);
   const body = rows.map((row) => {
@@ -95,15 +103,15 @@ function probability(value) {
 
 function examplesOf(row, board) {
   const keys = row.examples || [];
-  const found = keys.map((key) => (typeof key === "object" ? key : board.content.examples?.[key])).filter(Boolean);
-  const part = node("section", { class: "examples", "aria-label": "Examples" }, node("h3", {}, `Examples of bucket ${row.bucket}`));
-  if (!found.length) part.append(node("p", { class: "note" }, "No examples of this bucket are on the board."));
+  const found = keys.map((key) => (typeof key === "object" ? key : board.content.examples[key])).filter(Boolean);
+  const part = node("section", { class: "examples", "aria-label": "Examples" }, node("h2", {}, `Examples of bucket ${row.bucket}`));
+  if (!found.length) part.append(node("p", { class: "note" }, "The board keeps no examples of this bucket; they are in the run's records."));
   for (const example of found) {
     const fields = Object.entries(example.inputs || {}).map(([name, text]) => [name, modelText(text, example.language)]);
     if (example.reference !== undefined) fields.push(["reference", modelText(example.reference, example.language)]);
     const predictions = example.predictions || (example.prediction === undefined ? {} : { prediction: example.prediction });
     for (const [system, text] of Object.entries(predictions)) fields.push([visible(system), modelText(text, example.language)]);
-    part.append(node("article", {}, node("h4", {}, visible(example.id)), node("dl", {}, ...fields.flatMap(([name, value]) => [node("dt", {}, name), node("dd", {}, value)]))));
+    part.append(node("article", {}, node("h3", {}, visible(example.id)), node("dl", {}, ...fields.flatMap(([name, value]) => [node("dt", {}, name), node("dd", {}, value)]))));
   }
   return part;
 }

@@ -1,0 +1,198 @@
+"""What a command shows while it works: one panel in a terminal, a few plain lines elsewhere. All of it on stderr."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.markup import escape
+
+from harness.cli.display import stderr
+from harness.cli.panel import Panel
+from harness.cli.progress_text import cell_text, step_text, task_text, whole_text
+from harness.planning.plan import reason_without_language
+from harness.progress import CellOutcome, PlannedCell, PlannedFit, Progress, showing_steps
+from harness.reporting.remark import counted
+from harness.running.tally import Tally
+from harness.storage.clean_text import redact
+
+__all__ = ["LineProgress", "PanelProgress", "show_progress", "show_steps"]
+
+LINE_EVERY = 10.0
+"""Seconds between two lines about unfinished work where there is no terminal."""
+
+
+@contextmanager
+def show_progress(*, verbose: bool = False) -> Iterator[Progress]:
+    """Yield what shows progress on stderr; a panel is gone afterwards.
+
+    Args:
+        verbose: Print a line for every cell, and the details that are otherwise left to the run's notes.
+    """
+    console = stderr()
+    if not (console.is_terminal and sys.stderr.isatty()) or console.is_dumb_terminal:
+        yield LineProgress(verbose=verbose)
+        return
+    with Panel(sys.stderr) as panel:
+        yield PanelProgress(panel, verbose=verbose)
+
+
+@contextmanager
+def show_steps() -> Iterator[None]:
+    """Show the steps of what is done inside; what takes less than ten seconds prints nothing into a pipe."""
+    with show_progress() as progress, showing_steps(progress.status):
+        yield
+
+
+class LineProgress(Progress):
+    """Prints a line for every task that is finished, and one now and then in between."""
+
+    def __init__(self, *, verbose: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
+        self.tally = Tally(clock=clock)
+        self._verbose = verbose
+        self._clock = clock
+        self._console = stderr()
+        self._printed_at = clock()
+        self._failures: set[tuple[str, str]] = set()
+
+    def announce(self, message: str) -> None:
+        """Print one line."""
+        print_line(self._console, message)
+        self._printed_at = self._clock()
+
+    def mention(self, message: str) -> None:
+        """Print one line where every detail is wanted."""
+        if self._verbose:
+            self.announce(message)
+
+    def status(self, message: str) -> None:
+        """Keep what the next line about unfinished work shows."""
+        self.tally.status = message
+        self._print_if_due()
+
+    def plan(
+        self,
+        model: str,
+        cells: Sequence[PlannedCell],
+        fits: Sequence[PlannedFit] = (),
+        done: Sequence[CellOutcome] = (),
+    ) -> None:
+        """Begin a model; the line of a further one, a baseline, names it."""
+        if self.tally.model:
+            self._report(f"{model}: {counted(len(cells) - len(done), 'cell')}")
+        self.tally = Tally(model, cells, fits, done, clock=self._clock)
+        self._failures = set()
+
+    def fit_started(self, digest: str, title: str) -> None:
+        """Print what is trained."""
+        self.tally.fit_started(digest, title)
+        self._report(f"Fine-tuning on {title}.")
+
+    def fit_finished(self, digest: str, *, failed: bool = False) -> None:
+        """End a training."""
+        self.tally.fit_finished(digest, failed=failed)
+
+    def cell_started(self, digest: str) -> None:
+        """Begin a cell."""
+        self.tally.cell_started(digest)
+        self._print_if_due()
+
+    def cell_finished(self, outcome: CellOutcome) -> None:
+        """Print why a cell failed, each reason once a task; and its task where it was the last cell."""
+        self.tally.cell_finished(outcome)
+        cell = self.tally.cells.get(outcome.digest)
+        if cell is None:
+            return
+        if outcome.failure:
+            self._print_failure(cell, outcome.failure)
+        else:
+            self.mention(cell_text(cell, outcome))
+        ended = self.tally.of_task(cell.task)
+        if ended is not None:
+            self._report(task_text(ended, self.tally.seconds_of(cell.task)))
+
+    def start(self, title: str, total: int, unit: str, done: int = 0) -> None:
+        """Begin a piece of work."""
+        self.tally.start(title, total, unit, done)
+
+    def advance(self, count: int) -> None:
+        """Print a line if the last one is long ago."""
+        if self.tally.step is not None:
+            self.tally.step.done += count
+            self._print_if_due()
+
+    def finish(self) -> None:
+        """End a piece of work; outside a run, print a line about what was done."""
+        step, self.tally.step = self.tally.step, None
+        if step is not None and not self.tally.model and step.done and step.done >= step.total:
+            seconds = self._clock() - step.started
+            self._report(f"{step.title}: {step.done:,} {step.unit} in {seconds:,.1f} s")
+
+    def _report(self, message: str) -> None:
+        """Print a line that a panel shows in its own way."""
+        self.announce(message)
+
+    def _print_failure(self, cell: PlannedCell, reason: str) -> None:
+        shape = (cell.task, reason_without_language(reason, cell.language))
+        shown = self.mention if shape in self._failures else self.announce
+        self._failures.add(shape)
+        shown(f"{cell.task}:{cell.language} failed: {reason}")
+
+    def _print_if_due(self) -> None:
+        if self._clock() - self._printed_at >= LINE_EVERY:
+            parts = (whole_text(self.tally), step_text(self.tally), self.tally.status)
+            if any(parts):
+                self._report("; ".join(filter(None, parts)))
+
+
+class PanelProgress(LineProgress):
+    """Shows the run in a panel; above it only what has to be known at once, or every detail where it is wanted."""
+
+    def __init__(self, panel: Panel, *, verbose: bool = False) -> None:
+        super().__init__(verbose=verbose)
+        self._panel = panel
+
+    def announce(self, message: str) -> None:
+        """Print one line above the panel."""
+        self._panel.print(message)
+
+    def status(self, message: str) -> None:
+        """Show what the current work does now."""
+        super().status(message)
+        self._panel.show(self.tally)
+
+    def plan(
+        self,
+        model: str,
+        cells: Sequence[PlannedCell],
+        fits: Sequence[PlannedFit] = (),
+        done: Sequence[CellOutcome] = (),
+    ) -> None:
+        """Begin a model."""
+        super().plan(model, cells, fits, done)
+        self._panel.show(self.tally)
+
+    def start(self, title: str, total: int, unit: str, done: int = 0) -> None:
+        """Begin a piece of work."""
+        super().start(title, total, unit, done)
+        self._panel.show(self.tally)
+
+    def finish(self) -> None:
+        """End a piece of work; outside a run, the panel goes with it."""
+        super().finish()
+        if not self.tally.model:
+            self._panel.hide()
+
+    def _report(self, message: str) -> None:
+        pass
+
+    def _print_if_due(self) -> None:
+        pass
+
+
+def print_line(console: Console, message: str) -> None:
+    """Print one line as it is, however long."""
+    console.print(escape(redact(message)), soft_wrap=True)

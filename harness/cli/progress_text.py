@@ -1,0 +1,128 @@
+"""Sentences about a run that is under way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from harness.reporting.number import percent, uncertainty
+from harness.reporting.remark import counted
+from harness.running.tally import TimeLeft, task_mean
+
+if TYPE_CHECKING:
+    from harness.progress import CellOutcome, PlannedCell
+    from harness.running.tally import Step, Tally
+
+__all__ = [
+    "cell_text",
+    "duration",
+    "score_text",
+    "step_text",
+    "task_text",
+    "time_left_text",
+    "whole_text",
+]
+
+MINUTE, HOUR = 60.0, 3600.0
+COARSE = 10 * HOUR
+"""From so many seconds on, a duration has no minutes."""
+
+
+def duration(seconds: float) -> str:
+    """Return a rough duration, as an estimate has no more digits: ``5 s``, ``4 min``, ``2 h 10 min``, ``12 h``."""
+    if seconds < MINUTE - 2.5:
+        return f"{max(5, round(seconds / 5) * 5)} s" if seconds >= 2.5 else f"{max(1, round(seconds))} s"
+    if seconds < HOUR - MINUTE / 2:
+        return f"{max(1, round(seconds / MINUTE))} min"
+    if seconds >= COARSE:
+        return f"{round(seconds / HOUR)} h"
+    tens = round(seconds / (10 * MINUTE))
+    hours, rest = divmod(tens, 6)
+    return f"{hours} h {rest * 10} min" if rest else f"{hours} h"
+
+
+def time_left_text(left: TimeLeft | None) -> str:
+    """Return ``about 4 min``, with the trainings that nothing is known of; empty where nothing was measured."""
+    if left is None:
+        return ""
+    fits = f" and {counted(left.fits, 'training')}" if left.fits else ""
+    return f"about {duration(left.seconds)}{fits}"
+
+
+def whole_text(tally: Tally) -> str:
+    """Return how far a run is: ``cell 12 of 133, about 4 min left``, or ``11 of 133 cells done``; empty outside one."""
+    if not tally.cells:
+        return ""
+    total, done = len(tally.cells), len(tally.outcomes)
+    place = f"cell {done + 1:,} of {total:,}" if tally.cell else f"{done:,} of {counted(total, 'cell')} done"
+    left = "" if len(tally.outcomes) == len(tally.cells) else time_left_text(tally.time_left())
+    failed = f"{tally.failed:,} failed" if tally.failed else ""
+    parts = (place, failed, f"{left} left" if left else "")
+    return ", ".join(filter(None, parts))
+
+
+def step_text(tally: Tally) -> str:
+    """Return what is done now, how far it is and how fast."""
+    step, cell = tally.step, tally.cell
+    fit = "Fine-tuning on " if tally.fit else ""
+    if step is None:
+        return f"{cell.task}:{cell.language}" if cell is not None else fit + tally.fit
+    if not step.unit:
+        return step.title
+    parts = [f"{step.done:,} of {step.total:,} {step.unit}" if step.total else f"{step.done:,} {step.unit}"]
+    now = tally.clock()
+    rate = step.rate(now)
+    if rate > 0:
+        parts.append(_rate_text(rate, step.unit))
+        if cell is None and step.total:  # the time of a cell is part of that of the run
+            parts.append(_step_left(step, rate))
+    return f"{fit}{step.title}: {', '.join(filter(None, parts))}"
+
+
+def _step_left(step: Step, rate: float) -> str:
+    left = step.total - step.done
+    return f"about {duration(left / rate)}" if left > 0 else ""
+
+
+def _rate_text(rate: float, unit: str) -> str:
+    if rate >= 1:
+        return f"{rate:,.0f} {unit}/s" if rate >= 10 else f"{rate:.1f} {unit}/s"
+    return f"{1 / rate:,.1f} s per {unit.removesuffix('s')}"
+
+
+def score_text(outcome: CellOutcome) -> str:
+    """Return ``accuracy 58.3 ±12.9``, or why there is none."""
+    if outcome.failure:
+        return "failed"
+    if outcome.value is None:
+        return "not scored"
+    sure = uncertainty(outcome.value, outcome.interval)
+    return f"{outcome.metric} {percent(outcome.value)}{f' {sure}' if sure else ''}"
+
+
+def cell_text(cell: PlannedCell, outcome: CellOutcome) -> str:
+    """Return one line about a finished cell."""
+    condition = f" ({cell.condition})" if cell.condition else ""
+    return f"{cell.task}:{cell.language}{condition}: {score_text(outcome)}, {counted(outcome.items, 'item')}"
+
+
+def task_text(ended: Sequence[tuple[PlannedCell, CellOutcome]], seconds: float) -> str:
+    """Return one line about a task whose cells all ended: its mean, and the ends of its range."""
+    failed = sum(bool(outcome.failure) for _, outcome in ended)
+    scored = [
+        (outcome.value, cell.language, outcome.metric) for cell, outcome in ended if outcome.value is not None
+    ]
+    parts = [f"{counted(len(ended), 'cell')} in {seconds:,.1f} s"]
+    if failed:
+        parts.append(f"{failed:,} failed")
+    if len({metric for _, _, metric in scored}) == 1:
+        mean = task_mean(ended)
+        (low, worst, metric), (high, best, _) = min(scored), max(scored)
+        spread = f"{percent(low)} {worst} to {percent(high)} {best}" if percent(low) != percent(high) else ""
+        if mean is None:
+            parts.append(f"{metric} {spread or percent(low)}")
+        else:
+            parts.append(f"{metric} {percent(mean)}{spread and f' ({spread})'}")
+    elif not scored and failed < len(ended):
+        parts.append("not scored")
+    return f"{ended[0][0].task}: {', '.join(parts)}"

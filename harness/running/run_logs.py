@@ -1,0 +1,212 @@
+"""The logs of a run in trackers, which are those of ``--log``, in the main process.
+
+Each tracker gets copies. Once a run has begun, a tracker that fails costs nothing but its own log: the fault is
+announced, and the run continues.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.errors import PluginError
+from harness.planning.plan import Plan
+from harness.registry.discovery import RAISED
+from harness.registry.guard import kept_streams
+from harness.registry.plugin import describe_fault
+from harness.registry.registry import Registry
+from harness.registry.requirement import installed_version
+from harness.running.trackers import LoggedResults, RunLog, TrackedRun
+from harness.storage.clean_text import clean_json, clean_text
+from harness.storage.results import CellResult, RunResults, Value
+from harness.storage.run_folder import RESULTS, Run
+
+__all__ = ["RunLogs", "open_logs"]
+
+MEAN = "mean"
+"""Takes the place of the language in the names of means."""
+
+
+@dataclass(slots=True)
+class RunLogs:
+    """The trackers that a run is logged to, which may be none; the methods return a sentence for each fault."""
+
+    logs: dict[str, RunLog] = field(default_factory=dict)
+    ids: dict[str, str] = field(default_factory=dict)
+    """By tracker: under which id the run is found again."""
+    known: frozenset[str] = frozenset()
+    """Trackers that an earlier attempt logged its finished cells to."""
+    suffixes: Mapping[str, str] = field(default_factory=dict)
+    """By digest: what is added to the names of a cell's metrics, where a task has several cells in its language."""
+    headlines: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """By task."""
+
+    def cells_taken(self, cells: Iterable[CellResult]) -> list[str]:
+        """Log cells that an earlier attempt finished to the trackers that it did not log to."""
+        new = self.logs.keys() - self.known
+        return [message for cell in cells if new for message in self._log(cell, new)]
+
+    def cell_finished(self, cell: CellResult) -> list[str]:
+        """Log a finished cell."""
+        return self._log(cell, self.logs.keys())
+
+    def run_finished(self, path: Path) -> list[str]:
+        """Log the results of a finished run."""
+        if not self.logs:
+            return []
+        run = Run(path)
+        results = LoggedResults(
+            values=_means(run.results), table=run.scores().to_pylist(), file=path / RESULTS
+        )
+        return self._each(self.logs, lambda log: log.finish(deepcopy(results)))
+
+    def close(self, *, finished: bool) -> list[str]:
+        """End the run in every tracker."""
+        return self._each(self.logs, lambda log: log.close(finished=finished))
+
+    def _log(self, cell: CellResult, names: Iterable[str]) -> list[str]:
+        suffix, values = self.suffixes.get(cell.digest, ""), dict[str, float]()
+        for metric in self.headlines.get(cell.task, ()):
+            if (value := cell.metrics.get(metric)) is not None:
+                values |= _named(f"{cell.task}/{cell.language}/{metric}", suffix, value)
+        return self._each(names, lambda log: log.log(dict(values))) if values else []
+
+    def _each(self, names: Iterable[str], action: Callable[[RunLog], None]) -> list[str]:
+        messages = []
+        for name in sorted(names):
+            try:
+                with kept_streams():
+                    action(self.logs[name])
+            except RAISED as error:
+                messages.append(_fault(name, "could not log this", error))
+        return messages
+
+
+@contextmanager
+def open_logs(
+    names: Sequence[str], registry: Registry, plan: Plan, path: Path, announce: Callable[[str], None]
+) -> Iterator[RunLogs]:
+    """Open the trackers of a run and close them after it.
+
+    Args:
+        names: Of the trackers; of none nothing is imported or opened.
+        registry: Has them.
+        plan: Of the run.
+        path: The run folder; its manifest has the ids of an earlier attempt.
+        announce: Shows where the run is logged, and faults.
+
+    Raises:
+        PluginError: A tracker of a new run cannot be opened. A resumed run continues without it.
+    """
+    before = dict(Run.read_manifest(path).trackers) if names and (path / "manifest.json").is_file() else None
+    logs = RunLogs(
+        known=frozenset(before or ()),
+        suffixes=_suffixes(plan),
+        headlines={cell.spec.task: cell.spec.headline for cell in plan.cells},
+    )
+    finished = False
+    try:
+        for name in names:
+            own = TrackedRun(name=path.name, config=_config(plan), id=(before or {}).get(name))
+            try:
+                with kept_streams():
+                    log = registry.trackers.get(name).load()(own)
+                logs.ids[name], place = str(log.id), str(log.place)
+            except RAISED as error:
+                message = _fault(name, "cannot be opened", error)
+                if before is None:
+                    raise PluginError(message, hint="Repair this, or run without --log.") from error
+                announce(f"{message} The run continues without it.")
+            else:
+                logs.logs[name] = log
+                announce(clean_text(f"The run is logged to {name}: {place}"))
+        yield logs
+        finished = True
+    finally:
+        for message in logs.close(finished=finished):
+            announce(message)
+
+
+def _fault(name: str, what: str, error: BaseException) -> str:
+    return clean_text(f"The tracker {name!r} {what}: {describe_fault(error)[0].rstrip('.')}.")
+
+
+def _config(plan: Plan) -> dict[str, Any]:
+    """Return what a tracker shows of how a run was made; secrets of this process are hidden."""
+    described, cells = plan.model.description, plan.cells
+    tasks: dict[str, dict[str, Any]] = {}
+    for cell in cells:
+        own = tasks.setdefault(cell.spec.task, {"version": cell.spec.version, "languages": [], "data": {}})
+        if cell.language.code not in own["languages"]:
+            own["languages"].append(cell.language.code)
+        place = "/".join(
+            [cell.language.code, *(f"{name}-{value}" for name, value in sorted(cell.view.items()))]
+        )
+        own["data"][place] = cell.test.digest()
+    config = {
+        "model": str(plan.model.reference),
+        "adapter": described.adapter,
+        "revision": described.revision,
+        "parameters": described.parameters,
+        "options": plan.model.options.model_dump(mode="json"),
+        "tasks": tasks,
+        "suites": [suite.suite for suite in plan.suites],
+        "protocols": sorted({cell.pairing.protocol for cell in cells}),
+        "seeds": sorted({cell.seed for cell in cells}),
+        "harness": installed_version("multilingual-harness"),
+    }
+    cleaned: dict[str, Any] = clean_json(json.dumps(config).encode())
+    return cleaned
+
+
+def _suffixes(plan: Plan) -> dict[str, str]:
+    """Return by digest how a cell differs from others of its task and language."""
+    groups: dict[tuple[str, str], dict[str, dict[str, str]]] = {}
+    for cell in plan.cells:
+        parts = {
+            "protocol": cell.pairing.protocol,
+            "method": cell.pairing.method.name,
+            "seed": str(cell.seed),
+        }
+        groups.setdefault((cell.spec.task, cell.language.code), {})[cell.digest] = parts | dict(cell.view)
+    return {
+        digest: suffix
+        for group in groups.values()
+        for digest, suffix in zip(group, _differences(list(group.values())), strict=True)
+    }
+
+
+def _means(results: RunResults) -> dict[str, float]:
+    """Return the means of tasks and suites by their names."""
+    rows: dict[str, list[tuple[dict[str, str], Value]]] = {}
+    for row in results.tasks:
+        if row.headline:
+            parts = {"protocol": row.protocol, "method": row.method, **row.view}
+            rows.setdefault(f"{row.task}/{MEAN}/{row.metric}", []).append((parts, row))
+    for suite in results.suites:
+        parts = {"protocol": str(suite.protocol), **suite.view}
+        rows.setdefault(f"suite/{suite.suite}/{MEAN}", []).append((parts, suite.paper))
+    values: dict[str, float] = {}
+    for name, group in rows.items():
+        for (_, value), suffix in zip(group, _differences([parts for parts, _ in group]), strict=True):
+            values |= _named(name, suffix, value)
+    return values
+
+
+def _differences(group: Sequence[Mapping[str, str]]) -> list[str]:
+    """Return for each of a group what differs from the others: ``/seed-2/variant-tt``; empty where nothing does."""
+    names = sorted({name for parts in group for name in parts})
+    differing = [name for name in names if len({parts.get(name) for parts in group}) > 1]
+    return ["".join(f"/{name}-{parts[name]}" for name in differing if name in parts) for parts in group]
+
+
+def _named(name: str, suffix: str, value: Value) -> dict[str, float]:
+    """Return a value and the ends of its interval, as far as they are known, by their names."""
+    low, high = value.ci or (None, None)
+    found = {name + suffix: value.value, f"{name}_low{suffix}": low, f"{name}_high{suffix}": high}
+    return {key: number for key, number in found.items() if number is not None}

@@ -1,0 +1,144 @@
+"""The formats that this package brings; what makes them is imported when one is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness import ReportFormat, UsageError
+
+if TYPE_CHECKING:
+    from harness import Run
+
+__all__ = ["FORMATS", "TARGETS", "Target", "require_real_data", "write_files"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """One format of another tool."""
+
+    name: str
+    suffix: str
+    summary: str
+    maker: str
+    """``module:callable`` that takes runs and returns the texts of files by name."""
+    publishes: bool = False
+    """Whether its files are made to be published: sample data are rejected."""
+    in_folder: bool = False
+    """Whether it is a folder of files."""
+    many: bool = False
+    """Whether it shows several runs."""
+
+    def files(self, runs: Sequence[Run]) -> Mapping[str, str]:
+        """Return the texts of the files by name; raises `UsageError` where the run has nothing for this format."""
+        module, _, attribute = self.maker.partition(":")
+        make: Callable[[Sequence[Run]], Mapping[str, str]] = getattr(import_module(module), attribute)
+        found = make(runs if self.many else runs[:1])
+        if not found:
+            raise UsageError(
+                f"The run {str(runs[0].path)!r} has no score that the format {self.name!r} can hold."
+            )
+        return found
+
+    def text(self, runs: Sequence[Run]) -> str:
+        """Return the one file as a text; raises `UsageError` where there are several."""
+        found = self.files(runs)
+        if len(found) > 1:
+            raise UsageError(
+                f"The format {self.name!r} has {len(found)} files for this run.",
+                hint="Write them with --output FOLDER.",
+            )
+        return next(iter(found.values()))
+
+
+TARGETS: tuple[Target, ...] = (
+    Target(
+        name="eee",
+        suffix=".json",
+        summary="a record of Every Eval Ever, schema 0.3.0",
+        maker="harness_export.every_eval:files",
+        publishes=True,
+    ),
+    Target(
+        name="model-index",
+        suffix=".yaml",
+        summary="the metadata of a model card on the Hub",
+        maker="harness_export.hub:model_index",
+        publishes=True,
+    ),
+    Target(
+        name="eval-results",
+        suffix=".yaml",
+        summary="the Hub's .eval_results files, for the leaderboards of data sets",
+        maker="harness_export.hub:eval_results",
+        publishes=True,
+        in_folder=True,
+    ),
+    Target(
+        name="mteb",
+        suffix=".json",
+        summary="MTEB's result files of retrieval tasks",
+        maker="harness_export.mteb:files",
+        in_folder=True,
+    ),
+    Target(
+        name="systems-latex",
+        suffix=".tex",
+        summary="one LaTeX table of systems and tasks, the best in bold",
+        maker="harness_export.latex:files",
+        many=True,
+    ),
+)
+
+
+def require_real_data(runs: Sequence[Run]) -> None:
+    """Raise `UsageError` where a run is on the sample data, whose scores say nothing about a model."""
+    for run in runs:
+        if run.results.run.data == "sample":
+            raise UsageError(
+                f"The run {str(run.path)!r} is on the sample data, whose scores say nothing about a model.",
+                hint="Evaluate with --data hub, or try the format out with 'harness export --allow-sample'.",
+            )
+
+
+def write_files(files: Mapping[str, str], folder: Path) -> list[Path]:
+    """Write files below a folder and return their paths; raises `UsageError` where one cannot be written."""
+    from harness.cli.output import write_file
+
+    written = []
+    for name, text in files.items():
+        path = folder / name
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"The folder {str(path.parent)!r} cannot be made: {error.strerror}.") from error
+        write_file(path, text)
+        written.append(path)
+    return written
+
+
+def _format(target: Target) -> ReportFormat:
+    def checked(runs: Sequence[Run]) -> Sequence[Run]:
+        if target.publishes:
+            require_real_data(runs[:1])
+        return runs
+
+    def render(runs: Sequence[Run]) -> str:
+        return target.text(checked(runs))
+
+    def write(runs: Sequence[Run], folder: Path) -> list[Path]:
+        return write_files(target.files(checked(runs)), folder)
+
+    return ReportFormat(
+        name=target.name,
+        suffix=target.suffix,
+        render=render,
+        summary=target.summary,
+        write=write if target.in_folder else None,
+    )
+
+
+FORMATS = tuple(map(_format, TARGETS))

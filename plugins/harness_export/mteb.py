@@ -1,0 +1,92 @@
+"""Retrieval tasks of a run as result files of MTEB (``mteb.TaskResult``, mteb 2).
+
+Scores keep the names of the harness, and the file names the task ``harness/NAME``: MTEB's own Tatoeba searches from
+the other language to English and has another main score, so that its numbers are not these.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from harness import Run
+from harness.languages.table import known_languages
+from harness_export.score import Score, created, scores
+
+__all__ = ["files"]
+
+KINDS = {"bitext_retrieval", "ranked_retrieval"}
+_UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
+Key = tuple[str, str | None, int | None, str]
+
+
+def files(runs: Sequence[Run]) -> Mapping[str, str]:
+    """Return one result file for every retrieval task under one protocol, seed and view."""
+    run = runs[0]
+    groups: dict[Key, dict[str, list[Score]]] = {}
+    for score in scores(run):
+        cell = score.cell
+        if run.manifest.tasks[cell.task].kind in KINDS:
+            key = (cell.task, cell.protocol, cell.seed, json.dumps(cell.view, sort_keys=True))
+            groups.setdefault(key, {}).setdefault(cell.language, []).append(score)
+    return {_name(key, list(groups)): _text(run, key, own) for key, own in groups.items()}
+
+
+def _name(key: Key, keys: Sequence[Key]) -> str:
+    task, protocol, seed, view = key
+    twins = [other for other in keys if other[0] == task]
+    parts = [
+        str(part)
+        for place, part in enumerate((task, protocol, f"seed-{seed}", view))
+        if place == 0 or len({other[place] for other in twins}) > 1
+    ]
+    return f"{_UNSAFE.sub('-', '_'.join(parts)).strip('-')}.json"
+
+
+def _text(run: Run, key: Key, cells: Mapping[str, Sequence[Score]]) -> str:
+    splits: dict[str, list[dict[str, Any]]] = {}
+    for code, own in cells.items():
+        splits.setdefault(own[0].cell.split or "test", []).append(_subset(run, code, own))
+    seconds = sum(own[0].cell.seconds for own in cells.values())
+    first = next(iter(cells.values()))[0]
+    document = {
+        "dataset_revision": first.cell.data.get("revision") or f"sha256:{first.cell.data.get('digest')}",
+        "task_name": f"harness/{key[0]}",
+        "mteb_version": None,
+        "scores": splits,
+        "evaluation_time": round(seconds, 3),
+        "kg_co2_emissions": None,
+        "date": created(run),
+    }
+    return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
+
+
+def _subset(run: Run, code: str, own: Sequence[Score]) -> dict[str, Any]:
+    headline = next((score for score in own if score.headline), own[0])
+    found: dict[str, Any] = {"main_score": headline.value.value, "main_score_metric": headline.metric}
+    for score in own:
+        value = score.value
+        found[score.metric] = value.value
+        found |= {f"{score.metric}_se": value.se} if value.se is not None else {}
+        if value.ci is not None:
+            found |= {f"{score.metric}_ci_low": value.ci[0], f"{score.metric}_ci_high": value.ci[1]}
+    searched = run.manifest.tasks[headline.cell.task]
+    languages = ["en", code] if searched.kind == "bitext_retrieval" and code != "en" else [code]
+    return {
+        **found,
+        "hf_subset": code,
+        "languages": [_language_script(each) for each in languages],
+        "num_samples": headline.cell.n,
+        "details": headline.details(),
+    }
+
+
+def _language_script(code: str) -> str:
+    """Return ``deu-Latn``, as MTEB writes languages."""
+    table = known_languages()
+    if code not in table or not table.get(code).iso639_3:
+        return code
+    own = table.get(code)
+    return f"{own.iso639_3}-{own.script}"

@@ -1,0 +1,224 @@
+"""The numbers of the first screen: tiles, tests against chance, the chart of tasks, and the map."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from scipy.stats import binom, t
+
+from harness.reporting.chance import above_chance, chance_p
+from harness.reporting.glance import Glance, glance
+from harness.reporting.heat import heat_class
+from harness.reporting.material import Material, read_material
+from harness.reporting.opening import banners, chips
+from harness.reporting.overview import stands_out, task_chart
+from harness.reporting.tile_map import tile_map
+from harness.reporting.tiles import lags, tiles
+from harness.storage.results import MetricValue, SuiteSummary
+from harness.storage.run_folder import Run, with_baselines
+
+Make = Callable[..., Any]
+
+
+def score(
+    value: float, se: float | None = None, method: str = "t", clusters: int | None = None
+) -> MetricValue:
+    return MetricValue(value=value, se=se, ci_method=method, clusters=clusters)
+
+
+def looked_at(*runs: Run) -> tuple[Material, Glance]:
+    material = read_material(runs)
+    return material, glance(material.every, material.summary)
+
+
+def measured(cell: Make, language: str, value: float, se: float = 0.02, **fields: Any) -> dict[str, Any]:
+    """Return a cell with an error that fits its interval."""
+    made: dict[str, Any] = cell(language, value, **fields)
+    entry = {"value": value, "se": se, "ci": [value - 1.96 * se, value + 1.96 * se], "ci_method": "t"}
+    return {**made, "metrics": {"accuracy": {**entry, "clusters": 100}}}
+
+
+def test_p_values_are_those_of_the_exact_tests() -> None:
+    assert chance_p(score(0.6, 0.07, "wilson", 50), 0.5, 50) == pytest.approx(binom.sf(29, 50, 0.5))
+    assert chance_p(score(0.6, 0.05, "clustered t", 8), 0.5, 24) == pytest.approx(t.sf(2, 7))
+    assert chance_p(score(1.0, 0.0, "clustered wilson", 5), 0.5, 20) == pytest.approx(0.5**5)
+    assert chance_p(score(1.0, 0.0, "wilson", 10), 0.25, 10) == pytest.approx(0.25**10)
+
+
+@pytest.mark.parametrize("found", [score(0.5, 0.01), score(0.0, 0.0), score(0.9), score(0.9, 0.0)])
+def test_what_is_not_higher_or_has_no_error_is_not_above_chance(found: MetricValue) -> None:
+    assert chance_p(found, 0.5, 40) == 1.0
+
+
+def test_cells_above_chance_are_corrected_for_many_tests(write_run: Make, cell: Make) -> None:
+    chance = 1 / 3
+    # One p of 0.04 is enough alone, and is not among ten.
+    lucky = chance + 0.02 * float(t.isf(0.04, 99))
+    alone = write_run(measured(cell, "de", lucky))
+    many = write_run(
+        measured(cell, "de", lucky),
+        measured(cell, "sw", 0.9),
+        *(measured(cell, code, chance) for code in ("en", "ur", "ar", "bg", "el", "es", "fr", "hi")),
+    )
+    found = [above_chance(run, looked_at(run)[0].summary) for run in (alone, many)]
+    assert [(one.above, one.known) for one in found] == [(1, 1), (1, 10)]
+
+
+def test_the_weakest_language_is_named_where_it_is_established(write_run: Make, cell: Make) -> None:
+    codes = ("en", "de", "fr", "sw")
+    weak = [
+        measured(cell, code, 0.5 if code == "sw" else 0.8, task=task, digest=f"{place:012d}")
+        for place, task in enumerate(("xnli", "pawsx", "xcopa"))
+        for code in codes
+    ]
+    material, first = looked_at(write_run(*weak))
+    lowest = lags(material, first)[0]
+    assert (lowest.code, lowest.tasks) == ("sw", 3)
+    assert lowest.mean == pytest.approx(-0.3)
+    error = 0.02 * (1 + 1 / 3) ** 0.5 / 3**0.5
+    assert lowest.half == pytest.approx(1.96 * error, rel=0.01)
+    [tile] = [tile for tile in tiles(material, first) if tile.title.startswith("Weakest")]
+    assert tile.value == "Swahili"
+    same = [
+        measured(cell, code, 0.79 if code == "sw" else 0.8, task=task, digest=f"{place:012d}")
+        for place, task in enumerate(("xnli", "pawsx", "xcopa"))
+        for code in codes
+    ]
+    [tile] = [tile for tile in tiles(*looked_at(write_run(*same))) if tile.title.startswith("Weakest")]
+    assert tile.value == "Not clear"
+    assert "Swahili" in tile.note
+
+
+def test_a_run_of_one_cell_has_only_tiles_that_say_something(write_run: Make, cell: Make) -> None:
+    material, first = looked_at(write_run(measured(cell, "de", 0.75)))
+    found = tiles(material, first)
+    assert [tile.value for tile in found] == ["75.0", "1 of 1"]
+    assert found[0].note == "chance 33.3"
+    assert tile_map(material, first.tasks, ["xnli"]) is None
+
+
+def test_a_run_without_scores_has_no_tiles(write_run: Make, cell: Make) -> None:
+    material, first = looked_at(write_run(cell("de", None, status="failed", reason="broken", n=0)))
+    assert tiles(material, first) == []
+    assert [row.value for row in task_chart(material, first.tasks).rows] == [None]
+
+
+def test_the_mean_and_the_gap_are_those_of_the_tasks(write_run: Make, cell: Make) -> None:
+    cells = [
+        measured(cell, code, value, task=task, digest=f"{place:012d}")
+        for place, (task, values) in enumerate({"xnli": (0.9, 0.5), "pawsx": (0.8, 0.6)}.items())
+        for code, value in zip(("en", "de"), values, strict=True)
+    ]
+    run = write_run(*cells)
+    other = write_run(*(measured(cell, one["language"], 0.4, task=one["task"]) for one in cells))
+    (run.path / "baselines").mkdir()
+    other.path.rename(run.path / "baselines" / "majority")
+    material, first = looked_at(*with_baselines(Run(run.path)))
+    mean, gap, *_ = tiles(material, first)
+    assert (mean.title, mean.value) == ("Mean of 2 tasks", "70.0")
+    assert mean.note.endswith("baseline 40.0")
+    assert (gap.title, gap.value) == ("Lost on leaving English", "\u221230.0")
+    # Two tasks, each with the difference of two errors of 0.02.
+    assert gap.small == f"±{196 * 0.02 * 2**0.5 * 2**0.5 / 2:.1f}"
+
+
+def test_a_row_has_its_marks(write_run: Make, cell: Make) -> None:
+    values = {"en": 0.9, "de": 0.5, "sw": 0.4, "ur": 0.4}
+    run = write_run(*(measured(cell, code, value) for code, value in values.items()))
+    material, first = looked_at(run)
+    [row] = task_chart(material, first.tasks).rows
+    assert row.value == pytest.approx(55.0)
+    assert row.chance == pytest.approx(100 / 3)
+    assert {(mark.kind, mark.label) for mark in row.marks} == {
+        ("source", "English"),
+        ("language", "German"),
+        ("language", "Swahili"),
+        ("language", "Urdu"),
+    }
+    assert (row.weakest_text, set(row.weakest)) == ("ur +1", {"ur", "sw"})
+    assert row.lowest == pytest.approx(40.0)
+    heads, [fields] = task_chart(material, first.tasks).data
+    assert dict(zip(heads, fields, strict=True))["mean"] == "55.0"
+
+
+def test_tiles_of_the_map_go_from_chance_to_100(write_run: Make, cell: Make) -> None:
+    run = write_run(
+        measured(cell, "en", 0.95), measured(cell, "de", 1 / 3), cell("sw", None, status="failed", reason="x", n=0),
+        measured(cell, "ur", 0.65),
+    )  # fmt: skip
+    material, first = looked_at(run)
+    found = tile_map(material, first.tasks, ["xnli"])
+    assert found is not None
+    [(name, fields)] = found.rows
+    by_code = {code: field for (code, _), field in zip(found.languages, fields, strict=True)}
+    assert name == "xnli"
+    assert {code: field.text for code, field in by_code.items()} == {
+        "en": "95",
+        "de": "33",
+        "sw": "!",
+        "ur": "65",
+    }
+    assert by_code["de"].shade == "h0"
+    assert by_code["sw"].shade == "absent"
+    assert by_code["ur"].shade == heat_class(0.65, 1 / 3, 1.0)
+    assert sum(count for _, count in found.families) == len(found.languages)
+
+
+def test_findings_take_turns(write_run: Make, cell: Make) -> None:
+    material, _ = looked_at(write_run(cell("de"), cell("sw"), cell("ur")))
+    sentences = {"sw": ["a", "b", "c"], "de": ["xnli: German is d"], "ur": ["e", "f"]}
+    found = stands_out(material, sentences)
+    assert [f"{one.before}[{one.link}]{one.after}" for one in found] == [
+        "[Swahili], a",
+        "xnli: [German] is d",
+        "[Urdu], e",
+        "[Swahili], b",
+        "[Urdu], f",
+    ]
+    assert [one.href for one in found][:2] == ["#language-sw", "#language-de"]
+    assert stands_out(material, {}) == []
+
+
+def test_a_task_with_two_findings_lets_others_go_first(write_run: Make, cell: Make) -> None:
+    material = read_material([write_run(cell("de"), cell("sw"), cell("ur"), cell("en"))])
+    sentences = {"sw": ["a: 1"], "de": ["a: 2"], "ur": ["a: 3"], "en": ["b: 4"]}
+    assert [one.link for one in stands_out(material, sentences)] == ["Swahili", "German", "English", "Urdu"]
+
+
+def test_chips_name_the_training_and_the_limits(write_run: Make, cell: Make) -> None:
+    stage = {"stage": "mnli", "recipe": "quick", "train": {"languages": ["en"]}}
+    run = write_run(
+        cell("de"),
+        cell("en", protocol="prompted"),
+        fits={"f" * 16: {"title": "mnli", "stages": [stage]}},
+    )
+    run.manifest = run.manifest.changed(config={"limit": 50})
+    assert chips(run) == [
+        "fine-tuned on English",
+        "prompted",
+        "recipe quick",
+        "50 items per language",
+        "1 Jan 2026",
+    ]
+
+
+def test_a_sample_is_announced_once(write_run: Make, cell: Make) -> None:
+    runs = [write_run(cell("de"), data="sample", model=f"hf:models/{name}") for name in "ab"]
+    [banner] = banners(read_material(runs))
+    assert banner.title == "Scores of the shipped sample."
+    real = write_run(cell("de"))
+    [banner] = banners(read_material([runs[0], real]))
+    assert banner.title == "models/a: Scores of the shipped sample."
+
+
+def test_a_suite_with_a_score_is_the_first_tile(write_run: Make, cell: Make) -> None:
+    paper = {"value": 0.612, "ci": [0.6, 0.624], "categories": {"c": 0.612}}
+    suite = {"suite": "mine", "protocol": "zero_shot_transfer", "paper": paper, "complete": True}
+    run = write_run(measured(cell, "de", 0.7), suites=[suite])
+    known = SuiteSummary(suite="mine", tasks=["xnli"], categories={"c": ["xnli"]})
+    run.manifest = run.manifest.changed(suites=[known])
+    [first, *_] = tiles(*looked_at(run))
+    assert (first.title, first.value, first.small) == ("Score on mine", "61.2", "±1.2")
+    assert banners(read_material([run])) == []
