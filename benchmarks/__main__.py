@@ -11,6 +11,7 @@ from benchmarks import (
     decoder_scores,
     diagnosis,
     encoder_inference,
+    fleet,
     gap,
     generation,
     journal,
@@ -24,6 +25,7 @@ from benchmarks import (
     retrieval,
     run_overhead,
     startup,
+    training,
     translation,
     transliteration,
     vllm_client,
@@ -53,10 +55,12 @@ def main() -> None:
         print("Encoder inference needs the XNLI test set: give --data DIR or set HARNESS_DATA.")
     else:
         encoder_inference.main(["--data", given.data])
+    training.main([])
     # The last ones end with a status where they miss their limit.
     gap.main([])
     planning.main([])
     plugins.main([])
+    fleet.main([])
     memory.main([])
     translation.main([] if given.data is None else ["--data", given.data])
     generation.main([])

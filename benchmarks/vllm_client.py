@@ -69,7 +69,7 @@ def rank(model: GeneratingModel, requests: Sequence[LikelihoodRequest]) -> None:
 
 def bare_loop(model: GeneratingModel, bodies: Sequence[bytes]) -> None:
     """Send the bodies, `CONCURRENCY` at a time, and read the answers."""
-    client = model._session.client
+    client = model._session.client.clients[0]
     address, key = client.address, client._key
     headers = {"Content-Type": "application/json", "Authorization": f"Bearer {key}"}
     waiting = iter(bodies)

@@ -54,14 +54,14 @@ def commands() -> Mapping[str, Any]:
 
 
 def leaf_commands() -> Iterator[tuple[str, Any]]:
-    """Yield every command without sub-commands, with its words: ``tasks list``."""
+    """Yield every command that does something by itself, with its words: ``tasks list``."""
     for name, command in commands().items():
         yield from _leaves(name, command)
 
 
 def _leaves(name: str, command: Any) -> Iterator[tuple[str, Any]]:
     inner = getattr(command, "commands", None)
-    if not inner:
+    if not inner or command.invoke_without_command:
         yield name, command
     for key, subcommand in (inner or {}).items():
         yield from _leaves(f"{name} {key}", subcommand)

@@ -89,6 +89,7 @@ TITLES = {
     "reports": "Report formats",
     "trackers": "Trackers",
     "launchers": "Launchers",
+    "fleet_backends": "Fleet backends",
 }
 """Titles of the tables, in the order of the page; others come last."""
 DESCRIPTIONS: Mapping[str, Callable[[Any], str]] = {

@@ -96,6 +96,7 @@ from .reporting.formats import ReportFormat, ReportSection, SectionReport
 from .reporting.model import Field, Fold, Notes, Table, TableRow
 from .reporting.notebook import LoadedRun
 from .reporting.plots import Plots
+from .running.fleet import FleetBackend, FleetJob, JobRunner, JobState
 from .running.processes import Launcher
 from .running.session import Session, open_session
 from .running.trackers import LoggedResults, RunLog, TrackedRun, Tracker
@@ -149,6 +150,8 @@ __all__ = [
     "Finding",
     "FitOptions",
     "Fits",
+    "FleetBackend",
+    "FleetJob",
     "FloatArray",
     "Fold",
     "GenerateOptions",
@@ -159,6 +162,8 @@ __all__ = [
     "Head",
     "HeadSpec",
     "ItemRecord",
+    "JobRunner",
+    "JobState",
     "Launcher",
     "LikelihoodAnswer",
     "LikelihoodRequest",

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from harness.models.adapters import AdapterEntry
     from harness.planning.task_checks import TaskChecks
     from harness.reporting.formats import ReportFormat, ReportSection
+    from harness.running.fleet import FleetBackend
     from harness.running.processes import Launcher
     from harness.running.trackers import Tracker
     from harness.specs.task_source import TaskSource
@@ -94,6 +95,10 @@ class HookSpecs:
     @hookspec
     def harness_register_launchers(self) -> Iterable[Launcher]:
         """Return ways to run several processes; the first by name is used. Called only where there are several."""
+
+    @hookspec
+    def harness_register_fleet_backends(self) -> Iterable[FleetBackend]:
+        """Return declarations of ways to run the jobs of ``harness submit``; the one that is used is imported."""
 
     @hookspec
     def harness_register_features(self) -> Iterable[Feature]:

@@ -247,7 +247,7 @@ def test_hook_register_launchers(
 from pathlib import Path
 from harness.running.processes import Launcher
 
-def start(arguments, count):
+def start(arguments, count, configuration=None):
     Path("started").write_text(f"{count}")
     return 7
 
@@ -415,6 +415,44 @@ def harness_resolve_data(ref, cache):
     assert (cell.data["revision"], cell.metrics["accuracy"].value) == ("a" * 40, 1.0)
     [record] = run.records(cell)
     assert record.reference == "rude"
+
+
+def test_hook_register_fleet_backends(install_plugin: InstallPlugin, cli: Cli) -> None:
+    install_plugin(
+        "at_once",
+        IMPORTS
+        + """
+from pathlib import Path
+from harness import AdapterOptions, FleetBackend, JobState
+
+class Options(AdapterOptions):
+    slots: int = 1
+
+class Runner:
+    def __init__(self, options):
+        self.slots = options.slots
+
+    def run(self, jobs, report, stopping):
+        Path("seen").write_text(f"{self.slots} {[job.model for job in jobs]}")
+        for job in jobs:
+            report(job.name, JobState.LOST)
+
+    def states(self, jobs):
+        return {}
+
+@hookimpl
+def harness_register_fleet_backends():
+    return [FleetBackend(name="once", target="at_once:Runner", options="at_once:Options", summary="Never runs.")]
+""",
+    )
+    assert "once" in open_session().registry.fleet_backends
+    command = ("submit", "--tasks", "xnli:de", "--model", "baseline:majority", "--data", "sample")
+    status, out, err = cli(*command, "--backend", "once", "-b", "slots=3", "--output", "fleet")
+    assert (status, Path("seen").read_text(encoding="utf-8")) == (1, "3 ['baseline:majority']")
+    assert "001-baseline-majority" in out + err
+    assert cli(*command, "--backend", "once", "-b", "slot=3", "--output", "other")[0] == 2
+    assert cli(*command, "--backend", "onze", "--output", "other")[0] == 2
+    assert not Path("other").exists()
 
 
 def test_hook_register_trackers(install_plugin: InstallPlugin, cli: Cli) -> None:

@@ -38,6 +38,11 @@ FURTHER: dict[str, str] = {
     ),
     "harness_diagnosis": "analysis.items data.buckets data.features languages.scripts languages.segmentation",
     "harness_export": "cli.output languages.table reporting.material reporting.systems",
+    "harness_fleet": (
+        "analysis.merge cli.configuration cli.display cli.live cli.main cli.option cli.output cli.table errors "
+        "planning.plan planning.run_config planning.shards progress registry.requirement reporting.remark "
+        "running.session running.signals running.start storage.file_lock storage.files storage.run_folder"
+    ),
     "harness_gate": (
         "analysis.comparison analysis.significance analysis.systems cli.display cli.output reporting.column "
         "reporting.console reporting.markdown reporting.model reporting.number reporting.remark specs.loading "
@@ -53,7 +58,9 @@ FURTHER: dict[str, str] = {
         "reporting.contrast reporting.model reporting.number reporting.rows reporting.system_name "
         "statistics storage.file_lock storage.files"
     ),
+    "harness_ray": "models.adapters models.options storage.clean_text",
     "harness_scaffold": "cli.output data.sources languages.table planning.prompts planning.word_checks",
+    "harness_slurm": "storage.files",
     "harness_translation": (
         "cli.display cli.live cli.option cli.output cli.table data.sampling data.sources data.translation.aligners "
         "data.translation.guards data.translation.variants languages.character languages.scripts "

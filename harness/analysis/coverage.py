@@ -102,12 +102,17 @@ def cover(suite: SuiteSpec, entries: Mapping[str, Entry], added: Sequence[str] =
     described: dict[str, Language] = {}
     for entry in entries.values():
         for code in entry.languages:
-            described.setdefault(code, _language(entry, code))
+            if suite.includes(entry.name, code):
+                described.setdefault(code, _language(entry, code))
     printed = suite.citation == TABLE_SOURCE
     covered = [
         CoveredLanguage(
             language=language,
-            tasks=tuple(task for task, entry in entries.items() if code in entry.languages),
+            tasks=tuple(
+                task
+                for task, entry in entries.items()
+                if code in entry.languages and suite.includes(task, code)
+            ),
             printed_datasets=int(language.printed_datasets)
             if printed and language.printed_datasets
             else None,

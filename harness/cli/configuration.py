@@ -19,7 +19,10 @@ CODE_OPTION = "trust_remote_code"
 
 def make_config(given: Mapping[str, Any], file: Path | None) -> RunConfig:
     """Return the configuration of a command: what was given, over what the configuration file says."""
-    values = ({} if file is None else _read_file(file)) | read_options(given)
+    known, own = {} if file is None else _read_file(file), read_options(given)
+    values = known | own
+    if "options" in values:
+        values["options"] = {**known.get("options", {}), **own.get("options", {})}
     if not values.get("tasks"):
         raise UsageError("No task was named.", hint="Give --tasks; run 'harness tasks list' to see all.")
     if not values.get("model"):
@@ -58,6 +61,7 @@ def resumed_config(given: Mapping[str, Any], file: Path | None, folder: Path) ->
         options={**own.options, **options},
         reuse=(*own.reuse, *values.get("reuse", ())),
         num_processes=values.get("num_processes"),
+        fits_only=values.get("fits_only", False),
         log=tuple(dict.fromkeys((*own.log, *manifest.trackers, *values.get("log", ())))),
     )
 

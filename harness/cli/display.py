@@ -28,6 +28,7 @@ __all__ = [
     "PLAIN_WIDTH",
     "PrintableConsole",
     "print_report",
+    "show_fits",
     "show_plan",
     "show_run",
     "show_runs",
@@ -138,6 +139,27 @@ def show_run(folder: Path, json_file: Path | None = None, *, details: bool = Fal
     if json_file is not None:
         write_rows(json_file, cell_rows(runs))
     return int(any(cell.status == "failed" for run in runs for cell in run.cells))
+
+
+def show_fits(folder: Path) -> int:
+    """Print which models a run of ``--fits-only`` has; return 1 where one could not be trained, else 0."""
+    from harness.cli.progress_text import duration
+    from harness.reporting.remark import counted
+    from harness.storage.run_folder import Run
+
+    run, console = Run(folder), stdout()
+    for fit in run.results.fits.values():
+        seconds = sum(stage["seconds"] for stage in fit.stages if not stage["reused"])
+        how = f"trained in {duration(seconds)}" if seconds else "trained before, in the cache"
+        console.print(escape(f"{fit.title}: {how}"), soft_wrap=True)
+    failures = {cell.reason: cell for cell in run.cells if cell.status == "failed"}
+    for reason, cell in failures.items():
+        console.print(escape(f"{cell.task}:{cell.language}: not trained: {reason}"), soft_wrap=True)
+    ready = counted(len(run.results.fits), "model")
+    console.print(
+        escape(f"{ready} ready, nothing scored yet. Score: harness eval --resume {folder}"), soft_wrap=True
+    )
+    return int(bool(failures))
 
 
 def show_runs(runs: Sequence[Run], *, details: bool, by: Grouping = "family") -> None:

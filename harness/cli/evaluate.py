@@ -49,12 +49,11 @@ def evaluate(
 
 def _run(config: RunConfig, json_file: Path | None, *, resume: bool, verbose: bool, details: bool) -> int:
     from harness.api import run
-    from harness.cli.display import show_plan, show_run
+    from harness.cli.display import show_fits, show_plan, show_run
     from harness.cli.live import show_progress
     from harness.cli.output import check_output_file, reporting_broken_plugins
     from harness.errors import StoppedError
-    from harness.running.launch import start_processes
-    from harness.running.processes import launched
+    from harness.running.launch import needs_start, start_processes
     from harness.running.session import check_output_folder, open_session, prepare
     from harness.running.signals import Interrupted
 
@@ -64,9 +63,9 @@ def _run(config: RunConfig, json_file: Path | None, *, resume: bool, verbose: bo
     session = open_session(config.tasks_from, allow_code=config.allow_code)
     with ExitStack() as warnings, ExitStack() as shown:
         warnings.enter_context(reporting_broken_plugins(session.registry.plugins, session.catalog))
-        if config.num_processes is not None and config.num_processes > 1 and not launched():
+        if needs_start(session.registry, config.num_processes, config.options):
             prepare(config, session)  # errors are reported once, before processes are started
-            return start_processes(session.registry, sys.argv[1:], config.num_processes)
+            return start_processes(session.registry, sys.argv[1:], config.num_processes, config.options)
 
         def show(plan: Plan) -> Progress:
             warnings.close()
@@ -77,4 +76,6 @@ def _run(config: RunConfig, json_file: Path | None, *, resume: bool, verbose: bo
             folder, is_main = run(config, session, show, resume=resume)
         except Interrupted as error:
             raise StoppedError(error.message) from error
-    return show_run(folder, json_file, details=details) if is_main else 0
+    if not is_main:
+        return 0
+    return show_fits(folder) if config.fits_only else show_run(folder, json_file, details=details)

@@ -135,6 +135,8 @@ def _notes(coverage: SuiteCoverage) -> Iterator[str]:
     from harness.analysis.coverage import dataset_differences, family_index
 
     notes = coverage.notes
+    if "average" in notes:
+        yield f"Average: {notes['average']}"
     if "script" in notes:
         yield f"Script: {notes['script']}"
     different = [

@@ -23,6 +23,8 @@ __all__ = ["main", "run"]
 COMMANDS = {
     "eval": ("harness.cli.evaluate", "Evaluate a model: fine-tune or prompt it, score every language."),
     "plan": ("harness.cli.plan", "Show what eval would do, without doing it."),
+    "fetch": ("harness.cli.fetch", "Download the data and models that a plan needs, for use offline."),
+    "tune": ("harness.cli.tune", "Choose learning rates from a grid on the English dev set, as a recipe."),
     "score": ("harness.cli.score", "Score a run again from its records; needs no model."),
     "merge": ("harness.cli.merge", "Make one run of the runs of several machines or tasks."),
     "lock": ("harness.cli.lock", "Write the revisions and digests of a run's data, for eval --locked."),
@@ -50,6 +52,7 @@ SHIPPED = {
     "overlap": "Compare what a classifier attends to in a text and its translation.",
     "treebank": "Colorless-green and code-switched treebanks: make, check, split.",
     "translate": "Translate the texts that variants of tasks need; ship them as a data set.",
+    "submit": "Evaluate many models: jobs on this machine, Ray or Slurm; their state and results.",
     "submission": "Score, export and import the public XTREME-R submission files.",
 }
 """Help of the commands that first-party plugins bring, shown without importing them."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False)
 
 TABLES = (
-    *("adapters", "aligners", "features", "kinds", "launchers", "methods", "metrics"),
+    *("adapters", "aligners", "features", "fleet_backends", "kinds", "launchers", "methods", "metrics"),
     *("readers", "report_sections", "reports", "task_checks", "trackers", "translators", "transliterators"),
 )
 

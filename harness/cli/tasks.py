@@ -58,18 +58,17 @@ def list_tasks(
 
     from harness.cli.output import reporting_broken_plugins, write_rows
     from harness.cli.table import print_table
-    from harness.languages.table import known_languages
+    from harness.specs.selection import tasks_with
 
     plugins, catalog = open_catalog(tasks_from or ())
     with reporting_broken_plugins(plugins, catalog):
-        if language is not None and language not in catalog.language_codes():
-            known_languages().get(language)
+        having = None if language is None else tasks_with(catalog, language)
         if pattern is not None and catalog.is_made(pattern):
             names = catalog.names_made(pattern)
         else:
             names = [name for name in catalog.names("task") if pattern is None or fnmatch(name, pattern)]
-        rows = [row for row in task_rows(catalog, names) if language is None or language in row["languages"]]
-        suites = _suite_tasks(catalog, pattern)
+        rows = list(task_rows(catalog, [name for name in names if having is None or name in having]))
+        suites = _suite_tasks(catalog, pattern, having)
     table = [
         [
             row["task"],
@@ -82,12 +81,17 @@ def list_tasks(
     print_table(["task", "kind", "languages", "licence"], table)
     for suite, tasks in suites.items():
         echo(f"suite {suite}: {' '.join(tasks)}")
+    if language is not None:
+        echo(f"Run all of them in this language: harness eval --tasks @{language} --model MODEL")
     if json_file is not None:
         write_rows(json_file, rows)
 
 
-def _suite_tasks(catalog: Catalog, pattern: str | None) -> dict[str, list[str]]:
-    """Return the tasks of every suite; one that two plugins bring becomes a problem of the catalogue."""
+def _suite_tasks(catalog: Catalog, pattern: str | None, having: Sequence[str] | None) -> dict[str, list[str]]:
+    """Return the tasks of every suite, only those in `having` where it is given.
+
+    A suite that two plugins bring becomes a problem of the catalogue.
+    """
     from fnmatch import fnmatch
 
     from harness.errors import DuplicateNameError
@@ -96,10 +100,11 @@ def _suite_tasks(catalog: Catalog, pattern: str | None) -> dict[str, list[str]]:
     for name in catalog.names("suite"):
         try:
             if pattern is None or fnmatch(name, pattern):
-                found[name] = catalog.entry("suite", name).document.texts("tasks")
+                tasks = catalog.entry("suite", name).document.texts("tasks")
+                found[name] = [task for task in tasks if having is None or task in having]
         except DuplicateNameError as error:
             catalog.problems.append(error)
-    return found
+    return {name: tasks for name, tasks in found.items() if tasks}
 
 
 def task_rows(catalog: Catalog, names: Sequence[str]) -> Iterator[dict[str, Any]]:

@@ -206,7 +206,8 @@ def _default_protocols(
     already_fitted = head is not None and not adds_nothing and HEAD_CAPABILITY[head] in description.offers
     if already_fitted and any("frozen" in method.protocols for method in methods):
         return ("frozen",)
-    if Capability.FITS in description.offers and spec.transfer is not None:
+    fits = Capability.FITS in description.offers and not description.fits_on_request
+    if fits and spec.transfer is not None:
         return spec.protocols
     able = [method for method in methods if method.requires in description.offers]
     without_fit = sorted({name for method in able for name in method.protocols} - FITTING_PROTOCOLS)

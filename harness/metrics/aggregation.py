@@ -213,7 +213,7 @@ def aggregate_suites(rows: Iterable[TaskScore], suites: Iterable[SuiteSummary]) 
     for suite in suites:
         by_condition: dict[tuple[str | None, str], list[TaskScore]] = {}
         for row in rows:
-            view = _suite_view(suite, row) if row.headline and row.task in suite.tasks else None
+            view = _suite_view(suite, row) if row.task in suite.tasks and _counts(suite, row) else None
             if view is not None:
                 by_condition.setdefault((row.protocol, json.dumps(view)), []).append(row)
         for (protocol, text), members in by_condition.items():
@@ -223,6 +223,11 @@ def aggregate_suites(rows: Iterable[TaskScore], suites: Iterable[SuiteSummary]) 
             if is_usual or not score.missing:
                 found.append(score)
     return found
+
+
+def _counts(suite: SuiteSummary, row: TaskScore) -> bool:
+    """Return whether the metric of a row is one whose mean is the task's score in the suite."""
+    return row.metric in suite.headline(row.task, (row.metric,) if row.headline else ())
 
 
 def _suite_view(suite: SuiteSummary, row: TaskScore) -> dict[str, str] | None:
@@ -237,8 +242,12 @@ def _suite_score(
     suite: SuiteSummary, protocol: str | None, view: dict[str, str], rows: Sequence[TaskScore]
 ) -> SuiteScore:
     by_task: dict[str, list[dict[str, float]]] = {}
+    cut = set()
     for row in rows:
-        by_task.setdefault(row.task, []).append(row.by_language)
+        others = set(suite.others.get(row.task, ())) & row.by_language.keys()
+        cut |= {row.task} if others else set()
+        own = {code: value for code, value in row.by_language.items() if code not in others}
+        by_task.setdefault(row.task, []).append(own)
     published = {
         task: [{code: by[code] for code in suite.languages[task] if code in by} for by in languages]
         for task, languages in by_task.items()
@@ -248,15 +257,16 @@ def _suite_score(
         task: {"languages": min(map(len, languages)), "of": len(suite.languages[task])}
         for task, languages in published.items()
     }
-    errors = _task_errors(rows)
-    own = {task: error for task, error in errors.items() if published[task] == by_task[task]}
-    paper = {"value": whole.paper, **_suite_interval(suite, whole, own), "categories": whole.categories}
+    # The error of a task's mean is known over all languages that were run, and over no others.
+    errors = {task: None if task in cut else error for task, error in _task_errors(rows).items()}
+    exact = {task: error for task, error in errors.items() if published[task] == by_task[task]}
+    paper = {"value": whole.paper, **_suite_interval(suite, whole, exact), "categories": whole.categories}
     return SuiteScore(
         suite=suite.suite,
         protocol=protocol,
         view=view,
         paper=SuiteValue(**paper),
-        flat=SuiteValue(value=whole.flat, **_suite_interval(suite, whole, own, flat=True)),
+        flat=SuiteValue(value=whole.flat, **_suite_interval(suite, whole, exact, flat=True)),
         extended=None if published == by_task else _extended(suite, by_task, errors),
         missing=list(whole.missing),
         tasks=counts,

@@ -10,6 +10,7 @@ import importlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import AdapterError, UsageError, near_names, require_extra
@@ -73,6 +74,16 @@ class AdapterEntry:
     """Values of ``--model`` that ``--with-baselines`` runs next to any model."""
     extra: str | None = None
     """The extra that installs what the adapter needs."""
+    serve: str | None = None
+    """``module:callable`` of an adapter whose models can be shared by processes, as a server.
+
+    It is called as ``callable(ref, options, host, key)`` on the machine that is to serve the model, and returns a
+    context manager: it starts the server at the address `host` of that machine, yields what follows ``NAME:`` in
+    ``--model`` for those who use it, and ends it. They need the key, in the variable that the option ``key_env`` names.
+    """
+    fetch: str | None = None
+    """``module:callable``, called as ``callable(description, options)``: downloads the model's files and returns their
+    folder, or None where this model has none. An adapter without it has nothing to download."""
 
     def load(self, target: str) -> Any:
         """Return what a ``module:attribute`` of this entry names; raises `MissingExtraError`."""
@@ -88,6 +99,14 @@ class AdapterEntry:
         function: Callable[[str, AdapterOptions], ModelDescription] = self.load(self.describe)
         with self._missing_extra_named(self.describe):
             return function(ref, options)
+
+    def fetch_model(self, description: ModelDescription, options: AdapterOptions) -> Path | None:
+        """Return the folder with the model's files, downloaded if needed; None where there is nothing to download."""
+        if self.fetch is None:
+            return None
+        function: Callable[[ModelDescription, AdapterOptions], Path | None] = self.load(self.fetch)
+        with self._missing_extra_named(self.fetch):
+            return function(description, options)
 
     def make_ready(self) -> None:
         """Import what opens a model; raises `MissingExtraError`."""

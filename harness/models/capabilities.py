@@ -7,7 +7,7 @@ empty list with an empty list. Nothing here imports a model library.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
@@ -191,6 +191,23 @@ class TrainingSettings:
     lr_schedule: Literal["linear", "constant"] = "linear"
     """The learning rate after the warm-up: it falls to zero, or stays as it is."""
     optimizer: Literal["adamw", "adafactor"] = "adamw"
+    lora_rank: int | None = None
+    """Rank of the matrices that are trained next to frozen weights (LoRA); None trains the weights themselves."""
+    lora_alpha: int = 16
+    """What the matrices add is multiplied by ``lora_alpha / lora_rank``."""
+    lora_dropout: float = 0.0
+    lora_targets: tuple[str, ...] = ()
+    """Last parts of the names of the layers that get such matrices; none means all linear layers."""
+    quantize: Literal["nf4"] | None = None
+    """How the frozen weights are stored (QLoRA); None keeps them as they are."""
+
+    def identity(self) -> dict[str, Any]:
+        """Return the settings as digests on disk have them: those of LoRA only where it is used."""
+        omitted = LORA_SETTINGS if self.lora_rank is None else frozenset[str]()
+        return {name: value for name, value in asdict(self).items() if name not in omitted}
+
+
+LORA_SETTINGS = frozenset({"lora_rank", "lora_alpha", "lora_dropout", "lora_targets", "quantize"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -380,6 +397,8 @@ class ModelDescription:
     revision: str | None = None
     parameters: int | None = None
     layers: int | None = None
+    fits_on_request: bool = False
+    """Whether it is fine-tuned only where the user names a protocol that does so: by default it is used as it is."""
     note: str = ""
     """Why something is not offered, for messages."""
     metadata: Mapping[str, str] = field(default_factory=dict)

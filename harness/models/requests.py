@@ -20,10 +20,12 @@ __all__ = [
     "CountsSubwords",
     "CoversWords",
     "CutsTexts",
+    "DevScore",
     "ExposesHiddenStates",
     "FloatArray",
     "GenerateOptions",
     "Generated",
+    "HasDevScore",
     "HasNotices",
     "HasUntrained",
     "LikelihoodAnswer",
@@ -288,6 +290,23 @@ class Streams(Protocol):
         The requests of `generate` are pairs of a prompt and its options. Batches never cross the border of a block.
         The generator may be closed before its end.
         """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DevScore:
+    """What a fitted model scored on its dev set while it was trained."""
+
+    metric: str
+    value: float
+    """Of the checkpoint that was kept, as a fraction."""
+
+
+@runtime_checkable
+class HasDevScore(Protocol):
+    """Keeps what its dev set scored when it was fitted."""
+
+    def dev_score(self) -> DevScore | None:
+        """Return the score of the checkpoint that was kept; None where no dev set was measured."""
 
 
 @runtime_checkable

@@ -100,7 +100,8 @@ class FitPlanner:
         stages = tuple(
             self._stage(spec, name, languages, recipe, protocol, targets) for name in spec.transfer.stages
         )
-        return FitPlan(stages=stages, seed=seed, recipe=recipe)
+        tuned = self._catalog.recipe(recipe).tuned_fit(spec.transfer.stages)
+        return FitPlan(stages=stages, seed=seed, recipe=recipe, tuned=tuned)
 
     def _stage(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
@@ -20,6 +20,7 @@ from harness.models.capabilities import HeadSpec, ModelDescription, TrainingSett
 from harness.models.options import AdapterOptions
 from harness.prompts.preset import CompiledPrompt, compile_prompt
 from harness.specs.prompt import PromptSpec
+from harness.specs.recipe import TunedFit
 from harness.specs.schema import Phrases, SuiteSpec, TaskSpec, TrainingSpec
 
 __all__ = [
@@ -82,7 +83,7 @@ class StagePlan:
             "inputs": self.head.inputs,
             "train": [[language, found.digest()] for language, found in self.train],
             "validation": validation,
-            "settings": asdict(self.settings),
+            "settings": self.settings.identity(),
             "limit": self.limit,
             "read": [list(self.labels), self.phrases],
             "prompt": None if self.prompt is None else self.prompt.digest,
@@ -96,6 +97,8 @@ class FitPlan:
     stages: tuple[StagePlan, ...]
     seed: int
     recipe: str
+    tuned: TunedFit | None = None
+    """How the recipe's settings for it were chosen; no part of what it is."""
 
     @cached_property
     def key(self) -> str:

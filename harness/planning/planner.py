@@ -161,7 +161,9 @@ class _Planner:
         added = selected.entry.added
         if added:
             self._added[spec.task] = dict(added)
-        self._published[spec.task] = tuple(code for code in spec.languages if code not in added)
+        self._published[spec.task] = selected.published or tuple(
+            code for code in spec.languages if code not in added
+        )
         self._tests = []
         for code in selected.languages:
             for version in (*self._versions(selected.entry, code), *self._translated(selected.entry, code)):

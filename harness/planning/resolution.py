@@ -35,6 +35,7 @@ __all__ = [
     "LockedSplit",
     "Resolution",
     "TasksResolver",
+    "cell_data",
     "read_resolution",
     "resolve_plan",
 ]
@@ -226,7 +227,7 @@ def resolve_plan(plan: Plan, catalog: Catalog) -> Resolution:
         for prompt in (cell.prompt, *(stage.prompt for stage in stages)):
             specs = () if prompt is None else (prompt.spec, prompt.inherited)
             used |= {("prompt", spec.prompt) for spec in specs if spec is not None}
-        for data, view in _data_of(cell):
+        for data, view in cell_data(cell):
             # What a source resolves to depends on nothing else, so that each is digested once.
             key = _key(data.ref.owner, data.ref.language, data.ref.split, view)
             if key not in found:
@@ -238,7 +239,8 @@ def _key(owner: str, language: str, split: str, view: View) -> tuple[str, ...]:
     return (owner, language, split, json.dumps(dict(view), sort_keys=True) if view else "{}")
 
 
-def _data_of(cell: Cell) -> Iterator[tuple[FoundData, View]]:
+def cell_data(cell: Cell) -> Iterator[tuple[FoundData, View]]:
+    """Yield every split that a cell and its training read, as its files are, with the part of the view that it has."""
     # Of what is translated, the files before: the manifest has the translator, by its fingerprint.
     yield cell.test.untranslated, _item_view(cell.view, cell.spec)
     if cell.test.aligned is not None:

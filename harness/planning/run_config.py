@@ -132,7 +132,10 @@ class RunConfig:
     """
 
     tasks: Names = _run(
-        "Tasks, suites or globs; 'xnli:sw+hi' picks languages.", default=..., aliases=("-t",), merged="united"
+        "Tasks, suites or globs; 'xnli:sw+hi' picks languages, '@sw' all tasks in one.",
+        default=...,
+        aliases=("-t",),
+        merged="united",
     )
     model: str = _run(
         "ADAPTER:NAME_OR_PATH, e.g. hf:xlm-roberta-base.", default=..., aliases=("-m",), resumable=True
@@ -163,7 +166,9 @@ class RunConfig:
     )
     seeds: tuple[int, ...] = _training("Training seeds, e.g. 1,2,3.", default=(), minimum=0, affects="seeds")
     """Empty takes 42, the seed of the public XTREME scripts."""
-    recipe: str | None = _training("xtreme_r, xtreme_r_paper, quick, mt5, or your own.", affects="fits")
+    recipe: str | None = _training(
+        "xtreme_r, xtreme_r_paper, quick, lora, qlora, mt5, or your own.", affects="fits"
+    )
     train_languages: Names = _training(
         "Train on these instead of English.", default=(), affects="fits on chosen languages"
     )
@@ -235,6 +240,9 @@ class RunConfig:
     """None takes those that a launcher started, or one."""
     shard: str | None = _machines(
         "Only part I of N of the cells; 'harness merge' joins the runs.", metavar="I/N"
+    )
+    fits_only: bool = _machines(
+        "Train the models that the plan needs, and score nothing yet.", default=False, resumable=True
     )
     reuse: Paths = _machines("Reuse answers of this run.", default=(), metavar="RUN", resumable=True)
     with_baselines: bool = _output("Run the baselines too and show them.", default=False)

@@ -9,12 +9,13 @@ import hashlib
 import itertools
 import json
 import re
+from collections import Counter
 from dataclasses import dataclass, replace
 
 from harness.errors import UsageError
-from harness.planning.plan import Cell, Plan
+from harness.planning.plan import Cell, FitPlan, Plan
 
-__all__ = ["Shard", "parse_shard", "plan_digest", "take_shard"]
+__all__ = ["Shard", "SharedFit", "parse_shard", "plan_digest", "shard_sizes", "shared_fits", "take_shard"]
 
 _FORM = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
 LEEWAY = 4
@@ -73,6 +74,36 @@ def take_shard(plan: Plan, shard: Shard, *, may_be_empty: bool = False) -> Plan:
     }
     own = tuple(cell for cell in plan.cells if parts[cell.digest] == shard.index)
     return replace(plan, cells=own, shard=whole)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedFit:
+    """A fit that several shards of a plan need."""
+
+    fit: FitPlan
+    shards: tuple[int, ...]
+    """Counted from 1."""
+    alone: Shard
+    """The shard of the plan, divided into single cells, that needs this fit and no other."""
+
+
+def shared_fits(plan: Plan, count: int) -> list[SharedFit]:
+    """Return the fits that several of `count` shards need: at most one fewer than there are shards."""
+    parts = _parts(plan, count)
+    found, before = [], 0
+    for fit, cells in plan.groups():
+        shards = tuple(sorted({parts[cell.digest] for cell in cells}))
+        if fit is not None and len(shards) > 1:
+            alone = Shard(index=before + 1, count=len(plan.cells))
+            found.append(SharedFit(fit=fit, shards=shards, alone=alone))
+        before += len(cells)
+    return found
+
+
+def shard_sizes(plan: Plan, count: int) -> list[int]:
+    """Return how many cells each of `count` shards has."""
+    sizes = Counter(_parts(plan, count).values())
+    return [sizes[number] for number in range(1, count + 1)]
 
 
 def _parts(plan: Plan, count: int) -> dict[str, int]:

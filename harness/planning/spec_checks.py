@@ -118,6 +118,18 @@ def suite_problems(spec: SuiteSpec, document: Document, catalog: Catalog) -> lis
         if members and members.count(name) != 1:
             count = members.count(name)
             found.append((("categories",), f"{name!r} is in {count} categories; expected each task in one"))
+    parts = {
+        "language": (spec.languages, catalog.languages_of),
+        "metric": (spec.metrics, lambda name: catalog.entry("task", name).document.texts("metrics")),
+    }
+    for part, (given, owned) in parts.items():
+        for name, values in given.items():
+            own = owned(name) if name in known else values
+            found += [
+                ((f"{part}s", name), str(UnknownNameError(f"{part} of {name!r}", value, own)))
+                for value in values
+                if value not in own
+            ]
     return _problems(found, document)
 
 

@@ -20,7 +20,7 @@ from harness.registry.discovery import Plugins
 from harness.registry.requirement import Requirement, declared, describe_mismatch, installed_version
 from harness.storage.files import cache_folder
 
-__all__ = ["Finding", "examine"]
+__all__ = ["Finding", "examine", "shown_size"]
 
 DISTRIBUTION = "multilingual-harness"
 FEATURES: Final[Mapping[str, str]] = {
@@ -30,8 +30,11 @@ FEATURES: Final[Mapping[str, str]] = {
     "hf": "models and data of the Hugging Face Hub, fine-tuning, several processes",
     "metrics": "the metrics bleu and chrf",
     "mlflow": "runs logged to MLflow (--log mlflow)",
+    "peft": "fine-tuning with the recipes lora and qlora, 4-bit weights",
     "plots": "charts of a run in a notebook (run.plot)",
+    "ray": "fleets of runs on Ray (harness submit --backend ray)",
     "retrieval": "search with faiss in large pools; without it numpy searches",
+    "slurm": "fleets of runs on Slurm (harness submit --backend slurm)",
     "trackio": "runs logged to trackio (--log trackio)",
     "translate": "languages of translations, written answers and words of prompts; chrF",
     "typology": "the typology index of languages",
@@ -173,7 +176,9 @@ def _caches() -> Iterator[Finding]:
             files, size = _size(path)
             holds = f": {_CACHES[path.name]}" if path.parent == own and path.name in _CACHES else ""
             advice = f"to clear it: rm -r {shlex.quote(str(path))}" if files else ""
-            yield Finding("cache", name, "ok", f"{_shown(size)} in {files:,} files, {path}{holds}", advice)
+            yield Finding(
+                "cache", name, "ok", f"{shown_size(size)} in {files:,} files, {path}{holds}", advice
+            )
         else:
             yield Finding("cache", name, "missing", str(path))
 
@@ -201,7 +206,8 @@ def _size(folder: Path) -> tuple[int, int]:
     return files, size
 
 
-def _shown(size: int) -> str:
+def shown_size(size: int) -> str:
+    """Return a number of bytes for people: ``12 MiB``."""
     amount = float(size)
     for unit in ("B", "KiB", "MiB"):
         if amount < 1024:

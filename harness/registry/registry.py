@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from harness.planning.task_checks import TaskChecks
     from harness.registry.discovery import Plugins
     from harness.reporting.formats import ReportFormat, ReportSection
+    from harness.running.fleet import FleetBackend
     from harness.running.processes import Launcher
     from harness.running.trackers import Tracker
     from harness.specs.task_source import TaskSource
@@ -94,6 +95,12 @@ class Registry:
     def launchers(self) -> Table[Launcher]:
         """Ways to run several processes."""
         return self._named("launcher", "harness_register_launchers", "harness.running.processes.Launcher")
+
+    @cached_property
+    def fleet_backends(self) -> Table[FleetBackend]:
+        """Ways to run the jobs of ``harness submit``."""
+        hook = "harness_register_fleet_backends"
+        return self._named("fleet backend", hook, "harness.running.fleet.FleetBackend")
 
     @cached_property
     def methods(self) -> Table[Method]:

@@ -12,7 +12,7 @@ from harness.reporting.model import BLANK, Block, Note, Notes, Table, TableRow
 from harness.reporting.remark import counted
 from harness.reporting.system_name import short_name
 
-__all__ = ["announced_plan", "plan_title", "planned_details", "planned_tasks"]
+__all__ = ["announced_plan", "plan_title", "planned_details", "planned_tasks", "skipped_lines"]
 
 
 def plan_title(plan: Plan) -> str:
@@ -52,17 +52,22 @@ def planned_tasks(plan: Plan) -> Iterator[Block]:
 
 def planned_details(plan: Plan) -> list[str]:
     """Return a line for every fit, every note, and every reason for what is skipped."""
+    return [
+        *(f"  fit {fit.title}, recipe {fit.recipe}" for fit in plan.fits),
+        *(f"  note: {note}" for note in plan.notes),
+        *skipped_lines(plan),
+    ]
+
+
+def skipped_lines(plan: Plan) -> list[str]:
+    """Return a line for every reason for what is skipped, with the task and its languages."""
     groups: dict[tuple[str, str], dict[str, str]] = {}
     for skip in plan.skipped:
         shape = reason_without_language(skip.reason, skip.language)
         groups.setdefault((skip.task, shape), {}).setdefault(skip.language, skip.reason)
     return [
-        *(f"  fit {fit.title}, recipe {fit.recipe}" for fit in plan.fits),
-        *(f"  note: {note}" for note in plan.notes),
-        *(
-            f"  skipped {task} {' '.join(reasons)}: {grouped_reason(reasons.values())}"
-            for (task, _), reasons in groups.items()
-        ),
+        f"  skipped {task} {' '.join(reasons)}: {grouped_reason(reasons.values())}"
+        for (task, _), reasons in groups.items()
     ]
 
 

@@ -32,6 +32,7 @@ def run_remarks(run: Run) -> list[Remark]:
         *_pools(scored),
         *_unknown(scored),
         *map(_fit, _stages(run.results.fits.values())),
+        *_tuned(run),
         *_stand_ins(scored),
         *_data(scored),
         *_releases(scored),
@@ -86,6 +87,36 @@ def _fit(trained: tuple[FitResult, Mapping[str, Any]]) -> Remark:
         text=f"fit {stage['digest'][:8]}: {of}{fit.title}, {count:,} examples{lost}, {made}",
         brief=f"{gone:,} of {all_:,} training examples lost their answer in translation" if gone else "",
         weight=Weight.PARTIAL if gone else Weight.PROVENANCE,
+    )
+
+
+def _tuned(run: Run) -> Iterator[Remark]:
+    """Yield what the settings of every fit were chosen from, and whether for this very fit."""
+    for fit, stage in _stages(run.results.fits.values()):
+        if not (tuned := stage.get("tuned")):
+            continue
+        points = ", ".join(
+            f"{_point(score['settings'])} {'failed' if score.get('dev') is None else format(100 * score['dev'], '.1f')}"
+            for score in tuned["scores"]
+        )
+        chosen = f"{_point(tuned['chosen'])} was chosen on the English dev set"
+        text = (
+            f"fit {stage['digest'][:8]}: {chosen} ({tuned['metric']} of {tuned['items']:,} items: {points})"
+        )
+        if tuned.get("same_fit"):
+            yield Remark(text=text)
+        else:
+            yield Remark(
+                text=f"{text}, for another fit than {fit.title} here: another model, other data or another seed",
+                brief=f"{fit.title}: its settings were chosen for another fit",
+                weight=Weight.DETAIL,
+            )
+
+
+def _point(settings: Mapping[str, Any]) -> str:
+    return " ".join(
+        f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}"
+        for name, value in settings.items()
     )
 
 

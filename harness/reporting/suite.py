@@ -148,7 +148,9 @@ def _published(
     item: Mapping[str, Any], suite: SuiteSummary, specs: Mapping[str, TaskSummary]
 ) -> tuple[Score, ...]:
     headlines = {
-        task: specs[task].headline if task in specs else list(item["scores"].get(task, {}))
+        task: suite.headline(
+            task, specs[task].headline if task in specs else list(item["scores"].get(task, {}))
+        )
         for task in suite.tasks
     }
     scores = task_scores(item["scores"], headlines)

@@ -9,7 +9,7 @@ import os
 import shutil
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +26,12 @@ from harness.models.capabilities import (
     HeadSpec,
     capability_protocols,
 )
+from harness.models.requests import HasDevScore
 from harness.planning.plan import FitPlan, StagePlan
 from harness.progress import Progress
 from harness.running.processes import ProcessGroup
 from harness.running.signals import Interruption
+from harness.specs.recipe import TunedFit
 from harness.storage.file_lock import FileLock
 from harness.storage.files import is_full, write_atomically
 from harness.storage.run_folder import FittedModel
@@ -71,7 +73,7 @@ class FitStore:
 
     def fit(self, adapter: Adapter, plan: FitPlan) -> Fitted:
         """Return the model fitted by a plan, from the cache where it has been fitted before."""
-        digests = plan.digests(adapter.identity(), self._finder.fingerprints)
+        digests = self.digests(adapter, plan)
         first = self._processes.share(len(digests) - len(self.missing(adapter, plan)))
         current = adapter
         records = [
@@ -94,21 +96,39 @@ class FitStore:
                 self._progress.fit_finished(digest, failed=True)
             raise
         stages = [dict(record) for record in records]
+        if plan.tuned is not None:
+            stages[-1]["tuned"] = _tuned(plan.tuned, digests[-1])
         record = FittedModel(key=plan.key, digest=digests[-1], title=plan.title, stages=stages)
         return Fitted(adapter=current, record=record)
 
     def missing(self, adapter: Adapter, plan: FitPlan) -> list[tuple[str, StagePlan]]:
         """Return the stages that have to be trained, with their digests."""
-        digests = plan.digests(adapter.identity(), self._finder.fingerprints)
+        digests = self.digests(adapter, plan)
         first = max((number + 1 for number, digest in enumerate(digests) if self._has(digest)), default=0)
         return list(zip(digests[first:], plan.stages[first:], strict=True))
+
+    def digests(self, adapter: Adapter, plan: FitPlan) -> list[str]:
+        """Return what names the stages of a fit in the cache."""
+        return plan.digests(adapter.identity(), self._finder.fingerprints)
+
+    def kept(self, digest: str) -> Mapping[str, Any] | None:
+        """Return what was recorded of a finished stage; None where the cache does not have it."""
+        return self._read_record(digest) if self._has(digest) else None
+
+    def sizes(self, stage: StagePlan) -> tuple[int, int]:
+        """Return how many examples a stage trains on, and how many its dev set has; reads the data."""
+        train, validation = self._examples(stage)
+        return len(train), len(validation)
+
+    def _read_record(self, digest: str) -> dict[str, Any]:
+        known: dict[str, Any] = json.loads((self._folder / digest / RECORD).read_text(encoding="utf-8"))
+        return known
 
     def _has(self, digest: str) -> bool:
         return (self._folder / digest / RECORD).is_file()
 
     def _cached(self, stage: StagePlan, digest: str) -> Mapping[str, Any]:
-        known: dict[str, Any] = json.loads((self._folder / digest / RECORD).read_text(encoding="utf-8"))
-        return {"stage": stage.name, "digest": digest, **known, "reused": True}
+        return {"stage": stage.name, "digest": digest, **self._read_record(digest), "reused": True}
 
     def _load(self, adapter: Adapter, digest: str, head: HeadSpec) -> Adapter:
         assert isinstance(adapter, Fits)
@@ -185,7 +205,9 @@ class FitStore:
             progress=self._progress,
         )
         try:
-            adapter.fit(train, validation, stage.head, options).close()
+            fitted = adapter.fit(train, validation, stage.head, options)
+            dev = fitted.dev_score() if isinstance(fitted, HasDevScore) else None
+            fitted.close()
         except KeyboardInterrupt:
             raise
         except Exception as error:
@@ -197,6 +219,8 @@ class FitStore:
                 shutil.rmtree(partial, ignore_errors=True)
             raise
         record = _record(stage, plan, len(train), len(validation), time.monotonic() - started)
+        if dev is not None:
+            record["validation"] |= {"metric": dev.metric, "score": dev.value}
         lost = self._lost(stage)
         if lost:
             record["train"]["lost"] = lost
@@ -253,6 +277,12 @@ class FitStore:
         return read_examples(stage.kind, self._finder.rows(found), context)
 
 
+def _tuned(tuned: TunedFit, digest: str) -> dict[str, Any]:
+    """Return what is recorded of how the settings of a fit were chosen, and whether it is one of those fits."""
+    tried = {fit for score in tuned.scores for fit in score.fits}
+    return {**tuned.model_dump(mode="json", exclude_defaults=True), "same_fit": digest in tried}
+
+
 def _lost_note(row: Mapping[str, Any]) -> str:
     return (
         f"In {row['language']}, {row['lost']:,} of {row['of']:,} questions are skipped: their answer was not found "
@@ -281,7 +311,7 @@ def _drawn(examples: list[Any], limit: int | None, task: str, language: str) -> 
 
 
 def _record(stage: StagePlan, plan: FitPlan, train: int, validation: int, seconds: float) -> dict[str, Any]:
-    settings = asdict(stage.settings)
+    settings = stage.settings.identity()
     return {
         "recipe": plan.recipe,
         "seed": plan.seed,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,14 @@ from harness.errors import UsageError, require_extra
 from harness.registry.registry import Registry
 from harness.running.processes import Launcher, ProcessGroup, launched
 
-__all__ = ["PARENT_LOCK", "STATUS_VARIABLE", "join_processes", "leave_status", "start_processes"]
+__all__ = [
+    "PARENT_LOCK",
+    "STATUS_VARIABLE",
+    "join_processes",
+    "leave_status",
+    "needs_start",
+    "start_processes",
+]
 
 STATUS_VARIABLE = "HARNESS_STATUS_FOLDER"
 """Names the folder in which processes that the harness started itself leave their ids, and the first its status."""
@@ -44,11 +51,24 @@ def join_processes(registry: Registry, *, wanted: int | None = None, cpu: bool =
     return processes
 
 
-def start_processes(registry: Registry, arguments: Sequence[str], count: int) -> int:
+def needs_start(registry: Registry, count: int | None, options: Mapping[str, str]) -> bool:
+    """Return whether the command has to start processes: for a number above 1 or a launcher's configuration."""
+    return not launched() and ((count or 1) > 1 or _configuration(registry, options) is not None)
+
+
+def start_processes(
+    registry: Registry, arguments: Sequence[str], count: int | None, options: Mapping[str, str]
+) -> int:
     """Run ``harness ARGUMENTS`` in several processes of this machine and return the exit status."""
     launcher = _launcher(registry)
-    status: int = _load(launcher, launcher.start)(arguments, count)
+    status: int = _load(launcher, launcher.start)(arguments, count, _configuration(registry, options))
     return status
+
+
+def _configuration(registry: Registry, options: Mapping[str, str]) -> str | None:
+    """Return the configuration file that the options of the model name for the launcher."""
+    names = [one.option for one in list(registry.launchers)[:1] if one.option is not None]
+    return options.get(names[0]) if names else None
 
 
 def leave_status(status: int) -> int:

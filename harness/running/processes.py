@@ -54,11 +54,14 @@ class Launcher:
 
     name: str
     start: str
-    """Called as ``start(arguments, count)``: runs ``harness ARGUMENTS`` in `count` processes of this machine and
-    returns its exit status."""
+    """Called as ``start(arguments, count, configuration)``: runs ``harness ARGUMENTS`` in `count` processes of this
+    machine and returns its exit status. The configuration is the value of `option`, None where it is not given; it
+    says how many processes where `count` is None."""
     join: str
     """Called as ``join()`` in a process that a launcher started: returns its `Processes`. Raises `UsageError` where
     fewer processes are running than were asked for."""
+    option: str | None = None
+    """The model option that names the launcher's configuration file."""
     extra: str | None = None
     """The extra that installs what it needs."""
 

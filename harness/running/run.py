@@ -237,9 +237,11 @@ def _take_finished(work: Work) -> None:
 
 def _run_groups(work: Work) -> None:
     """Open the model and run the cells of every fit together."""
+    fits_only = work.command.config.fits_only
     left = [
         (plan, [cell for cell in cells if cell.digest not in work.cells])
         for plan, cells in work.plan.groups()
+        if plan is not None or not fits_only
     ]
     if not any(cells for _, cells in left):
         return
@@ -269,18 +271,22 @@ def _report_plan(work: Work, adapter: Adapter, fits: Sequence[FitPlan]) -> None:
     if not work.command.processes.is_main:
         return
     plan, store = work.plan, _fit_store(work)
+    cells = () if work.command.config.fits_only else plan.cells
     stages = {digest: stage for fit_plan in fits for digest, stage in store.missing(adapter, fit_plan)}
-    headlines = {cell.digest: cell.spec.headline for cell in plan.cells}
+    headlines = {cell.digest: cell.spec.headline for cell in cells}
     work.command.progress.plan(
         str(plan.model.reference),
-        planned_cells(plan.cells, work.command.config.limit),
+        planned_cells(cells, work.command.config.limit),
         planned_fits(stages),
         [outcome_of(work.cells[digest], headlines[digest]) for digest in headlines if digest in work.cells],
     )
 
 
 def _run_group(work: Work, adapter: Adapter, plan: FitPlan | None, cells: Sequence[Cell]) -> None:
-    """Fit the model of a group and run its cells; a failed fit fails its cells, and leaves the others alone."""
+    """Fit the model of a group and run its cells, unless only fits are wanted.
+
+    A failed fit fails its cells, and leaves the others alone.
+    """
     fitted: Fitted | None = None
     if plan is not None:
         try:
@@ -290,6 +296,9 @@ def _run_group(work: Work, adapter: Adapter, plan: FitPlan | None, cells: Sequen
         except Exception as error:  # noqa: BLE001, RUF100
             for cell in cells:
                 _keep_failure(work, cell, error)
+            return
+        if work.command.config.fits_only:
+            fitted.adapter.close()
             return
     chosen = adapter if fitted is None else fitted.adapter
     check = work.command.interruption.check

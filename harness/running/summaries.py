@@ -6,7 +6,7 @@ from typing import Any
 
 from harness.data.pool import CandidatePool
 from harness.planning.plan import Cell, Plan
-from harness.specs.schema import TaskSpec
+from harness.specs.schema import SuiteSpec, TaskSpec
 from harness.storage.results import SuiteSummary, TaskSummary
 from harness.storage.run_folder import FittedModel
 
@@ -34,11 +34,27 @@ def suite_summaries(plan: Plan) -> list[SuiteSummary]:
             protocol=suite.protocol,
             tasks=list(suite.tasks),
             categories={name: list(tasks) for name, tasks in suite.categories.items()},
-            languages={task: list(plan.published.get(task, ())) for task in suite.tasks},
-            **({"views": {task: dict(view) for task, view in suite.views.items()}} if suite.views else {}),
+            languages={
+                task: list(suite.languages.get(task) or plan.published.get(task, ())) for task in suite.tasks
+            },
+            **_special(suite, plan),
         )
         for suite in plan.suites
     ]
+
+
+def _special(suite: SuiteSpec, plan: Plan) -> dict[str, Any]:
+    """Return what only some suites have."""
+    others = {
+        task: [code for code in plan.published.get(task, ()) if code not in codes]
+        for task, codes in suite.languages.items()
+    }
+    parts: dict[str, Any] = {
+        "views": {task: dict(view) for task, view in suite.views.items()},
+        "metrics": {task: list(names) for task, names in suite.metrics.items()},
+        "others": {task: codes for task, codes in others.items() if codes},
+    }
+    return {name: part for name, part in parts.items() if part}
 
 
 def _task_summary(spec: TaskSpec, languages: dict[str, tuple[str, str]], plan: Plan) -> TaskSummary:

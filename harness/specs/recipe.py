@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from harness.specs.schema import Name, SpecModel
+from harness.specs.schema import Code, Name, SpecModel
 
-__all__ = ["HeadName", "RecipeSpec", "SettingsPatch"]
+__all__ = ["HeadName", "RecipeSpec", "SettingsPatch", "TunedFit", "TunedScore", "Tuning", "Value"]
 
 HeadName = Literal[
     "classification", "multiple_choice", "tagging", "span_extraction", "dual_encoder", "text_to_text"
@@ -65,6 +65,66 @@ class SettingsPatch(SpecModel):
     """The learning rate after the warm-up."""
     optimizer: Literal["adamw", "adafactor"] | None = None
     """Which one."""
+    lora_rank: Annotated[int, Field(ge=1)] | None = None
+    """Rank of the matrices that are trained next to frozen weights (LoRA); without it all weights are trained."""
+    lora_alpha: Annotated[int, Field(ge=1)] | None = None
+    """What the matrices add is multiplied by lora_alpha / lora_rank."""
+    lora_dropout: Annotated[float, Field(ge=0, lt=1)] | None = None
+    """Dropout of what the matrices read."""
+    lora_targets: tuple[str, ...] | None = None
+    """Last parts of the names of the layers that get matrices; by default all linear layers."""
+    quantize: Literal["nf4"] | None = None
+    """Stores the frozen weights in 4 bits (QLoRA); needs lora_rank."""
+
+
+Value = float | int | bool | str
+
+
+class TunedScore(SpecModel):
+    """One point of a grid and what it scored."""
+
+    settings: dict[str, Value]
+    """The values that were tried."""
+    dev: Annotated[float, Field(ge=0, le=1)] | None
+    """The mean over the seeds; null where a training failed."""
+    by_seed: dict[str, float] = Field(default={})
+    """The score of each training seed."""
+    fits: tuple[str, ...] = ()
+    """The digests of the fits, one per seed."""
+    failure: str = ""
+    """Why a training failed."""
+
+
+class TunedFit(SpecModel):
+    """What was chosen for the training sets of one fit, and from what."""
+
+    stages: tuple[Name, ...] = Field(min_length=1)
+    """The training sets, one after the other."""
+    language: Code
+    """Of the dev set."""
+    items: Annotated[int, Field(ge=1)]
+    """Of the dev set."""
+    metric: str
+    """What was measured on the dev set."""
+    chosen: dict[str, Value]
+    """The values with the best score."""
+    scores: tuple[TunedScore, ...] = Field(min_length=1)
+    """All points of the grid, in its order."""
+
+
+class Tuning(SpecModel):
+    """How ``harness tune`` chose the settings of a recipe."""
+
+    recipe: Name
+    """The recipe that it began with."""
+    model: dict[str, str]
+    """The identity of the model that was trained."""
+    grid: dict[str, Annotated[tuple[Value, ...], Field(min_length=1)]]
+    """Setting -> the values that were tried."""
+    seeds: tuple[int, ...]
+    """Of the trainings."""
+    fits: tuple[TunedFit, ...] = Field(min_length=1)
+    """What was chosen for each."""
 
 
 class RecipeSpec(SpecModel):
@@ -89,3 +149,10 @@ class RecipeSpec(SpecModel):
     """`heads` of large models."""
     large_stages: dict[Name, SettingsPatch] = Field(default={})
     """`stages` of large models."""
+    tuned: Tuning | None = None
+    """How its settings were chosen, where ``harness tune`` wrote it."""
+
+    def tuned_fit(self, stages: tuple[str, ...]) -> TunedFit | None:
+        """Return what was chosen for a fit of these training sets; None where nothing was."""
+        fits = () if self.tuned is None else self.tuned.fits
+        return next((fit for fit in fits if fit.stages == stages), None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from harness.errors import UsageError
 from harness.models.capabilities import Head, ModelDescription, TrainingSettings
 from harness.specs.recipe import RecipeSpec, SettingsPatch
@@ -12,7 +14,8 @@ __all__ = ["resolve_settings"]
 def resolve_settings(recipe: RecipeSpec, head: Head, stage: str, model: ModelDescription) -> TrainingSettings:
     """Return the settings for a head and stage; later patches win, those for large models last.
 
-    Raises `UsageError` where learning rate, epochs or batch size are given nowhere.
+    Raises `UsageError` where learning rate, epochs or batch size are given nowhere, and for `quantize` without
+    `lora_rank`.
     """
     patches: list[SettingsPatch | None] = [
         recipe.settings,
@@ -21,7 +24,7 @@ def resolve_settings(recipe: RecipeSpec, head: Head, stage: str, model: ModelDes
     ]
     if model.layers is not None and model.layers >= recipe.large_layers:
         patches += [recipe.large, recipe.large_heads.get(head.value), recipe.large_stages.get(stage)]
-    values: dict[str, float | int | bool] = {}
+    values: dict[str, Any] = {}
     for patch in patches:
         if patch is not None:
             values |= patch.model_dump(exclude_none=True)
@@ -30,4 +33,9 @@ def resolve_settings(recipe: RecipeSpec, head: Head, stage: str, model: ModelDes
         raise UsageError(
             f"The recipe {recipe.recipe!r} gives no {', '.join(missing)} for the stage {stage!r} ({head.value})."
         )
-    return TrainingSettings(**values)  # type: ignore[arg-type]
+    if "quantize" in values and "lora_rank" not in values:
+        raise UsageError(
+            f"The recipe {recipe.recipe!r} has quantize: {values['quantize']} but no lora_rank: quantised weights "
+            "cannot be trained themselves."
+        )
+    return TrainingSettings(**values)

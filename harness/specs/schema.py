@@ -386,15 +386,25 @@ class SuiteSpec(SpecModel):
     """By category: its tasks; the score averages over them."""
     views: dict[Name, dict[str, str]] = {}
     """Task -> the values of its axes with which it counts, where other tasks do not have the axis."""
-    notes: dict[Literal["script", "datasets", "family_index", "typology_index"], str] = {}
-    """Why the suite's paper prints other values than ``harness languages --suite`` shows."""
+    languages: dict[Name, Annotated[tuple[Code, ...], Field(min_length=1)]] = {}
+    """Task -> the languages that are run and averaged, where the task has more of them."""
+    metrics: dict[Name, Annotated[tuple[Name, ...], Field(min_length=1)]] = {}
+    """Task -> the metrics whose mean counts, where it is not the task's score."""
+    notes: dict[Literal["average", "script", "datasets", "family_index", "typology_index"], str] = {}
+    """What the published average is, and why the suite's paper prints other values than
+    ``harness languages --suite`` shows."""
 
     @model_validator(mode="after")
     def _categories_name_tasks(self) -> SuiteSpec:
         unknown = sorted({name for names in self.categories.values() for name in names} - set(self.tasks))
         if unknown:
             raise ValueError(f"categories name {', '.join(unknown)}, which 'tasks' does not have")
-        unknown = sorted(set(self.views) - set(self.tasks))
-        if unknown:
-            raise ValueError(f"views name {', '.join(unknown)}, which 'tasks' does not have")
+        for key in ("views", "languages", "metrics"):
+            unknown = sorted(set(getattr(self, key)) - set(self.tasks))
+            if unknown:
+                raise ValueError(f"{key} name {', '.join(unknown)}, which 'tasks' does not have")
         return self
+
+    def includes(self, task: str, language: str) -> bool:
+        """Return whether a language of a task counts in the suite."""
+        return language in self.languages.get(task, (language,))

@@ -1,17 +1,20 @@
-"""From what a user typed to tasks and languages: names, suites, globs, ``xnli:sw+hi``, ``lm_eval:xnli_sw``."""
+"""From what a user typed to tasks and languages: names, suites, globs, ``xnli:sw+hi``, ``@sw``, ``lm_eval:xnli_sw``."""
 
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.errors import UnknownNameError, UsageError
+from harness.errors import HarnessError, UnknownNameError, UsageError
 from harness.specs.catalog import Catalog
 from harness.specs.task_entry import TaskEntry
 
-__all__ = ["SelectedTask", "select", "split_names"]
+__all__ = ["SelectedTask", "select", "split_names", "tasks_with"]
+
+LANGUAGE_MARK = "@"
+"""``@sw`` means all tasks that have Swahili, in Swahili."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +25,8 @@ class SelectedTask:
     languages: tuple[str, ...]
     missing: tuple[str, ...] = ()
     suites: tuple[str, ...] = ()
+    published: tuple[str, ...] = ()
+    """The languages that its score averages: those of its suites where only they are run, else the task's own."""
 
 
 def split_names(values: Iterable[str]) -> list[str]:
@@ -35,10 +40,10 @@ def select(
 ) -> list[SelectedTask]:
     """Return the tasks that the patterns name, in the order they were named.
 
-    A pattern is a task, a suite, or a glob over both, with ``:code+code`` behind it to pick languages, or what a
-    source of tasks makes, ``PREFIX:NAME``, with `shots` examples. `languages` restricts all of them; a language that is
-    missing in a task but that other tasks have is listed, not an error. Raises `UnknownNameError` for unknown tasks and
-    languages.
+    A pattern is a task, a suite, or a glob over both, with ``:code+code`` behind it to pick languages; ``@code``, all
+    tasks that have a language, in that language; or what a source of tasks makes, ``PREFIX:NAME``, with `shots`
+    examples. `languages` restricts all of them; a language that is missing in a task but that other tasks have is
+    listed, not an error. Raises `UnknownNameError` for unknown tasks and languages.
     """
     chosen: dict[str, list[str] | None] = {}
     suites: dict[str, list[str]] = {}
@@ -46,11 +51,9 @@ def select(
         if catalog.is_made(pattern):
             chosen |= dict.fromkeys(catalog.make(pattern, shots))
             continue
-        name, _, codes_text = pattern.partition(":")
-        codes = [code for code in codes_text.split("+") if code] or None
-        for task, suite in _tasks_of(catalog, name):
-            before = chosen.get(task, [])
-            chosen[task] = None if codes is None or before is None else [*before, *codes]
+        for task, suite, codes in _named(catalog, pattern):
+            before, own = chosen.get(task, []), codes or _suite_languages(catalog, task, suite)
+            chosen[task] = None if own is None or before is None else [*before, *own]
             if suite is not None:
                 suites.setdefault(task, []).append(suite)
     if not chosen:
@@ -59,6 +62,51 @@ def select(
         _with_languages(catalog, task, codes, languages, suites.get(task, []))
         for task, codes in chosen.items()
     ]
+
+
+def tasks_with(catalog: Catalog, code: str) -> list[str]:
+    """Return the tasks that have a language, fragments included, without validating them.
+
+    Raises `UsageError` where no task has the language, and for a code that neither the language table nor a document
+    has.
+    """
+    _check_language(catalog, code)
+    found = []
+    for name in catalog.names("task"):
+        try:
+            if code in catalog.languages_of(name):
+                found.append(name)
+        except HarnessError as error:
+            catalog.problems.append(error)
+    if not found:
+        raise UsageError(
+            f"No task has the language {code!r}.",
+            hint=f"Run 'harness new language {code} --task TASK' to add it to one.",
+        )
+    return found
+
+
+def _check_language(catalog: Catalog, code: str) -> None:
+    """Raise `UsageError` for a code that neither the language table nor a document has."""
+    if code in catalog.language_codes():
+        return
+    try:
+        catalog.languages.get(code)
+    except UnknownNameError as error:
+        if not error.near:
+            error.hint = f"{error.hint or ''} To add it, run 'harness new language {code or 'CODE'}'.".strip()
+        raise
+
+
+def _named(catalog: Catalog, pattern: str) -> Iterator[tuple[str, str | None, list[str] | None]]:
+    """Yield what a pattern names: a task, the suite that it was named through, and its languages, or None for all."""
+    if pattern.startswith(LANGUAGE_MARK):
+        code = pattern.removeprefix(LANGUAGE_MARK)
+        yield from ((task, None, [code]) for task in tasks_with(catalog, code))
+        return
+    name, _, codes_text = pattern.partition(":")
+    codes = [code for code in codes_text.split("+") if code] or None
+    yield from ((task, suite, codes) for task, suite in _tasks_of(catalog, name))
 
 
 def _tasks_of(catalog: Catalog, name: str) -> list[tuple[str, str | None]]:
@@ -84,6 +132,12 @@ def _tasks_of(catalog: Catalog, name: str) -> list[tuple[str, str | None]]:
     )
 
 
+def _suite_languages(catalog: Catalog, task: str, suite: str | None) -> list[str] | None:
+    """Return the languages of a task that a suite runs, fragments' included; None where it runs all."""
+    own = None if suite is None else catalog.suite(suite).languages.get(task)
+    return None if own is None else [*own, *(code for code in catalog.task(task).added if code not in own)]
+
+
 def _with_languages(
     catalog: Catalog, task: str, codes: list[str] | None, wanted: Sequence[str] | None, suites: list[str]
 ) -> SelectedTask:
@@ -97,9 +151,23 @@ def _with_languages(
     for code in asked:
         if code not in known:
             entry.languages.get(code)
+    found = tuple(code for code in asked if code in entry.spec.languages)
+    names = tuple(dict.fromkeys(suites))
     return SelectedTask(
         entry=entry,
-        languages=tuple(code for code in asked if code in entry.spec.languages),
+        languages=found,
         missing=tuple(code for code in asked if code not in entry.spec.languages),
-        suites=tuple(dict.fromkeys(suites)),
+        suites=names,
+        published=_published(catalog, entry, found, names),
     )
+
+
+def _published(
+    catalog: Catalog, entry: TaskEntry, languages: Sequence[str], suites: Sequence[str]
+) -> tuple[str, ...]:
+    own = [code for code in entry.spec.languages if code not in entry.added]
+    counted = {
+        code for suite in suites for code in own if catalog.suite(suite).includes(entry.spec.task, code)
+    }
+    is_of_suites = {code for code in languages if code not in entry.added} <= counted
+    return tuple(code for code in own if code in counted or not is_of_suites)

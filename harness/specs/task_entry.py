@@ -43,8 +43,8 @@ class Entry:
     @property
     def languages(self) -> list[str]:
         """The language codes of a task, as written, without validating it."""
-        # Published scores have their languages by task, so that the keys are names of tasks.
-        given = None if self.sort == "published" else self.document.data.get("languages")
+        # Published scores and suites have their languages by task, so that the keys are names of tasks.
+        given = None if self.sort in {"published", "suite"} else self.document.data.get("languages")
         return list(given) if isinstance(given, Mapping) else []
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -301,6 +301,14 @@ class SuiteSummary(Entry):
     """By task: its published languages."""
     views: dict[str, dict[str, str]] = {}
     """By task: the view that the suite fixes."""
+    metrics: dict[str, list[str]] = {}
+    """By task: the metrics whose mean counts, where it is not the task's score."""
+    others: dict[str, list[str]] = {}
+    """By task: its own languages that the suite does not average."""
+
+    def headline(self, task: str, own: Sequence[str]) -> Sequence[str]:
+        """Return the metrics whose mean counts for a task, whose own headline is given."""
+        return self.metrics.get(task, own)
 
 
 class _Tasks(dict[str, TaskSummary]):

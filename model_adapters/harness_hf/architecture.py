@@ -30,21 +30,12 @@ HEAD_ARCHITECTURE: Mapping[Head, str] = {
 }
 """How the names of `transformers` classes with that head end."""
 
-ANY_ENCODER = frozenset({Head.DUAL_ENCODER})
-"""Heads that need no class of their own: they are made of a bare encoder."""
-
 # What transformers 5 has; a test compares these tables with its auto classes.
 ENCODER_TYPES = frozenset(
     "albert bert camembert convbert data2vec-text deberta deberta-v2 distilbert electra ernie eurobert "
     "flaubert jina_embeddings_v3 megatron-bert mobilebert modernbert mpnet nomic_bert rembert roberta "
     "roberta-prelayernorm roformer squeezebert xlm xlm-roberta xlm-roberta-xl".split()
 )
-MISSING_HEADS: Mapping[str, frozenset[Head]] = {
-    "deberta": frozenset({Head.MULTIPLE_CHOICE}),
-    "eurobert": frozenset({Head.MULTIPLE_CHOICE, Head.SPAN_EXTRACTION}),
-    "jina_embeddings_v3": frozenset({Head.MULTIPLE_CHOICE}),
-    "nomic_bert": frozenset({Head.MULTIPLE_CHOICE, Head.SPAN_EXTRACTION}),
-}
 SEQ2SEQ_TYPES = frozenset(
     "bart bigbird_pegasus blenderbot blenderbot-small encoder-decoder fsmt led longt5 m2m_100 marian "
     "mbart mt5 mvp nllb-moe pegasus pegasus_x plbart prophetnet seamless_m4t seamless_m4t_v2 "
@@ -78,8 +69,6 @@ class Architecture:
     """None where the type is unknown."""
     head: Head | None
     """The head of an already fine-tuned encoder."""
-    heads: frozenset[Head]
-    """The heads that can be put on an encoder of this type."""
     labels: tuple[str, ...]
     """Label names by index, where the head has labels."""
     layers: int | None
@@ -118,7 +107,6 @@ def read_architecture(config: Mapping[str, Any]) -> Architecture:
         name=name,
         family=family,
         head=head if family is Family.ENCODER else None,
-        heads=_heads(config, model_type) if family is Family.ENCODER else frozenset(),
         labels=labels,
         layers=int(layers) if layers is not None else None,
         remote_code=bool(config.get("auto_map")),
@@ -140,16 +128,6 @@ def _family(config: Mapping[str, Any], model_type: str, name: str) -> Family | N
         if model_type in types:
             return family
     return Family.ENCODER if _is_remote_encoder(config, name) else None
-
-
-def _heads(config: Mapping[str, Any], model_type: str) -> frozenset[Head]:
-    """Return the heads that transformers, or the repository's own code for a type that it does not know, can build."""
-    if model_type in ENCODER_TYPES:
-        return ANY_ENCODER | frozenset(HEAD_ARCHITECTURE) - MISSING_HEADS.get(model_type, frozenset())
-    auto_map = config.get("auto_map") or {}
-    return ANY_ENCODER | {
-        head for head, ending in HEAD_ARCHITECTURE.items() if f"AutoModel{ending}" in auto_map
-    }
 
 
 def _is_remote_encoder(config: Mapping[str, Any], name: str) -> bool:

@@ -18,13 +18,16 @@ from harness_hf.architecture import (
 )
 from harness_hf.fit_record import read_record
 from harness_hf.model_folder import (
+    ADAPTER_CONFIG,
     ModelConfig,
     count_parameters,
     read_config,
+    read_json,
     read_sentence_files,
     tensor_names,
 )
 from harness_hf.options import CausalOptions, EncoderOptions, ModelOptions, Seq2SeqOptions
+from harness_hf.quantization import read_quantization, require_packages
 
 __all__ = [
     "SEQ2SEQ_OFFERS",
@@ -35,8 +38,16 @@ __all__ = [
 ]
 
 ENCODER_OFFERS = frozenset({Capability.FITS, Capability.EMBEDS, Capability.EXPOSES_HIDDEN_STATES})
+FITTED_HEADS = (
+    Head.CLASSIFICATION,
+    Head.MULTIPLE_CHOICE,
+    Head.TAGGING,
+    Head.SPAN_EXTRACTION,
+    Head.DUAL_ENCODER,
+)
+"""The heads of encoders and decoders: where transformers has no class with one, ours is put on the bare model."""
 HEAD_OFFERS = {Head.CLASSIFICATION: frozenset({Capability.EXPOSES_ATTENTIONS})}
-"""What a head offers in addition to its own capability."""
+"""What a head of an encoder offers in addition to its own capability."""
 CAUSAL_OFFERS = frozenset(
     {
         Capability.SCORES_CONTINUATIONS,
@@ -44,9 +55,10 @@ CAUSAL_OFFERS = frozenset(
         Capability.COUNTS_TOKENS,
         Capability.EMBEDS,
         Capability.EXPOSES_HIDDEN_STATES,
+        Capability.FITS,
     }
 )
-SEQ2SEQ_OFFERS = CAUSAL_OFFERS | {Capability.FITS}
+SEQ2SEQ_OFFERS = CAUSAL_OFFERS
 MASKED_ARCHITECTURE = "ForMaskedLM"
 MASK_HEADS = (
     "cls.predictions.",  # bert and what was made after it
@@ -79,11 +91,15 @@ def describe(ref: str, options: AdapterOptions) -> ModelDescription:
     head, note = _usable_head(architecture)
     notes = [note] if note else []
     record = read_record(found.folder) if found.folder is not None else None
+    labels = architecture.labels
+    if record is not None and architecture.head is None and record.head is not Head.DUAL_ENCODER:
+        head, labels = record.head, record.labels
     own: frozenset[Capability] = frozenset()
-    if _has_mask_head(architecture, found.folder):
+    if record is None and _has_mask_head(architecture, found.folder):
         own = frozenset({Capability.FILLS_MASKS})
     elif architecture.head is None and record is None:
         notes.append("its checkpoint has no head of a masked language model, so it fills no masks")
+    notes += _adapter_note(found.folder)
     if record is not None and record.head is Head.DUAL_ENCODER:
         settings = record.settings
         notes.append(
@@ -92,19 +108,19 @@ def describe(ref: str, options: AdapterOptions) -> ModelDescription:
         )
     elif found.folder is not None:
         sentence = read_sentence_files(found.folder)
-        if sentence.unsupported_pooling and options.pooling is None:
-            notes.append(f"its folder asks for {sentence.unsupported_pooling} pooling: pass -o pooling=mean")
+        if sentence.unsupported and options.pooling is None:
+            notes.append(f"its folder asks for {sentence.unsupported} to embed: pass -o pooling=mean")
     return ModelDescription(
         adapter="hf-encoder",
         ref=ref,
         offers=(_offers_with(head) if head else ENCODER_OFFERS) | own,
-        after_fit={fitted: _offers_with(fitted) for fitted in Head if fitted in architecture.heads},
-        labels=architecture.labels if head else (),
+        after_fit={fitted: _offers_with(fitted) for fitted in FITTED_HEADS},
+        labels=labels if head else (),
         revision=found.revision,
         parameters=count_parameters(found.folder) if found.folder else None,
         layers=architecture.layers,
         note="; ".join(notes),
-        metadata={"model_type": architecture.model_type, "architecture": architecture.name},
+        metadata=_metadata(found, architecture),
     )
 
 
@@ -113,15 +129,20 @@ def describe_causal(ref: str, options: AdapterOptions) -> ModelDescription:
     assert isinstance(options, CausalOptions)
     found = read_config(ref, options)
     architecture = find_architecture(found, options, Family.CAUSAL)
+    record = read_record(found.folder) if found.folder is not None else None
+    after_fit = {head: ENCODER_OFFERS | {HEAD_CAPABILITY[head]} for head in FITTED_HEADS}
     return ModelDescription(
         adapter="hf-causal",
         ref=ref,
-        offers=CAUSAL_OFFERS,
+        offers=CAUSAL_OFFERS if record is None else after_fit[record.head],
+        after_fit=after_fit,
+        fits_on_request=record is None,
+        labels=() if record is None else record.labels,
         revision=found.revision,
         parameters=count_parameters(found.folder) if found.folder else None,
         layers=architecture.layers,
-        note="it cannot be fine-tuned here: zero-shot and few-shot methods use it unchanged",
-        metadata={"model_type": architecture.model_type, "architecture": architecture.name},
+        note="; ".join(_adapter_note(found.folder)),
+        metadata=_metadata(found, architecture),
     )
 
 
@@ -146,12 +167,13 @@ def describe_seq2seq(ref: str, options: AdapterOptions) -> ModelDescription:
         parameters=count_parameters(found.folder) if found.folder else None,
         layers=architecture.layers or found.config.get("encoder_layers"),
         note=note,
-        metadata={"model_type": architecture.model_type, "architecture": architecture.name},
+        metadata=_metadata(found, architecture),
     )
 
 
 def find_architecture(found: ModelConfig, options: ModelOptions, family: Family) -> Architecture:
     """Return the architecture of a model of a family; raises where the model is something else or unknown."""
+    require_packages(found.ref, read_quantization(found.config))
     architecture = architecture_of(found)
     adapter, article, known_types = ADAPTERS[family]
     if architecture.family not in (family, None):
@@ -180,6 +202,22 @@ def find_architecture(found: ModelConfig, options: ModelOptions, family: Family)
             hint="Read that code, then allow it with: -o trust_remote_code=true",
         )
     return architecture
+
+
+def _metadata(found: ModelConfig, architecture: Architecture) -> dict[str, str]:
+    quantization = read_quantization(found.config)
+    return {
+        "model_type": architecture.model_type,
+        "architecture": architecture.name,
+        **({} if quantization is None else {"quantised": quantization.title}),
+    }
+
+
+def _adapter_note(folder: Path | None) -> list[str]:
+    """Return the note about the base of a low-rank adapter, none for any other folder."""
+    if folder is None or not (folder / ADAPTER_CONFIG).is_file():
+        return []
+    return [f"a LoRA adapter on {read_json(folder / ADAPTER_CONFIG).get('base_model_name_or_path')}"]
 
 
 def _offers_with(head: Head) -> frozenset[Capability]:

@@ -9,12 +9,23 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from harness import AdapterError, Head, TrainingSettings
+from harness.models.requests import DevScore
 
-__all__ = ["RECORD_NAME", "SCALE_NAME", "FitRecord", "read_record", "require_record", "write_record"]
+__all__ = [
+    "HEAD_NAME",
+    "RECORD_NAME",
+    "SCALE_NAME",
+    "FitRecord",
+    "read_record",
+    "require_record",
+    "write_record",
+]
 
 RECORD_NAME = "harness_fit.json"
 SCALE_NAME = "dual_encoder.safetensors"
 """Holds the learned scale of a dual encoder's logits."""
+HEAD_NAME = "harness_head.safetensors"
+"""Holds a linear head that is not part of a class of transformers."""
 
 
 class FitRecord(BaseModel):
@@ -44,6 +55,8 @@ class FitRecord(BaseModel):
     """Value of the metric of the checkpoint that was kept; None where the last one was."""
     base: Mapping[str, str]
     """Identity of the model that training started from."""
+    base_weights: str = ""
+    """Digest of the weights that a low-rank adapter was trained on; empty where all weights were saved."""
     digest: str = ""
     """What was trained, on what and how, as checkpoints name it."""
     micro_batch: int | None = None
@@ -52,15 +65,27 @@ class FitRecord(BaseModel):
     """Examples at once for which memory was too small; None where it never was."""
     resumed_at: tuple[int, ...] = ()
     """Steps at which the training was resumed after an interruption."""
+    fp32_from: int | None = None
+    """The step, counted from 1, from which training was in float32 because it was not finite in less."""
+
+    def dev_score(self) -> DevScore | None:
+        """Return what the kept checkpoint scored on the dev set; None where none was measured."""
+        return None if self.best_score is None else DevScore(metric=self.metric, value=self.best_score)
 
     def notices(self) -> tuple[str, ...]:
         """Return what a user should know about how the model was trained, in sentences."""
-        if self.ran_out_at is None:
-            return ()
-        return (
-            f"Fine-tuning ran out of memory at {self.ran_out_at} examples at once and continued with "
-            f"{self.micro_batch}; the effective batch stayed {self.settings.batch_size}.",
-        )
+        found = []
+        if self.ran_out_at is not None:
+            found.append(
+                f"Fine-tuning ran out of memory at {self.ran_out_at} examples at once and continued with "
+                f"{self.micro_batch}; the effective batch stayed {self.settings.batch_size}."
+            )
+        if self.fp32_from is not None:
+            found.append(
+                f"The loss or its gradient was not finite at step {self.fp32_from} in mixed precision; the model was "
+                "fine-tuned in float32 from that step."
+            )
+        return tuple(found)
 
 
 def require_record(folder: Path, head: Head, labels: tuple[str, ...] | None = None) -> FitRecord:

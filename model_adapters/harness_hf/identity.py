@@ -8,10 +8,16 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from harness_hf.fit_record import RECORD_NAME, SCALE_NAME
-from harness_hf.model_folder import SENTENCE_FILES, weight_files
+from harness_hf.fit_record import HEAD_NAME, RECORD_NAME, SCALE_NAME
+from harness_hf.model_folder import (
+    ADAPTER_CONFIG,
+    SENTENCE_FILES,
+    adapter_base,
+    sentence_module_files,
+    weight_files,
+)
 
-__all__ = ["LIBRARIES", "folder_identity", "library_versions"]
+__all__ = ["LIBRARIES", "folder_identity", "library_versions", "weights_digest"]
 
 LIBRARIES = ("torch", "transformers", "tokenizers")
 SMALL_FILES = (
@@ -24,11 +30,15 @@ SMALL_FILES = (
     "vocab.json",
     "merges.txt",
     *SENTENCE_FILES,
-    "1_Pooling/config.json",
     RECORD_NAME,
     SCALE_NAME,
+    HEAD_NAME,
+    ADAPTER_CONFIG,
 )
 """Files besides the weights that change answers; a folder may hold others that do not."""
+
+UNREAD = {RECORD_NAME: ("resumed_at",), ADAPTER_CONFIG: ("base_model_name_or_path", "revision")}
+"""Entries of small files that change no answer: interruptions, and where an adapter's base is (its weights count)."""
 
 _digests: dict[tuple[str, int, int], str] = {}
 """Digests by (path, size, time of change), so that a model's weights are read once per process."""
@@ -37,15 +47,21 @@ _digests: dict[tuple[str, int, int], str] = {}
 def folder_identity(folder: Path, further: Sequence[str] = ()) -> dict[str, str]:
     """Return SHA-256 digests of a model's weights and of its small files (configuration, tokenizer).
 
-    `further` names small files that change the answers of this kind of model only.
+    `further` names small files that change the answers of this kind of model only. An adapter's base counts, too.
     """
-    small = [name for name in (*SMALL_FILES, *further) if (folder / name).is_file()]
-    weights = hashlib.sha256("".join(_digest(file) for file in weight_files(folder)).encode("ascii"))
-    named = "".join(
-        f"{name}={_record_digest(folder / name) if name == RECORD_NAME else _digest(folder / name)}\n"
-        for name in small
-    )
-    return {"weights": weights.hexdigest(), "files": hashlib.sha256(named.encode()).hexdigest()}
+    folders = [adapter_base(folder), folder] if (folder / ADAPTER_CONFIG).is_file() else [folder]
+    small = [
+        (name, one / name) for one in folders for name in (*SMALL_FILES, *further) if (one / name).is_file()
+    ]
+    small += [(name, one / name) for one in folders for name in sentence_module_files(one)]
+    named = "".join(f"{name}={_content_digest(file)}\n" for name, file in small)
+    return {"weights": weights_digest(folder), "files": hashlib.sha256(named.encode()).hexdigest()}
+
+
+def weights_digest(folder: Path) -> str:
+    """Return the SHA-256 digest of a model's weights, those of an adapter's base included."""
+    digests = "".join(_digest(file) for file in weight_files(folder))
+    return hashlib.sha256(digests.encode("ascii")).hexdigest()
 
 
 def library_versions() -> dict[str, str]:
@@ -53,10 +69,12 @@ def library_versions() -> dict[str, str]:
     return {library: version(library) for library in LIBRARIES}
 
 
-def _record_digest(file: Path) -> str:
-    """Return the digest of the record of a fit, without its interruptions, which change no answer."""
+def _content_digest(file: Path) -> str:
+    """Return the digest of a small file, without the entries that change no answer."""
+    if file.name not in UNREAD:
+        return _digest(file)
     content = json.loads(file.read_text(encoding="utf-8"))
-    lasting = {name: value for name, value in content.items() if name != "resumed_at"}
+    lasting = {name: value for name, value in content.items() if name not in UNREAD[file.name]}
     return hashlib.sha256(json.dumps(lasting, sort_keys=True).encode()).hexdigest()
 
 

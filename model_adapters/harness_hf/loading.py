@@ -12,17 +12,20 @@ import torch
 import transformers
 from transformers.utils import logging
 
-from harness import AdapterError, Head, HeadSpec, UsageError
-from harness_hf.model_folder import weight_files
+from harness import AdapterError, TrainingError, UsageError
+from harness_hf.fit_record import read_record
+from harness_hf.identity import weights_digest
+from harness_hf.low_rank import attach_low_rank, quantization
+from harness_hf.model_folder import ADAPTER_CONFIG, adapter_base, read_json, weight_files
 from harness_hf.options import ModelOptions
+from harness_hf.quantization import read_quantization
 
 __all__ = [
     "choose_device",
     "choose_dtype",
+    "choose_precision",
     "first_line",
-    "load_network",
     "load_tokenizer",
-    "load_trainable",
     "open_network",
     "open_tokenizer",
     "piece_limit",
@@ -34,15 +37,6 @@ __all__ = [
     "require_weights",
 ]
 
-AUTO_CLASSES: Mapping[Head | None, Any] = {
-    None: transformers.AutoModel,
-    Head.CLASSIFICATION: transformers.AutoModelForSequenceClassification,
-    Head.TAGGING: transformers.AutoModelForTokenClassification,
-    Head.SPAN_EXTRACTION: transformers.AutoModelForQuestionAnswering,
-    Head.MULTIPLE_CHOICE: transformers.AutoModelForMultipleChoice,
-    Head.DUAL_ENCODER: transformers.AutoModel,
-    Head.TEXT_TO_TEXT: transformers.AutoModelForSeq2SeqLM,
-}
 POSITIONS_AFTER_PADDING = frozenset(
     "camembert data2vec-text mpnet roberta roberta-prelayernorm xlm-roberta xlm-roberta-xl".split()
 )
@@ -56,6 +50,7 @@ VOCABULARY_NAMES = (
     "sentencepiece",
     "tokenizer.model",
 )
+TOKENIZER_CONFIG = "tokenizer_config.json"
 VOCABULARY_SUFFIXES = (".model", ".spm", ".vocab", ".tiktoken", ".bpe", ".codes")
 LEAST_VOCABULARY = 0.5
 """The least tokens of a tokenizer for every row of the embeddings."""
@@ -80,8 +75,11 @@ def quiet_transformers() -> Iterator[None]:
 def read_tokenizer(folder: Path, ref: str, options: ModelOptions, **keywords: Any) -> Any:
     """Return the tokenizer of a folder, fast or not; raises `AdapterError` where the folder has no vocabulary.
 
-    Without the files transformers makes a tokenizer of the few special tokens, to which every text is unknown.
+    Without the files transformers makes a tokenizer of the few special tokens, to which every text is unknown. An
+    adapter that was saved without its tokenizer has that of its base.
     """
+    if (folder / ADAPTER_CONFIG).is_file() and not (folder / TOKENIZER_CONFIG).is_file():
+        folder = adapter_base(folder, options)
     try:
         with quiet_transformers():
             tokenizer = transformers.AutoTokenizer.from_pretrained(
@@ -152,37 +150,6 @@ def load_tokenizer(folder: Path, ref: str, options: ModelOptions) -> Any:
     return tokenizer
 
 
-def load_network(
-    folder: Path, ref: str, head: Head | None, options: ModelOptions, placement: Mapping[str, Any]
-) -> tuple[Any, bool]:
-    """Return the network and whether it has a trained pooler; `placement` is what `placing` returns.
-
-    Raises `AdapterError` where weights are missing or of another shape: transformers would fill them at random and
-    continue.
-    """
-    network, information = open_network(AUTO_CLASSES[head], folder, ref, options, placement)
-    missing = sorted(information["missing_keys"])
-    poolers = [name for name in missing if "pooler" in name]
-    if head in (None, Head.DUAL_ENCODER):
-        missing = [name for name in missing if name not in poolers]
-    require_weights(ref, missing)
-    return network, getattr(network.base_model, "pooler", None) is not None and not poolers
-
-
-def load_trainable(folder: Path, ref: str, spec: HeadSpec, options: ModelOptions, *, keep_head: bool) -> Any:
-    """Return a float32 network with the head of `spec` to train; the head is new unless `keep_head`."""
-    extra: dict[str, Any] = {"dtype": torch.float32, "ignore_mismatched_sizes": not keep_head}
-    if spec.labels:
-        extra["id2label"] = dict(enumerate(spec.labels))
-        extra["label2id"] = {label: index for index, label in enumerate(spec.labels)}
-    if spec.head is Head.CLASSIFICATION:
-        extra["problem_type"] = "single_label_classification"
-    network, _ = open_network(AUTO_CLASSES[spec.head], folder, ref, options, extra)
-    if not keep_head:
-        _renew_head(network, AUTO_CLASSES[spec.head])
-    return network
-
-
 def piece_limit(config: Any, tokenizer: Any) -> int:
     """Return how many pieces the model can take in one sequence, special pieces included."""
     limit = int(getattr(config, "max_position_embeddings", 0) or tokenizer.model_max_length)
@@ -203,10 +170,29 @@ def require_weights(ref: str, missing: Sequence[str]) -> None:
 
 
 def open_network(
-    auto_class: Any, folder: Path, ref: str, options: ModelOptions, extra: Mapping[str, Any]
+    auto_class: Any,
+    folder: Path,
+    ref: str,
+    options: ModelOptions,
+    extra: Mapping[str, Any],
+    *,
+    trainable: bool = False,
 ) -> tuple[Any, Mapping[str, Any]]:
-    """Return a network read from safetensors and the problems that transformers found; raises `AdapterError`."""
+    """Return a network read from safetensors and the problems that transformers found; raises `AdapterError`.
+
+    An adapter's folder gives its base with the low-rank matrices next to the weights; `trainable` ones can be trained.
+    """
     weight_files(folder)
+    if (folder / ADAPTER_CONFIG).is_file():
+        base = adapter_base(folder, options)
+        record = read_record(folder)
+        if record is not None:
+            _require_same_base(folder, base, record.base_weights)
+            extra = {**quantization(record.settings.quantize), **extra}
+        network, information = open_network(auto_class, base, str(base), options, extra)
+        with quiet_transformers():
+            attach_low_rank(network, folder, trainable=trainable)
+        return network, information
     keywords: dict[str, Any] = {
         "use_safetensors": True,
         "trust_remote_code": options.trust_remote_code,
@@ -219,9 +205,22 @@ def open_network(
         with quiet_transformers():
             network, information = auto_class.from_pretrained(folder, **keywords)
     except Exception as error:
-        raise AdapterError(f"The model {ref!r} cannot be opened: {first_line(error)}") from error
+        hint = (
+            "Omit -o attn_implementation, or install what it needs." if options.attn_implementation else None
+        )
+        raise AdapterError(f"The model {ref!r} cannot be opened: {first_line(error)}", hint=hint) from error
     _require_all_layers(ref, network, information["unexpected_keys"])
     return network, information
+
+
+def _require_same_base(folder: Path, base: Path, digest: str) -> None:
+    """Raise `AdapterError` where the weights of an adapter's base are not those that it was trained on."""
+    if weights_digest(base) != digest:
+        raise AdapterError(
+            f"The base model {str(base)!r} has other weights than those that the adapter {str(folder)!r} was "
+            "trained on.",
+            hint="Put the old weights back, or delete the adapter's folder; it will be fitted again.",
+        )
 
 
 def _require_all_layers(ref: str, network: Any, ignored: Iterable[str]) -> None:
@@ -245,19 +244,6 @@ def _require_all_layers(ref: str, network: Any, ignored: Iterable[str]) -> None:
                     "0: the others would be ignored.",
                     hint="Set the number of layers in config.json to that of the weights.",
                 )
-
-
-def _renew_head(network: Any, auto_class: Any) -> None:
-    """Replace everything outside the backbone by freshly initialised values.
-
-    Otherwise a head of the same shape in the checkpoint would be reused although its labels differ.
-    """
-    prefix = f"{network.base_model_prefix}."
-    outside = [name for name, _ in network.named_parameters() if not name.startswith(prefix)]
-    fresh = dict(auto_class.from_config(network.config).named_parameters())
-    with torch.no_grad():
-        for name in outside:
-            network.get_parameter(name).copy_(fresh[name])
 
 
 def first_line(error: Exception) -> str:
@@ -297,14 +283,48 @@ def choose_dtype(name: str, device: torch.device) -> torch.dtype | str:
     return dtype
 
 
-def placing(options: ModelOptions) -> Mapping[str, Any]:
+def choose_precision(name: str, device: torch.device) -> str:
+    """Return the precision of training: that of accelerate's configuration or, without one, of the option.
+
+    ``auto`` is bf16 on a GPU that has it, and no mixed precision elsewhere. ``accelerate launch`` says "no" where
+    nothing was configured, so that does not contradict an option.
+
+    Raises `UsageError` where the two contradict each other, and `TrainingError` for fp16 on a CPU.
+    """
+    configured = os.environ.get("ACCELERATE_MIXED_PRECISION")
+    if configured not in {None, "no", "bf16", "fp16"}:
+        raise UsageError(
+            f"accelerate's configuration has mixed_precision {configured!r}; expected no, bf16 or fp16."
+        )
+    if name == "auto" and configured is None:
+        name = "bf16" if device.type == "cuda" and torch.cuda.is_bf16_supported(False) else "no"
+    elif name == "auto":
+        name = str(configured)
+    elif configured not in {None, "no", name}:
+        raise UsageError(
+            f"accelerate's configuration has mixed_precision {configured!r}, and the option is {name!r}.",
+            hint="Omit -o mixed_precision.",
+        )
+    if name == "fp16" and device.type == "cpu":
+        raise TrainingError(
+            "Training in fp16 needs a GPU, and this process trains on the CPU.",
+            hint="Pass -o mixed_precision=bf16, or omit it.",
+        )
+    return name
+
+
+def placing(options: ModelOptions, folder: Path) -> Mapping[str, Any]:
     """Return the keywords of `open_network`: precision, and the device map where the options name one.
 
+    A quantised model is loaded where it will run, since it cannot be moved, with the precision of its checkpoint.
     Raises `UsageError` for a device map in a run of several processes: each would put its copy on all devices.
     """
-    dtype = choose_dtype(options.dtype, choose_device(options.device))
+    device = choose_device(options.device)
+    weights = adapter_base(folder, options) if (folder / ADAPTER_CONFIG).is_file() else folder
+    quantised = read_quantization(read_json(weights / "config.json")) is not None
+    dtype = "auto" if quantised and options.dtype == "auto" else choose_dtype(options.dtype, device)
     if options.device_map is None:
-        return {"dtype": dtype}
+        return {"dtype": dtype, "device_map": {"": str(device)}} if quantised else {"dtype": dtype}
     processes = os.environ.get("WORLD_SIZE", "1")
     if processes != "1":
         raise UsageError(
@@ -323,6 +343,8 @@ def place(network: Any, options: ModelOptions) -> tuple[Any, torch.device]:
     """
     if options.device_map is None:
         device = choose_device(options.device)
+        if getattr(network, "quantization_method", None) is not None:
+            return network.eval(), device
         return network.to(device).eval(), device
     embeddings = network.get_input_embeddings()
     runs_on = getattr(getattr(embeddings, "_hf_hook", None), "execution_device", None)

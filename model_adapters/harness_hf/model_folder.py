@@ -6,24 +6,38 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
 from typing import Any, Literal
 
-from harness import AdapterError, HarnessError, UsageError, near_names
+from harness import (
+    AdapterError,
+    AdapterOptions,
+    HarnessError,
+    ModelDescription,
+    UsageError,
+    near_names,
+)
 from harness_hf.options import ModelOptions
+from harness_hf.quantization import read_quantization, unpacked_size
 
 __all__ = [
+    "ADAPTER_CONFIG",
+    "ADAPTER_WEIGHTS",
     "SENTENCE_FILES",
+    "DenseModule",
     "ModelConfig",
     "Pooling",
     "SentenceFiles",
+    "adapter_base",
     "count_parameters",
+    "fetch_folder",
     "read_config",
     "read_json",
     "read_sentence_files",
     "resolve_folder",
+    "sentence_module_files",
     "tensor_names",
     "weight_files",
 ]
@@ -35,8 +49,10 @@ WEIGHTS = "model.safetensors"
 SAFE_SUFFIX = ".safetensors"
 INDEX_SUFFIX = ".safetensors.index.json"
 ADAPTER_CONFIG = "adapter_config.json"
-"""Where it is, transformers with peft opens the model that it names, wherever that is, with any type of weights."""
-SNAPSHOT_IGNORED = ["onnx/*", "openvino/*", "coreml/*", "*/*.safetensors"]
+"""Names the base that low-rank matrices belong to, which transformers would open with any type of weights."""
+ADAPTER_WEIGHTS = "adapter_model.safetensors"
+SNAPSHOT_IGNORED = ["onnx/*", "openvino/*", "coreml/*", "[!0-9]*/*.safetensors"]
+"""Weights in folders are other models, but for those of modules such as ``2_Dense``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +71,9 @@ def read_config(ref: str, options: ModelOptions) -> ModelConfig:
     """Return the configuration of a local folder or hub id; raises `UsageError` or `AdapterError`."""
     path = Path(ref).expanduser()
     if path.is_dir():
+        if not (path / "config.json").is_file() and (path / ADAPTER_CONFIG).is_file():
+            base = adapter_base(path, options)
+            return ModelConfig(ref=ref, config=read_json(base / "config.json"), folder=path, revision=None)
         if not (path / "config.json").is_file():
             raise UsageError(
                 f"The folder {ref!r} has no config.json, so it is not a model that transformers can open.",
@@ -75,30 +94,50 @@ def resolve_folder(ref: str, options: ModelOptions, revision: str | None) -> Pat
     return path if path.is_dir() else Path(_from_hub(ref, options, None, revision))
 
 
+def fetch_folder(description: ModelDescription, options: AdapterOptions) -> Path:
+    """Return the local folder of a model, after downloading it where it is a hub id.
+
+    Raises as `read_config` and `weight_files` do: where the Hub does not answer, its client returns a folder without
+    the weights.
+    """
+    assert isinstance(options, ModelOptions)
+    folder = resolve_folder(description.ref, options, description.revision)
+    weight_files(folder)
+    return folder
+
+
 def read_json(path: Path) -> dict[str, Any]:
     """Return the JSON object in a file; raises `AdapterError` naming the file and line."""
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise AdapterError(f"The file {str(path)!r} cannot be read: {error}.") from error
-    except json.JSONDecodeError as error:
-        raise AdapterError(f"The file {path}:{error.lineno} is not JSON: {error.msg}.") from error
+    value = _load_json(path)
     if not isinstance(value, dict):
         raise AdapterError(f"The file {str(path)!r} holds a {type(value).__name__}; expected a JSON object.")
     return value
 
 
+def _load_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise AdapterError(f"The file {str(path)!r} cannot be read: {error}.") from error
+    except json.JSONDecodeError as error:
+        raise AdapterError(f"The file {path}:{error.lineno} is not JSON: {error.msg}.") from error
+
+
 def weight_files(folder: Path) -> list[Path]:
     """Return the safetensors files that transformers reads the weights of a model from, sorted by name.
 
-    Raises `AdapterError` where there are none, and for a name that is not that of a safetensors file of the folder:
-    config.json and index are files of unknown origin, and transformers unpickles files of other types.
+    Those of an adapter follow those of its base. Raises `AdapterError` where there are none, and for a name that is not
+    that of a safetensors file of the folder: config.json and index are files of unknown origin, and transformers
+    unpickles files of other types.
     """
     if (folder / ADAPTER_CONFIG).is_file():
-        raise AdapterError(
-            f"The model folder {str(folder)!r} has an {ADAPTER_CONFIG}: it is an adapter to another model.",
-            hint="Load it with peft, call merge_and_unload, and save the merged model with save_pretrained.",
-        )
+        if not (folder / ADAPTER_WEIGHTS).is_file():
+            raise AdapterError(
+                f"The adapter folder {str(folder)!r} has no {ADAPTER_WEIGHTS!r}; weights are read from safetensors "
+                "files only.",
+                hint="Load it with peft and call save_pretrained to convert older weights.",
+            )
+        return [*weight_files(adapter_base(folder)), folder / ADAPTER_WEIGHTS]
     names = [_weights_name(folder)]
     if names[0].endswith(INDEX_SUFFIX):
         if not _is_in_folder(names[0]):
@@ -115,6 +154,33 @@ def weight_files(folder: Path) -> list[Path]:
             hint="Load it with transformers and call save_pretrained to convert older weights.",
         )
     return [folder / name for name in names]
+
+
+def adapter_base(folder: Path, options: ModelOptions | None = None) -> Path:
+    """Return the folder of the model that an adapter belongs to, after downloading it where it is a hub id.
+
+    Raises `AdapterError` where the adapter names none, it is not found, or it is an adapter itself.
+    """
+    config = read_json(folder / ADAPTER_CONFIG)
+    named = config.get("base_model_name_or_path")
+    if not isinstance(named, str) or not named:
+        raise AdapterError(f"The file {str(folder / ADAPTER_CONFIG)!r} names no base_model_name_or_path.")
+    base = Path(named).expanduser()
+    if not base.is_dir():
+        if base.is_absolute() or not HUB_ID.fullmatch(named):
+            raise AdapterError(
+                f"The base model {named!r} of the adapter {str(folder)!r} is not there.",
+                hint=f"Put it back, or change base_model_name_or_path in {ADAPTER_CONFIG}.",
+            )
+        revision = config.get("revision")
+        given = options or ModelOptions()
+        base = Path(_from_hub(named, given.model_copy(update={"revision": None}), None, revision))
+    if (base / ADAPTER_CONFIG).is_file():
+        raise AdapterError(
+            f"The base model {named!r} of the adapter {str(folder)!r} is an adapter itself.",
+            hint="Merge that one into its base with peft (merge_and_unload) first.",
+        )
+    return base
 
 
 def _weights_name(folder: Path) -> str:
@@ -147,8 +213,11 @@ def _unsafe_weights_error(folder: Path, name: str) -> AdapterError:
 
 
 def count_parameters(folder: Path) -> int | None:
-    """Return how many numbers the weights hold, from their headers; None without safetensors."""
+    """Return the number of weights, unpacked, from the headers; None without safetensors, or if unknown."""
     try:
+        quantization = read_quantization(read_json(folder / "config.json"))
+        if quantization is not None:
+            return unpacked_size(weight_files(folder), quantization)
         return sum(prod(shape) for file in weight_files(folder) for shape in _shapes(file).values())
     except AdapterError:
         return None
@@ -234,58 +303,201 @@ def _explain(ref: str, revision: str | None, error: Exception) -> HarnessError:
     return AdapterError(f"The hub could not give {ref!r}{at}: {type(error).__name__}: {error}.", hint=near)
 
 
-Pooling = Literal["mean", "cls", "last", "pooler"]
+Pooling = Literal["mean", "cls", "last", "pooler", "max", "weightedmean", "mean_sqrt_len"]
 
-SENTENCE_FILES = ("modules.json", "config_sentence_transformers.json", "sentence_bert_config.json")
-POOLING_KEYS: Mapping[str, Pooling] = {
-    "pooling_mode_mean_tokens": "mean",
-    "pooling_mode_cls_token": "cls",
-    "pooling_mode_lasttoken": "last",
+SENTENCE_CONFIGS = tuple(
+    f"sentence_{name}_config.json"
+    for name in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
+)
+"""Names of the configuration of the transformer; the first that exists is read."""
+SENTENCE_FILES = ("modules.json", "config_sentence_transformers.json", *SENTENCE_CONFIGS)
+POOLING_NAMES: Mapping[str, Pooling] = {
+    "cls": "cls",
+    "max": "max",
+    "mean": "mean",
+    "mean_sqrt_len_tokens": "mean_sqrt_len",
+    "weightedmean": "weightedmean",
+    "lasttoken": "last",
 }
+"""The ways of pooling of sentence-transformers, in the order in which it joins them."""
+POOLING_KEYS = {
+    "pooling_mode_cls_token": "cls",
+    "pooling_mode_max_tokens": "max",
+    "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
+    "pooling_mode_weightedmean_tokens": "weightedmean",
+    "pooling_mode_lasttoken": "lasttoken",
+}
+"""Their names in older files."""
+ACTIVATIONS = frozenset("ELU GELU Identity LeakyReLU ReLU SELU Sigmoid SiLU Softplus Tanh".split())
+"""Classes of torch.nn that a Dense module may name."""
+DEFAULT_ACTIVATION = "torch.nn.modules.activation.Tanh"
+QUERY_PROMPTS = ("query",)
+PASSAGE_PROMPTS = ("document", "passage", "corpus")
+"""Names of prompts, the first that exists is used: those of ``SentenceTransformer.encode_document``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DenseModule:
+    """A linear layer and an activation after pooling."""
+
+    folder: str
+    """Its folder in that of the model, with ``model.safetensors``."""
+    width: int
+    activation: str
+    """A class of torch.nn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentenceFiles:
-    """The defaults of the folder; None where it has no such entry."""
+    """What the sentence-transformers files of a folder say; empty or None where there is no such entry."""
 
-    pooling: Pooling | None = None
-    unsupported_pooling: str | None = None
-    """A way of pooling that the folder names and the adapter does not have."""
+    pooling: tuple[Pooling, ...] = ()
+    """Ways of pooling, whose vectors are joined in this order."""
+    pools_prompt: bool = True
+    """Whether the pieces of a prompt are pooled."""
+    modules: tuple[DenseModule | None, ...] = ()
+    """What follows pooling, in order; None divides a vector by its length."""
+    unsupported: str | None = None
+    """Something that the folder names and the adapter does not have."""
     max_length: int | None = None
-    query_prefix: str = ""
-    passage_prefix: str = ""
+    lower_case: bool = False
+    prompts: Mapping[str, str] = field(default_factory=dict)
+    default_prompt: str | None = None
+    """The name of the prompt for a side that has none of its own."""
+    dimensions: int | None = None
+    """How many of the first numbers of a vector are kept."""
+
+    def prefix(self, side: Literal["query", "passage"]) -> str:
+        """Return the prompt of queries or passages, else the default one, else nothing."""
+        names = QUERY_PROMPTS if side == "query" else PASSAGE_PROMPTS
+        found = next((name for name in names if name in self.prompts), self.default_prompt)
+        return self.prompts.get(found or "", "")
 
 
 def read_sentence_files(folder: Path) -> SentenceFiles:
-    """Return what the folder's sentence-transformers files say; all defaults where there are none."""
-    prompts: dict[str, Any] = {}
-    if (folder / "config_sentence_transformers.json").is_file():
-        prompts = read_json(folder / "config_sentence_transformers.json").get("prompts") or {}
-    length = None
-    if (folder / "sentence_bert_config.json").is_file():
-        length = read_json(folder / "sentence_bert_config.json").get("max_seq_length")
-    pooling, unsupported = _pooling(folder / "1_Pooling" / "config.json")
+    """Return what the folder's sentence-transformers files say; all defaults where there are none.
+
+    Raises `AdapterError` for a file that cannot be read. The formats are those of sentence-transformers 6.2.
+    """
+    config = _read_optional(folder / "config_sentence_transformers.json")
+    prompts = config.get("prompts") or {}
+    transformer = next(
+        (read_json(folder / name) for name in SENTENCE_CONFIGS if (folder / name).is_file()), {}
+    )
+    length, dimensions = transformer.get("max_seq_length"), config.get("truncate_dim")
+    read = _ModuleReader(folder)
+    task = transformer.get("transformer_task", "feature-extraction")
+    unsupported = [
+        *([] if task == "feature-extraction" else [f"a transformer for {task!r}"]),
+        *read.unsupported,
+    ]
     return SentenceFiles(
-        pooling=pooling,
-        unsupported_pooling=unsupported,
+        pooling=read.pooling,
+        pools_prompt=read.pools_prompt,
+        modules=tuple(read.modules),
+        unsupported=next(iter(unsupported), None),
         max_length=int(length) if length else None,
-        query_prefix=str(prompts.get("query") or ""),
-        passage_prefix=str(prompts.get("passage") or prompts.get("document") or ""),
+        lower_case=bool(transformer.get("do_lower_case")),
+        prompts={str(name): str(text or "") for name, text in prompts.items()},
+        default_prompt=config.get("default_prompt_name"),
+        dimensions=int(dimensions) if dimensions else None,
     )
 
 
-def _pooling(path: Path) -> tuple[Pooling | None, str | None]:
-    """Return the way of pooling in a ``1_Pooling/config.json``, or the name of one that is not supported."""
-    if not path.is_file():
-        return None, None
-    config = read_json(path)
-    modes = [key for key, value in config.items() if key.startswith("pooling_mode_") and value is True]
-    if isinstance(config.get("pooling_mode"), str):
-        names: Mapping[str, Pooling] = {"mean": "mean", "cls": "cls", "lasttoken": "last"}
-        mode = names.get(config["pooling_mode"])
-        return mode, None if mode else str(config["pooling_mode"])
-    if not modes:
-        raise AdapterError(f"The file {str(path)!r} names no way of pooling.", hint="Pass -o pooling=mean.")
-    if len(modes) == 1 and modes[0] in POOLING_KEYS:
-        return POOLING_KEYS[modes[0]], None
-    return None, " and ".join(key.removeprefix("pooling_mode_") for key in modes)
+def sentence_module_files(folder: Path) -> list[str]:
+    """Return the names of the files of a folder's modules that exist: configurations and weights."""
+    names = (f"{path}/{name}" for _, path in _modules(folder) if path for name in ("config.json", WEIGHTS))
+    return [name for name in names if (folder / name).is_file()]
+
+
+class _ModuleReader:
+    """Reads the modules of a folder in order; what is not supported ends it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.pooling: tuple[Pooling, ...] = ()
+        self.pools_prompt = True
+        self.modules: list[DenseModule | None] = []
+        self.unsupported: list[str] = []
+        modules = _modules(folder)
+        for number, (kind, path) in enumerate(modules):
+            self._read(kind, folder / path, first=number == 0)
+        if modules and not self.pooling:
+            self.unsupported.append("modules without pooling")
+
+    def _read(self, kind: str, path: Path, *, first: bool) -> None:
+        if self.unsupported:
+            return
+        if kind == "Pooling" and not self.pooling:
+            self._read_pooling(path / "config.json")
+        elif kind == "Dense" and self.pooling:
+            self._read_dense(path)
+        elif kind == "Normalize" and self.pooling:
+            self.modules.append(None)
+        elif not (kind == "Dropout" or (kind == "Transformer" and first)):
+            self.unsupported.append(f"the module {kind!r}")
+
+    def _read_pooling(self, path: Path) -> None:
+        config = _read_optional(path)
+        named = config.get("pooling_mode")
+        if named is None:
+            named = [name for key, name in POOLING_KEYS.items() if config.get(key) is True]
+            # A mode that is on, and that the table does not know, must not be dropped.
+            named += [
+                key
+                for key in config
+                if key.startswith("pooling_mode_") and config[key] and key not in POOLING_KEYS
+            ]
+        names = [named] if isinstance(named, str) else list(named)
+        if not names:
+            raise AdapterError(
+                f"The file {str(path)!r} names no way of pooling.", hint="Pass -o pooling=mean."
+            )
+        unknown = [str(name) for name in names if name not in POOLING_NAMES]
+        if unknown:
+            self.unsupported.append(f"{unknown[0].removeprefix('pooling_mode_')!r} pooling")
+            return
+        self.pooling = tuple(POOLING_NAMES[name] for name in names)
+        self.pools_prompt = config.get("include_prompt") is not False
+
+    def _read_dense(self, path: Path) -> None:
+        config = read_json(path / "config.json")
+        activation = str(config.get("activation_function") or DEFAULT_ACTIVATION)
+        name = activation.rpartition(".")[2]
+        spaces = [config.get(key) for key in ("module_input_name", "module_output_name")]
+        if not activation.startswith("torch.nn.") or name not in ACTIVATIONS:
+            self.unsupported.append(f"the activation {activation!r}")
+        elif config.get("use_residual") or any(space not in (None, "sentence_embedding") for space in spaces):
+            self.unsupported.append(f"a Dense module that does more than a linear layer ({path.name})")
+        else:
+            self.modules.append(
+                DenseModule(folder=path.name, width=int(config["out_features"]), activation=name)
+            )
+
+
+def _modules(folder: Path) -> list[tuple[str, str]]:
+    """Return (name of the class, folder) of every module; a class that is not the library's keeps its full name.
+
+    Without a list of modules, a folder for pooling counts. Raises `AdapterError` for a folder outside the model's.
+    """
+    file = folder / "modules.json"
+    if not file.is_file():
+        own = (folder / "1_Pooling" / "config.json").is_file()
+        return [("Transformer", ""), ("Pooling", "1_Pooling")] if own else []
+    listed = _load_json(file)
+    if not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
+        raise AdapterError(f"The file {str(file)!r} holds no list of modules.")
+    found = []
+    for one in listed:
+        kind, path = str(one.get("type")), str(one.get("path") or "")
+        if path in (".", "..") or (path and not _is_in_folder(path)):
+            raise AdapterError(
+                f"The file {str(file)!r} names the module folder {path!r}; expected one in the model's folder."
+            )
+        own = kind.startswith("sentence_transformers.")
+        found.append((kind.rpartition(".")[2] if own else kind, path))
+    return found
+
+
+def _read_optional(path: Path) -> dict[str, Any]:
+    return read_json(path) if path.is_file() else {}

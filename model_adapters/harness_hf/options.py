@@ -51,6 +51,12 @@ class ModelOptions(AdapterOptions):
     passage_prefix: str | None = Field(
         default=None, description="Text put before passages; by default as the model folder says, or none."
     )
+    query_prompt: str | None = Field(
+        default=None, description="Name of the model folder's prompt that is put before queries."
+    )
+    passage_prompt: str | None = Field(
+        default=None, description="Name of the model folder's prompt that is put before passages."
+    )
     attn_implementation: Literal["eager", "sdpa", "flash_attention_2"] | None = Field(
         default=None, description="Attention kernel; by default the one transformers prefers."
     )
@@ -69,12 +75,27 @@ class ModelOptions(AdapterOptions):
             raise ValueError(f"it chooses the devices itself, so omit device={device}")
         return device_map
 
+    @field_validator("query_prompt", "passage_prompt")
+    @classmethod
+    def _require_one_prefix(cls, prompt: str | None, info: ValidationInfo) -> str | None:
+        prefix = f"{str(info.field_name).partition('_')[0]}_prefix"
+        if prompt is not None and info.data.get(prefix) is not None:
+            raise ValueError(f"it names the text that {prefix} gives, so omit one of them")
+        return prompt
+
 
 class EncoderOptions(ModelOptions):
     """Options of ``hf-encoder``."""
 
-    mixed_precision: Literal["no", "bf16", "fp16"] = Field(
-        default="no", description="Autocast while training; weights stay in float32."
+    mixed_precision: Literal["auto", "no", "bf16", "fp16"] = Field(
+        default="auto",
+        description="Precision while training, where weights stay in float32; auto is bf16 on a GPU that has it and "
+        "no on a CPU.",
+    )
+    accelerate: Path | None = Field(
+        default=None,
+        description="Configuration file of accelerate (accelerate config --config_file FILE) for training on several "
+        "processes: sharding, mixed precision, number of processes.",
     )
     train_batch_tokens: int = Field(
         default=8192,
@@ -92,8 +113,8 @@ class EncoderOptions(ModelOptions):
     )
 
 
-class CausalOptions(ModelOptions):
-    """Options of ``hf-causal``."""
+class CausalOptions(EncoderOptions):
+    """Options of ``hf-causal``: those of an encoder, which fine-tuning reads, and how the decoder is asked."""
 
     chat_template: Path | None = Field(
         default=None, description="File with a Jinja chat template to use in place of the model's own."

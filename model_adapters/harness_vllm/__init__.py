@@ -16,9 +16,15 @@ def harness_register_adapters() -> list[AdapterEntry]:
             target="harness_vllm.opening:open_vllm",
             describe="harness_vllm.description:describe_vllm",
             options="harness_vllm.options:VllmOptions",
-            summary="A vLLM server, started for a model folder or hub id, or one that runs already.",
-            examples=("vllm:models/smollm2", "vllm:http://127.0.0.1:8000/v1"),
+            fetch="harness_vllm.snapshot:fetch_folder",
+            summary="A vLLM server, started for a model folder or hub id, or running ones.",
+            examples=(
+                "vllm:models/smollm2",
+                "vllm:http://127.0.0.1:8000/v1",
+                "vllm:http://a:8000/v1,http://b:8000/v1",
+            ),
             extra="vllm",
+            serve="harness_vllm.replica:serve",
         ),
         AdapterEntry(
             name="openai",

@@ -21,9 +21,11 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_aft
 from harness import AdapterError, UsageError
 from harness.storage.clean_text import add_secret, clean_json, clean_text
 
-__all__ = ["Address", "Client", "StatusError", "Unreachable", "is_url", "read_key"]
+__all__ = ["Address", "Client", "NoAnswer", "StatusError", "Unreachable", "is_url", "read_key"]
 
 FIRST_WAIT = 0.5
+SECONDS_TO_CONNECT = 10.0
+"""After this long a machine that is switched off counts as one that does not listen."""
 LONGEST_WAIT = 60.0
 MEBIBYTE = 1 << 20
 TEMPORARY = frozenset({408, 429, 500, 502, 503, 504, 529})
@@ -41,7 +43,11 @@ class StatusError(AdapterError):
         self.reason = reason
 
 
-class Unreachable(AdapterError):
+class NoAnswer(AdapterError):
+    """A request got no answer that can be used, however often it was repeated."""
+
+
+class Unreachable(NoAnswer):
     """No connection can be made, for this request or any other."""
 
 
@@ -54,7 +60,7 @@ class _TemporaryFault(Exception):
         super().__init__(reason)
         self.lost = cause is not None
         """Whether there was no answer at all: the server may be gone."""
-        self.unreachable = isinstance(cause, httpx.ConnectError)
+        self.unreachable = isinstance(cause, httpx.ConnectError | httpx.ConnectTimeout)
         """Whether not even a connection could be made."""
         self.retry_after = retry_after
 
@@ -92,7 +98,7 @@ class Client:
         authorization = {} if key is None else {"Authorization": f"Bearer {key}"}
         self._http = httpx.AsyncClient(
             headers={"Accept": "application/json", "Accept-Encoding": "identity", **authorization},
-            timeout=None,  # noqa: S113  # `_send` sets one for the whole request
+            timeout=httpx.Timeout(None, connect=SECONDS_TO_CONNECT),  # `_send` limits the whole request
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=None),
             trust_env=address.secure,  # a proxy is for https alone
             verify=address.secure,  # spares the reading of certificates
@@ -273,7 +279,7 @@ def _give_up(url: str, state: RetryCallState) -> NoReturn:
         else "Repeat the command later: finished parts are kept. -o concurrency=N and -o timeout=SECONDS "
         "ease its load."
     )
-    kind = Unreachable if fault.unreachable else AdapterError
+    kind = Unreachable if fault.unreachable else NoAnswer
     raise kind(f"The server at {url} was asked {times}: {fault}.", hint=hint) from fault
 
 
@@ -312,6 +318,8 @@ def _connection_fault(error: httpx.TransportError) -> str:
         return "no such host is known"
     if isinstance(error, httpx.ConnectError) and not any(issubclass(cause, ssl.SSLError) for cause in causes):
         return "nothing accepts connections there"
+    if isinstance(error, httpx.ConnectTimeout):
+        return f"no connection was made within {SECONDS_TO_CONNECT:g} s"
     # What httpx calls a protocol error is a connection that ended early, or an answer that is no HTTP.
     if isinstance(error, httpx.ReadError | httpx.WriteError) or "connect" in str(error):
         return "it closed the connection without an answer"
@@ -373,6 +381,10 @@ class Address:
     def is_local(self) -> bool:
         """Whether the server runs on this machine."""
         return self.host.startswith(LOOPBACK)
+
+    def __str__(self) -> str:
+        """Return the URL as it is written after ``--model vllm:``."""
+        return self.url(self.base)
 
     def url(self, path: str) -> str:
         """Return the whole URL of a path on the server."""

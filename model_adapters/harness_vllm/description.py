@@ -19,6 +19,7 @@ from harness import (
 )
 from harness_vllm.answers import ServedModel
 from harness_vllm.client import Address, Client, StatusError, is_url, read_key
+from harness_vllm.endpoints import check_same_model, parse_addresses
 from harness_vllm.options import ChatOptions, ClientOptions, VllmOptions
 from harness_vllm.served import choose_model, read_models
 
@@ -37,13 +38,13 @@ WRITES = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")
 def describe_vllm(ref: str, options: AdapterOptions) -> ModelDescription:
     """Return what a model offers through vLLM, without starting a server.
 
-    Reads the config.json of a folder, or ``/models`` of a running server; nothing for a hub id, which the server
+    Reads the config.json of a folder, or ``/models`` of running servers; nothing for a hub id, which the server
     downloads. Raises `UsageError`, `CapabilityError` or `AdapterError`.
     """
     assert isinstance(options, VllmOptions)
     offers = RUNNER_OFFERS[options.runner]
     if is_url(ref):
-        served = read_served(ref, options, options.key_env)
+        served = read_served(ref, options, options.key_env)[0]
         return ModelDescription(
             adapter="vllm",
             ref=ref,
@@ -84,19 +85,31 @@ def describe_chat(ref: str, options: AdapterOptions) -> ModelDescription:
         raise UsageError(
             f"The model {ref!r} is no address of a chat endpoint.", hint="Give one: openai:https://HOST/v1"
         )
-    served = read_served(ref, options, options.key_env)
+    served = read_served(ref, options, options.key_env)[0]
     offers = frozenset({Capability.GENERATES})
     return ModelDescription(adapter="openai", ref=ref, offers=offers, metadata={"model": served.name})
 
 
-def read_served(ref: str, options: ClientOptions, key_env: str) -> ServedModel:
-    """Return the model that a running server has; raises within seconds where it cannot be asked."""
-    address = Address.parse(ref)
+def read_served(ref: str, options: ClientOptions, key_env: str) -> list[ServedModel]:
+    """Return the model that each of the running servers has; raises within seconds where one cannot be asked.
+
+    Raises `UsageError` where their models have different names or context lengths.
+    """
+    addresses = parse_addresses(ref)
+    found = [_read_one(address, options, key_env) for address in addresses]
+    known = [
+        {"model": model.name, "context_length": str(model.context_length or "unknown")} for model in found
+    ]
+    check_same_model(addresses, known)
+    return found
+
+
+def _read_one(address: Address, options: ClientOptions, key_env: str) -> ServedModel:
     client = Client(address, timeout=DESCRIBE_TIMEOUT, retries=0, key=read_key(key_env))
     try:
-        return choose_model(read_models(client), options.model, ref)
+        return choose_model(read_models(client), options.model, str(address))
     except StatusError as error:
-        raise _explain(ref, error, key_env) from error
+        raise _explain(str(address), error, key_env) from error
     finally:
         client.close()
 

@@ -32,7 +32,11 @@ class EmbeddingModel(ServerModel):
         super().__init__(session)
         self._prefixes = prefixes
         self._pooling = pooling
-        self._url = session.url("/embeddings")
+
+    @property
+    def _url(self) -> str:
+        """The address of this thread's last request, for messages."""
+        return self._session.url("/embeddings")
 
     def embed(self, texts: Sequence[str], *, side: Side, options: EmbedOptions | None = None) -> FloatArray:
         """Return float32 vectors of shape (texts, dimension) with unit rows; long texts are cut at their end.
@@ -67,7 +71,9 @@ class EmbeddingModel(ServerModel):
             for number, vectors in stream:
                 length = length or vectors.shape[1]
                 if vectors.shape[1] != length:
-                    raise AdapterError(f"The server at {self._url} returned vectors of different lengths.")
+                    raise AdapterError(
+                        f"The model {self._session.model!r} returned vectors of different lengths."
+                    )
                 indices = range(firsts[number], firsts[number] + len(vectors))
                 yield Answered(indices=indices, answers=list(vectors))
 

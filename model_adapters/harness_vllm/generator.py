@@ -69,7 +69,11 @@ class GeneratingModel(ServerModel):
         self._tokenizer = tokenizer
         self._form = form
         self._prompts_per_request = prompts_per_request
-        self._completions = session.url("/completions")
+
+    @property
+    def _completions(self) -> str:
+        """The address of this thread's last request, for messages."""
+        return self._session.url("/completions")
 
     def stream(self, call: Call, blocks: Sequence[Sequence[Any]]) -> Generator[Answered, None, None]:
         """Yield what `loglikelihood` or `generate` returns, one by one; raises as they do, after the other answers."""
@@ -284,7 +288,6 @@ class ChatModel(ServerModel):
     def __init__(self, session: ServerSession, *, token_limit_field: str) -> None:
         super().__init__(session)
         self._token_limit_field = token_limit_field
-        self._url = session.url("/chat/completions")
 
     def generate(self, prompts: Sequence[Prompt], options: Sequence[GenerateOptions]) -> list[Generated]:
         """Return one text per prompt; raises `CapabilityError` for a constraint other than a JSON schema."""
@@ -308,8 +311,10 @@ class ChatModel(ServerModel):
             **fields,
             **_response_format(options),
         }
-        generated = read_written(self._session.client.post("/chat/completions", payload), options, self._url)
-        check_constraint(generated.generated, options, self._url)
+        answer = self._session.client.post("/chat/completions", payload)
+        url = self._session.url("/chat/completions")
+        generated = read_written(answer, options, url)
+        check_constraint(generated.generated, options, url)
         return generated.generated
 
 

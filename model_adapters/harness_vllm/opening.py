@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from harness_vllm.answers import ServedModel
 from harness_vllm.client import Address, Client, is_url, read_key
 from harness_vllm.description import read_served
 from harness_vllm.embedder import EmbeddingModel
+from harness_vllm.endpoints import Endpoints, check_same_model, parse_addresses
 from harness_vllm.generator import ChatModel, GeneratingModel
 from harness_vllm.options import ChatOptions, ClientOptions, VllmOptions
 from harness_vllm.served import (
@@ -21,7 +22,7 @@ from harness_vllm.served import (
     served_fingerprint,
     server_version,
 )
-from harness_vllm.server import OwnServer
+from harness_vllm.server import OwnServer, own_server
 from harness_vllm.session import ServerSession
 from harness_vllm.tokenizing import Tokenizer, open_tokenizer
 
@@ -43,9 +44,10 @@ ANSWER_OPTIONS = (
 
 
 def open_vllm(description: ModelDescription, options: AdapterOptions) -> Adapter:
-    """Return the model, with a server of its own unless the description names a running one.
+    """Return the model, with a server of its own unless the description names running ones.
 
-    Raises `AdapterError`, and `UsageError` for a server of its own in a run of several processes.
+    Raises `AdapterError`, and `UsageError` for a server of its own in a run of several processes and for running
+    servers of different models.
     """
     assert isinstance(options, VllmOptions)
     ref = description.ref
@@ -53,43 +55,43 @@ def open_vllm(description: ModelDescription, options: AdapterOptions) -> Adapter
         server: OwnServer | None = None
         if is_url(ref):
             served = read_served(ref, options, options.key_env)
-            client = _client(Address.parse(ref), options, read_key(options.key_env))
-            undo.callback(client.close)
+            endpoints = _endpoints(parse_addresses(ref), options, read_key(options.key_env))
+            undo.callback(endpoints.close)
         else:
             _require_one_process(ref)
-            folder = Path(ref).expanduser()
-            local = folder.is_dir()
-            server = OwnServer(
-                str(folder) if local else ref, folder.resolve().name if local else ref, options
-            )
+            server = own_server(ref, options)
             server.start()
             undo.callback(server.stop)
-            client = _client(server.address, options, server.key, server)
-            undo.callback(client.close)
-            served = choose_model(read_models(client), None, client.address.url("/v1"))
-        model = _connect(ref, client, served, options, server)
+            endpoints = _endpoints([server.address], options, server.key, server)
+            undo.callback(endpoints.close)
+            served = [choose_model(read_models(endpoints.clients[0]), None, server.address.url("/v1"))]
+        model = _connect(ref, endpoints, served, options, server)
         undo.pop_all()
     return model
 
 
 def open_chat(description: ModelDescription, options: AdapterOptions) -> Adapter:
-    """Return the model behind a chat endpoint; raises `AdapterError`."""
+    """Return the model behind chat endpoints; raises `AdapterError`, and `UsageError` where theirs differ."""
     assert isinstance(options, ChatOptions)
     served = read_served(description.ref, options, options.key_env)
-    address = Address.parse(description.ref)
-    client = _client(address, options, read_key(options.key_env))
-    session = ServerSession(
-        client,
-        model=served.name,
-        context_length=served.context_length,
-        concurrency=options.concurrency,
-        version="unknown",
-        identity={
+    addresses = parse_addresses(description.ref)
+    local = all(address.is_local for address in addresses)
+    identities = [
+        {
             "adapter": "openai",
-            "model": served.name,
+            "model": model.name,
             "host": address.host,
-            **served_fingerprint(served, local=address.is_local),
-        },
+            **served_fingerprint(model, local=local),
+        }
+        for address, model in zip(addresses, served, strict=True)
+    ]
+    check_same_model(addresses, identities)
+    session = ServerSession(
+        _endpoints(addresses, options, read_key(options.key_env)),
+        model=served[0].name,
+        context_length=served[0].context_length,
+        version="unknown",
+        identity=identities[0],
     )
     return ChatModel(session, token_limit_field=options.token_limit_field)
 
@@ -104,33 +106,44 @@ def _require_one_process(ref: str) -> None:
         )
 
 
-def _client(
-    address: Address, options: ClientOptions, key: str | None, server: OwnServer | None = None
-) -> Client:
-    return Client(
-        address,
-        timeout=options.timeout,
-        retries=options.retries,
-        key=key,
-        max_answer_mib=options.max_answer_mib,
-        revive=None if server is None else server.revive,
-    )
+def _endpoints(
+    addresses: Sequence[Address], options: ClientOptions, key: str | None, server: OwnServer | None = None
+) -> Endpoints:
+    clients = [
+        Client(
+            address,
+            timeout=options.timeout,
+            retries=options.retries,
+            key=key,
+            max_answer_mib=options.max_answer_mib,
+            revive=None if server is None else server.revive,
+        )
+        for address in addresses
+    ]
+    return Endpoints(clients, concurrency=options.concurrency)
 
 
 def _connect(
-    ref: str, client: Client, served: ServedModel, options: VllmOptions, server: OwnServer | None = None
+    ref: str,
+    endpoints: Endpoints,
+    served: Sequence[ServedModel],
+    options: VllmOptions,
+    server: OwnServer | None = None,
 ) -> Adapter:
-    version = server_version(client)
-    context = options.max_model_len or served.context_length
-    if served.context_length is not None and context is not None:
-        context = min(context, served.context_length)
+    addresses = [client.address for client in endpoints.clients]
+    versions = [server_version(client) for client in endpoints.clients]
+    local = all(address.is_local for address in addresses)
+    identities = [
+        _identity(ref, model, options, version, local=local)
+        for model, version in zip(served, versions, strict=True)
+    ]
+    check_same_model(addresses, identities)
     session = ServerSession(
-        client,
-        model=served.name,
-        context_length=context,
-        concurrency=options.concurrency,
-        version=version,
-        identity=_identity(ref, client, served, options, version, context),
+        endpoints,
+        model=served[0].name,
+        context_length=_context_length(served[0], options),
+        version=versions[0],
+        identity=identities[0],
         server=server,
     )
     if options.runner == "pooling":
@@ -140,24 +153,31 @@ def _connect(
     form = options.scoring if options.scoring != "auto" else None
     return GeneratingModel(
         session,
-        _tokenizer(ref, client, served, options),
+        _tokenizer(ref, endpoints, served[0], options, local=local),
         form="prompt_logprobs" if form is None and server is not None else form,
         prompts_per_request=options.prompts_per_request,
     )
 
 
-def _tokenizer(ref: str, client: Client, served: ServedModel, options: VllmOptions) -> Tokenizer:
+def _context_length(served: ServedModel, options: VllmOptions) -> int | None:
+    known = [length for length in (options.max_model_len, served.context_length) if length is not None]
+    return min(known, default=None)
+
+
+def _tokenizer(
+    ref: str, endpoints: Endpoints, served: ServedModel, options: VllmOptions, *, local: bool
+) -> Tokenizer:
     """Return the tokenizer of the option, of the model folder where it is here, or of the server."""
     source = options.tokenizer
     if source is None:
         # A folder of that name on another machine may hold another model.
-        known = served.root if is_url(ref) and client.address.is_local else ref
+        known = served.root if is_url(ref) and local else ref
         folder = Path(known).expanduser() if known is not None else None
         if folder is not None and not is_url(str(known)) and (folder / "tokenizer.json").is_file():
             source = str(folder)
     return open_tokenizer(
         source,
-        client,
+        endpoints,
         served.name,
         trust_remote_code=options.trust_remote_code,
         revision=None if source is None or Path(source).expanduser().is_dir() else options.revision,
@@ -165,16 +185,11 @@ def _tokenizer(ref: str, client: Client, served: ServedModel, options: VllmOptio
 
 
 def _identity(
-    ref: str,
-    client: Client,
-    served: ServedModel,
-    options: VllmOptions,
-    version: str,
-    context: int | None,
+    ref: str, served: ServedModel, options: VllmOptions, version: str, *, local: bool
 ) -> dict[str, str]:
     folder = Path(ref).expanduser()
     if is_url(ref):
-        digest = served_fingerprint(served, local=client.address.is_local)
+        digest = served_fingerprint(served, local=local)
     else:
         digest = folder_fingerprint(folder) if folder.is_dir() else {}
     chosen = {f"option.{name}": str(getattr(options, name)) for name in ANSWER_OPTIONS}
@@ -182,7 +197,7 @@ def _identity(
         "adapter": "vllm",
         "model": served.name,
         "vllm": version,
-        "context_length": str(context or "unknown"),
+        "context_length": str(_context_length(served, options) or "unknown"),
         **digest,
         **chosen,
     }

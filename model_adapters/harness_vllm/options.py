@@ -17,7 +17,9 @@ class ClientOptions(AdapterOptions):
     model: str | None = Field(
         default=None, description="Name of the model at the server; needed where it serves several."
     )
-    concurrency: int = Field(default=16, ge=1, le=1024, description="Requests under way at the same time.")
+    concurrency: int = Field(
+        default=16, ge=1, le=1024, description="Requests under way at the same time, per server."
+    )
     timeout: float = Field(
         default=300.0,
         gt=0,
@@ -78,6 +80,9 @@ class VllmOptions(ClientOptions):
     )
     tensor_parallel_size: int | None = Field(default=None, ge=1, description="GPUs that share each layer.")
     pipeline_parallel_size: int | None = Field(default=None, ge=1, description="Groups of layers on GPUs.")
+    data_parallel_size: int | None = Field(
+        default=None, ge=1, description="Copies of the model, each on GPUs of its own."
+    )
     gpu_memory_utilization: float | None = Field(
         default=None, gt=0, le=1, description="Share of a GPU's memory that the server takes."
     )

@@ -24,7 +24,7 @@ from harness_vllm import launcher
 from harness_vllm.client import Address
 from harness_vllm.options import VllmOptions
 
-__all__ = ["OwnServer", "server_command"]
+__all__ = ["OwnServer", "own_server", "server_command"]
 
 MODULE = "vllm.entrypoints.openai.api_server"
 SECONDS_BETWEEN_LINES = 10.0
@@ -35,16 +35,19 @@ LINE = 120
 """Characters of the server's last line that a progress line shows."""
 TAIL_LINES = 12
 TAIL_BYTES = 8192
+LOOPBACK = "127.0.0.1"
 OURS = frozenset({"--model", "--served-model-name", "--host", "--port", "--api-key"})
 
 
-def server_command(ref: str, name: str, port: int, options: VllmOptions) -> list[str]:
-    """Return the command that serves a model on loopback under `name`; raises `UsageError` for bad options."""
+def server_command(
+    ref: str, name: str, port: int, options: VllmOptions, *, host: str = LOOPBACK
+) -> list[str]:
+    """Return the command that serves a model at `host` under `name`; raises `UsageError` for bad options."""
     python = options.python or sys.executable
     if shutil.which(python) is None:
         raise UsageError(f"The option python names {python!r}, which is no program that can be run.")
     command = [python, "-m", MODULE, "--model", ref, "--served-model-name", name]
-    command += ["--host", "127.0.0.1", "--port", str(port), "--runner", options.runner]
+    command += ["--host", host, "--port", str(port), "--runner", options.runner]
     # Without these a model folder's generation_config.json changes sampling, and the log grows by request.
     command += ["--generation-config", "vllm", "--disable-uvicorn-access-log"]
     given = {
@@ -52,6 +55,7 @@ def server_command(ref: str, name: str, port: int, options: VllmOptions) -> list
         "--max-model-len": options.max_model_len,
         "--tensor-parallel-size": options.tensor_parallel_size,
         "--pipeline-parallel-size": options.pipeline_parallel_size,
+        "--data-parallel-size": options.data_parallel_size,
         "--gpu-memory-utilization": options.gpu_memory_utilization,
         "--max-num-seqs": options.max_num_seqs,
         "--revision": options.revision,
@@ -85,16 +89,20 @@ class OwnServer:
         ref: The model, for messages and for the command.
         name: What the server calls the model.
         options: The options of the adapter.
+        host: The address of this machine at which it accepts connections.
+        key: What those who send it requests must know; default: one of this server alone, so that other users of the
+            machine cannot send it any.
     """
 
-    def __init__(self, ref: str, name: str, options: VllmOptions) -> None:
-        self.key = secrets.token_urlsafe(24)
-        """A key of this server alone, so that other users of the machine cannot send it requests."""
+    def __init__(
+        self, ref: str, name: str, options: VllmOptions, *, host: str = LOOPBACK, key: str | None = None
+    ) -> None:
+        self.key = key or secrets.token_urlsafe(24)
         add_secret(self.key)
-        port = _free_port()
-        self.address = Address(secure=False, host="127.0.0.1", port=port, base="/v1")
+        port = _free_port(host)
+        self.address = Address(secure=False, host=host, port=port, base="/v1")
         self._ref = ref
-        self._command = server_command(ref, name, port, options)
+        self._command = server_command(ref, name, port, options, host=host)
         self._patience = options.start_timeout
         self._owner = os.getpid()
         self._restarts = 0
@@ -243,6 +251,14 @@ class OwnServer:
             process.wait()
 
 
+def own_server(ref: str, options: VllmOptions, *, host: str = LOOPBACK, key: str | None = None) -> OwnServer:
+    """Return a server for a model folder or hub id, not started yet; raises `UsageError` for bad options."""
+    folder = Path(ref).expanduser()
+    local = folder.is_dir()
+    name = folder.resolve().name if local else ref
+    return OwnServer(str(folder) if local else ref, name, options, host=host, key=key)
+
+
 def _runs(pid: int) -> bool:
     """Return whether a child runs; it is not reaped, so that its number keeps belonging to its group."""
     try:
@@ -256,9 +272,9 @@ def _environment(key: str) -> Mapping[str, str]:
     return {**quiet, **os.environ, "VLLM_API_KEY": key, "PYTHONUNBUFFERED": "1"}
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
+def _free_port(host: str) -> int:
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.bind((host, 0))
         return int(probe.getsockname()[1])
 
 

@@ -1,4 +1,4 @@
-"""An open connection to a server: its model, and many requests at the same time, up to a limit.
+"""An open connection to a server or several: their model, and many requests at the same time, up to a limit.
 
 Answers are yielded as they come; after an error, requests under way are drained or cancelled.
 """
@@ -17,7 +17,8 @@ from packaging.version import InvalidVersion, Version
 
 from harness import AdapterError, CapabilityError
 from harness.models.requests import Ability, Answered, Call
-from harness_vllm.client import Client, Unreachable
+from harness_vllm.client import Unreachable
+from harness_vllm.endpoints import Endpoints
 from harness_vllm.server import OwnServer
 
 __all__ = ["ServerModel", "ServerSession", "ability_error", "in_order", "one_by_one"]
@@ -40,11 +41,10 @@ class ServerSession:
 
     def __init__(
         self,
-        client: Client,
+        client: Endpoints,
         *,
         model: str,
         context_length: int | None,
-        concurrency: int,
         version: str,
         identity: Mapping[str, str],
         server: OwnServer | None = None,
@@ -52,17 +52,17 @@ class ServerSession:
         self.client = client
         self.model = model
         self.context_length = context_length
-        self.concurrency = concurrency
+        self.concurrency = client.concurrency
         self.guided = _is_before(version, STRUCTURED_SINCE)
         """Whether constraints have their older names."""
         self.identity = dict(identity)
         """The identity of the answers, without the address and the key."""
         self._server = server
-        self._threads = ThreadPoolExecutor(concurrency, thread_name_prefix="harness-vllm")
+        self._threads = ThreadPoolExecutor(client.concurrency, thread_name_prefix="harness-vllm")
         self._closed = False
 
     def url(self, path: str) -> str:
-        """Return the whole address of a path, for messages."""
+        """Return the whole address of a path at the server of this thread's last request, for messages."""
         return self.client.address.url(self.client.address.base + path)
 
     def map(self, function: Callable[[Item], Answer], items: Sequence[Item]) -> list[Answer]:
@@ -205,6 +205,10 @@ class ServerModel:
     def identity(self) -> Mapping[str, str]:
         """Return model, server version and options as text, never the key."""
         return dict(self._session.identity)
+
+    def notices(self) -> Sequence[str]:
+        """Return a sentence for each server that was dropped."""
+        return self._session.client.notices
 
     def close(self) -> None:
         """End the connections, and the server where the adapter started it; a second call does nothing."""

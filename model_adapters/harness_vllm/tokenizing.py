@@ -10,7 +10,8 @@ from typing import Any, Protocol
 
 from harness import AdapterError, MissingExtraError
 from harness_vllm.answers import Tokens, read_answer
-from harness_vllm.client import Client, StatusError
+from harness_vllm.client import StatusError
+from harness_vllm.endpoints import Endpoints
 
 __all__ = [
     "Boundary",
@@ -124,7 +125,7 @@ class ServerTokenizer:
     remote = True
     unknown: int | None = None
 
-    def __init__(self, client: Client, model: str) -> None:
+    def __init__(self, client: Endpoints, model: str) -> None:
         self._client = client
         self._model = model
         self.prefix = _prefix(self._ask("a", special=True), self._ask("a"))
@@ -166,7 +167,7 @@ class ServerTokenizer:
             if error.status not in (404, 405):
                 raise
             raise AdapterError(
-                f"The server at {self._client.address.url(self._client.address.base)} does not tokenise text.",
+                f"The server at {self._client.address} does not tokenise text.",
                 hint="Name the folder of the model's tokenizer: -o tokenizer=FOLDER",
             ) from error
         return token_ids(answer, self._client)
@@ -179,7 +180,7 @@ class ServerTokenizer:
         )
 
 
-def token_ids(answer: Any, client: Client) -> list[int]:
+def token_ids(answer: Any, client: Endpoints) -> list[int]:
     """Return the ids in an answer of ``/tokenize``; raises `AdapterError` for anything else."""
     url = client.address.url(client.address.root + "/tokenize")
     hint = "Name the folder of the model's tokenizer: -o tokenizer=FOLDER"
@@ -187,7 +188,7 @@ def token_ids(answer: Any, client: Client) -> list[int]:
 
 
 def open_tokenizer(
-    source: str | None, client: Client, model: str, *, trust_remote_code: bool, revision: str | None
+    source: str | None, client: Endpoints, model: str, *, trust_remote_code: bool, revision: str | None
 ) -> Tokenizer:
     """Return the tokenizer of a folder, where there is one, after comparing it with the server's; else the server's."""
     if source is None:

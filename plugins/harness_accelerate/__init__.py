@@ -15,6 +15,7 @@ def harness_register_launchers() -> list[Launcher]:
             name="accelerate",
             start="harness_accelerate.starting:start",
             join="harness_accelerate.joining:join",
+            option="accelerate",
             extra="hf",
         )
     ]

@@ -77,13 +77,16 @@ def join(*, cpu: bool = False) -> TorchProcesses | None:
     if asked is not None and asked != count:
         raise UsageError(
             f"accelerate was asked for {asked} processes and started {count}: it knows no other way on a CPU.",
-            hint=f"Run 'harness eval --num-processes {asked} ...', or 'ACCELERATE_USE_CPU=true torchrun "
+            hint=f"Run 'harness eval --num-processes {asked} ...' (-o accelerate=FILE configures them), or "
+            f"'ACCELERATE_USE_CPU=true torchrun "
             f"--nproc_per_node {asked} -m harness eval ...'.",
         )
     if count == 1:
         return None
     _write_process_id()
     _watch_launcher()
+    # transformers would load no weights in the other processes, not even those of models that only answer.
+    os.environ["FSDP_CPU_RAM_EFFICIENT_LOADING"] = "false"
     state = PartialState(cpu=cpu or not torch.cuda.is_available() or _says_cpu())
     if state.num_processes != count:
         raise UsageError(

@@ -1,7 +1,6 @@
-"""Start one command in several processes of this machine, through accelerate's launcher or, on CPUs, torchrun.
+"""Start one command in several processes of this machine with torchrun, set up by a configuration file of accelerate.
 
-On a CPU ``accelerate launch`` starts a single process whatever it is asked for (its other way is MPI); torchrun,
-which it uses for GPUs itself, starts as many as it is asked for.
+torchrun is what ``accelerate launch`` uses for GPUs; on a CPU that starts a single process whatever it is asked for.
 """
 
 from __future__ import annotations
@@ -11,17 +10,22 @@ import signal
 import subprocess
 import sys
 import tempfile
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
 import torch
+from accelerate.commands.config.config_args import default_config_file
+from accelerate.commands.launch import _validate_launch_command, launch_command_parser
+from accelerate.utils.launch import prepare_multi_gpu_env
 
+from harness import UsageError
 from harness.running.launch import PARENT_LOCK, STATUS_VARIABLE
 from harness.storage.file_lock import FileLock
 
-__all__ = ["launch_command", "start"]
+__all__ = ["launch_command", "read_configuration", "start"]
 
 CRASHED = 1
 INTERRUPTED = 130
@@ -29,36 +33,68 @@ GRACE = 60.0
 """Seconds that the launcher gets to end by itself after the third Ctrl-C."""
 
 
-def launch_command(arguments: Sequence[str], count: int, *, gpus: int) -> list[str]:
+def launch_command(arguments: Sequence[str], count: int) -> list[str]:
     """Return the command that runs ``harness ARGUMENTS`` in `count` processes."""
     # After "--" a launcher takes no option for a shortened one of its own: --log for --log-dir.
-    module = ["-m", "--", "harness", *arguments]
-    if gpus >= count:
-        options = ["--multi_gpu", "--num_machines", "1", "--mixed_precision", "no", "--dynamo_backend", "no"]
-        launcher = ["accelerate.commands.launch", *options, "--num_processes", str(count)]
-        return [sys.executable, "-m", *launcher, "--main_process_port", "0", *module]
     launcher = ["torch.distributed.run", "--standalone", "--nproc_per_node", str(count)]
-    return [sys.executable, "-m", *launcher, *module]
+    return [sys.executable, "-m", *launcher, "-m", "--", "harness", *arguments]
 
 
-def start(arguments: Sequence[str], count: int) -> int:
+def read_configuration(file: str | None, count: int | None) -> tuple[int, dict[str, str]]:
+    """Return the number of processes and what accelerate sets in their environment for a configuration file.
+
+    Without a file it is that of ``accelerate config``, if there is one. `count` has precedence over the file's number.
+    Raises `UsageError` for a file that accelerate does not read, without a number, or for several machines.
+    """
+    if file is None and not Path(default_config_file).is_file():
+        return count or 1, {}
+    file = file or default_config_file
+    given = ["--config_file", file, *(["--num_processes", str(count)] if count is not None else [])]
+    before = dict(os.environ)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            parsed = launch_command_parser().parse_args([*given, "--main_process_port", "0", "-m", "harness"])
+            arguments, _, _ = _validate_launch_command(parsed)
+            environment = prepare_multi_gpu_env(arguments)
+            processes, machines = int(arguments.num_processes or 1), int(arguments.num_machines or 1)
+    except (Exception, SystemExit) as error:
+        raise UsageError(
+            f"accelerate does not read the configuration {file!r}: {error}.",
+            hint="Write it with: accelerate config --config_file FILE",
+        ) from error
+    if machines > 1:
+        raise UsageError(
+            f"The configuration {file!r} is for {machines} machines, and "
+            "'harness eval' starts the processes of one.",
+            hint="Run on every machine: accelerate launch --config_file FILE -m harness eval ...",
+        )
+    changed = {name: value for name, value in environment.items() if before.get(name) != value}
+    if arguments.use_deepspeed:
+        changed["ACCELERATE_USE_DEEPSPEED"] = "true"  # rejected where training starts, with what to use
+    changed.pop("OMP_NUM_THREADS", None)
+    return processes, changed
+
+
+def start(arguments: Sequence[str], count: int | None, configuration: str | None = None) -> int:
     """Run the command and return its exit status: that of the leading process, 1 where it left none.
 
     Ctrl-C is passed on to the processes, not to the launcher, which would end them at once.
     """
+    count, settings = read_configuration(configuration, count)
     gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
     with tempfile.TemporaryDirectory(prefix="harness-") as folder:
         environment = {
             "OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 1) // count)),
             **({} if gpus >= count else {"ACCELERATE_USE_CPU": "true"}),
             **os.environ,
+            **settings,
             STATUS_VARIABLE: folder,
         }
-        command = launch_command(arguments, count, gpus=gpus)
         alive = FileLock(Path(folder) / PARENT_LOCK)
         alive.acquire()
         # Its own session: what the terminal sends reaches this process alone.
-        launcher = subprocess.Popen(command, env=environment, start_new_session=True)
+        launcher = subprocess.Popen(launch_command(arguments, count), env=environment, start_new_session=True)
         with _passed_on(launcher, Path(folder)) as received:
             code = launcher.wait()
         alive.release()

@@ -9,7 +9,7 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness import Run, UnknownNameError, UsageError
+from harness import Run, SuiteSummary, UnknownNameError, UsageError
 from harness.languages.table import known_languages
 from harness.reporting.equity.report import equity_report
 from harness_board.document import Board, System, TaskColumn
@@ -26,6 +26,7 @@ from harness_board.sections import checklist_sections
 
 if TYPE_CHECKING:
     from harness.specs.catalog import Catalog
+    from harness.specs.schema import SuiteSpec
 
 __all__ = ["gather"]
 
@@ -63,8 +64,7 @@ def gather(
     columns: dict[str, TaskColumn] = {}
     for run in runs:
         columns |= {task.task: _united(columns.get(task.task), task) for task in run_tasks(run)}
-    systems = [system for run in runs for system in run_systems(run)]
-    known = list(metadata)
+    systems, known = [system for run in runs for system in run_systems(run)], list(metadata)
     if published is not None and catalog is not None:
         found = published_systems(catalog, published)
         systems += found
@@ -76,13 +76,15 @@ def gather(
         columns = _with_tasks(columns, catalog_tasks(catalog, (row.task for row in rows)))
         systems += table_systems(rows, columns, renamed or {})
     columns = _with_tasks(columns, _unknown_tasks(systems, columns))
-    suite, categories, order = _suite(runs, published, catalog, columns)
+    suite = _suite(runs, published, catalog, columns)
+    name, order, categories = _arrangement(suite)
+    columns = {task: _of_suite(column, suite) for task, column in columns.items()}
     return Board(
-        title=title or _title(suite, catalog),
+        title=title or _title(name, catalog),
         tasks=_ordered(columns, categories, order),
         systems=tuple(_distinct(_described(systems, known, required=metadata))),
         languages=_languages(columns.values()),
-        suite=suite,
+        suite=name,
         categories=categories,
         extensions=extensions(runs),
         checklists=checklist_sections(runs),
@@ -154,20 +156,35 @@ def _unknown_tasks(systems: Sequence[System], columns: Mapping[str, TaskColumn])
 
 def _suite(
     runs: Sequence[Run], published: str | None, catalog: Catalog | None, columns: Mapping[str, TaskColumn]
-) -> tuple[str, dict[str, tuple[str, ...]], list[str]]:
-    """Return the suite whose categories hold on this board, or empty ones."""
+) -> SuiteSummary | SuiteSpec | None:
+    """Return the suite whose categories hold on this board, or None."""
     found = next((suite for run in runs if (suite := run_suite(run)) is not None), None)
-    if found is not None:
-        categories = {name: tuple(tasks) for name, tasks in found.categories.items()}
-        return found.suite, categories, list(found.tasks)
-    if catalog is None:
-        return "", {}, []
+    if found is not None or catalog is None:
+        return found
     names = [published] if published is not None else catalog.names("suite")
-    for name in names:
-        spec = catalog.suite(name)
-        if set(spec.tasks) <= set(columns):
-            return spec.suite, dict(spec.categories), list(spec.tasks)
-    return "", {}, []
+    specs = map(catalog.suite, names)
+    return next((spec for spec in specs if set(spec.tasks) <= set(columns)), None)
+
+
+def _arrangement(
+    suite: SuiteSummary | SuiteSpec | None,
+) -> tuple[str, tuple[str, ...], dict[str, tuple[str, ...]]]:
+    """Return the name of a suite, the order of its tasks, and its categories."""
+    if suite is None:
+        return "", (), {}
+    return suite.suite, tuple(suite.tasks), {name: tuple(tasks) for name, tasks in suite.categories.items()}
+
+
+def _of_suite(column: TaskColumn, suite: SuiteSummary | SuiteSpec | None) -> TaskColumn:
+    """Return a task with the languages and metrics that the suite averages."""
+    if suite is None:
+        return column
+    languages, metrics = suite.languages.get(column.task), suite.metrics.get(column.task)
+    return replace(
+        column,
+        languages=tuple(languages or column.languages),
+        headline=tuple(metrics or column.headline),
+    )
 
 
 def _described(

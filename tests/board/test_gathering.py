@@ -36,6 +36,18 @@ def test_published_scores_give_the_published_averages(published: Board) -> None:
     assert [row[0] for row in ranked] == ["XLM-R Large", "mT5-XXL", "mBERT"]
 
 
+def test_a_suite_counts_with_its_own_metrics_and_languages() -> None:
+    board = gather(published="xtreme", catalog=harness.open_session().catalog)
+    assert {row[0]: row[2] for row in standing(board).rows} == {
+        "mDistilBERT": "56.5", "mMiniLM": "67.0", "mmBERT-small": "68.7",
+        "XLM-R base": "70.4", "mGTE base": "71.1", "mmBERT base": "72.8",
+    }  # fmt: skip
+    assert {task.task: len(task.languages) for task in board.tasks if task.task in {"wikiann", "udpos"}} == {
+        "wikiann": 40,
+        "udpos": 33,
+    }
+
+
 def test_a_language_has_its_own_printed_scores(published: Board) -> None:
     shown = standing(published, language="sw")
     [row] = [row for row in shown.rows if row[:2] == ("mBERT", ZERO_SHOT)]

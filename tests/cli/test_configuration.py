@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from harness.cli.configuration import make_config
 from harness.storage.run_folder import Run
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -63,6 +64,13 @@ def test_the_command_line_wins_over_the_file(cli: Cli) -> None:
     assert "char-ngram (baseline): 1 cell" in out
     [cell] = json.loads(Path("plan.json").read_text(encoding="utf-8"))
     assert (cell["task"], cell["seed"]) == ("xquad", 7)
+
+
+def test_options_of_a_model_are_added_to_those_of_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "run.yaml"
+    file.write_text("tasks: xnli\nmodel: baseline:majority\noptions: {alpha: a, beta: b}\n", encoding="utf-8")
+    config = make_config({"options": ["beta=c", "trust_remote_code=true"]}, file)
+    assert config.options == {"alpha": "a", "beta": "c", "trust_remote_code": "true"}
 
 
 def test_plan_takes_the_file_of_eval(cli: Cli) -> None:

@@ -47,6 +47,7 @@ def _imported(*arguments: str, cwd: Path) -> set[str]:
         ["--version"],
         ["eval", "--help"],
         ["submission", "--help"],
+        ["submit", "--help"],
         ["tasks", "list"],
         ["languages"],
         ["plugins"],

@@ -132,8 +132,41 @@ def test_recipe_prose_numbers(catalog: Catalog) -> None:
     assert {catalog.recipe(name).large_layers for name in RECIPES} == {24}
 
 
+LOW_RANK_ROWS: Mapping[str, Callable[[TrainingSettings], str]] = {
+    "`lora_rank`, `lora_alpha`, `lora_dropout`": lambda one: (
+        f"{one.lora_rank}, {one.lora_alpha}, {one.lora_dropout}"
+    ),
+    "layers": lambda one: ", ".join(one.lora_targets) or "all linear ones",
+    "frozen weights": lambda one: {None: "as they are", "nf4": "4 bits (NF4, double quantisation)"}[
+        one.quantize
+    ],
+    "learning rate, schedule": lambda one: (
+        f"{one.learning_rate:.0e}".replace("e-0", "e-") + f", {one.lr_schedule}"
+    ),
+    "warm-up": lambda one: f"{100 * one.warmup_share:.0f} % of the steps",
+    "gradient norm": lambda one: f"{one.max_grad_norm:g}",
+    "epochs": lambda one: f"{one.epochs:g}",
+}
+
+
+@pytest.mark.parametrize("column", [0, 1])
+def test_numbers_of_low_rank_recipes(column: int, catalog: Catalog) -> None:
+    name = ("lora", "qlora")[column]
+    rows = table_rows(page("docs/fine-tune-a-decoder.md"))
+    model = ModelDescription(adapter="any", ref="any", offers=frozenset(), layers=12)
+    found = {head: resolve_settings(catalog.recipe(name), head, "any", model) for head in Head}
+    for row, show in LOW_RANK_ROWS.items():
+        assert {show(settings) for settings in found.values()} == {rows[row][column]}, row
+    sizes = {head: settings.batch_size for head, settings in found.items()}
+    others = (Head.SPAN_EXTRACTION, Head.DUAL_ENCODER, Head.TEXT_TO_TEXT)
+    assert rows["batch"][column] == ("32; other heads 16" if name == "lora" else "16")
+    assert sizes == {head: 32 if name == "lora" and head not in others else 16 for head in Head}
+
+
 def test_every_setting_of_a_recipe_is_named() -> None:
-    keys = re.sub(r" \(.+?\)", "", page("docs/recipes.md").rpartition("Keys:")[2], flags=re.DOTALL)
+    keys = re.sub(
+        r" \(.+?\)", "", page("docs/recipes.md").rpartition("Keys:")[2].partition("\n\n")[0], flags=re.DOTALL
+    )
     assert set(re.findall(r"`(\w+)`", keys)) == set(TrainingSettings.__slots__)
 
 

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from harness.models.adapters import AdapterEntry
+from harness.models.capabilities import Head, TrainingSettings
 from harness.testing.adapter_contract import AdapterContract
 from harness_hf import harness_register_adapters
 
@@ -52,6 +54,11 @@ class DecoderContract(AdapterContract):
     @classmethod
     def entry(cls) -> AdapterEntry:
         return next(entry for entry in harness_register_adapters() if entry.name == "hf-causal")
+
+    @classmethod
+    def training_settings(cls, head: Head) -> TrainingSettings:
+        # The first token of a decoder, which pooling 'pooler' reads, has seen nothing of the text.
+        return replace(super().training_settings(head), pooling="mean")
 
     @pytest.fixture(scope="class")
     @classmethod

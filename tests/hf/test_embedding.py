@@ -124,8 +124,8 @@ def test_prefixes_and_pooling_of_the_folder(
     overridden = open_folder(folder, query_prefix="", pooling="mean").embed(["cat"], side="query")
     np.testing.assert_allclose(overridden, plain.embed(["cat"], side="query"), atol=1e-6)
 
-    pooling.write_text(json.dumps({"pooling_mode_max_tokens": True}))
-    with pytest.raises(AdapterError, match="max_tokens pooling"):
+    pooling.write_text(json.dumps({"pooling_mode_median_tokens": True}))
+    with pytest.raises(AdapterError, match="'median_tokens' pooling"):
         open_folder(folder).embed(["cat"], side="query")
     assert open_folder(folder, pooling="mean").embed(["cat"], side="query").shape == (1, 32)
 

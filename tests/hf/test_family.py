@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from harness.errors import CapabilityError, UnknownNameError, UsageError
-from harness.models.capabilities import Capability
+from harness.models.capabilities import Capability, Head
 from harness.planning.planner import resolve_model
 from harness.registry.discovery import discover
 from harness.registry.registry import Registry
@@ -52,11 +52,12 @@ def test_a_decoder(registry: Any, decoder_folders: dict[str, Path], llama: Any) 
         Capability.COUNTS_TOKENS,
         Capability.EMBEDS,
         Capability.EXPOSES_HIDDEN_STATES,
+        Capability.FITS,
     }
-    assert found.after_fit == {}
+    assert set(found.after_fit) == set(Head) - {Head.TEXT_TO_TEXT}
+    assert found.fits_on_request
     assert found.layers == 3
     assert found.parameters == sum(one.numel() for one in llama._session.network.parameters())
-    assert "cannot be fine-tuned" in found.note
 
 
 def test_options_of_any_family_pass_and_others_are_rejected(
@@ -66,8 +67,8 @@ def test_options_of_any_family_pass_and_others_are_rejected(
     assert model.options.model_dump()["share_prefixes"] is False
     encoder = resolve_model(registry.adapters, f"hf:{folders['bert']}", {"mixed_precision": "bf16"})
     assert encoder.options.model_dump()["mixed_precision"] == "bf16"
-    with pytest.raises(UnknownNameError, match="'hf-causal' named 'mixed_precision'"):
-        resolve_model(registry.adapters, f"hf:{decoder_folders['llama']}", {"mixed_precision": "bf16"})
+    with pytest.raises(UnknownNameError, match="'hf-causal' named 'score_eos'"):
+        resolve_model(registry.adapters, f"hf:{decoder_folders['llama']}", {"score_eos": "true"})
     with pytest.raises(UnknownNameError, match="'hf-encoder' named 'share_prefixes'"):
         resolve_model(registry.adapters, f"hf:{folders['bert']}", {"share_prefixes": "false"})
     with pytest.raises(UnknownNameError, match="Did you mean 'pooling'"):

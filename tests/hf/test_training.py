@@ -157,14 +157,18 @@ def test_the_best_checkpoint_is_kept(
     states = []
     real = loop.train_network
 
-    def scripted(network: Any, data: Any, *args: Any, **keywords: Any) -> Any:
-        from dataclasses import replace
+    def scripted(load: Any, data: Any, *args: Any, **keywords: Any) -> Any:
+        networks: list[Any] = []
+
+        def loading() -> Any:
+            networks.append(load())
+            return networks[-1]
 
         def score(predicted: Any, gold: Any) -> float:
-            states.append({name: value.detach().clone() for name, value in network.state_dict().items()})
+            states.append({name: value.detach().clone() for name, value in networks[-1].state_dict().items()})
             return next(scores)
 
-        return real(network, replace(data, score=score), *args, **keywords)
+        return real(loading, replace(data, score=score), *args, **keywords)
 
     monkeypatch.setattr("harness_hf.training.saving.train_network", scripted)
     fitted = bert.fit(examples(32), examples(8), SPEC, fit_options(eval_steps=2, epochs=2))
@@ -424,4 +428,4 @@ def test_what_the_folder_says_about_embedding_is_kept(
     (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode_cls_token": true}')
     fitted = open_folder(folder).fit(examples(16), [], SPEC, fit_options(epochs=1))
     assert fitted._session.sentence_files == open_folder(folder)._session.sentence_files
-    assert fitted._session.sentence_files.pooling == "cls"
+    assert fitted._session.sentence_files.pooling == ("cls",)

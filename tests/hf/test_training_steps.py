@@ -22,11 +22,13 @@ from transformers import (
 )
 
 from harness.data.records import ClassificationExample
-from harness.errors import TrainingError
+from harness.errors import TrainingError, UsageError
 from harness.models.capabilities import FitOptions, Head, HeadSpec, TrainingSettings
+from harness_hf.loading import choose_precision
 from harness_hf.training.batches import StepBatches, cut, default_parts, micro_batch_size, seed_of
 from harness_hf.training.checkpoint import CheckpointFolder
-from harness_hf.training.optimization import Optimization, learning_rate
+from harness_hf.training.engine import Engine
+from harness_hf.training.optimization import learning_rate
 from harness_hf.training.processes import training_device
 from harness_hf.training.step import TrainingStep
 
@@ -223,7 +225,7 @@ def test_an_example_that_does_not_fit(
 ) -> None:
     without_memory(monkeypatch, torch.OutOfMemoryError("CUDA out of memory."), rows=0)
     with pytest.raises(
-        TrainingError, match=r"too small to train on one example of \d pieces at a time"
+        TrainingError, match=r"too small to train on one example of \d+ pieces at a time"
     ) as caught:
         bert.fit(examples(8), [], SPEC, fit_options())
     assert "max_length" in str(caught.value.hint)
@@ -235,7 +237,7 @@ def test_memory_that_ends_in_the_optimiser(
     def full(*_: Any) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory.")
 
-    monkeypatch.setattr(Optimization, "update", full)
+    monkeypatch.setattr(Engine, "update", full)
     with pytest.raises(TrainingError, match="too small for the state of the optimiser 'adamw'"):
         bert.fit(examples(8), [], SPEC, fit_options())
 
@@ -278,7 +280,7 @@ def test_a_stopped_training_goes_on_to_the_same_end(
     assert not (options.directory / "checkpoints").exists()
 
 
-@pytest.mark.parametrize("damage", ["state.json", "weights.safetensors", "optimizer.safetensors", "best"])
+@pytest.mark.parametrize("damage", ["training.json", "weights.safetensors", "optimizer.safetensors", "best"])
 def test_a_torn_checkpoint_is_ignored(bert: Any, fit_options: Options, damage: str) -> None:
     whole, options = fit_options("whole", eval_steps=1), fit_options("parts", eval_steps=1)
     bert.fit(examples(24), examples(9), SPEC, whole)
@@ -322,7 +324,7 @@ def test_checkpoints_come_by_the_clock(
     def saving(self: Any, state: Any, *rest: Any) -> None:
         real(self, state, *rest)
         saved.append(state.step)
-        content = json.loads((self._folder / f"step-{state.step:08}" / "state.json").read_text())
+        content = json.loads((self._folder / f"step-{state.step:08}" / "training.json").read_text())
         assert content["state"]["step"] == state.step
         assert len(list(self._folder.iterdir())) == 1
 
@@ -346,8 +348,116 @@ def test_fp16_needs_a_gpu(open_folder: Any, folders: dict[str, Path], fit_option
 def test_bf16_trains(open_folder: Any, folders: dict[str, Path], fit_options: Options) -> None:
     options = fit_options(epochs=1)
     model = open_folder(folders["bert"], mixed_precision="bf16")
-    assert model.fit(examples(16), examples(8), SPEC, options)._record.best_score is not None
+    record = model.fit(examples(16), examples(8), SPEC, options)._record
+    assert record.best_score is not None
+    assert record.fp32_from is None
     assert {value.dtype for value in weights(options).values()} == {torch.float32}
+    plain = fit_options("plain", epochs=1)
+    open_folder(folders["bert"], mixed_precision="no").fit(examples(16), examples(8), SPEC, plain)
+    assert not equal(weights(options), weights(plain))
+
+
+class Overflowing(torch.nn.Module):
+    """Adds zero; in bf16, from some call on, divides by a sum that float32 keeps apart from zero."""
+
+    calls = 0
+
+    def __init__(self, layer: torch.nn.Module, after: int) -> None:
+        super().__init__()
+        self.layer, self.after = layer, after
+
+    def forward(self, states: torch.Tensor) -> torch.Tensor:
+        found: torch.Tensor = self.layer(states)
+        Overflowing.calls += self.training
+        if Overflowing.calls <= self.after:
+            return found
+        one = torch.ones(1, 1)
+        apart = torch.nn.functional.linear(one, one * (1 + 2**-10)) - 1  # 2^-10, and 0 in bf16
+        return found + apart.float().reciprocal().mul(0).squeeze()
+
+
+@pytest.mark.parametrize("after", [0, 5])
+def test_what_is_not_finite_in_bf16_is_trained_in_float32(
+    open_folder: Any,
+    folders: dict[str, Path],
+    fit_options: Options,
+    monkeypatch: pytest.MonkeyPatch,
+    after: int,
+) -> None:
+    from harness_hf.encoder import heads
+
+    real = heads._load
+
+    def load(*arguments: Any) -> Any:
+        network = real(*arguments)
+        network.classifier = Overflowing(network.classifier, after)
+        network.save_pretrained = lambda folder: bare(network).save_pretrained(folder)
+        return network
+
+    def bare(network: Any) -> Any:
+        del network.save_pretrained
+        network.classifier = network.classifier.layer
+        return network
+
+    monkeypatch.setattr(heads, "_load", load)
+    Overflowing.calls = 0
+    options = fit_options(epochs=1)
+    model = open_folder(folders["bert"], mixed_precision="bf16", train_parts=1)
+    fitted = model.fit(examples(64), [], SPEC, options)
+    assert fitted._record.fp32_from == after + 1
+    assert fitted._record.steps == 8
+    assert fitted._record.resumed_at == ()
+    (notice,) = fitted.notices()
+    assert re.findall(r"step (\d+)", notice) == [str(after + 1)]
+    if after == 0:
+        Overflowing.calls = 0
+        plain = fit_options("plain", epochs=1)
+        alone = open_folder(folders["bert"], mixed_precision="no", train_parts=1)
+        assert alone.fit(examples(64), [], SPEC, plain)._record.fp32_from is None
+        assert equal(weights(plain), weights(options))
+
+
+@pytest.mark.parametrize(
+    ("configured", "option", "expected"),
+    [
+        (None, "auto", "no"),
+        (None, "bf16", "bf16"),
+        ("bf16", "auto", "bf16"),
+        ("no", "bf16", "bf16"),
+        ("bf16", "bf16", "bf16"),
+        ("bf16", "no", None),
+        ("fp8", "auto", None),
+    ],
+)
+def test_the_precision_of_accelerates_configuration(
+    monkeypatch: pytest.MonkeyPatch, configured: str | None, option: str, expected: str | None
+) -> None:
+    monkeypatch.delenv("ACCELERATE_MIXED_PRECISION", raising=False)
+    if configured is not None:
+        monkeypatch.setenv("ACCELERATE_MIXED_PRECISION", configured)
+    if expected is not None:
+        assert choose_precision(option, torch.device("cpu")) == expected
+    else:
+        with pytest.raises(UsageError, match=f"has mixed_precision '{configured}'"):
+            choose_precision(option, torch.device("cpu"))
+
+
+@pytest.mark.parametrize(
+    ("environment", "match"),
+    [
+        ({"ACCELERATE_USE_DEEPSPEED": "true"}, "asks for DeepSpeed"),
+        ({"ACCELERATE_USE_FSDP": "true", "FSDP_VERSION": "1"}, "the first version of FSDP"),
+        ({"ACCELERATE_USE_FSDP": "true"}, "the first version of FSDP"),
+    ],
+)
+def test_ways_of_accelerate_that_are_not_supported(
+    bert: Any, fit_options: Options, monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], match: str
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(UsageError, match=match) as caught:
+        bert.fit(examples(8), [], SPEC, fit_options())
+    assert "fsdp_version: 2" in str(caught.value.hint)
 
 
 def test_a_training_has_one_device() -> None:

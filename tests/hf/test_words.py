@@ -6,8 +6,12 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
 
+from harness_hf.inference.template import Template
 from harness_hf.inference.word_vectors import split_sentences
+
+from .conftest import CORPUS, byte_level, fast, unigram, wordpiece
 
 ODD_WORDS = [
     "",
@@ -95,3 +99,94 @@ def test_a_word_longer_than_a_window_keeps_its_first_pieces(
 @pytest.mark.parametrize("sentences", [[], [[]], [[], []]])
 def test_nothing_in_nothing_out(bert: Any, sentences: list[list[str]]) -> None:
     assert windows_of(bert, sentences, 16) == []
+
+
+def gemma() -> Any:
+    """A tokenizer of Gemma's sort, as mmBERT has it: spaces become ▁ in the normalizer, and words are not split."""
+    tokenizer = Tokenizer(models.BPE(unk_token="<unk>"))
+    tokenizer.normalizer = normalizers.Replace(" ", "▁")
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(" ", "merged_with_previous")
+    special = ["<pad>", "<eos>", "<bos>", "<unk>", "<mask>"]
+    # Trained on text whose words are apart, so that no piece spans two of them.
+    spaced = Tokenizer(models.BPE(unk_token="<unk>"))
+    spaced.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always")
+    trainer = trainers.BpeTrainer(vocab_size=400, special_tokens=special, show_progress=False)
+    spaced.train_from_iterator(CORPUS, trainer)
+    tokenizer.model = spaced.model
+    return fast(tokenizer, {"unk_token": "<unk>", "pad_token": "<pad>", "eos_token": "<eos>"})
+
+
+def tiktoken_style() -> Any:
+    """A tokenizer of the sort of Llama 3 and Qwen: text is split by a pattern, then into bytes."""
+    tokenizer = Tokenizer(models.BPE())
+    pattern = Regex(r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(pattern, "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    trainer = trainers.BpeTrainer(
+        vocab_size=400,
+        special_tokens=["<|end|>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(CORPUS, trainer)
+    return fast(tokenizer, {"eos_token": "<|end|>"})
+
+
+def sentencepiece_bpe() -> Any:
+    """A tokenizer of the sort of Llama 2: the normalizer alone puts ▁ before a text and in the place of spaces."""
+    tokenizer = gemma()
+    tokenizer.backend_tokenizer.normalizer = normalizers.Sequence(
+        [normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]
+    )
+    return tokenizer
+
+
+TOKENIZERS = {
+    "wordpiece": wordpiece,
+    "unigram": unigram,
+    "byte-level": byte_level,
+    "gemma": gemma,
+    "tiktoken": tiktoken_style,
+    "sentencepiece BPE": sentencepiece_bpe,
+}
+
+
+@pytest.mark.parametrize("name", TOKENIZERS)
+def test_words_become_the_pieces_of_running_text(name: str) -> None:
+    tokenizer = TOKENIZERS[name]()
+    words = ["The", "cat", "sat", "neben", "der", "Hund", "two"]
+    (window,) = split_sentences(
+        [words], tokenizer=tokenizer, template=Template.around([]), limit=64, unknown_for_empty=True
+    )
+    text = " ".join(words)
+    # The first word is like the others: some tokenizers put the space there themselves.
+    texts = [tokenizer(one, add_special_tokens=False)["input_ids"] for one in (text, f" {text}")]
+    assert window.encoded.input_ids in texts
+    after_first = window.encoded.input_ids[window.positions[1] :]
+    assert all(pieces[-len(after_first) :] == after_first for pieces in texts)
+
+
+@pytest.mark.parametrize("name", TOKENIZERS)
+def test_last_pieces_are_those_before_the_next_word(name: str) -> None:
+    tokenizer = TOKENIZERS[name]()
+    sentence = [["The", "extraordinary", "", "Hund"]]
+
+    def positions(*, read_last: bool) -> tuple[int, ...]:
+        (window,) = split_sentences(
+            sentence,
+            tokenizer=tokenizer,
+            template=Template.around([7]),
+            limit=64,
+            unknown_for_empty=True,
+            read_last=read_last,
+        )
+        assert len(window.positions) == 4
+        return (*window.positions, len(window.encoded))
+
+    firsts, lasts = positions(read_last=False), positions(read_last=True)
+    assert [place + 1 for place in lasts[:3]] == list(firsts[1:4])
+    assert lasts[3] + 1 == firsts[4]

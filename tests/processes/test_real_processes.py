@@ -172,7 +172,7 @@ def test_accelerate_that_starts_one_process_in_silence_is_rejected(start: Start,
     assert status == 1
     assert (
         "Error: accelerate was asked for 2 processes and started 1: it knows no other way on a CPU. "
-        "Run 'harness eval --num-processes 2 ...', or " in err
+        "Run 'harness eval --num-processes 2 ...' (" in err
     )
     assert not (tmp_path / "run").exists()
 

@@ -23,14 +23,24 @@ AFTER_FIT = {head: BARE | {capability} for head, capability in HEAD_CAPABILITY.i
 
 
 def _pairings(
-    session: Session, task: str, offers: frozenset[Capability], head: Head | None, **chosen: Any
+    session: Session,
+    task: str,
+    offers: frozenset[Capability],
+    head: Head | None,
+    *,
+    fits_on_request: bool = False,
+    **chosen: Any,
 ) -> tuple[list[tuple[str, str]], list[str]]:
     spec = session.catalog.task(task).spec
     table = session.registry.methods
     own = [table.get(name) for name in table.names if table.plugin_of(name) == "core"]
     methods = [method for method in own if method.kind == spec.kind]
     model = ModelDescription(
-        adapter="a", ref="r", offers=offers, after_fit=AFTER_FIT if Capability.FITS in offers else {}
+        adapter="a",
+        ref="r",
+        offers=offers,
+        after_fit=AFTER_FIT if Capability.FITS in offers else {},
+        fits_on_request=fits_on_request,
     )
     pairings, reasons = choose_pairings(spec, methods, model, head=head, **chosen)
     return [(pairing.protocol, pairing.method.name) for pairing in pairings], reasons
@@ -51,6 +61,22 @@ def test_retrieval_is_done_with_the_tuned_encoder_and_with_the_frozen_one(sessio
     only_embeds = frozenset({Capability.EMBEDS})
     pairings, reasons = _pairings(session, "tatoeba", only_embeds, Head.SPAN_EXTRACTION)
     assert (pairings, reasons) == ([("frozen", "embed")], [])
+
+
+def test_a_model_that_is_prompted_is_fine_tuned_on_request_only(session: Session) -> None:
+    offers = frozenset({Capability.FITS, Capability.SCORES_CONTINUATIONS})
+    prompted: tuple[list[tuple[str, str]], list[str]] = ([("prompted", "rank")], [])
+    assert _pairings(session, "xnli", offers, Head.CLASSIFICATION, fits_on_request=True) == prompted
+    for asked in (False, True):
+        fitted = _pairings(
+            session,
+            "xnli",
+            offers,
+            Head.CLASSIFICATION,
+            fits_on_request=asked,
+            protocols=("zero_shot_transfer",),
+        )
+        assert fitted == ([("zero_shot_transfer", "head")], [])
 
 
 def test_a_checkpoint_that_is_already_fine_tuned_is_evaluated_as_it_is(session: Session) -> None:

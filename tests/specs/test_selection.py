@@ -6,6 +6,7 @@ import pytest
 
 from harness.errors import UnknownNameError, UsageError
 from harness.running.session import Session
+from harness.specs.catalog import Catalog
 from harness.specs.selection import SelectedTask, select, split_names
 
 SessionWith = Callable[..., Session]
@@ -16,6 +17,20 @@ description: d
 citation: c
 protocol: zero_shot_transfer
 tasks: [xquad, xnli]
+"""
+
+TASK = """
+task: mine
+kind: sequence_classification
+version: 1
+description: d
+citation: c
+license: l
+inputs: [text]
+labels: [a, b]
+metrics: [accuracy]
+languages:
+  sn: {name: Shona, script: Latn, family: Niger-Congo, test: {local: mine.tsv}}
 """
 
 
@@ -67,6 +82,33 @@ def test_globs(session: Session) -> None:
     assert list(_chosen(select(session.catalog, ["[p-u]*s*"]))) == ["pawsx", "udpos", "udpos_raw"]
 
 
+def test_all_tasks_that_have_a_language(session: Session) -> None:
+    catalog = session.catalog
+    wanted = {name for name in catalog.names("task") if "sw" in catalog.task(name).spec.languages}
+    assert len(wanted) > 5
+    assert _chosen(select(catalog, ["@sw"])) == dict.fromkeys(sorted(wanted), ("sw",))
+    assert _chosen(select(catalog, ["@sw,@yo"]))["wikiann"] == ("sw", "yo")
+    with_others = _chosen(select(catalog, ["xquad", "@sw", "xnli:de"]))
+    assert with_others["xnli"] == ("sw", "de")
+    assert next(iter(with_others)) == "xquad"
+    assert len(_chosen(select(catalog, ["xnli,@sw"]))["xnli"]) == 15
+    assert set(_chosen(select(catalog, ["@sw"], ["de"])).values()) == {()}
+
+
+def test_a_language_of_a_fragment_and_of_a_task_that_is_given(session_with: SessionWith) -> None:
+    catalog = session_with("extends: xnli\nlanguages: {yo: {provenance: native}}\n", TASK).catalog
+    assert "xnli" in _chosen(select(catalog, ["@yo"]))
+    assert _chosen(select(catalog, ["@sn"])) == {"mine": ("sn",)}
+
+
+def test_a_language_that_no_task_has(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Catalog, "languages_of", lambda *_: ["en"])
+    with pytest.raises(
+        UsageError, match=r"No task has the language 'yo'.*harness new language yo --task TASK"
+    ):
+        select(session.catalog, ["@yo"])
+
+
 def test_a_suite_is_its_tasks(session_with: SessionWith) -> None:
     catalog = session_with(SUITE).catalog
     selected = select(catalog, ["pair", "udpos"])
@@ -88,6 +130,9 @@ def test_a_suite_is_its_tasks(session_with: SessionWith) -> None:
         (["pare"], None, "No task or suite named 'pare'. Did you mean 'pair' or 'lareqa'?"),
         (["xnli:swx"], None, "No language named 'swx'. Did you mean 'sw'"),
         (["xnli"], ["zzz"], "No language named 'zzz'. Known: "),
+        (["@swx"], None, "No language named 'swx'. Did you mean 'sw'"),
+        (["@Swahili"], None, "Languages are named by code: 'Swahili' is 'sw'."),
+        (["@zzz"], None, "No language named 'zzz'. Known: "),
         (["xnli:Swahili"], None, "Languages are named by code: 'Swahili' is 'sw'."),
     ],
 )

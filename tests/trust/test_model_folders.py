@@ -281,10 +281,17 @@ def test_item_19_the_files_are_those_that_transformers_reads(tmp_path: Path) -> 
     open_model(folder).close()
 
 
-def test_item_19_an_adapter_to_another_model_is_an_error(tmp_path: Path) -> None:
-    folder = save_encoder(tmp_path / "model")
-    (folder / "adapter_config.json").write_text('{"base_model_name_or_path": "/elsewhere"}', encoding="utf-8")
-    with pytest.raises(AdapterError, match="adapter_config"):
+def test_item_19_an_adapter_and_its_base_are_read_from_safetensors_only(tmp_path: Path) -> None:
+    folder, base = save_encoder(tmp_path / "model"), save_encoder(tmp_path / "base")
+    config = {"base_model_name_or_path": str(base), "peft_type": "LORA"}
+    (folder / "adapter_config.json").write_text(json.dumps(config), encoding="utf-8")
+    torch.save({}, folder / "adapter_model.bin")
+    with pytest.raises(AdapterError, match=r"no 'adapter_model\.safetensors'"):
+        open_model(folder)
+    (folder / "model.safetensors").rename(folder / "adapter_model.safetensors")
+    torch.save(BertModel.from_pretrained(base).state_dict(), base / "pytorch_model.bin")
+    (base / "model.safetensors").unlink()
+    with pytest.raises(AdapterError, match=r"base' has no 'model\.safetensors'"):
         open_model(folder)
 
 

@@ -75,8 +75,16 @@ class StandIn(ThreadingHTTPServer):
 
     hang_seconds = 1.5
 
-    def __init__(self, folder: Path, *, port: int = 0, key: str | None = None, context: int = 64) -> None:
-        super().__init__(("127.0.0.1", port), Handler)
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        key: str | None = None,
+        context: int = 64,
+    ) -> None:
+        super().__init__((host, port), Handler)
         self.tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self.models = ["tiny"]
         self.root: str | None = None
@@ -91,6 +99,8 @@ class StandIn(ThreadingHTTPServer):
         self.missing: set[str] = set()
         """What this kind of server does not know: ``tokenize``, ``prompt_logprobs``, ``chat``, ``embeddings``."""
         self.requests: list[tuple[str, dict[str, Any]]] = []
+        self.served: list[tuple[str, dict[str, Any]]] = []
+        """The requests that got an answer, in the order they came."""
         self.pause = 0.0
         self.most_at_once = 0
         self._at_once = 0
@@ -175,6 +185,8 @@ class Handler(BaseHTTPRequestHandler):
         try:
             time.sleep(self.server.pause)
             if self.allowed() and not (fault and self.spoil(fault)):
+                with self.server.lock:
+                    self.server.served.append((route, payload))
                 self.serve(route, payload, fault)
         finally:
             self.server.leave()
@@ -375,6 +387,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--model", required=True)
     parser.add_argument("--served-model-name", required=True)
+    parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, required=True)
     given, _ = parser.parse_known_args()
     mode, death = os.environ.get("STAND_IN", ""), Path(os.environ.get("STAND_IN_DEATH", "/nonexistent"))
@@ -390,7 +403,7 @@ def main() -> None:
         sys.exit("CUDA out of memory: planted")
     if mode == "hangs":
         time.sleep(600)
-    server = StandIn(Path(given.model), port=given.port, key=os.environ["VLLM_API_KEY"])
+    server = StandIn(Path(given.model), host=given.host, port=given.port, key=os.environ["VLLM_API_KEY"])
     server.models = [given.served_model_name]
     server.thread.start()
     while True:

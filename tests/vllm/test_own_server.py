@@ -66,7 +66,7 @@ def test_it_serves_and_ends_with_its_children(
 
 def test_it_wants_the_adapters_own_key(own: Open) -> None:
     model = own()
-    del model._session.client._http.headers["Authorization"]
+    del model._session.client.clients[0]._http.headers["Authorization"]
     with pytest.raises(AdapterError, match="401"):
         model.generate(["a"], [OPTIONS])
 

@@ -136,7 +136,7 @@ def test_loglikelihoods_are_those_of_transformers(model: Any, folder: Path) -> N
 
 
 def test_echo_gives_the_same_numbers(model: Any, python: str, folder: Path) -> None:
-    client = model._session.client
+    client = model._session.client.clients[0]
     requests = [LikelihoodRequest(context=context, continuation=rest) for context, rest in PAIRS[:5]]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("VLLM_API_KEY", client._key)

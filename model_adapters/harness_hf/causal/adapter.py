@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 from harness import (
     Adapter,
     AdapterOptions,
-    EmbedOptions,
+    FitOptions,
     GenerateOptions,
+    HeadSpec,
     LikelihoodRequest,
     ModelDescription,
     Prompt,
-    Side,
-    UsageError,
 )
 from harness.models.requests import Call
 from harness_hf.architecture import Family
@@ -21,8 +22,9 @@ from harness_hf.causal.generation import Writings, encode_prompts, write_texts
 from harness_hf.causal.likelihood import Continuations, score_continuations
 from harness_hf.causal.session import CausalSession
 from harness_hf.description import find_architecture
+from harness_hf.fit_record import read_record
+from harness_hf.heads.decoder import DECODER_HEADS, DecoderSession
 from harness_hf.inference.answer_stream import Procedure
-from harness_hf.inference.text_vectors import EmbedPlan
 from harness_hf.inference.writing import TextWriter
 from harness_hf.model_folder import read_config, resolve_folder
 from harness_hf.options import CausalOptions
@@ -38,14 +40,18 @@ def open_causal(description: ModelDescription, options: AdapterOptions) -> Adapt
     assert isinstance(options, CausalOptions)
     folder = resolve_folder(description.ref, options, description.revision)
     find_architecture(read_config(str(folder), options), options, Family.CAUSAL)
+    record = read_record(folder)
+    if record is not None:
+        return DECODER_HEADS.open(description.ref, folder, record, options)
     return Causal(CausalSession(ref=description.ref, folder=folder, options=options))
 
 
 class Causal(TextWriter):
-    """A decoder run by transformers."""
+    """A bare decoder run by transformers, which can be fitted with a head."""
 
     _session: CausalSession
     reads_left_to_right = True
+    fits_together = True
 
     def __init__(self, session: CausalSession) -> None:
         self._session = session
@@ -72,6 +78,16 @@ class Causal(TextWriter):
             )
         return super().procedure(call)
 
+    def fit(
+        self, train: Sequence[Any], validation: Sequence[Any], spec: HeadSpec, options: FitOptions
+    ) -> Adapter:
+        """Fine-tune a copy of this model with the head of `spec`; see `harness_hf.encoder.heads.Heads.fit`."""
+        return DECODER_HEADS.fit(DecoderSession.of(self._session), train, validation, spec, options)
+
+    def load_fit(self, directory: Path, spec: HeadSpec) -> Adapter:
+        """Return the fitted model that `fit` saved into `directory`; raises `AdapterError` for any other."""
+        return DECODER_HEADS.load(directory, spec, self._session.options)
+
     def token_counts(self, prompts: Sequence[Prompt]) -> list[int]:
         """Return how many tokens every prompt has, special tokens and chat template included."""
         with self._session.tokenizing:
@@ -81,17 +97,3 @@ class Causal(TextWriter):
         """Return how many tokens prompt and answer may have together, None where there is no limit."""
         window = self._session.window
         return window if window < UNBOUNDED else None
-
-    def plan(self, side: Side, options: EmbedOptions) -> EmbedPlan:
-        """Return how a text becomes a vector.
-
-        Pooling is the mean over all tokens, or the last token's state, which alone has seen the whole text.
-        Raises `UsageError` for any other: the first token of a decoder has seen nothing of it.
-        """
-        pooling = options.pooling or self._session.options.pooling
-        if pooling in ("cls", "pooler"):
-            raise UsageError(
-                f"Pooling {pooling!r} is for encoders; {self._session.ref!r} is a decoder.",
-                hint="Use mean or last.",
-            )
-        return super().plan(side, options)

@@ -27,7 +27,10 @@ from harness_hf.loading import (
 )
 from harness_hf.options import CausalOptions
 
-__all__ = ["CausalSession"]
+__all__ = ["CausalSession", "padding_token"]
+
+TRAINING_OPTIONS = ("mixed_precision", "train_batch_tokens", "train_parts")
+"""Options that change what fine-tuning makes, and no answer of the bare model."""
 
 TEXT_FILES = ("generation_config.json", "chat_template.jinja", "chat_template.json")
 """Files besides those of any model that change what a decoder reads and writes."""
@@ -54,7 +57,7 @@ class CausalSession(ModelSession):
         )
         self._template = _read_template(options.chat_template)
         network, information = open_network(
-            transformers.AutoModelForCausalLM, folder, ref, options, placing(options)
+            transformers.AutoModelForCausalLM, folder, ref, options, placing(options, folder)
         )
         require_weights(ref, sorted(information["missing_keys"]))
         require_fitting_vocabulary(ref, tokenizer, network, added=False)
@@ -70,23 +73,31 @@ class CausalSession(ModelSession):
         self.single = Template.around(self.tokens.before)
         # The layers of a cache lie on the devices of theirs; all of them take an index from the CPU.
         self.index_device = torch.device("cpu") if options.device_map else self.device
-        names = (tokenizer.pad_token_id, tokenizer.eos_token_id, tokenizer.bos_token_id, 0)
-        size = int(network.config.vocab_size)
-        # A tokenizer may have been given a padding token for which the network has no row.
-        self.pad_id = next(int(token) for token in names if token is not None and token < size)
+        self.pad_id = padding_token(tokenizer, network)
         self._takes_positions = "position_ids" in inspect.signature(network.forward).parameters
         self.caches_rows = self._probe()
 
     def own_identity(self) -> Mapping[str, str]:
-        """Return the digest of what else decides how texts are read and written."""
+        """Return the digest of what else decides how texts are read and written, and training options that were set."""
         texts = [self.folder / name for name in TEXT_FILES if (self.folder / name).is_file()]
         read = b"".join(file.name.encode() + b"\0" + file.read_bytes() for file in texts)
-        return {"text_files": hashlib.sha256(read + (self._template or "").encode()).hexdigest()}
+        usual = type(self.options).model_fields
+        changed = {
+            f"option.{name}": str(value)
+            for name in TRAINING_OPTIONS
+            if (value := getattr(self.options, name)) != usual[name].default
+        }
+        return {"text_files": hashlib.sha256(read + (self._template or "").encode()).hexdigest(), **changed}
 
     def encode(self, texts: Sequence[str], pairs: Sequence[str] | None, max_length: int) -> list[Encoded]:
         """Return the tokens of texts, the ends cut off above `max_length`."""
         assert pairs is None
-        return [Encoded(ids[:max_length]) for ids in self.tokens.encode(texts)]
+        return [Encoded(ids) for ids in self.tokens.encode(texts, max_length)]
+
+    @property
+    def whole_text(self) -> Template:
+        """The special tokens around a text that becomes a vector."""
+        return Template.around(self.tokens.before, self.tokens.after)
 
     def pad(self, batch: Sequence[Encoded]) -> Inputs:
         """Return the model inputs of a batch, padded on the right to its longest sequence."""
@@ -171,6 +182,13 @@ class CausalSession(ModelSession):
         if [len(shape) for shape in shapes] != [2] * len(shapes) or sum(shape[0] for shape in shapes) != 2:
             raise AdapterError(f"The output layer of {self.ref!r} is not one that this adapter knows.")
         return cache is not None and all(type(layer) in CROPPED for layer in getattr(cache, "layers", [None]))
+
+
+def padding_token(tokenizer: Any, network: Any) -> int:
+    """Return what batches are padded with: the padding token, or another where the network has no row for it."""
+    names = (tokenizer.pad_token_id, tokenizer.eos_token_id, tokenizer.bos_token_id, 0)
+    size = int(network.config.vocab_size)
+    return next(int(token) for token in names if token is not None and token < size)
 
 
 def _read_template(file: Path | None) -> str | None:

@@ -36,7 +36,7 @@ class CausalTokens:
     """Turns texts and conversations into tokens.
 
     A text starts with special tokens exactly where the tokenizer's own configuration puts them, and never
-    twice; those that it would put after a text are omitted, because the model continues the text.
+    twice; those that it would put after a text are omitted where the model continues the text.
     """
 
     def __init__(self, *, ref: str, tokenizer: Any, limit: int, render: Callable[[Prompt], str]) -> None:
@@ -44,19 +44,26 @@ class CausalTokens:
         self._tokenizer = tokenizer
         self._limit = limit
         self._render = render
-        self.before = list(read_affixes(tokenizer, ref).before)
+        affixes = read_affixes(tokenizer, ref)
+        self.before = list(affixes.before)
+        self.after = list(affixes.after)
         # Special tokens are put in here. The step that adds them also trims spaces off the offsets, which
         # would hide a token that holds the end of a context.
         tokenizer.backend_tokenizer.post_processor = None
 
-    def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return the tokens of texts, at least one each."""
+    def encode(self, texts: Sequence[str], limit: int | None = None) -> list[list[int]]:
+        """Return the tokens of texts that nothing continues, at least one each, their ends cut above `limit`.
+
+        They end with the special tokens that the tokenizer puts after a text: embedding models read the last.
+        """
         if not texts:
             return []
         encoded = self._tokenizer(
             list(texts), add_special_tokens=False, return_attention_mask=False, verbose=False
         )
-        return [self._with_start(self._with_special(ids)) for ids in encoded["input_ids"]]
+        room = None if limit is None else max(1, limit - len(self.after))
+        whole = ([*self._with_special(ids)[:room], *self.after] for ids in encoded["input_ids"])
+        return [self._with_start(ids) for ids in whole]
 
     def encode_prompts(self, prompts: Sequence[Prompt]) -> list[list[int]]:
         """Return the tokens of texts and conversations; raises `CapabilityError` without a chat template."""

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from harness import Adapter, EmbedOptions, FitOptions, Head, HeadSpec
+from harness.models.requests import DevScore
 from harness_hf.fit_record import FitRecord
+from harness_hf.heads.opening import load_network
 from harness_hf.inference.session import ModelSession
-from harness_hf.inference.template import read_templates
+from harness_hf.inference.template import Template, read_templates
 from harness_hf.inference.text_vectors import TextVectors
-from harness_hf.loading import load_network, load_tokenizer, placing, require_fitting_vocabulary
+from harness_hf.loading import load_tokenizer, placing, require_fitting_vocabulary
 from harness_hf.options import EncoderOptions
 
 __all__ = ["Encoder", "EncoderSession", "HeadFitter"]
@@ -44,6 +46,11 @@ class Encoder(TextVectors):
         self._session = session
         self._fitter = fitter
         self._record = record
+        self.reads_left_to_right = session.reads_left_to_right
+
+    def dev_score(self) -> DevScore | None:
+        """Return what the fitted model scored on its dev set; None where none was measured."""
+        return None if self._record is None else self._record.dev_score()
 
     def notices(self) -> Sequence[str]:
         """Return what a user should know about how the model was trained and asked, in sentences."""
@@ -79,15 +86,29 @@ class EncoderSession(ModelSession):
     options: EncoderOptions
     adapter = "hf-encoder"
     answer_options = ("pooling", "mixed_precision", "train_batch_tokens", "train_parts")
+    reads_left_to_right = False
 
-    def __init__(self, *, ref: str, folder: Path, options: EncoderOptions, head: Head | None) -> None:
+    def __init__(
+        self, *, ref: str, folder: Path, options: EncoderOptions, head: Head | None, network: Any = None
+    ) -> None:
+        """Open the folder; a `network` that is open already is used as it is."""
         self.head = head
-        tokenizer = load_tokenizer(folder, ref, options)
-        network, has_pooler = load_network(folder, ref, head, options, placing(options))
-        require_fitting_vocabulary(ref, tokenizer, network)
+        tokenizer = self.open_tokenizer(folder, ref, options)
+        has_pooler = False
+        if network is None:
+            network, has_pooler = load_network(folder, ref, head, options, placing(options, folder))
+        require_fitting_vocabulary(ref, tokenizer, network, added=not self.reads_left_to_right)
         super().__init__(ref=ref, folder=folder, options=options, tokenizer=tokenizer, network=network)
         self.has_pooler = has_pooler
-        self.single, self.pair = read_templates(tokenizer)
+        self.single, self.pair = self.find_templates()
+
+    def open_tokenizer(self, folder: Path, ref: str, options: EncoderOptions) -> Any:
+        """Return the tokenizer of a folder; raises `AdapterError` for one that cannot be used."""
+        return load_tokenizer(folder, ref, options)
+
+    def find_templates(self) -> tuple[Template, Template]:
+        """Return the special pieces around one text and around a pair."""
+        return read_templates(self.tokenizer)
 
     def own_identity(self) -> Mapping[str, str]:
         """Return the name of the head."""

@@ -27,11 +27,11 @@ from harness_hf.inference.session import CHUNK, Inputs
 from harness_hf.inference.text_vectors import row_procedure
 from harness_hf.training.batches import Feature, HeadTraining, collate_with
 
-__all__ = ["Classifier", "match_labels", "prepare_classification"]
+__all__ = ["Classifier", "LabelScorer", "match_labels", "prepare_classification"]
 
 
-class Classifier(Encoder):
-    """An encoder with a sequence classification head."""
+class LabelScorer(Encoder):
+    """A model with a sequence classification head."""
 
     def classify(self, inputs: Sequence[TextInput], labels: Sequence[str]) -> FloatArray:
         """Return log-probabilities of shape (inputs, labels).
@@ -42,12 +42,6 @@ class Classifier(Encoder):
         """
         call = Call(ability="classify", arguments={"labels": labels})
         return self._rows(call, inputs, CHUNK, len(labels))
-
-    def attentions(
-        self, inputs: Sequence[TextInput], options: AttentionOptions | None = None
-    ) -> Iterator[tuple[int, TextAttention]]:
-        """Yield (index of the input, its pieces' scores); see `harness_hf.encoder.attention.stream_attentions`."""
-        return stream_attentions(self._session, inputs, options or AttentionOptions())
 
     def procedure(self, call: Call) -> Procedure:
         """Return how a call's requests are answered."""
@@ -63,6 +57,16 @@ class Classifier(Encoder):
             return scores
 
         return row_procedure(session, call, lambda block: _encode(session, block, limit), forward, "scores")
+
+
+class Classifier(LabelScorer):
+    """An encoder with a sequence classification head, whose first piece looks at all of a text."""
+
+    def attentions(
+        self, inputs: Sequence[TextInput], options: AttentionOptions | None = None
+    ) -> Iterator[tuple[int, TextAttention]]:
+        """Yield (index of the input, its pieces' scores); see `harness_hf.encoder.attention.stream_attentions`."""
+        return stream_attentions(self._session, inputs, options or AttentionOptions())
 
 
 def match_labels(asked: Sequence[str], known: Sequence[str], ref: str) -> list[int]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+import transformers
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
@@ -23,13 +24,22 @@ from harness import (
 )
 from harness_hf.encoder.adapter import Encoder, EncoderSession, HeadFitter
 from harness_hf.fit_record import SCALE_NAME, FitRecord
+from harness_hf.heads.network import save_backbone
+from harness_hf.heads.opening import open_trainable
 from harness_hf.inference.session import Inputs
 from harness_hf.inference.text_vectors import EmbedPlan
 from harness_hf.inference.word_vectors import pool, resolve_layer
-from harness_hf.loading import load_network
+from harness_hf.loading import require_weights
 from harness_hf.training.batches import Feature, HeadTraining
 
-__all__ = ["DualEncoder", "DualEncoderNetwork", "load_dual_encoder", "prepare_dual_encoder", "top1_accuracy"]
+__all__ = [
+    "DualEncoder",
+    "DualEncoderNetwork",
+    "contrast",
+    "load_dual_encoder",
+    "prepare_dual_encoder",
+    "top1_accuracy",
+]
 
 INITIAL_SCALE = 100.0
 SCORE_CHUNK = 1024
@@ -59,7 +69,7 @@ class DualEncoder(Encoder):
         trained = fit.settings.max_query_length if side == "query" else fit.max_length
         prefix = fit.query_prefix if side == "query" else fit.passage_prefix
         return EmbedPlan(
-            pooling=self._require_pooler(options.pooling or fit.settings.pooling),
+            pooling=(self._require_pooler(options.pooling or fit.settings.pooling),),
             layer=resolve_layer("last" if options.layer is None else options.layer, session.depth),
             limit=session.length_limit(options.max_length or trained),
             prefix=prefix if options.prefixes else "",
@@ -78,8 +88,10 @@ class DualEncoderNetwork(torch.nn.Module):
     def __init__(self, encoder: Any, settings: TrainingSettings, scale: float = INITIAL_SCALE) -> None:
         super().__init__()
         self.encoder = encoder
-        self.scale = torch.nn.Parameter(torch.tensor(scale, dtype=torch.float32))
+        # One number in a row: torch does not shard a scalar.
+        self.scale = torch.nn.Parameter(torch.tensor([scale], dtype=torch.float32))
         self.pooling = settings.pooling
+        self._no_split_modules = getattr(encoder, "_no_split_modules", None)
 
     @property
     def base_model(self) -> Any:
@@ -95,36 +107,34 @@ class DualEncoderNetwork(torch.nn.Module):
             pooled = pool(output.last_hidden_state, inputs["attention_mask"], self.pooling)
         return torch.nn.functional.normalize(pooled, dim=-1)
 
-    def represent(self, query: Inputs, passage: Inputs) -> torch.Tensor:
-        """Return the vectors of pairs, of shape (pairs, 2, dimension)."""
-        return torch.stack([self.vectors(query), self.vectors(passage)], dim=1)
+    def forward(self, query: Inputs, passage: Inputs) -> dict[str, torch.Tensor]:
+        """Return the vectors of pairs as logits, of shape (pairs, 2, dimension), and the scale."""
+        vectors = torch.stack([self.vectors(query), self.vectors(passage)], dim=1)
+        return {"logits": vectors, "scale": self.scale.sum()}
 
-    def contrast(self, vectors: torch.Tensor) -> torch.Tensor:
-        """Return the loss of the pairs of a whole batch, from their vectors of shape (pairs, 2, dimension)."""
-        queries, answers = vectors.unbind(dim=1)
-        # Under autocast the product would be rounded to 16 bits, and then multiplied by 100.
-        with torch.autocast(device_type=queries.device.type, enabled=False):
-            logits = queries @ answers.T * self.scale
-            own = torch.arange(len(queries), device=queries.device)
-            return torch.nn.functional.cross_entropy(logits, own)
+    def save_pretrained(self, directory: Path, state_dict: Mapping[str, torch.Tensor] | None = None) -> None:
+        """Write the encoder, or only its low-rank matrices, and the scale next to it.
 
-    def forward(
-        self, query: Inputs, passage: Inputs, labels: torch.Tensor | None = None
-    ) -> dict[str, torch.Tensor]:
-        """Return the loss of a batch, and its vectors as logits of shape (batch, 2, dimension).
-
-        `labels` are not read: the answer of a row is its own passage.
+        `state_dict` has the whole weights where those of the network are divided over processes. A pooler that was not
+        trained is omitted.
         """
-        vectors = self.represent(query, passage)
-        return {"loss": self.contrast(vectors), "logits": vectors}
-
-    def save_pretrained(self, directory: Path) -> None:
-        """Write the encoder and, next to it, the scale; a pooler that was not trained is omitted."""
-        weights = self.encoder.state_dict()
+        weights = dict(self.state_dict() if state_dict is None else state_dict)
+        scale = weights.pop("scale")
+        own = {name.removeprefix("encoder."): value for name, value in weights.items()}
         if self.pooling != "pooler":
-            weights = {name: value for name, value in weights.items() if not name.startswith("pooler.")}
-        self.encoder.save_pretrained(directory, state_dict=weights)
-        save_file({"scale": self.scale.detach().cpu().reshape(1)}, directory / SCALE_NAME)
+            own = {name: value for name, value in own.items() if not name.startswith("pooler.")}
+        save_backbone(self.encoder, directory, own)
+        save_file({"scale": scale.detach().cpu().reshape(1)}, Path(directory) / SCALE_NAME)
+
+
+def contrast(vectors: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+    """Return the loss of the pairs of a whole batch, from their vectors of shape (pairs, 2, dimension)."""
+    queries, answers = vectors.unbind(dim=1)
+    # Under autocast the product would be rounded to 16 bits, and then multiplied by 100.
+    with torch.autocast(device_type=queries.device.type, enabled=False):
+        logits = queries @ answers.T * scale
+        own = torch.arange(len(queries), device=queries.device)
+        return torch.nn.functional.cross_entropy(logits, own)
 
 
 def load_dual_encoder(
@@ -133,9 +143,16 @@ def load_dual_encoder(
     """Return a float32 copy of the session's encoder to train; the scale is new unless `keep_head`.
 
     A pooler that is missing in the checkpoint is freshly initialised. Raises `TrainingError` where the architecture
-    has none and the settings ask for it.
+    has none and the settings ask for it, and for a decoder with any pooling but the mean.
     """
-    encoder, _ = load_network(session.folder, session.ref, None, session.options, {"dtype": torch.float32})
+    if session.reads_left_to_right and settings.pooling != "mean":
+        raise TrainingError(
+            f"A dual encoder with pooling {settings.pooling!r} cannot be made of {session.ref!r}: the first token of a "
+            "decoder has seen nothing of the text.",
+            hint="Take a recipe whose dual_encoder settings say pooling: mean, as 'lora' and 'quick' do.",
+        )
+    encoder, information = open_trainable(transformers.AutoModel, session, settings)
+    require_weights(session.ref, sorted(name for name in information["missing_keys"] if "pooler" not in name))
     if settings.pooling == "pooler" and getattr(encoder, "pooler", None) is None:
         raise TrainingError(
             f"A dual encoder with pooling 'pooler' cannot be made of {session.ref!r}: "
@@ -173,7 +190,7 @@ def prepare_dual_encoder(
         decide=lambda vectors, _: vectors,
         score=lambda vectors, passages: top1_accuracy(np.asarray(vectors), np.asarray(passages)),
         metric="top1_accuracy",
-        whole_batches=True,
+        contrast=contrast,
     )
 
 

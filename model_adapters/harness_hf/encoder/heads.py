@@ -29,10 +29,12 @@ from harness_hf.encoder.masked_lm import MaskFiller
 from harness_hf.encoder.multiple_choice import ChoiceScorer, prepare_multiple_choice
 from harness_hf.encoder.span_extraction import SpanExtractor, SpanLimits, prepare_span_extraction
 from harness_hf.encoder.tagging import Tagger, prepare_tagging
-from harness_hf.fit_record import read_record, require_record
-from harness_hf.loading import load_trainable
-from harness_hf.model_folder import SENTENCE_FILES, read_config, resolve_folder
+from harness_hf.fit_record import HEAD_NAME, FitRecord, read_record, require_record
+from harness_hf.heads.opening import base_weights, load_trainable
+from harness_hf.low_rank import require_packages
+from harness_hf.model_folder import SENTENCE_FILES, read_config, resolve_folder, sentence_module_files
 from harness_hf.options import EncoderOptions
+from harness_hf.quantization import require_trainable
 from harness_hf.training.batches import HeadTraining
 from harness_hf.training.saving import fit_and_save, require_examples
 
@@ -54,7 +56,7 @@ def open_encoder(description: ModelDescription, options: AdapterOptions) -> Adap
     architecture = find_architecture(read_config(str(folder), options), options, Family.ENCODER)
     head = None if architecture.regression else architecture.head
     record = read_record(folder)
-    if record is not None and record.head is Head.DUAL_ENCODER:
+    if record is not None and (record.head is Head.DUAL_ENCODER or (folder / HEAD_NAME).is_file()):
         # Its config.json is that of a bare encoder; only the record names the head.
         head = record.head
     session = EncoderSession(ref=description.ref, folder=folder, options=options, head=head)
@@ -69,7 +71,11 @@ def _adapter_class(session: EncoderSession, description: ModelDescription) -> ty
 
 
 class Heads:
-    """Fits any head and opens fitted ones: the `HeadFitter` of every encoder."""
+    """Fits any head and opens fitted ones: the `HeadFitter` of every model whose sessions are of one class."""
+
+    def __init__(self, open_session: type[EncoderSession], adapters: Mapping[Head, type[Encoder]]) -> None:
+        self._open_session = open_session
+        self._adapters = adapters
 
     def fit(
         self,
@@ -89,13 +95,16 @@ class Heads:
 
         Raises `TrainingError` without training examples, when the loss is not finite, or when the folder already
         holds a fit; `DataError` for an example that does not fit the head; `CapabilityError` for a head that the
-        encoder cannot have.
+        model cannot have; `AdapterError` where the settings need a package that is not installed.
         """
-        if spec.head not in ADAPTERS:
+        if spec.head not in self._adapters:
             raise CapabilityError(
-                f"An encoder cannot be fitted with a {spec.head.value} head; it can with {', '.join(ADAPTERS)}."
+                f"The model {session.ref!r} cannot be fitted with a {spec.head.value} head; it can with "
+                f"{', '.join(self._adapters)}."
             )
+        require_packages(options.settings)
         require_examples(train, spec, options, session.ref)
+        require_trainable(session.ref, session.network.config, options.settings)
         settings = replace(options.settings, max_length=min(options.settings.max_length, session.limit))
         fit_and_save(
             session,
@@ -107,6 +116,7 @@ class Heads:
                 "max_length": settings.max_length,
                 "query_prefix": _prefix(session, spec, "query"),
                 "passage_prefix": _prefix(session, spec, "passage"),
+                "base_weights": base_weights(session.folder, settings),
             },
             examples=(len(train), len(validation)),
             copy_files=lambda: _copy_sentence_files(session.folder, options.directory),
@@ -116,11 +126,15 @@ class Heads:
     def load(self, directory: Path, spec: HeadSpec, options: EncoderOptions) -> Adapter:
         """Return the adapter of a finished fit; raises `AdapterError` for any other head or labels."""
         record = require_record(directory, spec.head, spec.labels)
-        session = EncoderSession(ref=str(directory), folder=directory, options=options, head=spec.head)
-        return ADAPTERS[spec.head](session, record, self)
+        return self.open(str(directory), directory, record, options)
+
+    def open(self, ref: str, folder: Path, record: FitRecord, options: EncoderOptions) -> Adapter:
+        """Return the adapter of the finished fit in a folder; raises `AdapterError`."""
+        session = self._open_session(ref=ref, folder=folder, options=options, head=record.head)
+        return self._adapters[record.head](session, record, self)
 
 
-HEADS = Heads()
+HEADS = Heads(EncoderSession, ADAPTERS)
 
 
 def _prepare(
@@ -146,7 +160,7 @@ def _load(session: EncoderSession, spec: HeadSpec, settings: TrainingSettings) -
     keep_head = _has_head(session, spec)
     if spec.head is Head.DUAL_ENCODER:
         return load_dual_encoder(session, settings, keep_head=keep_head)
-    return load_trainable(session.folder, session.ref, spec, session.options, keep_head=keep_head)
+    return load_trainable(session, spec, settings, keep_head=keep_head)
 
 
 def _prefix(session: EncoderSession, spec: HeadSpec, side: Side) -> str:
@@ -167,7 +181,7 @@ def _has_head(session: EncoderSession, spec: HeadSpec) -> bool:
 
 def _copy_sentence_files(source: Path, target: Path) -> None:
     """Copy the files that sentence-transformers reads next to a model."""
-    for name in (*SENTENCE_FILES, "1_Pooling/config.json"):
+    for name in (*SENTENCE_FILES, *sentence_module_files(source)):
         if (source / name).is_file():
             (target / name).parent.mkdir(exist_ok=True)
             shutil.copyfile(source / name, target / name)

@@ -1,4 +1,4 @@
-"""Tagging: one tag for every token of a sentence, read at the token's first piece."""
+"""Tagging: one tag for every token of a sentence, read at the token's first piece, or at its last in decoders."""
 
 from __future__ import annotations
 
@@ -145,5 +145,11 @@ def _features(
 
 def _split(session: EncoderSession, sentences: Sequence[Sequence[str]], limit: int) -> list[WordWindow]:
     return split_sentences(
-        sentences, tokenizer=session.tokenizer, template=session.single, limit=limit, unknown_for_empty=True
+        sentences,
+        tokenizer=session.tokenizer,
+        template=session.single,
+        limit=limit,
+        unknown_for_empty=True,
+        # The last piece of a word alone has seen all of it where a model reads from left to right.
+        read_last=session.reads_left_to_right,
     )

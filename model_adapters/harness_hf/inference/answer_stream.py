@@ -39,6 +39,9 @@ class StreamingSession(Protocol):
     def identity(self) -> Mapping[str, str]:
         """Return what makes the model what it is."""
 
+    def code_notices(self) -> list[str]:
+        """Return a sentence where Python code of the model's repository runs."""
+
     def close(self) -> None:
         """Free the network."""
 
@@ -71,9 +74,9 @@ class AnswerStream:
         return self._stream(self.procedure(call), call, [block for block in blocks if len(block)])
 
     def notices(self) -> Sequence[str]:
-        """Return one sentence for every kind of work whose batches became smaller because memory was short."""
+        """Return a sentence where the model runs code of its own, and for work whose batches became smaller."""
         session: StreamingSession = self._session
-        return session.budget.notices()
+        return [*session.code_notices(), *session.budget.notices()]
 
     def procedure(self, call: Call) -> Procedure:
         """Return how the call's requests are answered; raises `CapabilityError` for another ability."""

@@ -12,13 +12,15 @@ from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import torch
+from tokenizers.normalizers import Lowercase
 
 from harness import AdapterError, CapabilityError, Prompt
 from harness_hf.identity import folder_identity, library_versions
 from harness_hf.inference.batching import BatchPlan, Encoded, TokenBudget, by_length, pad_batch
+from harness_hf.inference.sentence_modules import VectorModule, open_dense, unit_rows
 from harness_hf.inference.template import Template
-from harness_hf.loading import first_line, piece_limit, place
-from harness_hf.model_folder import SentenceFiles, read_sentence_files
+from harness_hf.loading import choose_precision, first_line, piece_limit, place
+from harness_hf.model_folder import DenseModule, SentenceFiles, read_sentence_files
 from harness_hf.options import ModelOptions
 
 __all__ = ["CHUNK", "Inputs", "ModelSession"]
@@ -29,9 +31,18 @@ CHUNK = 16_384
 BATCH_TOKENS: Mapping[str, int] = {"cpu": 1024, "cuda": 16_384}
 """Pieces in a batch: on a CPU small batches stay in its caches (measured: 8,192 takes a third longer)."""
 
-ANSWER_OPTIONS = ("max_length", "layer", "query_prefix", "passage_prefix", "attn_implementation")
+ANSWER_OPTIONS = (
+    "max_length",
+    "layer",
+    "query_prefix",
+    "passage_prefix",
+    "query_prompt",
+    "passage_prompt",
+    "attn_implementation",
+)
 """Options that change the answers of any model, and so belong to its identity."""
 
+LOWER_CASE = Lowercase()
 Result = TypeVar("Result")
 Inputs = Mapping[str, torch.Tensor]
 
@@ -65,6 +76,7 @@ class ModelSession:
         tokens = BATCH_TOKENS["cpu" if self.device.type == "cpu" else "cuda"]
         self.budget = TokenBudget(ref, options.batch_tokens or tokens)
         self.has_pooler = False
+        self._has_code = bool(getattr(network.config, "auto_map", None))
         self._inputs = _input_names(network, tokenizer)
         self.depth, self.limit, self.sentence_files = self._measure(network)
 
@@ -84,13 +96,28 @@ class ModelSession:
             "dtype": self.dtype,
             **folder_identity(self.folder, self.further_files),
             **library_versions(),
-            **{f"option.{name}": str(getattr(self.options, name)) for name in options},
+            **{f"option.{name}": self.option_value(name) for name in options},
             **drawn,
         }
+
+    def option_value(self, name: str) -> str:
+        """Return what an option is here: ``auto`` precision of training depends on the device."""
+        value = str(getattr(self.options, name))
+        if name == "mixed_precision" and value == "auto":
+            return choose_precision(value, self.device)
+        return value
 
     def own_identity(self) -> Mapping[str, str]:
         """Return what the identity of this kind of model has in addition."""
         return {}
+
+    def code_notices(self) -> list[str]:
+        """Return a sentence where Python code of the model's repository runs."""
+        if not self.options.trust_remote_code or not self._has_code:
+            return []
+        return [
+            f"The model {self.ref!r} runs Python code of its own repository, as trust_remote_code=true allows."
+        ]
 
     @property
     def network(self) -> Any:
@@ -125,7 +152,8 @@ class ModelSession:
             torch.manual_seed(seed)
             # Made on the CPU, so that the weights are the same whatever the device.
             with torch.device("cpu"):
-                drawn = type(network)(copy.deepcopy(network.config))
+                draw = getattr(network, "drawn_anew", None)
+                drawn = draw() if draw else type(network)(copy.deepcopy(network.config))
         twin = copy.copy(self)
         twin._network = drawn.to(device=network.device, dtype=network.dtype).eval()
         twin.random_seed = seed
@@ -139,6 +167,21 @@ class ModelSession:
         if self.device.type == "cuda":
             gc.collect()
             torch.cuda.empty_cache()
+
+    # Vectors --------------------------------------------------------------------------------------------
+
+    @property
+    def whole_text(self) -> Template:
+        """The special pieces around a text that becomes a vector."""
+        return self.single
+
+    def open_module(self, module: DenseModule | None) -> VectorModule:
+        """Return what a module after pooling does; raises `AdapterError` for weights that do not fit."""
+        return unit_rows if module is None else open_dense(self.folder, module, self.device)
+
+    def cased(self, text: str) -> str:
+        """Return the text in lower case where the model folder asks for that."""
+        return LOWER_CASE.normalize_str(text) if self.sentence_files.lower_case else text
 
     # Texts ----------------------------------------------------------------------------------------------
 
@@ -248,7 +291,7 @@ class ModelSession:
 
 def _input_names(network: Any, tokenizer: Any) -> tuple[str, ...]:
     """Return the inputs that tokenizer and network both know; segments only where the network distinguishes them."""
-    accepted = inspect.signature(network.forward).parameters
+    accepted = inspect.signature(getattr(network, "backbone", network).forward).parameters
     segments = int(getattr(network.config, "type_vocab_size", 2) or 0) > 1
     return tuple(
         name

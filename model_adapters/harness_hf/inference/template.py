@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from harness import AdapterError, SubwordCount
@@ -46,6 +46,10 @@ class Template:
             first_type=0,
             second_type=0,
         )
+
+    def separated_by(self, pieces: Sequence[int]) -> Template:
+        """Return the template with these pieces between the texts, of the first segment."""
+        return replace(self, between=tuple(pieces), between_types=(self.first_type,) * len(pieces))
 
     @property
     def size(self) -> int:

@@ -8,14 +8,15 @@ from typing import Any, Literal
 
 import torch
 
-from harness import AdapterError, EmbedOptions, FloatArray, Side, UsageError
+from harness import AdapterError, EmbedOptions, FloatArray, Side, UsageError, near_names
 from harness.models.requests import Call
 from harness_hf.inference.answer_stream import Procedure
 from harness_hf.inference.batching import Encoded
+from harness_hf.inference.sentence_modules import unit_rows
 from harness_hf.inference.session import CHUNK, Inputs, ModelSession
 from harness_hf.inference.template import SubwordCounting, subword_ids
 from harness_hf.inference.word_vectors import EncoderReading, WordVectors, pool, read_layer, resolve_layer
-from harness_hf.model_folder import Pooling
+from harness_hf.model_folder import DenseModule, Pooling
 
 __all__ = [
     "EmbedPlan",
@@ -28,11 +29,23 @@ __all__ = [
 class EmbedPlan:
     """How a text becomes a vector, decided from the request, the options and the folder."""
 
-    pooling: Pooling
+    pooling: tuple[Pooling, ...]
+    """Ways of pooling, whose vectors are joined."""
     layer: int
     limit: int
     """Pieces a text is cut at, special pieces included."""
     prefix: str
+    pools_prefix: bool = True
+    modules: tuple[DenseModule | None, ...] = ()
+    """What follows pooling; None divides a vector by its length."""
+    dimensions: int | None = None
+    """How many of the first numbers of a vector are kept."""
+
+    def width(self, states: int) -> int:
+        """Return the length of a vector that is made of states of this length."""
+        dense = [module.width for module in self.modules if module is not None]
+        whole = dense[-1] if dense else states * len(self.pooling)
+        return min(whole, self.dimensions or whole)
 
 
 class TextVectors(SubwordCounting, WordVectors):
@@ -62,7 +75,8 @@ class TextVectors(SubwordCounting, WordVectors):
     def embed(self, texts: Sequence[str], *, side: Side, options: EmbedOptions | None = None) -> FloatArray:
         """Return float32 vectors of shape (texts, dimension) with unit rows."""
         call = Call(ability="embed", arguments={"side": side, "options": options})
-        return self._rows(call, texts, CHUNK, self._session.width)
+        width = self.plan(side, options or EmbedOptions()).width(self._session.width)
+        return self._rows(call, texts, CHUNK, width)
 
     def procedure(self, call: Call) -> Procedure:
         """Return how a call's requests are answered: here those of `embed`."""
@@ -70,35 +84,55 @@ class TextVectors(SubwordCounting, WordVectors):
             return super().procedure(call)
         session = self._session
         plan = self.plan(call.arguments["side"], call.arguments.get("options") or EmbedOptions())
-        if plan.pooling == "pooler" and plan.layer != session.depth:
+        if "pooler" in plan.pooling and plan.layer != session.depth:
             raise UsageError(
                 f"Pooling 'pooler' reads the last layer, {session.depth}; layer {plan.layer} was asked for."
             )
+        skipped = 0 if plan.pools_prefix else self._prefix_size(plan.prefix)
+        modules = [session.open_module(module) for module in plan.modules]
 
         def forward(inputs: Inputs) -> FloatArray:
-            if plan.pooling == "pooler":
-                vectors = session.backbone(**inputs).pooler_output.float()
-            else:
-                states = read_layer(session.backbone, inputs, plan.layer, session.depth)
-                vectors = pool(states, inputs["attention_mask"].to(states.device), plan.pooling)
-            unit: FloatArray = torch.nn.functional.normalize(vectors, dim=-1).cpu().numpy()
+            vectors = self._pooled(inputs, plan, skipped)
+            for module in modules:
+                vectors = module(vectors)
+            unit: FloatArray = unit_rows(vectors[:, : plan.dimensions]).cpu().numpy()
             return unit
 
         def prepare(texts: Sequence[str]) -> list[Encoded]:
-            return session.encode([plan.prefix + text for text in texts], None, plan.limit)
+            return session.encode([session.cased(plan.prefix + text) for text in texts], None, plan.limit)
 
         return row_procedure(session, call, prepare, forward, "vectors")
 
-    def plan(self, side: Side, options: EmbedOptions) -> EmbedPlan:
-        """Return how a text of `side` becomes a vector; raises `UsageError` for what the model does not have."""
+    def _pooled(self, inputs: Inputs, plan: EmbedPlan, skipped: int) -> torch.Tensor:
         session = self._session
-        own_limit = session.options.max_length or session.sentence_files.max_length
-        layer = session.options.layer if options.layer is None else options.layer
+        if plan.pooling == ("pooler",):
+            pooled: torch.Tensor = session.backbone(**inputs).pooler_output.float()
+            return pooled
+        states = read_layer(session.backbone, inputs, plan.layer, session.depth)
+        mask = inputs["attention_mask"].to(states.device)
+        return torch.cat([pool(states, mask, way, skipped) for way in plan.pooling], dim=-1)
+
+    def plan(self, side: Side, options: EmbedOptions) -> EmbedPlan:
+        """Return how a text of `side` becomes a vector; raises `UsageError` for what the model does not have.
+
+        What follows pooling in the model folder was trained on its own pooling of the last layer, so it is used with
+        that only.
+        """
+        session, files = self._session, self._session.sentence_files
+        own_limit = session.options.max_length or files.max_length
+        layer = resolve_layer(
+            session.options.layer if options.layer is None else options.layer, session.depth
+        )
+        pooling = self._pooling(options.pooling)
+        is_own = pooling == files.pooling and layer == session.depth
         return EmbedPlan(
-            pooling=self._pooling(options.pooling),
-            layer=resolve_layer(layer, session.depth),
+            pooling=pooling,
+            layer=layer,
             limit=session.length_limit(options.max_length or own_limit),
             prefix=self._prefix(side) if options.prefixes else "",
+            pools_prefix=files.pools_prompt,
+            modules=files.modules if is_own else (),
+            dimensions=files.dimensions if is_own else None,
         )
 
     def text_room(self, texts: int, options: EmbedOptions | None = None) -> int | None:
@@ -106,19 +140,34 @@ class TextVectors(SubwordCounting, WordVectors):
         plan = self.plan("query", options or EmbedOptions())
         # A piece may hold the end of the prefix and the beginning of a text, so a word follows it.
         alone, prefixed = subword_ids(self._session, ["a", plan.prefix + "a"])
-        return plan.limit - self._session.single.size - len(prefixed) + len(alone)
+        return plan.limit - self._session.whole_text.size - len(prefixed) + len(alone)
 
-    def _pooling(self, asked: Pooling | None) -> Pooling:
+    def _prefix_size(self, prefix: str) -> int:
+        """Return how many pieces of a text belong to its prefix, the special ones before it included."""
+        if not prefix:
+            return 0
+        (ids,) = subword_ids(self._session, [self._session.cased(prefix)])
+        return len(self._session.whole_text.before) + len(ids)
+
+    def _pooling(self, asked: Pooling | None) -> tuple[Pooling, ...]:
         """Return the pooling of the request, the options or the model folder, where it is possible."""
         files = self._session.sentence_files
         pooling = asked or self._session.options.pooling
-        if pooling is None and files.unsupported_pooling:
+        if self.reads_left_to_right and pooling in ("cls", "pooler"):
+            # The first token of a decoder has seen nothing of the text.
+            raise UsageError(
+                f"Pooling {pooling!r} is for encoders; {self._session.ref!r} is a decoder.",
+                hint="Use mean or last.",
+            )
+        if pooling is not None:
+            return (self._require_pooler(pooling),)
+        if files.unsupported:
             raise AdapterError(
-                f"The model {self._session.ref!r} asks for {files.unsupported_pooling} pooling, "
+                f"The model {self._session.ref!r} asks for {files.unsupported} to embed, "
                 "which this adapter does not have.",
                 hint="Pass -o pooling=mean (or cls, last, pooler).",
             )
-        return self._require_pooler(pooling or files.pooling or "mean")
+        return files.pooling or ("mean",)
 
     def _require_pooler(self, pooling: Pooling) -> Pooling:
         """Return `pooling`; raises `UsageError` for 'pooler' where its weights are not trained."""
@@ -132,8 +181,17 @@ class TextVectors(SubwordCounting, WordVectors):
     def _prefix(self, side: Literal["query", "passage"]) -> str:
         options, files = self._session.options, self._session.sentence_files
         given = options.query_prefix if side == "query" else options.passage_prefix
-        declared = files.query_prefix if side == "query" else files.passage_prefix
-        return declared if given is None else given
+        named = options.query_prompt if side == "query" else options.passage_prompt
+        if named is None:
+            return files.prefix(side) if given is None else given
+        if named not in files.prompts:
+            near = near_names(named, files.prompts)
+            known = f"Known: {', '.join(sorted(files.prompts)) or 'none'}."
+            raise UsageError(
+                f"The model {self._session.ref!r} has no prompt named {named!r}.",
+                hint=f"Did you mean {near[0]!r}? {known}" if near else known,
+            )
+        return files.prompts[named]
 
 
 def row_procedure(

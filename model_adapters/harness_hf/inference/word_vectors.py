@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self
@@ -30,6 +29,9 @@ __all__ = [
 
 SENTENCE_CHUNK = 1024
 """Sentences whose words are split and sorted together; bounds the hidden states that wait for re-joining."""
+
+PROBE = ("a", "b")
+"""Two words of letters that every vocabulary has."""
 
 Words = Sequence[str | None]
 Read = Callable[[Sequence[Encoded], Sequence[int]], Iterator[tuple[Sequence[int], Sequence[torch.Tensor]]]]
@@ -179,7 +181,7 @@ class WordWindow:
     first_word: int
     encoded: Encoded
     positions: tuple[int, ...]
-    """Index of each word's first piece in `encoded`; -1 for a word without pieces."""
+    """Index of the piece of each word that is read, its first or its last one; -1 for a word without pieces."""
     cut: tuple[int, ...] = ()
     """Numbers, in the sentence, of words that lost their last pieces."""
 
@@ -192,6 +194,7 @@ def split_sentences(
     limit: int,
     unknown_for_empty: bool,
     keep_empty: bool = False,
+    read_last: bool = False,
 ) -> list[WordWindow]:
     """Return windows of at most `limit` pieces that together hold every word of every sentence once.
 
@@ -199,9 +202,9 @@ def split_sentences(
     is longer than a window loses its last pieces, never its first. A word that the tokenizer leaves nothing
     of becomes the unknown piece where `unknown_for_empty`, and has no position otherwise. None becomes the mask
     piece; raises `CapabilityError` where the tokenizer has none. A sentence without words has a window, of special
-    pieces only, where `keep_empty`.
+    pieces only, where `keep_empty`. Positions are those of first pieces, of last ones where `read_last`.
     """
-    unknown = [tokenizer.unk_token_id] if unknown_for_empty else []
+    unknown = [_unknown_of(tokenizer)] if unknown_for_empty else []
     room = max(1, limit - template.size)
     windows: list[WordWindow] = []
     for number, words in enumerate(_word_pieces(sentences, tokenizer)):
@@ -210,21 +213,27 @@ def split_sentences(
         cut = [word for word, pieces in enumerate(words) if len(pieces) > room]
         for word, pieces in enumerate(filled):
             if size + len(pieces) > room:
-                windows.append(_window(number, first, filled[first:word], template, cut))
+                windows.append(_window(number, first, filled[first:word], template, cut, read_last))
                 first, size = word, 0
             size += len(pieces)
         if filled or keep_empty:
-            windows.append(_window(number, first, filled[first:], template, cut))
+            windows.append(_window(number, first, filled[first:], template, cut, read_last))
     return windows
 
 
 def _window(
-    sentence: int, first_word: int, words: Sequence[list[int]], template: Template, cut: Sequence[int]
+    sentence: int,
+    first_word: int,
+    words: Sequence[list[int]],
+    template: Template,
+    cut: Sequence[int],
+    read_last: bool,
 ) -> WordWindow:
     positions: list[int] = []
     pieces: list[int] = []
     for word in words:
-        positions.append(len(template.before) + len(pieces) if word else -1)
+        place = len(pieces) + (len(word) - 1 if read_last else 0)
+        positions.append(len(template.before) + place if word else -1)
         pieces += word
     return WordWindow(
         sentence=sentence,
@@ -263,21 +272,29 @@ def _mask_of(tokenizer: Any) -> int:
     return int(tokenizer.mask_token_id)
 
 
-def _needs_space(tokenizer: Any) -> bool:
-    """Return whether words must be given with the space before them.
+def _unknown_of(tokenizer: Any) -> int:
+    """Return the unknown piece, or the end-of-text token of a tokenizer that writes every text."""
+    known = (tokenizer.unk_token_id, tokenizer.eos_token_id, tokenizer.pad_token_id)
+    return int(next(token for token in known if token is not None))
 
-    Byte-level and some sentencepiece tokenizers mark the start of a word by its space, and add none
-    themselves.
+
+def _needs_space(tokenizer: Any) -> bool:
+    """Return whether words must be given with the space before them, so that they become the pieces of running text.
+
+    The tokenizer is asked: some mark the start of a word by its space and add none to a word that is alone
+    (byte-level ones, those of Gemma).
     """
-    pre_tokenizer = tokenizer.backend_tokenizer.pre_tokenizer
-    # The state of the step alone: the tokenizer's own would write out its whole vocabulary.
-    declared = json.loads(pre_tokenizer.__getstate__()) if pre_tokenizer is not None else {}
-    steps = declared.get("pretokenizers", [declared])
-    return any(
-        (step.get("type") == "ByteLevel" and not step.get("add_prefix_space"))
-        or (step.get("type") == "Metaspace" and step.get("prepend_scheme") == "never")
-        for step in steps
+
+    def pieces(given: Any, **keywords: Any) -> list[int]:
+        return list(tokenizer(given, add_special_tokens=False, verbose=False, **keywords)["input_ids"])
+
+    text = pieces(" ".join(PROBE))
+    alone, spaced = (
+        [pieces([space + word], is_split_into_words=True) for word in PROBE] for space in ("", " ")
     )
+    if text in (alone[0] + alone[1], spaced[0] + alone[1]):
+        return False
+    return text in (alone[0] + spaced[1], spaced[0] + spaced[1])
 
 
 def resolve_layer(layer: int | Literal["last", "xtreme_r"], depth: int) -> int:
@@ -303,17 +320,27 @@ def read_layer(backbone: Any, inputs: Any, layer: int, depth: int) -> torch.Tens
     return states
 
 
-def pool(states: torch.Tensor, mask: torch.Tensor, pooling: Pooling) -> torch.Tensor:
-    """Return one float32 vector per sequence from states of shape (batch, pieces, dimension).
+def pool(states: torch.Tensor, mask: torch.Tensor, pooling: Pooling, skipped: int = 0) -> torch.Tensor:
+    """Return one float32 vector per sequence from states of shape (batch, pieces, dimension), padded on the right.
 
     ``mean`` is over all positions that are not padding, the first and last special pieces included (XTREME-R,
-    Tatoeba); ``cls`` is the first position, ``last`` the last one that is not padding.
+    Tatoeba); ``cls`` is the first position, ``last`` the last one that is not padding, ``max`` the largest value,
+    ``weightedmean`` weighs positions by their number from 1, ``mean_sqrt_len`` divides the sum by the root of the
+    length. The first `skipped` positions, those of a prompt, are not read. Source: Pooling of sentence-transformers.
     """
     states = states.float()
-    if pooling == "cls":
-        return states[:, 0]
+    rows = torch.arange(states.shape[0], device=states.device)
     if pooling == "last":
-        rows = torch.arange(states.shape[0], device=states.device)
         return states[rows, mask.sum(dim=1) - 1]
+    if skipped:
+        mask = mask.clone()
+        mask[:, :skipped] = 0
+    if pooling == "cls":
+        return states[rows, mask.argmax(dim=1)]
     weights = mask.unsqueeze(-1).to(states.dtype)
-    return (states * weights).sum(dim=1) / weights.sum(dim=1)
+    if pooling == "max":
+        return states.masked_fill(weights == 0, float("-inf")).amax(dim=1)
+    if pooling == "weightedmean":
+        weights = weights * torch.arange(1, states.shape[1] + 1, device=states.device)[None, :, None]
+    total = weights.sum(dim=1).clamp(min=1e-9)
+    return (states * weights).sum(dim=1) / (total.sqrt() if pooling == "mean_sqrt_len" else total)

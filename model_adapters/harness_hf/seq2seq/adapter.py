@@ -21,7 +21,7 @@ from harness import (
     Side,
     UsageError,
 )
-from harness.models.requests import Call
+from harness.models.requests import Call, DevScore
 from harness_hf.architecture import Family
 from harness_hf.description import find_architecture
 from harness_hf.fit_record import read_record
@@ -56,6 +56,10 @@ class Seq2Seq(TextWriter):
 
     def __init__(self, session: Seq2SeqSession) -> None:
         self._session = session
+
+    def dev_score(self) -> DevScore | None:
+        """Return what the fitted model scored on its dev set; None where none was measured."""
+        return None if self._session.record is None else self._session.record.dev_score()
 
     def notices(self) -> Sequence[str]:
         """Return what a user should know about how the model was trained and asked, in sentences."""

@@ -12,9 +12,11 @@ import torch
 from harness import CapabilityError, DataError, FitOptions, Head, HeadSpec, TrainingSettings
 from harness.data.records import TextPair
 from harness_hf.fit_record import require_record
+from harness_hf.heads.opening import base_weights, load_trainable
 from harness_hf.inference.batching import Encoded, pad_batch
-from harness_hf.loading import load_trainable
+from harness_hf.low_rank import require_packages
 from harness_hf.options import Seq2SeqOptions
+from harness_hf.quantization import require_trainable
 from harness_hf.seq2seq.session import Seq2SeqSession
 from harness_hf.training.batches import Feature, HeadTraining
 from harness_hf.training.saving import fit_and_save, require_examples
@@ -49,15 +51,22 @@ def fit_pairs(
             f"A sequence-to-sequence model cannot be fitted with a {spec.head.value} head; "
             f"it can with {Head.TEXT_TO_TEXT.value}."
         )
+    require_packages(options.settings)
     require_examples(train, spec, options, session.ref)
+    require_trainable(session.ref, session.network.config, options.settings)
     fit_and_save(
         session,
         prepare_pairs(session, train, validation, options.settings),
-        lambda: load_trainable(session.folder, session.ref, spec, session.options, keep_head=True),
+        lambda: load_trainable(session, spec, options.settings, keep_head=True),
         spec,
         options,
-        limits={"max_length": session.within_positions(options.settings.max_length)},
+        limits={
+            "max_length": session.within_positions(options.settings.max_length),
+            "base_weights": base_weights(session.folder, options.settings),
+        },
         examples=(len(train), len(validation)),
+        # The folder of a low-rank adapter gets no configuration otherwise; here it is the one that it has already.
+        copy_files=lambda: session.network.config.save_pretrained(options.directory),
     )
 
 

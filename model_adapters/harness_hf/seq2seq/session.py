@@ -12,10 +12,11 @@ import transformers
 
 from harness import AdapterError, Head, Prompt, UsageError
 from harness_hf.fit_record import FitRecord
+from harness_hf.heads.opening import load_network
 from harness_hf.inference.batching import Encoded, pad_batch
 from harness_hf.inference.session import ModelSession
 from harness_hf.inference.template import read_affixes
-from harness_hf.loading import load_network, placing, read_tokenizer, require_fitting_vocabulary
+from harness_hf.loading import placing, read_tokenizer, require_fitting_vocabulary
 from harness_hf.model_folder import SentenceFiles
 from harness_hf.options import Seq2SeqOptions
 
@@ -62,12 +63,13 @@ class Seq2SeqSession(ModelSession):
     )
     further_files = FURTHER_FILES
     block_factor = 32
+    reads_left_to_right = False
 
     def __init__(
         self, *, ref: str, folder: Path, options: Seq2SeqOptions, record: FitRecord | None = None
     ) -> None:
         tokenizer = _load_tokenizer(folder, ref, options)
-        network, _ = load_network(folder, ref, Head.TEXT_TO_TEXT, options, placing(options))
+        network, _ = load_network(folder, ref, Head.TEXT_TO_TEXT, options, placing(options, folder))
         require_fitting_vocabulary(ref, tokenizer, network)
         self.source_limit = _position_limit(network.config, "encoder")
         """The most tokens of an input, None for relative positions."""

@@ -140,8 +140,9 @@ class HeadTraining:
     """(what `decide` kept, targets) of the whole dev set -> a number in [0, 1]."""
     metric: str
     """Name of that number."""
-    whole_batches: bool = False
-    """Whether the loss compares the examples of a batch, which the network then represents and contrasts."""
+    contrast: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] | None = None
+    """(vectors, scale) of a whole step -> its loss, where a loss compares examples; the network then returns them as
+    ``logits`` and ``scale``."""
     loss: Callable[..., torch.Tensor] | None = None
     """Called as ``loss(outputs, labels, num_items_in_batch=n)``, where n counts the labels of the whole step; None
     takes the network's own, a mean over the items of the batch."""

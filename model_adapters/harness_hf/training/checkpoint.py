@@ -2,7 +2,7 @@
 
 A checkpoint is a folder that gets its name when all of it is written, so a partial one is never read::
 
-    checkpoints/step-00000200/{state.json, weights.safetensors, optimizer.safetensors}
+    checkpoints/step-00000200/{training.json, weights.safetensors, optimizer.safetensors}
     checkpoints/best-00000100/weights.safetensors
 """
 
@@ -21,12 +21,13 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 
-from harness import TrainingError
-from harness_hf.training.optimization import Optimization
+from harness_hf.training.engine import Engine
 
 __all__ = ["CheckpointFolder", "TrainingState"]
 
-STATE, WEIGHTS, OPTIMIZER = "state.json", "weights.safetensors", "optimizer.safetensors"
+STATE, WEIGHTS, OPTIMIZER = "training.json", "weights.safetensors", "optimizer.safetensors"
+RAN_OUT = "ran-out"
+"""Holds the number of examples at once with which a process of several ran out of memory and ended."""
 
 
 class TrainingState(BaseModel):
@@ -48,60 +49,73 @@ class TrainingState(BaseModel):
     """Examples at once for which memory was first too small; None where it never was."""
     resumed_at: list[int] = []
     """Steps at which an interrupted training was resumed."""
+    fp32_from: int | None = None
+    """The step, counted from 1, from which training is in float32 because it was not finite in less."""
 
 
 class CheckpointFolder:
-    """Keeps the last checkpoint and the weights of the best one."""
+    """Keeps the last checkpoint and the weights of the best one; the main process writes."""
 
     def __init__(self, folder: Path, digest: str) -> None:
         self._folder = folder
         self._digest = digest
 
-    def save_best(self, step: int, network: torch.nn.Module) -> None:
+    def save_best(self, step: int, weights: Mapping[str, torch.Tensor]) -> None:
         """Write the weights of the best checkpoint; the one before stays until `save` has been called."""
         with self._whole(_name("best", step)) as partial:
-            _write(partial / WEIGHTS, _weights(network))
+            _write(partial / WEIGHTS, weights)
 
-    def save(self, state: TrainingState, network: torch.nn.Module, optimization: Optimization) -> None:
+    def save(
+        self,
+        state: TrainingState,
+        weights: Mapping[str, torch.Tensor],
+        optimizer: tuple[Mapping[str, torch.Tensor], Mapping[str, Any]],
+    ) -> None:
         """Write a checkpoint, and delete all others but the best one that it names."""
         with self._whole(_name("step", state.step)) as partial:
-            _write(partial / WEIGHTS, _weights(network))
-            _write(partial / OPTIMIZER, optimization.tensors())
-            content = {"state": state.model_dump(), "optimizer": optimization.numbers()}
+            _write(partial / WEIGHTS, weights)
+            _write(partial / OPTIMIZER, optimizer[0])
             with (partial / STATE).open("w", encoding="utf-8") as file:
-                json.dump(content, file)
+                json.dump({"state": state.model_dump(), "optimizer": optimizer[1]}, file)
                 file.flush()
                 os.fsync(file.fileno())
-        kept = {_name("step", state.step)}
+        kept = {_name("step", state.step), RAN_OUT}
         if state.best_step is not None:
             kept.add(_name("best", state.best_step))
         for other in self._folder.iterdir():
             if other.name not in kept:
                 shutil.rmtree(other, ignore_errors=True)
 
-    def last(self) -> int | None:
-        """Return the step of the last checkpoint that is whole and of this training, None where there is none."""
+    def last(self) -> TrainingState | None:
+        """Return the last checkpoint that is whole and of this training, None where there is none."""
         names = [path.name for path in self._folder.glob("step-*")] if self._folder.is_dir() else []
-        steps = [int(name[5:]) for name in names if name[5:].isdecimal()]
-        return next((step for step in sorted(steps, reverse=True) if self._is_whole(step)), None)
+        steps = sorted((int(name[5:]) for name in names if name[5:].isdecimal()), reverse=True)
+        return next((state for state in map(self.read, steps) if state is not None), None)
 
-    def restore(self, step: int, network: torch.nn.Module, optimization: Optimization) -> TrainingState:
-        """Put the checkpoint of a step into network and optimiser, and return its state."""
+    def restore(self, step: int, engine: Engine) -> None:
+        """Put the checkpoint of a step into network and optimiser."""
         folder = self._folder / _name("step", step)
         content = json.loads((folder / STATE).read_text(encoding="utf-8"))
-        _put(network, load_file(folder / WEIGHTS))
-        optimization.restore(load_file(folder / OPTIMIZER), content["optimizer"])
-        return TrainingState.model_validate(content["state"])
+        engine.put_weights(load_file(folder / WEIGHTS))
+        engine.put_optimizer_state(load_file(folder / OPTIMIZER), content["optimizer"])
 
-    def restore_best(self, step: int, network: torch.nn.Module) -> None:
+    def restore_best(self, step: int, engine: Engine) -> None:
         """Put the weights of the best checkpoint into the network."""
-        _put(network, load_file(self._folder / _name("best", step) / WEIGHTS))
+        engine.put_weights(load_file(self._folder / _name("best", step) / WEIGHTS))
 
-    def remove(self) -> None:
-        """Delete all checkpoints."""
-        shutil.rmtree(self._folder, ignore_errors=True)
+    def note_shortage(self, size: int) -> None:
+        """Note that memory was too small for `size` examples at once, for the training that resumes this one."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        (self._folder / RAN_OUT).write_text(str(size), encoding="ascii")
 
-    def _is_whole(self, step: int) -> bool:
+    def shortage(self) -> int | None:
+        """Return what `note_shortage` noted, if anything."""
+        file = self._folder / RAN_OUT
+        text = file.read_text(encoding="ascii") if file.is_file() else ""
+        return int(text) if text.isdecimal() else None
+
+    def read(self, step: int) -> TrainingState | None:
+        """Return the state of a checkpoint, None where it is damaged or of another training."""
         folder = self._folder / _name("step", step)
         try:
             content = json.loads((folder / STATE).read_text(encoding="utf-8"))
@@ -114,8 +128,8 @@ class CheckpointFolder:
                 with safe_open(part, framework="pt"):
                     pass
         except (OSError, ValueError, KeyError, TypeError, ValidationError, SafetensorError, RuntimeError):
-            return False
-        return state.digest == self._digest and state.step == step
+            return None
+        return state if (state.digest, state.step) == (self._digest, step) else None
 
     @contextmanager
     def _whole(self, name: str) -> Iterator[Path]:
@@ -132,32 +146,7 @@ def _name(kind: str, step: int) -> str:
     return f"{kind}-{step:08}"
 
 
-def _weights(network: torch.nn.Module) -> dict[str, torch.Tensor]:
-    """Return all weights by name, tied ones once."""
-    known: set[tuple[int, torch.Size]] = set()
-    weights: dict[str, torch.Tensor] = {}
-    for name, tensor in network.state_dict().items():
-        place = (tensor.data_ptr(), tensor.shape)
-        if place not in known:
-            known.add(place)
-            weights[name] = tensor
-    return weights
-
-
-def _put(network: torch.nn.Module, weights: Mapping[str, torch.Tensor]) -> None:
-    places: Mapping[str, Any] = network.state_dict()
-    unknown = sorted(weights.keys() - places.keys())
-    if unknown:
-        raise TrainingError(f"A checkpoint has the weight {unknown[0]!r}, which the network does not have.")
-    with torch.no_grad():
-        for name, tensor in weights.items():
-            places[name].copy_(tensor)
-
-
 def _write(path: Path, tensors: Mapping[str, torch.Tensor]) -> None:
-    save_file({name: tensor.detach().contiguous() for name, tensor in tensors.items()}, path)
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path)
+    with path.open("rb") as file:
+        os.fsync(file.fileno())

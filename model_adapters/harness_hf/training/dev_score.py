@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import torch
-from safetensors.numpy import load, save
+from accelerate.utils import gather, pad_across_processes
+from torch.nn.utils.rnn import pad_sequence
 
 from harness import TrainingError
 from harness_hf.inference.batching import is_shortage
-from harness_hf.training.batches import Feature, HeadTraining, cut
-from harness_hf.training.processes import TrainingProcesses
-from harness_hf.training.step import Precision
+from harness_hf.training.batches import HeadTraining, cut
+from harness_hf.training.engine import Engine
 
 __all__ = ["DevSet"]
 
@@ -24,102 +23,82 @@ IGNORED = -100
 class DevSet:
     """The dev examples of a training, each of which one process looks at."""
 
-    def __init__(self, data: HeadTraining, *, processes: TrainingProcesses, precision: Precision) -> None:
+    def __init__(self, data: HeadTraining, engine: Engine) -> None:
         # Order does not matter to the score, and like lengths need less padding.
         self._features = sorted(data.validation, key=len)
         self._data = data
-        self._processes = processes
-        self._precision = precision
+        self._engine = engine
 
-    def score(self, network: Any) -> float:
+    def score(self) -> float:
         """Return the score on all of the dev set; the network is left as it was.
 
         Batches are the same for any number of processes. Raises `TrainingError` in all of them where it fails
         in any.
         """
-        own: dict[str, Any] = {}
-        with self._processes.together():
-            own = self._decide_share(network)
-        found: dict[str, Any] = {}
-        for message in self._processes.gather_bytes(save(own)):
-            found.update(load(message))
+        own: list[tuple[torch.Tensor, ...]] = []
+        processes = self._engine.processes
+        with processes.inseparable() if self._engine.is_sharded else processes.together():
+            own = self._decide_share()
+        numbers, decided, *targets = map(self._gathered, zip(*own, strict=True))
+        # Where an example was repeated, either row will do; filled-up rows have the number -100.
+        row_of = {number: row for row, number in enumerate(numbers.tolist())}
+        order = [row_of[number] for number in range(len(self._features))]
+        gold = tuple(column[order].numpy() for column in targets)
         value = 0.0
-        with self._processes.together():
-            value = self._score(found)
-        return self._processes.exchange([value])[0][0]
+        with processes.together():
+            value = float(self._data.score(decided[order].numpy(), gold if len(gold) > 1 else gold[0]))
+        return processes.exchange([value])[0][0]
 
-    def _score(self, found: dict[str, Any]) -> float:
-        columns = [
-            _stack([found[name] for name in sorted(found) if name.startswith(f"{column}.")])
-            for column in range(1 + len(self._data.label_names))
-        ]
-        gold = tuple(columns[1:]) if len(columns) > 2 else columns[1]
-        return float(self._data.score(columns[0], gold))
+    def _gathered(self, rows: Sequence[torch.Tensor]) -> torch.Tensor:
+        """Return the rows of all processes on the CPU, the narrower ones filled up."""
+        column = pad_sequence(list(rows), True, IGNORED) if rows[0].ndim else torch.stack(list(rows))
+        if self._engine.processes.count > 1:
+            for dim in (0, 1):
+                column = pad_across_processes(column, dim, IGNORED)
+            column = gather(column)
+        return column.cpu()
 
-    def _decide_share(self, network: Any) -> dict[str, Any]:
-        """Return decisions and targets of this process's batches, named ``column.batch``."""
+    def _decide_share(self) -> list[tuple[torch.Tensor, ...]]:
+        """Return the number of every example of this process's batches, what is kept of it, and its targets."""
         batches = cut(range(len(self._features)), self._data.evaluation_batch)
-        found: dict[str, Any] = {}
+        network, processes = self._engine.network, self._engine.processes
+        found = []
         training = network.training
         network.eval()
         try:
-            for number in range(self._processes.rank, len(batches), self._processes.count):
-                columns = self._decide(network, [self._features[index] for index in batches[number]])
-                for column, values in enumerate(columns):
-                    found[f"{column}.{number:08}"] = np.ascontiguousarray(values)
+            for start in range(0, len(batches), processes.count):
+                # A process without a batch repeats the last one: the weights of a sharded network take all processes.
+                found += self._decide(batches[min(start + processes.rank, len(batches) - 1)])
         finally:
             network.train(training)
         return found
 
-    def _decide(self, network: Any, features: Sequence[Feature]) -> list[Any]:
-        """Return what is kept of the logits of some examples, and each of their targets."""
-        data = self._data
-        batch = self._precision.place(data.collate(list(features)))
+    def _decide(self, numbers: Sequence[int]) -> list[tuple[torch.Tensor, ...]]:
+        data, features = self._data, [self._features[number] for number in numbers]
+        batch = self._engine.place(data.collate(features))
         labels = [batch.pop(name) for name in data.label_names]
         try:
-            with torch.no_grad(), self._precision.context():
-                outputs = network(**batch)
+            with torch.no_grad():
+                outputs = self._engine.network(**batch)
                 decided = data.decide(_logits(outputs), labels[0] if len(labels) == 1 else tuple(labels))
         except Exception as error:
-            if not is_shortage(error):
+            if self._engine.is_sharded or not is_shortage(error):
                 raise
-            decided = None
-        if decided is not None:
-            return [_array(decided), *map(_array, labels)]
+        else:
+            # Floating-point numbers in one precision, and others in one type, so that they can be gathered.
+            kept = decided.float() if decided.is_floating_point() else decided.long()
+            places = torch.tensor(list(numbers), device=kept.device)
+            return list(zip(places, kept, *labels, strict=True))
         if len(features) == 1:
             raise TrainingError(
                 f"A dev example of {len(features[0])} pieces does not fit into the memory.",
                 hint="Choose a recipe with a smaller max_length.",
             )
-        if self._precision.device.type == "cuda":
-            torch.cuda.empty_cache()
         half = len(features) // 2
-        parts = [self._decide(network, features[:half]), self._decide(network, features[half:])]
-        return [_stack(column) for column in zip(*parts, strict=True)]
+        return self._decide(numbers[:half]) + self._decide(numbers[half:])
 
 
 def _logits(outputs: Any) -> Any:
     if "logits" in outputs:
         return outputs["logits"]
     return outputs["start_logits"], outputs["end_logits"]
-
-
-def _array(values: torch.Tensor) -> Any:
-    return (values.float() if values.is_floating_point() else values).cpu().numpy()
-
-
-def _stack(arrays: Sequence[Any]) -> Any:
-    """Return the rows of all arrays in one, the narrower ones filled up."""
-    if arrays[0].ndim == 1:
-        return np.concatenate(arrays)
-    width = max(array.shape[1] for array in arrays)
-    return np.concatenate(
-        [
-            np.pad(
-                array,
-                [(0, 0), (0, width - array.shape[1]), *[(0, 0)] * (array.ndim - 2)],
-                constant_values=IGNORED,
-            )
-            for array in arrays
-        ]
-    )

@@ -2,35 +2,32 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
 import math
+import os
 import time
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
+from accelerate.utils import set_seed
 
-from harness import FitOptions, HeadSpec, TrainingError
+from harness import FitOptions, HeadSpec, TrainingError, UsageError
 from harness_hf.inference.batching import is_shortage
-from harness_hf.loading import quiet_transformers
+from harness_hf.loading import choose_precision, first_line, quiet_transformers
 from harness_hf.options import EncoderOptions
 from harness_hf.training.batches import HeadTraining, StepBatches, default_parts, micro_batch_size
 from harness_hf.training.checkpoint import CheckpointFolder, TrainingState
 from harness_hf.training.dev_score import DevSet
-from harness_hf.training.optimization import Optimization
-from harness_hf.training.processes import TrainingProcesses, training_device
-from harness_hf.training.step import ContrastiveStep, OutOfMemory, Precision, SummedStep
+from harness_hf.training.engine import Engine, NotFiniteError, local
+from harness_hf.training.processes import TrainingProcesses
+from harness_hf.training.step import ContrastiveStep, SummedStep
 
-__all__ = [
-    "Outcome",
-    "TrainingRun",
-    "freeze_embeddings",
-    "remove_checkpoints",
-    "train_network",
-    "training_digest",
-]
+__all__ = ["CHECKPOINTS", "Outcome", "TrainingRun", "train_network", "training_digest"]
 
 CHECKPOINTS = "checkpoints"
 
@@ -40,44 +37,68 @@ class Outcome:
     """A trained network and how training ended."""
 
     network: Any
-    steps: int
-    best_score: float | None
-    micro_batch: int
-    """Examples per micro-batch at the end of training."""
-    ran_out_at: int | None
-    """Examples at once for which memory was too small; None where it never was."""
-    resumed_at: tuple[int, ...]
-    """Steps at which an interrupted training was resumed."""
+    weights: Mapping[str, torch.Tensor] | None
+    """All weights of a sharded network, in the main process; None where the network has them."""
+    state: TrainingState
+    precision: str
+    """Precision of the autocast, that of the end of training."""
 
 
 def train_network(
-    network: Any,
+    load: Callable[[], Any],
     data: HeadTraining,
     options: FitOptions,
     *,
     encoder_options: EncoderOptions,
-    device: torch.device,
+    processes: TrainingProcesses,
     what: str,
     digest: str,
 ) -> Outcome:
-    """Train `network` in place with the optimiser and learning-rate schedule of the settings, and return it.
+    """Train the network that `load` returns with the optimiser and schedule of the settings, and return it.
 
     All processes of a run call it with the same arguments. With `select_best` and a dev set, the checkpoint with
     the best score is kept, the earliest at ties; otherwise the last one. Checkpoints lie below
     ``options.directory``, where a later call with the same `digest` resumes from the last one; after saving
-    the network the caller removes them with `remove_checkpoints`.
+    the network the caller removes the folder `CHECKPOINTS`. Where a loss or gradient is not finite in less
+    than float32, training continues in float32 from that step.
 
-    Raises `TrainingError` where a loss or weight is not finite, or memory is too small for one example; and
-    `KeyboardInterrupt` where `options` ask to stop, after a checkpoint.
+    Raises `TrainingError` where a loss or weight is not finite in float32, or memory is too small for one example;
+    `UsageError` for settings of accelerate that are not supported; and `KeyboardInterrupt` where `options` ask to
+    stop, after a checkpoint.
     """
-    processes = TrainingProcesses(training_device(device))
-    with quiet_transformers():
-        with processes.together():
-            run = TrainingRun(network, data, options, encoder_options, processes=processes, digest=digest)
+    if encoder_options.accelerate is not None and "ACCELERATE_MIXED_PRECISION" not in os.environ:
+        raise UsageError(
+            "The option accelerate is read by 'harness eval', which starts the processes; this one was not started so.",
+            hint="In a program, use: accelerate launch --config_file FILE program.py",
+        )
+    fp32_from: int | None = None
+    while True:
+        run: TrainingRun | None = None
         try:
-            return run.finish(what)
+            with quiet_transformers(), warnings.catch_warnings():
+                # A warning of torch for those who change what a layer returned; no model that is trained here does.
+                warnings.filterwarnings("ignore", message="FSDP2-wrapped module")
+                with processes.together():
+                    set_seed(options.seed)
+                    network = load()
+                run = TrainingRun(
+                    network,
+                    data,
+                    options,
+                    encoder_options,
+                    processes=processes,
+                    digest=digest,
+                    fp32_from=fp32_from,
+                )
+                return run.finish(what)
+        except NotFiniteError:
+            if run is None or run.precision == "no":
+                raise
+            fp32_from = run.fall_back()
         finally:
             options.progress.finish()
+        del run, network
+        gc.collect()
 
 
 class TrainingRun:
@@ -92,13 +113,13 @@ class TrainingRun:
         *,
         processes: TrainingProcesses,
         digest: str,
+        fp32_from: int | None = None,
     ) -> None:
-        settings, device = options.settings, processes.device
-        self.network = network.to(device).train()
+        settings = options.settings
+        self.network = network
         self._data, self._options, self._settings = data, options, settings
         self._encoder_options = encoder_options
         self._processes = processes
-        precision = _precision(device, encoder_options)
         self.batches = StepBatches(
             len(data.train),
             batch_size=settings.batch_size,
@@ -106,77 +127,134 @@ class TrainingRun:
             lengths=[len(example) for example in data.train] if settings.group_by_length else None,
         )
         self.total = settings.max_steps or math.ceil(settings.epochs * self.batches.per_epoch)
-        scaled_on = device.type if precision.autocast == "fp16" else None
-        self.optimization = Optimization(network, settings, self.total, scaled_on=scaled_on)
-        make = ContrastiveStep if data.whole_batches else SummedStep
-        self._step = make(
-            network,
-            data,
-            self.optimization,
-            processes=self._processes,
-            precision=precision,
-            seed=options.seed,
-        )
-        self._selects = settings.select_best and bool(data.validation)
-        self._dev_set = DevSet(data, processes=self._processes, precision=precision)
         self._checkpoints = CheckpointFolder(options.directory / CHECKPOINTS, digest)
-        self.state = TrainingState(digest=digest, micro_batch=self._first_micro_batch(device))
+        last = self._last_state()
+        micro_batch = self._first_micro_batch()
+        self.state = last or TrainingState(digest=digest, micro_batch=micro_batch, fp32_from=fp32_from)
+        reduced = self.state.fp32_from is None
+        self.precision = (
+            choose_precision(encoder_options.mixed_precision, processes.device) if reduced else "no"
+        )
+        self.engine = Engine(network, settings, self.total, processes, self.precision)
+        if last is not None:
+            with processes.together():
+                self._checkpoints.restore(last.step, self.engine)
+            if fp32_from is None:
+                self.state.resumed_at.append(last.step)
+        if self._shortage:
+            self.state.ran_out_at = self.state.ran_out_at or self._shortage
+            self.state.micro_batch = min(self.state.micro_batch, max(1, self._shortage // 2))
+        make = SummedStep if data.contrast is None else ContrastiveStep
+        self._step = make(self.engine, data, seed=options.seed)
+        self._selects = settings.select_best and bool(data.validation)
+        self._dev_set = DevSet(data, self.engine)
         self._saved_at = time.monotonic()
 
     def finish(self, what: str) -> Outcome:
         """Take all steps that are left, and return the network with the weights that are kept."""
-        self._resume()
-        progress = self._options.progress
-        progress.start(what, self.total, "steps", self.state.step)
+        state, progress, first = self.state, self._options.progress, self.state.step
+        progress.start(what, self.total, "steps", first)
         while True:
             if self._is_evaluation_due():
                 self._evaluate()
-            if self.state.step >= self.total:
+            if state.step >= self.total:
                 break
+            if self._processes.count > 1 and state.step - first < 2:
+                # Before the first step, and again when the optimiser has its state.
+                self._rehearse()
             self.take_step()
             progress.advance(1)
             self._checkpoint_if_due()
-        if self.state.best_step is not None:
+        if state.best_step is not None:
             with self._processes.together():
-                self._checkpoints.restore_best(self.state.best_step, self.network)
+                self._checkpoints.restore_best(state.best_step, self.engine)
         self._require_finite_weights()
+        weights = self.engine.weights(trained=False) if self.engine.is_sharded else None
         return Outcome(
-            network=self.network.eval(),
-            steps=self.state.step,
-            best_score=self.state.best_score,
-            micro_batch=self.state.micro_batch,
-            ran_out_at=self.state.ran_out_at,
-            resumed_at=tuple(self.state.resumed_at),
+            network=self.engine.close().eval(), weights=weights, state=state, precision=self.precision
         )
 
-    def take_step(self) -> float:
-        """Take one optimiser step, with smaller micro-batches where memory is too small, and return its loss.
+    def fall_back(self) -> int:
+        """Give up training in less than float32; return the step, counted from 1, to take in float32 instead."""
+        self.engine.clear()
+        if self.state.step:
+            self.state.fp32_from = self.state.step + 1
+            self._save()
+        self.engine.close()
+        return self.state.step + 1
 
-        The weights change only when the whole gradient is there, so the step can start again.
+    def take_step(self) -> float:
+        """Take one optimiser step and return its loss.
+
+        The weights change only when the whole gradient is there, so one process starts again with smaller
+        micro-batches where memory is too small; several have rehearsed that, and end.
         """
         step, state = self.state.step, self.state
         examples = self.batches.examples(step)
-        while True:
+        loss: float | None = None
+        while loss is None:
+            self.engine.clear()
             try:
-                frugal = state.ran_out_at is not None
-                loss = self._step.compute(step, examples, state.micro_batch, frugal=frugal)
-                break
-            except OutOfMemory as error:
-                self._shrink(error)
-        if not math.isfinite(loss):
-            raise TrainingError(
-                f"The loss became {loss} at step {step + 1} "
-                f"with learning rate {self._settings.learning_rate:g}.",
-                hint="Try a smaller learning rate or a longer warm-up.",
-            )
-        with self._processes.together():
+                loss = self._gradient(step, examples)
+            except Exception as error:
+                if self._processes.count > 1 or not is_shortage(error):
+                    raise
+            if loss is None:
+                self._shrink(examples)
+        self._require_finite("loss", loss)
+        with self._processes.inseparable() if self.engine.is_sharded else self._processes.together():
             self._update(step)
         state.step += 1
         return loss
 
+    def _gradient(self, step: int, examples: list[int]) -> float:
+        with self._processes.together():
+            micro, total = self._step.split(step, examples, self.state.micro_batch)
+        loss = 0.0
+        if micro:
+            with self._processes.inseparable(self._explain):
+                loss = self._step.compute(step, micro, total, frugal=self.state.ran_out_at is not None)
+        return loss
+
+    def _rehearse(self) -> None:
+        """Halve the micro-batch of all processes until their longest examples fit into the memory of each."""
+        processes, sharded, short = self._processes, self.engine.is_sharded, True
+        while short:
+            size, rounds, short = self.state.micro_batch, 1, False
+            if self._data.contrast is not None and self.state.ran_out_at is None:
+                rounds = math.ceil(self._settings.batch_size / size / processes.count)
+            with processes.inseparable(self._explain) if sharded else processes.together():
+                try:
+                    self._step.rehearse(size, rounds)
+                except Exception as error:
+                    if sharded or not is_shortage(error):
+                        raise
+                    short = True
+            short = processes.anywhere(short)
+            if not short:
+                self.engine.expect_unused()
+            self.engine.free()
+            if short:
+                self._shrink(self._step.longest(size))
+
+    def _explain(self, error: Exception) -> str | None:
+        """Return why this process ends, where that is for want of memory, and note it for the one that resumes."""
+        size = self.state.micro_batch
+        if not is_shortage(error):
+            return None
+        self._checkpoints.note_shortage(size)
+        further = f"--resume continues with {size // 2}" if size > 1 else "choose a smaller max_length"
+        return (
+            f"Process {self._processes.rank} ran out of memory at step {self.state.step + 1} with {size} examples at "
+            f"once, and several processes cannot take a step again: {further}. ({first_line(error)})"
+        )
+
     def _update(self, step: int) -> None:
+        norm = self.engine.clip()
+        if norm is not None:
+            self._require_finite("gradient", norm)
         try:
-            self.optimization.update(step)
+            self.engine.update(step)
         except Exception as error:
             if not is_shortage(error):
                 raise
@@ -184,6 +262,14 @@ class TrainingRun:
                 f"The memory is too small for the state of the optimiser {self._settings.optimizer!r}.",
                 hint="Take a recipe with optimizer: adafactor or freeze_embeddings: true, or a smaller model.",
             ) from error
+
+    def _require_finite(self, what: str, value: float) -> None:
+        if not math.isfinite(value):
+            raise NotFiniteError(
+                f"The {what} became {value} at step {self.state.step + 1} "
+                f"with learning rate {self._settings.learning_rate:g}.",
+                hint="Try a smaller learning rate or a longer warm-up.",
+            )
 
     def _checkpoint_if_due(self) -> None:
         """Write a checkpoint where it is time, and stop where the user asked for it, in all processes alike."""
@@ -197,22 +283,29 @@ class TrainingRun:
             raise KeyboardInterrupt
 
     def _save(self) -> None:
+        weights, optimizer = self.engine.weights(), self.engine.optimizer_state()
         with self._processes.together():
             if self._processes.is_main:
-                self._checkpoints.save(self.state, self.network, self.optimization)
+                self._checkpoints.save(self.state, weights, optimizer)
         self._saved_at = time.monotonic()
 
-    def _resume(self) -> None:
-        """Resume from the last checkpoint, if there is one."""
-        last: int | None = None
+    def _last_state(self) -> TrainingState | None:
+        """Return the state of the last checkpoint as the main process finds it, None where there is none."""
+        last, found = None, [-1.0, 0.0]
         with self._processes.together():
-            last = self._checkpoints.last() if self._processes.is_main else None
-        step = int(self._processes.exchange([-1.0 if last is None else float(last)])[0][0])
+            if self._processes.is_main:
+                last = self._checkpoints.last()
+                found = [float(last.step if last else -1), float(self._checkpoints.shortage() or 0)]
+        step, self._shortage = map(int, self._processes.exchange(found)[0])
         if step < 0:
-            return
+            return None
         with self._processes.together():
-            self.state = self._checkpoints.restore(step, self.network, self.optimization)
-        self.state.resumed_at.append(step)
+            last = self._checkpoints.read(step)
+            if last is None:
+                raise TrainingError(
+                    f"Process {self._processes.rank} does not see the checkpoint of step {step}."
+                )
+        return last
 
     def _is_evaluation_due(self) -> bool:
         """Return whether the dev set has to be measured: at the end of an epoch, or as `eval_steps` says.
@@ -229,41 +322,47 @@ class TrainingRun:
     def _evaluate(self) -> None:
         """Measure the dev set, and write a checkpoint."""
         state = self.state
-        score = self._dev_set.score(self.network)
+        score = self._dev_set.score()
         state.evaluated = state.step
         if state.best_score is None or score > state.best_score:
             state.best_score, state.best_step = score, state.step
+            weights = self.engine.weights()
             with self._processes.together():
                 if self._processes.is_main:
-                    self._checkpoints.save_best(state.step, self.network)
+                    self._checkpoints.save_best(state.step, weights)
         self._save()
         self._options.progress.status(
             f"{self._data.metric} {100 * score:.1f} on the dev set after {state.step:,} steps"
         )
 
-    def _first_micro_batch(self, device: torch.device) -> int:
+    def _first_micro_batch(self) -> int:
         settings, given = self._settings, self._encoder_options
         pieces = settings.max_length * len(self._data.train[0].sequences) + self._data.target_pieces
-        parts = given.train_parts or default_parts(settings.batch_size, device, self._processes.count)
+        parts = given.train_parts or default_parts(
+            settings.batch_size, self._processes.device, self._processes.count
+        )
         # Where a loss compares all examples, their activations are kept together anyway.
-        budget = settings.batch_size * pieces if self._data.whole_batches else given.train_batch_tokens
+        together = self._data.contrast is not None
+        budget = settings.batch_size * pieces if together else given.train_batch_tokens
         return micro_batch_size(settings.batch_size, pieces, budget, parts)
 
-    def _shrink(self, error: OutOfMemory) -> None:
+    def _shrink(self, examples: Sequence[int]) -> None:
         """Halve the micro-batch; raises `TrainingError` where it is one example already."""
-        state = self.state
-        if state.micro_batch == 1 and (state.ran_out_at is not None or not self._data.whole_batches):
+        self.engine.free()
+        state, compares = self.state, self._data.contrast is not None
+        if state.micro_batch == 1 and (state.ran_out_at is not None or not compares):
+            pieces = max(len(self._data.train[index]) for index in examples)
             raise TrainingError(
-                f"The memory is too small to train on one example of {error.pieces} pieces at a time.",
+                f"The memory is too small to train on one example of {pieces} pieces at a time.",
                 hint="Take a recipe with a smaller max_length, or pass -o mixed_precision=bf16.",
-            ) from None
+            )
         if state.ran_out_at is None:
-            state.ran_out_at = self._settings.batch_size if self._data.whole_batches else state.micro_batch
+            state.ran_out_at = self._settings.batch_size if compares else state.micro_batch
         state.micro_batch = max(1, state.micro_batch // 2)
 
     def _require_finite_weights(self) -> None:
         for name, parameter in self.network.named_parameters():
-            if not bool(torch.isfinite(parameter).all()):
+            if not bool(torch.isfinite(local(parameter)).all()):
                 raise TrainingError(
                     f"The weight {name!r} is not finite after training "
                     f"with learning rate {self._settings.learning_rate:g}.",
@@ -281,7 +380,7 @@ def training_digest(
     """Return the digest of model, data and settings; a training resumes only from a checkpoint with the same one."""
     content = {
         "spec": asdict(spec),
-        "settings": asdict(options.settings),
+        "settings": options.settings.identity(),
         "seed": options.seed,
         "parts": encoder_options.train_parts,
         "base": dict(base),
@@ -289,25 +388,3 @@ def training_digest(
         "validation": [len(example) for example in data.validation],
     }
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def remove_checkpoints(options: FitOptions) -> None:
-    """Delete the checkpoints of a training whose result has been saved."""
-    CheckpointFolder(options.directory / CHECKPOINTS, "").remove()
-
-
-def freeze_embeddings(network: Any) -> None:
-    """Exclude the embedding layer from training."""
-    backbone = network.base_model
-    layer = getattr(backbone, "embeddings", None) or backbone.get_input_embeddings()
-    for parameter in layer.parameters():
-        parameter.requires_grad = False
-
-
-def _precision(device: torch.device, options: EncoderOptions) -> Precision:
-    if options.mixed_precision == "fp16" and device.type == "cpu":
-        raise TrainingError(
-            "Training in fp16 needs a GPU, and this process trains on the CPU.",
-            hint="Pass -o mixed_precision=bf16, or omit it.",
-        )
-    return Precision(device=device, autocast=options.mixed_precision)

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import torch
-import transformers
 
 from harness import FitOptions, HeadSpec, TrainingError
 from harness_hf.fit_record import FitRecord, read_record, write_record
 from harness_hf.loading import quiet_transformers
 from harness_hf.options import EncoderOptions
 from harness_hf.training.batches import HeadTraining
-from harness_hf.training.loop import (
-    Outcome,
-    freeze_embeddings,
-    remove_checkpoints,
-    train_network,
-    training_digest,
-)
+from harness_hf.training.loop import CHECKPOINTS, Outcome, train_network, training_digest
 from harness_hf.training.processes import TrainingProcesses, training_device
 
 __all__ = ["fit_and_save", "require_examples"]
@@ -64,50 +58,40 @@ def fit_and_save(
     if finished is not None and finished.digest != digest:
         raise TrainingError(f"The folder {str(options.directory)!r} already holds a fitted model.")
     require_examples(data.train, spec, options, session.ref)
+    outcome: Outcome | None = None
     if finished is None:
-        transformers.set_seed(options.seed)
-        network = load()
-        if options.settings.freeze_embeddings:
-            freeze_embeddings(network)
         outcome = train_network(
-            network,
+            lambda: _freeze_embeddings(load()) if options.settings.freeze_embeddings else load(),
             data,
             options,
             encoder_options=session.options,
-            device=session.device,
+            processes=processes,
             what=_title(spec, options, session.ref),
             digest=digest,
         )
-        record = FitRecord(
-            head=spec.head,
-            labels=spec.labels,
-            inputs=spec.inputs,
-            settings=options.settings,
-            **limits,
-            seed=options.seed,
-            train_examples=examples[0],
-            validation_examples=examples[1],
-            metric=data.metric,
-            base=base,
-            digest=digest,
-            **_course(outcome),
-        )
     with processes.together():
         if processes.is_main:
-            if finished is None:
-                _save(outcome.network, session, options, record, copy_files)
-            remove_checkpoints(options)
-
-
-def _course(outcome: Outcome) -> dict[str, Any]:
-    """Return the fields of a record that say how training went."""
-    return {
-        "steps": outcome.steps,
-        "best_score": outcome.best_score,
-        "micro_batch": outcome.micro_batch,
-        "ran_out_at": outcome.ran_out_at,
-        "resumed_at": outcome.resumed_at,
-    }
+            if outcome is not None:
+                record = FitRecord(
+                    head=spec.head,
+                    labels=spec.labels,
+                    inputs=spec.inputs,
+                    settings=options.settings,
+                    **limits,
+                    seed=options.seed,
+                    train_examples=examples[0],
+                    validation_examples=examples[1],
+                    metric=data.metric,
+                    base=base,
+                    digest=digest,
+                    steps=outcome.state.step,
+                    resumed_at=tuple(outcome.state.resumed_at),
+                    **outcome.state.model_dump(
+                        include={"best_score", "micro_batch", "ran_out_at", "fp32_from"}
+                    ),
+                )
+                _save(outcome, session, options, record, copy_files)
+            shutil.rmtree(options.directory / CHECKPOINTS, ignore_errors=True)
 
 
 def require_examples(train: Sequence[Any], spec: HeadSpec, options: FitOptions, ref: str) -> None:
@@ -123,12 +107,22 @@ def _title(spec: HeadSpec, options: FitOptions, ref: str) -> str:
     return options.describe or f"{spec.head.value} on {ref}"
 
 
+def _freeze_embeddings(network: Any) -> Any:
+    """Exclude the embedding layer of a network from training, and return the network."""
+    backbone = network.base_model
+    layer = getattr(backbone, "embeddings", None) or backbone.get_input_embeddings()
+    for parameter in layer.parameters():
+        parameter.requires_grad = False
+    return network
+
+
 def _save(
-    network: Any, session: Trainee, options: FitOptions, record: FitRecord, copy_files: Callable[[], None]
+    outcome: Outcome, session: Trainee, options: FitOptions, record: FitRecord, copy_files: Callable[[], None]
 ) -> None:
     options.directory.mkdir(parents=True, exist_ok=True)
+    given = {} if outcome.weights is None else {"state_dict": outcome.weights}
     with quiet_transformers():
-        network.save_pretrained(options.directory)
+        outcome.network.save_pretrained(options.directory, **given)
         session.tokenizer.save_pretrained(options.directory)
     copy_files()
     write_record(options.directory, record)

@@ -43,9 +43,10 @@ def launch(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., list[list[
             timeout=300,
             check=False,
         )
-        kills = any("kill_at" in job or "tear_at" in job for job in jobs)
-        assert (finished.returncode != 0) == kills, finished.stderr[-3000:]
+        ends = any({"kill_at", "tear_at", "ends"} & job.keys() for job in jobs)
+        assert (finished.returncode != 0) == ends, finished.stderr[-3000:]
         found = [file.with_suffix(f".{rank}") for rank in range(processes)]
+        file.with_suffix(".stderr").write_text(finished.stderr)
         return [json.loads(one.read_text()) for one in found if one.is_file()]
 
     return start

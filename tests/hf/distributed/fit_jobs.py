@@ -20,7 +20,7 @@ from harness.data.records import (
     TaggedSentence,
     TextPair,
 )
-from harness.models.capabilities import FitOptions, Head, HeadSpec, TrainingSettings
+from harness.models.capabilities import FitOptions, Head, HeadSpec, TextInput, TrainingSettings
 from harness_hf.description import describe, describe_seq2seq
 from harness_hf.encoder.heads import open_encoder
 from harness_hf.options import EncoderOptions, Seq2SeqOptions
@@ -36,6 +36,12 @@ SPECS = {
     "dual_encoder": HeadSpec(head=Head.DUAL_ENCODER),
     "text_to_text": HeadSpec(head=Head.TEXT_TO_TEXT),
 }
+SHARDED = {
+    "ACCELERATE_USE_FSDP": "true",
+    "FSDP_VERSION": "2",
+    "FSDP_AUTO_WRAP_POLICY": "TRANSFORMER_BASED_WRAP",
+}
+"""What accelerate's launcher sets for FSDP2."""
 WORDS = ("cat", "dog", "mat", "door", "red", "green", "blue", "happy", "sad", "good", "bad", "one")
 
 
@@ -62,8 +68,9 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
     head = job["head"]
     adapter = _open(job)
     steps: list[list[int]] = []
+    losses: list[float] = []
     asked: list[int] = []
-    undo = _watch(job, steps)
+    undo = _watch(job, steps, losses)
 
     def stopping() -> bool:
         asked.append(len(asked) + 1)
@@ -75,17 +82,27 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
         seed=7,
         stopping=stopping,
     )
-    found: dict[str, Any] = {"steps": steps}
+    found: dict[str, Any] = {"steps": steps, "losses": losses}
+    environment = {**(SHARDED if job.get("sharded") else {}), **job.get("environment", {})}
+    os.environ.update(environment)
     try:
         train = [example(head, n) for n in range(job["train"])]
         dev = [example(head, 100 + n) for n in range(job["dev"])]
         fitted = adapter.fit(train, dev, SPECS[head], options)
         record = getattr(fitted, "_record", None) or fitted._session.record
         found |= {"record": json.loads(record.model_dump_json()), "notices": list(fitted.notices())}
+        found["engines"] = engines[-1] if engines else None
+        if head == "classification":
+            texts = [TextInput(text=example(head, n).inputs["text"]) for n in range(job.get("asked", 0))]
+            found["answers"] = (
+                fitted.classify(texts, SPECS[head].labels).argmax(axis=1).tolist() if texts else []
+            )
     except (Exception, KeyboardInterrupt) as error:
         found["error"] = f"{type(error).__name__}: {error}"
     finally:
         undo()
+        for name in environment:
+            del os.environ[name]
     return found
 
 
@@ -97,37 +114,56 @@ def _open(job: dict[str, Any]) -> Any:
     return open_encoder(describe(job["model"], options), options)
 
 
-def _watch(job: dict[str, Any], steps: list[list[int]]) -> Callable[[], None]:
-    """Record the examples of every step, and do at a step what the job says; return how to undo it."""
-    take, batch, save = TrainingRun.take_step, TrainingStep._batch, CheckpointFolder.save
+engines: list[str] = []
+"""What every training of this process ran on."""
+
+
+def _watch(job: dict[str, Any], steps: list[list[int]], losses: list[float]) -> Callable[[], None]:
+    """Record the examples and loss of every step, and do at a step what the job says; return how to undo it."""
+    take, batch, inputs = TrainingRun.take_step, TrainingStep._batch, TrainingStep._inputs
+    save = CheckpointFolder.save
 
     def watched(run: TrainingRun) -> float:
-        if run.state.step == job.get("kill_at"):
+        engines.append(type(run.engine.model).__name__)
+        if run.state.step == job.get("kill_at") and _rank() == job.get("rank", 0):
             os.kill(os.getpid(), signal.SIGKILL)
         steps.append(run.batches.examples(run.state.step))
-        return take(run)
+        losses.append(take(run))
+        return losses[-1]
 
-    def limited(self: Any, step: int, number: int, examples: Any) -> Any:
+    def failing(self: Any, step: int, number: int, examples: Any) -> Any:
         if _rank() == job.get("rank", 0) and step == job.get("fail_at"):
             raise RuntimeError("the cable was cut")
-        if _rank() == job.get("rank", 0) and len(examples) > job.get("rows", len(examples)):
-            raise torch.OutOfMemoryError("CUDA out of memory.")
         return batch(self, step, number, examples)
 
-    def torn(self: Any, state: Any, network: Any, optimization: Any) -> None:
-        if state.step == job.get("tear_at"):
-            optimization.numbers = lambda: os.kill(os.getpid(), signal.SIGKILL)
-        save(self, state, network, optimization)
+    def limited(self: Any, step: int, one: Any) -> Any:
+        if _rank() == job.get("rank", 0) and len(one.examples) > job.get("rows", len(one.examples)):
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return inputs(self, step, one)
 
+    def torn(self: Any, state: Any, weights: Any, optimizer: Any) -> None:
+        if state.step == job.get("tear_at"):
+            optimizer = (optimizer[0], {"never": Killing(written=1)})
+        save(self, state, weights, optimizer)
+
+    for name, value in (("_batch", failing), ("_inputs", limited)):
+        setattr(TrainingStep, name, value)
     TrainingRun.take_step = watched  # type: ignore[method-assign, assignment]
-    TrainingStep._batch = limited  # type: ignore[method-assign]
     CheckpointFolder.save = torn  # type: ignore[method-assign]
 
     def undo() -> None:
         TrainingRun.take_step, TrainingStep._batch = take, batch  # type: ignore[method-assign]
-        CheckpointFolder.save = save  # type: ignore[method-assign]
+        TrainingStep._inputs, CheckpointFolder.save = inputs, save  # type: ignore[method-assign]
 
     return undo
+
+
+class Killing(dict[str, Any]):
+    """Kills the process that writes it as JSON."""
+
+    def items(self) -> Any:
+        """Do not return."""
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _rank() -> int:

@@ -60,7 +60,7 @@ def test_phrases_are_learnt(
 ) -> None:
     """Every phrase is written as it was taught, and re-opened the model writes the same."""
     bare = open_seq2seq_folder(seq2seq_folders[family])
-    options = fit_options(max_steps=200, eval_steps=100, batch_size=16, max_target_length=16, **settings)
+    options = fit_options(max_steps=300, eval_steps=100, batch_size=16, max_target_length=16, **settings)
     fitted = bare.fit(phrases, phrases, SPEC, options)
     targets = [pair.target for pair in phrases]
     assert greedy(bare, phrases) != targets
@@ -71,6 +71,22 @@ def test_phrases_are_learnt(
     assert all(answer.is_greedy for answer in fitted.loglikelihood(request))
     reopened = open_seq2seq_folder(options.directory)
     assert greedy(reopened, phrases) == targets
+    assert dict(reopened.identity()) == dict(fitted.identity())
+
+
+@pytest.mark.parametrize("quantize", [None, "nf4"])
+def test_low_rank_adapters_are_saved_alone(
+    t5: Any,
+    open_seq2seq_folder: Open,
+    phrases: list[TextPair],
+    fit_options: Options,
+    quantize: str | None,
+) -> None:
+    options = fit_options(max_steps=40, batch_size=16, learning_rate=1e-2, lora_rank=4, quantize=quantize)
+    fitted = t5.fit(phrases, [], SPEC, options)
+    assert [file.name for file in options.directory.glob("*.safetensors")] == ["adapter_model.safetensors"]
+    reopened = open_seq2seq_folder(options.directory)
+    assert greedy(reopened, phrases) == greedy(fitted, phrases) != greedy(t5, phrases)
     assert dict(reopened.identity()) == dict(fitted.identity())
 
 
@@ -172,7 +188,7 @@ def test_schedule_and_optimiser_are_those_of_the_settings(
 
     def watched(run: loop.TrainingRun) -> float:
         loss = real(run)
-        optimizer = run.optimization.optimizer
+        optimizer = run.engine.optimizer
         seen.append((type(optimizer).__name__, optimizer.param_groups[0]["lr"]))
         return loss
 

@@ -1,0 +1,103 @@
+"""``harness fetch``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from harness.cli import option as o
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from harness.running.fetching import Fetched, FetchedPlan
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+@o.takes_settings(*(name for name, setting in o.settings().items() if setting.of_plan and name != "model"))
+def fetch(
+    model: Annotated[
+        list[str] | None,
+        typer.Option("--model", "-m", help="ADAPTER:NAME_OR_PATH; repeat it for several models."),
+    ] = None,
+    config: o.ConfigFile = None,
+    json_file: o.JsonFile = None,
+    **given: Any,
+) -> int:
+    """Download the data, training sets and models that 'harness eval' with these options needs.
+
+    Example: harness fetch --tasks xnli,xquad --model hf:xlm-roberta-base --model hf:google/mt5-small
+    """
+    from harness.cli.configuration import make_config
+    from harness.cli.output import reporting_broken_plugins, write_rows
+    from harness.running.fetching import fetch_plan, fetched_data
+    from harness.running.session import open_session
+
+    names: list[str | None] = [*dict.fromkeys(model or [])] or [
+        None
+    ]  # None leaves it to the configuration file
+    configs = [make_config({**given, "model": name}, config) for name in names]
+    session = open_session(configs[0].tasks_from)
+    with reporting_broken_plugins(session.registry.plugins, session.catalog):
+        found = [fetch_plan(each, session) for each in configs]
+    models = [each.model for each in found if each.model is not None]
+    data = fetched_data(each.plan for each in found if each.plan is not None)
+    missing = {own.model: each.reason for own, each in zip(configs, found, strict=True) if each.model is None}
+    _show([*models, *data], missing, found)
+    if json_file is not None:
+        write_rows(json_file, _rows([*models, *data], missing))
+    return 1 if missing or not data else 0
+
+
+def _show(fetched: Sequence[Fetched], missing: dict[str, str], found: Sequence[FetchedPlan]) -> None:
+    from rich.markup import escape
+
+    from harness.cli.display import stdout
+    from harness.cli.table import print_table
+    from harness.registry.doctor import shown_size
+    from harness.reporting.plan_blocks import skipped_lines
+    from harness.reporting.remark import counted
+    from harness.running.fetching import translators_of
+    from harness.storage.files import cache_folder
+
+    plans = [each.plan for each in found if each.plan is not None]
+    rows = [
+        [item.what, item.name, item.place, str(len(item.files)), shown_size(item.size) if item.files else "-"]
+        for item in fetched
+    ]
+    print_table(["what", "name", "from", "files", "size"], rows)
+    lines = [f"missing {name}: {reason}" for name, reason in missing.items()]
+    lines += dict.fromkeys(line.strip() for plan in plans for line in skipped_lines(plan))
+    if translators := translators_of(plans):
+        lines.append(f"not downloaded: the models of the translators {', '.join(translators)}")
+    cells = counted(sum(len(each.plan.cells) for each in found if each.model and each.plan), "cell")
+    files = {file for item in fetched for file in item.files}
+    lines.append(
+        f"{cells} of {counted(len(found) - len(missing), 'model')} have what they need: "
+        f"{shown_size(sum(file.stat().st_size for file in files))}. To run them without a connection: "
+        f"HF_HUB_OFFLINE=1 harness eval ..., with the same HF_HOME and HARNESS_CACHE={cache_folder()}"
+    )
+    for line in lines:
+        stdout().print(escape(line), soft_wrap=True)
+
+
+def _rows(fetched: Sequence[Fetched], missing: dict[str, str]) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = [
+        {
+            "what": item.what,
+            "name": item.name,
+            "from": item.place,
+            "files": len(item.files),
+            "bytes": item.size,
+            "missing": None,
+        }
+        for item in fetched
+    ]
+    rows += [
+        {"what": "model", "name": name, "from": None, "files": 0, "bytes": 0, "missing": reason}
+        for name, reason in missing.items()
+    ]
+    return rows

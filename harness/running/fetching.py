@@ -1,0 +1,95 @@
+"""Downloads what a plan needs, so that it runs without a connection: data, training sets, and the model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from harness.errors import HarnessError
+from harness.planning.plan import Plan
+from harness.planning.resolution import cell_data
+from harness.planning.run_config import RunConfig
+from harness.running.session import Session, prepare
+
+__all__ = ["Fetched", "FetchedPlan", "fetch_plan", "fetched_data", "translators_of"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetched:
+    """A model, or the files of one split in some languages, that are on this machine now."""
+
+    what: Literal["model", "data"]
+    name: str
+    place: str
+    """The folder of a model, where data came from, or why there is nothing to download."""
+    files: tuple[Path, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Bytes of its files."""
+        return sum(file.stat().st_size for file in self.files)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchedPlan:
+    """What was downloaded for one model."""
+
+    model: Fetched | None
+    """None where the model could not be had."""
+    plan: Plan | None = None
+    """None where the model could not even be described, so that nothing was planned for it."""
+    reason: str = ""
+    """Why the model is missing, with what to do."""
+
+
+def fetch_plan(config: RunConfig, session: Session) -> FetchedPlan:
+    """Return what a configuration needs, downloaded: making the plan gets the data of every cell and training set.
+
+    Raises `UsageError` for what no plan could be made of whatever the model is.
+    """
+    plan: Plan | None = None
+    try:
+        plan = prepare(config, session).plan
+        model = plan.model
+        folder = model.entry.fetch_model(model.description, model.options)
+    except HarnessError as error:
+        return FetchedPlan(model=None, plan=plan, reason=str(error))
+    files = () if folder is None else tuple(sorted(file for file in folder.rglob("*") if file.is_file()))
+    place = "nothing to download" if folder is None else str(folder)
+    return FetchedPlan(
+        model=Fetched(what="model", name=str(model.reference), place=place, files=files), plan=plan
+    )
+
+
+def fetched_data(plans: Iterable[Plan]) -> list[Fetched]:
+    """Return the data of plans, one entry for a split of a task from one origin, with the languages."""
+    languages: dict[tuple[str, str, str], dict[str, None]] = {}
+    files: dict[tuple[str, str, str], dict[Path, None]] = {}
+    for plan in plans:
+        for cell in plan.cells:
+            for found, _ in cell_data(cell):
+                key = (found.ref.owner, found.ref.split, found.files.origin)
+                languages.setdefault(key, {})[found.ref.language] = None
+                files.setdefault(key, {}).update(dict.fromkeys(map(Path, map(str, found.files.paths))))
+    return [
+        Fetched(
+            what="data", name=f"{owner} {split}", place=f"{origin}: {' '.join(codes)}", files=tuple(paths)
+        )
+        for ((owner, split, origin), codes), paths in zip(languages.items(), files.values(), strict=True)
+    ]
+
+
+def translators_of(plans: Sequence[Plan]) -> list[str]:
+    """Return the names of the translators of plans, whose models are not downloaded."""
+    changes = [
+        found.change
+        for plan in plans
+        for cell in plan.cells
+        for found in (
+            cell.test,
+            *(data for stage in (cell.fit.stages if cell.fit else ()) for _, data in stage.train),
+        )
+    ]
+    return list(dict.fromkeys(change.translator for change in changes if change is not None))

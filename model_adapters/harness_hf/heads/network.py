@@ -1,0 +1,223 @@
+"""A backbone with a linear head: classification, tagging, span extraction, multiple choice."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch.nn.functional import cross_entropy
+from transformers.modeling_outputs import (
+    MultipleChoiceModelOutput,
+    QuestionAnsweringModelOutput,
+    SequenceClassifierOutput,
+    TokenClassifierOutput,
+)
+
+from harness import AdapterError, Head, HeadSpec
+from harness_hf.fit_record import HEAD_NAME, require_record
+from harness_hf.inference.word_vectors import pool
+from harness_hf.low_rank import is_adapted
+from harness_hf.model_folder import Pooling
+
+__all__ = ["OWN_HEADS", "HeadedNetwork", "save_backbone"]
+
+OWN_HEADS = frozenset({Head.CLASSIFICATION, Head.TAGGING, Head.SPAN_EXTRACTION, Head.MULTIPLE_CHOICE})
+DROPOUTS = ("classifier_dropout", "hidden_dropout_prob", "hidden_dropout", "embd_pdrop", "resid_pdrop")
+"""Names in configurations, the first that has a number is used."""
+USUAL_DROPOUT = 0.1
+USUAL_SPREAD = 0.02
+"""Standard deviation of new weights where the configuration has none."""
+
+
+class HeadedNetwork(torch.nn.Module):
+    """A backbone of `AutoModel`, dropout and one linear layer, which stays in float32.
+
+    Classification and multiple choice read one vector of a sequence, pooled from the last hidden states; tagging and
+    span extraction read all of them. The losses are those of transformers' classes.
+    """
+
+    def __init__(self, backbone: Any, head: Head, outputs: int, pooling: Pooling) -> None:
+        super().__init__()
+        self.backbone = backbone
+        self.head_name, self.pooling = head, pooling
+        config = backbone.config
+        known = (getattr(config, name, None) for name in DROPOUTS)
+        self.dropout = torch.nn.Dropout(next((float(one) for one in known if one is not None), USUAL_DROPOUT))
+        self.head = torch.nn.Linear(int(config.hidden_size), outputs, dtype=torch.float32)
+        spread = getattr(config, "initializer_range", None)
+        torch.nn.init.normal_(self.head.weight, std=USUAL_SPREAD if spread is None else float(spread))
+        torch.nn.init.zeros_(self.head.bias)
+        self._no_split_modules = getattr(backbone, "_no_split_modules", None)
+        known_inputs = inspect.signature(backbone.forward).parameters
+        # A cache of keys and values is of no use to a head.
+        self._further = {"use_cache": False} if "use_cache" in known_inputs else {}
+
+    @classmethod
+    def of(cls, backbone: Any, spec: HeadSpec, pooling: Pooling) -> HeadedNetwork:
+        """Return the backbone with a new head for `spec`; its configuration names the labels."""
+        name_labels(backbone.config, spec.labels)
+        outputs = {Head.SPAN_EXTRACTION: 2, Head.MULTIPLE_CHOICE: 1}.get(spec.head, len(spec.labels))
+        return cls(backbone, spec.head, outputs, pooling)
+
+    @classmethod
+    def read(cls, backbone: Any, head: Head, folder: Path) -> HeadedNetwork:
+        """Return the backbone with the head in a folder; raises `AdapterError` for a damaged or another head."""
+        labels = require_record(folder, head).labels
+        weights, metadata = _read_head(folder / HEAD_NAME)
+        width = int(backbone.config.hidden_size)
+        shapes = {name: tuple(tensor.shape) for name, tensor in weights.items()}
+        outputs = shapes.get("bias", (0,))[0]
+        expected = {"weight": (outputs, width), "bias": (outputs,)}
+        if metadata.get("head") != head.value or shapes != expected or metadata.get("pooling") not in POOLED:
+            raise AdapterError(
+                f"The file {str(folder / HEAD_NAME)!r} does not hold the {head.value} head of this model.",
+                hint="Delete the folder; the model will be fitted again.",
+            )
+        name_labels(backbone.config, labels)
+        network = cls(backbone, head, outputs, POOLED[metadata["pooling"]])
+        network.head.load_state_dict(weights)
+        return network
+
+    @property
+    def base_model(self) -> Any:
+        """The network without the head."""
+        return self.backbone
+
+    @property
+    def config(self) -> Any:
+        """The configuration of the backbone."""
+        return self.backbone.config
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The precision of the backbone."""
+        found: torch.dtype = self.backbone.dtype
+        return found
+
+    @property
+    def device(self) -> torch.device:
+        """Where the head is."""
+        return self.head.weight.device
+
+    def get_input_embeddings(self) -> Any:
+        """Return the embedding layer of the backbone."""
+        return self.backbone.get_input_embeddings()
+
+    def gradient_checkpointing_enable(self, **keywords: Any) -> None:
+        """Recompute activations of the backbone in the backward pass."""
+        self.backbone.gradient_checkpointing_enable(**keywords)
+
+    def drawn_anew(self) -> HeadedNetwork:
+        """Return a network of the same shape whose weights are drawn as its architecture initialises them."""
+        backbone = type(self.backbone)(self.config)
+        return HeadedNetwork(backbone, self.head_name, self.head.out_features, self.pooling)
+
+    def forward(
+        self,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor,
+        token_type_ids: torch.Tensor | None = None,
+        labels: torch.Tensor | None = None,
+        start_positions: torch.Tensor | None = None,
+        end_positions: torch.Tensor | None = None,
+    ) -> Any:
+        """Return loss and logits as transformers' class with this head does; the loss is None without targets.
+
+        Inputs of multiple choice have the shape (batch, choices, length), all others (batch, length).
+        """
+        shape = input_ids.shape
+        inputs = {"input_ids": input_ids, "attention_mask": attention_mask}
+        if token_type_ids is not None:
+            inputs["token_type_ids"] = token_type_ids
+        flat = {name: tensor.reshape(-1, shape[-1]) for name, tensor in inputs.items()}
+        states = self.backbone(**flat, **self._further).last_hidden_state
+        if self.head_name in (Head.CLASSIFICATION, Head.MULTIPLE_CHOICE):
+            states = pool(states, flat["attention_mask"].to(states.device), self.pooling)
+        weight = self.head.weight
+        logits = self.head(self.dropout(states.to(device=weight.device, dtype=weight.dtype)))
+        if self.head_name is Head.SPAN_EXTRACTION:
+            return _span_output(logits, start_positions, end_positions)
+        if self.head_name is Head.MULTIPLE_CHOICE:
+            logits = logits.reshape(shape[:-1])
+        loss = None
+        if labels is not None:
+            targets = labels.to(logits.device).reshape(-1)
+            loss = cross_entropy(logits.float().reshape(-1, logits.shape[-1]), targets)
+        return OUTPUTS[self.head_name](loss=loss, logits=logits)
+
+    def save_pretrained(self, directory: Path, state_dict: Mapping[str, torch.Tensor] | None = None) -> None:
+        """Write the backbone, or only its low-rank matrices, and the head next to it.
+
+        `state_dict` has the whole weights where those of the network are divided over processes.
+        """
+        weights = dict(self.state_dict() if state_dict is None else state_dict)
+        own = {
+            name.removeprefix("head."): value for name, value in weights.items() if name.startswith("head.")
+        }
+        prefix = "backbone."
+        save_backbone(
+            self.backbone,
+            directory,
+            {
+                name.removeprefix(prefix): value
+                for name, value in weights.items()
+                if name.startswith(prefix) and not name.startswith(f"{prefix}pooler.")
+            },
+        )
+        save_file(
+            {name: value.detach().float().cpu().contiguous() for name, value in own.items()},
+            Path(directory) / HEAD_NAME,
+            metadata={"head": self.head_name.value, "pooling": self.pooling},
+        )
+
+
+POOLED: Mapping[str, Pooling] = {"cls": "cls", "mean": "mean", "last": "last"}
+OUTPUTS: Mapping[Head, Any] = {
+    Head.CLASSIFICATION: SequenceClassifierOutput,
+    Head.TAGGING: TokenClassifierOutput,
+    Head.MULTIPLE_CHOICE: MultipleChoiceModelOutput,
+}
+
+
+def name_labels(config: Any, labels: Sequence[str]) -> None:
+    """Write the names of a head's outputs into a configuration, where it has names."""
+    if labels:
+        config.id2label = dict(enumerate(labels))
+        config.label2id = {label: index for index, label in enumerate(labels)}
+
+
+def save_backbone(backbone: Any, directory: Path, weights: Mapping[str, torch.Tensor]) -> None:
+    """Write a network with its configuration; one with low-rank matrices writes those instead of its weights."""
+    if is_adapted(backbone):
+        backbone.config.save_pretrained(directory)
+    backbone.save_pretrained(directory, state_dict=dict(weights))
+
+
+def _span_output(logits: torch.Tensor, starts: torch.Tensor | None, ends: torch.Tensor | None) -> Any:
+    start_logits, end_logits = (part.contiguous() for part in logits.unbind(dim=-1))
+    loss = None
+    if starts is not None and ends is not None:
+        device = logits.device
+        loss = (
+            cross_entropy(start_logits.float(), starts.to(device))
+            + cross_entropy(end_logits.float(), ends.to(device))
+        ) / 2
+    make: Any = QuestionAnsweringModelOutput
+    return make(loss=loss, start_logits=start_logits, end_logits=end_logits)
+
+
+def _read_head(path: Path) -> tuple[dict[str, torch.Tensor], Mapping[str, str]]:
+    try:
+        with safe_open(path, framework="pt") as file:
+            weights = {name: file.get_tensor(name) for name in file.keys()}
+            return weights, file.metadata() or {}
+    except (OSError, SafetensorError, RuntimeError) as error:
+        raise AdapterError(
+            f"The file {str(path)!r} does not hold the head of a model.",
+            hint="Delete the folder; the model will be fitted again.",
+        ) from error

@@ -1,0 +1,207 @@
+"""The backend ``slurm``: the jobs of a fleet as job arrays, submitted with submitit."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from graphlib import TopologicalSorter
+from pathlib import Path
+from typing import Any
+
+from submitit import SlurmExecutor
+from submitit.core.utils import FailedJobError, FailedSubmissionError
+
+from harness import AdapterError, FleetJob, JobState, UsageError
+from harness.storage.files import write_atomically
+
+from .command import STATUS, ResumableCommand
+from .options import SlurmOptions
+
+__all__ = ["SlurmRunner"]
+
+FILES = "_slurm"
+"""Next to the folders of the jobs: scripts, pickles and outputs of submitit."""
+SUBMITTED = "slurm.json"
+"""In the folder of a job: its id in Slurm."""
+LARGEST_ARRAY = 1000
+"""Tasks of one array; Slurm's own default is 1001, and its indices start at 0."""
+NOT_STARTED = {
+    "PENDING",
+    "CONFIGURING",
+    "REQUEUED",
+    "REQUEUE_HOLD",
+    "REQUEUE_FED",
+    "RESV_DEL_HOLD",
+    "SPECIAL_EXIT",
+}
+"""States of a queued job whose command is not running; see "JOB STATE CODES" of ``man squeue``."""
+
+
+class SlurmRunner:
+    """Submits jobs to Slurm, which runs them without this process."""
+
+    def __init__(self, options: SlurmOptions) -> None:
+        self._options = options
+
+    def run(
+        self,
+        jobs: Sequence[FleetJob],
+        report: Callable[[str, JobState], None],
+        stopping: Callable[[], bool],
+    ) -> None:
+        """Submit jobs and return; see `JobRunner`. What an earlier submission left in the queue is cancelled.
+
+        Raises:
+            UsageError: Where there is no Slurm, or a job has no walltime.
+            AdapterError: Where Slurm rejects a job; those submitted before it are cancelled.
+        """
+        _require_slurm()
+        for job in jobs:
+            if job.minutes is None:
+                raise UsageError(
+                    f"The job {job.name!r} has no walltime, which Slurm needs.",
+                    hint="Give it with --minutes; a job that needs more is continued.",
+                )
+        queue = _queue()
+        _cancel([number for number in map(_number, jobs) if number in queue])
+        ids: dict[str, str] = {}
+        for group in _arrays(jobs):
+            if stopping():
+                return
+            try:
+                submitted = self._submit(group, ids)
+            except (FailedJobError, FailedSubmissionError) as error:
+                _cancel(list(ids.values()))
+                reason = _reason(str(error))
+                raise AdapterError(f"sbatch rejected the job {group[0].name!r}: {reason}.") from error
+            for job, number in zip(group, submitted, strict=True):
+                ids[job.name] = number
+                write_atomically(job.folder / SUBMITTED, json.dumps({"job": number}) + "\n")
+                report(job.name, JobState.WAITING)
+
+    def states(self, jobs: Sequence[FleetJob]) -> Mapping[str, JobState]:
+        """Return what Slurm's queue and the files of the jobs say; jobs that were never submitted are missing.
+
+        Raises:
+            UsageError: Where there is no Slurm.
+            AdapterError: Where its queue cannot be read.
+        """
+        _require_slurm()
+        queue = _queue()  # before the files: a job that ends in between has its status
+        numbers = [(job, _number(job)) for job in jobs]
+        return {job.name: _state(job.folder, queue.get(number)) for job, number in numbers if number}
+
+    def _submit(self, group: Sequence[FleetJob], ids: Mapping[str, str]) -> list[str]:
+        """Submit jobs that need the same as one array, and return their ids."""
+        job = group[0]
+        executor = SlurmExecutor(job.folder.parent / FILES, max_num_timeout=self._options.requeues)
+        parameters = self._parameters(job, [ids[name] for name in job.after if name in ids])
+        executor.update_parameters(
+            job_name=job.name if len(group) == 1 else "harness",
+            **{name: value for name, value in parameters.items() if value is not None},
+        )
+        for one in group:
+            (one.folder / STATUS).unlink(missing_ok=True)
+        grace = self._grace(job)
+        commands = [ResumableCommand(one.command, str(one.folder), grace) for one in group]
+        return [submitted.job_id for submitted in executor.submit_array(commands)]
+
+    def _parameters(self, job: FleetJob, after: Sequence[str]) -> dict[str, Any]:
+        """Return what submitit writes into the script, by its names; None is not written."""
+        options = self._options
+        cores = options.cpus * job.processes
+        further = {"requeue": True, "kill-on-invalid-dep": "yes", **options.further()}
+        return {
+            "time": job.minutes,
+            "cpus_per_task": cores,
+            # srun of Slurm 22.05 and later does not take it from the job.
+            "srun_args": [f"--cpus-per-task={cores}"],
+            "gpus_per_node": math.ceil(job.gpus) or None,
+            "mem": None if job.memory_gib is None else f"{math.ceil(1024 * job.memory_gib)}M",
+            "partition": options.partition,
+            "account": options.account,
+            "qos": options.qos,
+            "constraint": options.constraint,
+            "dependency": f"afterok:{':'.join(after)}" if after else None,
+            "array_parallelism": options.parallel,
+            "signal_delay_s": self._grace(job),
+            "setup": options.setup.splitlines() if options.setup else None,
+            "additional_parameters": further,
+        }
+
+    def _grace(self, job: FleetJob) -> int:
+        return min(self._options.grace, 20 * (job.minutes or 0))
+
+
+def _require_slurm() -> None:
+    if shutil.which("sbatch") is None or shutil.which("srun") is None:
+        raise UsageError(
+            "The backend 'slurm' needs the commands sbatch and srun, which are not on this machine.",
+            hint="Run it on a login node of the cluster, or use --backend local or ray.",
+        )
+
+
+def _arrays(jobs: Sequence[FleetJob]) -> Iterator[list[FleetJob]]:
+    """Yield jobs that need the same resources and the same jobs, after those that they need."""
+    known = {job.name: job for job in jobs}
+    sorter = TopologicalSorter({job.name: [name for name in job.after if name in known] for job in jobs})
+    sorter.prepare()
+    while sorter.is_active():
+        ready = sorter.get_ready()
+        alike: dict[object, list[FleetJob]] = {}
+        for name in sorted(ready, key=list(known).index):
+            job = known[name]
+            needs = (job.gpus, job.processes, job.memory_gib, job.minutes, frozenset(job.after) & set(known))
+            alike.setdefault(needs, []).append(job)
+        for group in alike.values():
+            for start in range(0, len(group), LARGEST_ARRAY):
+                yield group[start : start + LARGEST_ARRAY]
+        sorter.done(*ready)
+
+
+def _number(job: FleetJob) -> str:
+    """Return the id of a job in Slurm, empty where it was not submitted."""
+    return str(_read(job.folder / SUBMITTED).get("job", ""))
+
+
+def _cancel(numbers: Sequence[str]) -> None:
+    if numbers:
+        subprocess.run(["scancel", *numbers], capture_output=True, check=False)
+
+
+def _queue() -> dict[str, str]:
+    """Return the states of the user's jobs that have not ended, by id."""
+    command = ["squeue", "--me", "--array", "--noheader", "--format=%i %T"]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    if found.returncode:
+        raise AdapterError(f"squeue could not read the queue: {_reason(found.stderr)}.")
+    return dict(line.split(maxsplit=1) for line in found.stdout.splitlines() if line.strip())
+
+
+def _reason(errors: str) -> str:
+    """Return the last of the errors that a command of Slurm printed, without its name."""
+    last = errors.strip().splitlines()[-1:] or ["it printed no reason"]
+    return re.sub(r"^\w+: (error|fatal): ", "", last[0]).rstrip(".")
+
+
+def _state(folder: Path, queued: str | None) -> JobState:
+    if queued is not None:
+        return JobState.WAITING if queued.strip() in NOT_STARTED else JobState.RUNNING
+    content = _read(folder / STATUS)
+    if not content:  # cancelled before it started, as Slurm does where a job that it needs failed
+        return JobState.FAILED
+    status = content["status"]
+    return JobState.LOST if status is None else JobState.of_status(status)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """Return the content of a file of one job, empty where there is none."""
+    try:
+        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    return content
