@@ -3,7 +3,7 @@
 The same weights, tokenizer, items and number of threads; both give the same logits. Three lengths: XNLI pairs cut at
 32 pieces, and pairs of several premises joined, cut at 128 and 384. The share of padding is that of the positions the
 network reads. The limit is 0.95 of the bare loop's items per second, at every length. Run: make bench, or
-python -m benchmarks.encoder_inference --data DIR [--items N] [--threads N]
+python -m benchmarks.encoder_inference --data DIR [--items N] [--lengths N ...] [--threads N]
 """
 
 from __future__ import annotations
@@ -101,14 +101,17 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument(
         "--items", type=int, default=1000, help="pairs of length 32; fewer of the longer ones"
     )
+    parser.add_argument("--lengths", type=int, nargs="+", choices=JOINED, default=list(JOINED))
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=3)
     given = parser.parse_args(arguments)
     torch.set_num_threads(given.threads)
     with tempfile.TemporaryDirectory() as folder:
         save_headed(given.model, Path(folder))
-        for max_length, joined in JOINED.items():
-            pairs = make_pairs(given.data / "xnli" / "test-en.tsv", max(64, given.items // joined), joined)
+        for max_length in given.lengths:
+            joined = JOINED[max_length]
+            count = max(BARE_BATCH, given.items // joined)
+            pairs = make_pairs(given.data / "xnli" / "test-en.tsv", count, joined)
             measure(Path(folder), pairs, max_length, given)
 
 

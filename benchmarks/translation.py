@@ -20,10 +20,11 @@ from rich.console import Console
 from rich.table import Table
 
 from harness.data.sources import DataFinder, FoundData, find_split
-from harness.data.translation.guards import guard_report, language_detector
+from harness.data.translation.guards import guard_report
 from harness.data.translation.opening import open_translator
 from harness.data.translation.store import TranslationStore
 from harness.data.translation.translators import OpenTranslator, Translation, Translator, TranslatorInfo
+from harness.languages.detection import language_detector
 from harness.languages.table import known_languages
 from harness.registry.registry import Registry
 from harness.running.session import data_options, open_session

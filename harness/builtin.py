@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from harness.kinds.kind import TaskKind
     from harness.kinds.methods import Method
     from harness.metrics.metric import Metric
-    from harness.reporting.formats import ReportFormat
+    from harness.reporting.formats import ReportFormat, ReportSection
 
 
 @hookimpl
@@ -34,11 +34,14 @@ def _kind_modules() -> list[ModuleType]:
         bitext_retrieval,
         form_preference,
         multiple_choice,
+        numeric_answer,
         ranked_retrieval,
         sequence_classification,
         span_extraction,
+        summary,
         text_marking,
         token_tagging,
+        translation,
         word_labelling,
     )
 
@@ -46,11 +49,14 @@ def _kind_modules() -> list[ModuleType]:
         bitext_retrieval,
         form_preference,
         multiple_choice,
+        numeric_answer,
         ranked_retrieval,
         sequence_classification,
         span_extraction,
+        summary,
         text_marking,
         token_tagging,
+        translation,
         word_labelling,
     ]
 
@@ -72,8 +78,8 @@ def harness_register_metrics() -> Iterable[Metric]:
 
 
 @hookimpl
-def harness_register_reports() -> Iterable[ReportFormat]:
-    """Return the report formats of the core."""
-    from harness.reporting.catalog import FORMATS
+def harness_register_reports() -> Iterable[ReportFormat | ReportSection]:
+    """Return the report formats and sections of the core."""
+    from harness.reporting.catalog import FORMATS, SECTIONS
 
-    return FORMATS
+    return [*FORMATS, *SECTIONS]

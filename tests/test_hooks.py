@@ -82,7 +82,7 @@ def test_hook_register_task_specs(install_plugin: InstallPlugin, cli: Cli) -> No
     assert catalog.problems == []
     status, out, _ = cli("tasks", "list", "g*")
     assert status == 0
-    assert "greetings  sequence_classification" in out
+    assert "greetings         sequence_classification" in out
     assert "suite greet: greetings xnli" in out
 
 

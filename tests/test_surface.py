@@ -28,8 +28,9 @@ FURTHER: dict[str, str] = {
     "harness_board": (
         "analysis.diagnosis cli.output languages.table metrics.suites reporting.equity.report reporting.equity.table "
         "reporting.item_origin reporting.matrix reporting.model reporting.number reporting.page reporting.remark "
-        "reporting.rows reporting.score_table reporting.sections reporting.system_name specs.catalog specs.loading "
-        "specs.schema specs.validating storage.files storage.run_folder"
+        "reporting.rows reporting.run_remarks reporting.score_table reporting.sections reporting.system_name "
+        "specs.catalog specs.loading specs.published specs.schema specs.validating statistics storage.files "
+        "storage.run_folder"
     ),
     "harness_checklist": (
         "cli.live cli.output cli.table languages.character languages.scripts metrics.metric "
@@ -49,10 +50,12 @@ FURTHER: dict[str, str] = {
         "specs.schema specs.validating statistics table"
     ),
     "harness_hf": (
-        "data.records languages.table models.adapters models.capabilities models.options models.requests"
+        "data.records languages.table models.adapters models.capabilities models.options models.reasoning "
+        "models.requests"
     ),
     "harness_hub": "data.resolve",
     "harness_lm_eval": ("data.readers.structured data.resolve languages.table metrics.catalog storage.files"),
+    "harness_minimal_pairs": "data.readers.reader data.readers.structured data.readers.text",
     "harness_probing": (
         "languages.table models.requests reporting.chart reporting.column reporting.console "
         "reporting.contrast reporting.model reporting.number reporting.rows reporting.system_name "
@@ -63,13 +66,13 @@ FURTHER: dict[str, str] = {
     "harness_slurm": "storage.files",
     "harness_translation": (
         "cli.display cli.live cli.option cli.output cli.table data.sampling data.sources data.translation.aligners "
-        "data.translation.guards data.translation.variants languages.character languages.scripts "
+        "data.translation.guards data.translation.variants languages.character languages.detection languages.scripts "
         "languages.segmentation languages.table models.requests planning.planner planning.spec_checks "
         "planning.translations reporting.chart reporting.console reporting.model reporting.number reporting.page "
         "reporting.system_name running.session specs.loading specs.schema "
         "specs.selection specs.validating statistics storage.files"
     ),
-    "harness_vllm": "models.requests storage.clean_text",
+    "harness_vllm": "models.options models.reasoning models.requests storage.clean_text",
     "harness_vyakarana": (
         "cli.live cli.output cli.table data.readers.conllu data.readers.delimited data.readers.reader errors "
         "registry.registry specs.loading specs.schema specs.validating storage.files"

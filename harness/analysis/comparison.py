@@ -303,7 +303,9 @@ def _score(
     scored = []
     for system, own in zip(systems, records, strict=True):
         context = MetricContext(
-            language=code, labels=tuple(system.spec.labels), options=system.spec.metric_options
+            language=system.spec.answer_language or code,
+            labels=tuple(system.spec.labels),
+            options=system.spec.metric_options,
         )
         inputs = [ScoreInput.of(item) for item in own]
         try:

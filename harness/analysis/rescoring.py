@@ -83,7 +83,12 @@ def _score_run(run: Run, registry: Registry, further: Sequence[Metric], unfinish
         if cell.status == "ok":
             task = tasks[cell.task]
             named = [registry.metrics.get(name) for name in task.metrics]
-            metrics = [metric for metric in named if metric.scores_method(str(cell.method))]
+            metrics = [
+                metric
+                for metric in named
+                if metric.scores_method(str(cell.method))
+                and (metric.missing is None or metric.missing() is None)
+            ]
             writer = unfinished.enter_context(RecordWriter(run.records_of(cell)))
             scores[cell.digest] = _score(run.records(cell), cell, task, metrics, writer)
             writers.append(writer)
@@ -98,7 +103,8 @@ def _score(
     writer: RecordWriter,
 ) -> Mapping[str, MetricScore]:
     """Return the metrics of a cell, whose records are read, and written with their new scores, chunk by chunk."""
-    context = MetricContext(language=cell.language, labels=tuple(task.labels), options=task.metric_options)
+    language = task.answer_language or cell.language
+    context = MetricContext(language=language, labels=tuple(task.labels), options=task.metric_options)
     scorer = CellScorer(metrics, context, task=cell.task)
     while chunk := list(itertools.islice(records, CHUNK)):
         labelled = [record for record in chunk if record.reference is not None]

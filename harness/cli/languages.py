@@ -62,7 +62,10 @@ def _show_languages(codes: Sequence[str], tasks_from: Sequence[Path], json_file:
     chosen = [table.get(code) for code in codes] if codes else list(table)
     plugins, catalog = open_catalog(tasks_from)
     with reporting_broken_plugins(plugins, catalog):
-        having = {row["task"]: row["languages"] for row in task_rows(catalog, catalog.names("task"))}
+        having = {
+            row["task"]: [*row["languages"], *row["on_request"]]
+            for row in task_rows(catalog, catalog.names("task"))
+        }
     rows = [
         {**asdict(language), "tasks": [name for name, known in having.items() if language.code in known]}
         for language in chosen
@@ -74,9 +77,13 @@ def _show_languages(codes: Sequence[str], tasks_from: Sequence[Path], json_file:
             )
     else:
         keys = ("code", "name", "script", "family", "branch", "iso639_3", "tasks")
-        print_table(list(keys), [[_shown(row[key]) for key in keys] for row in rows])
+        print_table(list(keys), [[_counted(row[key]) for key in keys] for row in rows])
     if json_file is not None:
         write_rows(json_file, rows)
+
+
+def _counted(value: object) -> str:
+    return str(len(value)) if isinstance(value, list) else str(value)
 
 
 def _shown(value: object) -> str:

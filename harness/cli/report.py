@@ -27,6 +27,10 @@ OnlyMatrices = Annotated[bool, typer.Option("--matrices", help="Print only the m
 OnlyProbing = Annotated[
     bool, typer.Option("--probing", help="Print only the probes of layers, with all their tables.")
 ]
+OnlyConsistency = Annotated[
+    bool,
+    typer.Option("--consistency", help="Print only how alike the answers in different languages are."),
+]
 OnlyEquity = Annotated[
     bool, typer.Option("--equity", help="Print only what languages cost: fertility, premium, truncation.")
 ]
@@ -34,8 +38,8 @@ WithPublished = Annotated[
     bool, typer.Option("--with-published", help="Show published scores of the run's suites.")
 ]
 app = typer.Typer(add_completion=False)
-PROBING = "probing"
-"""The name of a plugin's section."""
+PROBING, CONSISTENCY = "probing", "consistency"
+"""The names of sections that are printed alone on request."""
 
 
 @app.command()
@@ -54,6 +58,7 @@ def report(
     matrices: OnlyMatrices = False,
     probing: OnlyProbing = False,
     equity: OnlyEquity = False,
+    consistency: OnlyConsistency = False,
     with_published: WithPublished = False,
 ) -> None:
     """Print or write the report of a run: its tables by language, then its summary; its baselines are shown too."""
@@ -74,9 +79,12 @@ def report(
     if with_published:
         published = published_documents(session.catalog, runs[0].manifest.suites)
         runs[0].manifest = runs[0].manifest.changed(published=published)
+    parts = {"notes": notes, "matrices": matrices, "equity": equity}
+    parts |= {PROBING: probing, CONSISTENCY: consistency}
+    part = next((name for name, wanted in parts.items() if wanted), "")
     if json_file is not None:
-        if probing and not equity:
-            section = registry.report_sections.get(PROBING).read(runs)
+        if part in {PROBING, CONSISTENCY}:
+            section = registry.report_sections.get(part).read(runs)
             write_rows(json_file, [] if section is None else section.rows())
         else:
             write_rows(json_file, (equity_rows if equity else cell_rows)(runs))
@@ -89,8 +97,6 @@ def report(
             text = render(runs)
         write_file(output, text)
     elif format_name == "console":
-        parts = {"notes": notes, "matrices": matrices, "equity": equity, PROBING: probing}
-        part = next((name for name, wanted in parts.items() if wanted), "")
         if part:
             _print(runs, registry.report_sections, part)
         else:

@@ -46,6 +46,10 @@ def open_catalog(tasks_from: Sequence[Path] = ()) -> tuple[Plugins, Catalog]:
     return plugins, catalog
 
 
+MOST_CODES = 20
+"""Of languages that a row of several tasks names."""
+
+
 @app.command("list")
 def list_tasks(
     pattern: Annotated[str | None, typer.Argument(help="Only names that match this glob.")] = None,
@@ -73,18 +77,26 @@ def list_tasks(
         [
             row["task"],
             str(row["kind"] or "?"),
-            f"{len(row['languages'])}: {' '.join(row['languages'])}",
+            _codes(row["languages"], all_of_them=len(rows) == 1),
             str(row["license"] or "?"),
         ]
         for row in rows
     ]
     print_table(["task", "kind", "languages", "licence"], table)
+    for row in rows:
+        if row["on_request"]:
+            echo(f"{row['task']}, only where they are named: {' '.join(row['on_request'])}")
     for suite, tasks in suites.items():
         echo(f"suite {suite}: {' '.join(tasks)}")
     if language is not None:
         echo(f"Run all of them in this language: harness eval --tasks @{language} --model MODEL")
     if json_file is not None:
         write_rows(json_file, rows)
+
+
+def _codes(codes: Sequence[str], *, all_of_them: bool) -> str:
+    shown = codes if all_of_them or len(codes) <= MOST_CODES else [*codes[: MOST_CODES - 1], "..."]
+    return f"{len(codes)}: {' '.join(shown)}"
 
 
 def _suite_tasks(catalog: Catalog, pattern: str | None, having: Sequence[str] | None) -> dict[str, list[str]]:
@@ -117,11 +129,12 @@ def task_rows(catalog: Catalog, names: Sequence[str]) -> Iterator[dict[str, Any]
         except HarnessError as error:
             catalog.problems.append(error)
             continue
-        data = entry.document.data
+        data, on_request = entry.document.data, catalog.on_request(name)
         yield {
             "task": name,
             "kind": data.get("kind"),
-            "languages": catalog.languages_of(name),
+            "languages": [code for code in catalog.languages_of(name) if code not in on_request],
+            "on_request": on_request,
             "metrics": data.get("metrics"),
             "license": data.get("license"),
             "plugin": entry.plugin,
@@ -213,7 +226,8 @@ def _word_rows(entry: TaskEntry, catalog: Catalog) -> list[list[str]]:
     from harness.planning.word_checks import is_missing_words, place_of_words
 
     rows = []
-    for code in dict.fromkeys([*entry.added, *(code for _, code in entry.words)]):
+    added = [code for code in entry.added if code not in entry.on_request]
+    for code in dict.fromkeys([*added, *(code for _, code in entry.words)]):
         own = [preset for preset, language in entry.words if language == code]
         without = [
             preset
@@ -221,7 +235,7 @@ def _word_rows(entry: TaskEntry, catalog: Catalog) -> list[list[str]]:
             if preset not in own and is_missing_words(catalog.prompt(entry.spec.task, preset), catalog, code)
         ]
         words = [f"{preset} ({entry.words[preset, code].words.provenance})" for preset in own]
-        if without and code in entry.added:
+        if without and code in added:
             place = place_of_words(entry, code, "NAME")
             words.append(f"English in {', '.join(without)} (write them in {place})")
         rows.append([f"words in {code}", ", ".join(words)])
@@ -249,10 +263,8 @@ def _language_row(entry: Any, code: str) -> dict[str, Any]:
 
     language = entry.languages.get(code)
     source = entry.spec.source(code, "test")
-    given = entry.spec.languages[code]
-    row = {"code": code, "language": language.name, "test files": "", "hub": "", "provenance": ""}
-    if given is not None and given.provenance is not None:
-        row["provenance"] = given.provenance
+    provenance = entry.spec.provenance_of(code) or ""
+    row = {"code": code, "language": language.name, "test files": "", "hub": "", "provenance": provenance}
     if code in entry.added:
         row["provenance"] += f" (from {entry.added[code]})"
     if source is not None:

@@ -16,10 +16,12 @@ __all__ = [
     "LabelledWords",
     "MarkedText",
     "MultipleChoiceExample",
+    "NumericQuestion",
     "Prediction",
     "RankedQuery",
     "RetrievalPair",
     "Row",
+    "SourceText",
     "SpanExample",
     "TaggedSentence",
     "TaggedSpan",
@@ -187,6 +189,29 @@ class MarkedText(Example):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NumericQuestion(Example):
+    """A question whose answer is a number."""
+
+    question: str
+    solution: str
+    """The steps and the answer in words, of exemplars; empty for items without."""
+    value: str | None
+    """The number in plain digits, ``2125`` or ``0.5``; None where the published file has no answers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceText(Example):
+    """A text and what is to be written from it: its translation, or its summary."""
+
+    source: str
+    reference: str | None
+    """None where the published file has no references."""
+    source_name: str
+    """The English name of the source's language."""
+    target_name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TextPair(Example):
     """A text and what a model must write for it: what a text-to-text model is trained on."""
 
@@ -204,7 +229,9 @@ class Prediction:
     "scores": [float, ...]}`` (the name of the choice field); ranked retrieval ``{"candidates": [str, ...],
     "further": [str, ...], "texts": {id: str}}`` (ids, best first, at most 20 and those after them; the texts of the
     first one and of a right one); marked text ``{"spans": [[start, end, tag], ...]}``; form preference ``{"label":
-    str or None, "forms": [str, ...], "scores": [float or None, ...], "tokens": [int, ...]}``.
+    str or None, "forms": [str, ...], "scores": [float or None, ...], "tokens": [int, ...]}``; numeric answers
+    ``{"text": str, "value": str or None}`` (as written, and in plain digits); translations and summaries ``{"text":
+    str, "copied": bool}``.
     """
 
     id: str
@@ -215,7 +242,15 @@ class Prediction:
     """Whether the cut-off of a ranking separates candidates of equal similarity."""
     dropped_shots: int = 0
     """Shots that were dropped, since the prompt would have been too long."""
+    unfinished: bool = False
+    """Whether the answer was cut at the token limit, before or inside it; then it is not `unparsed` as well."""
+    unanswered: bool = False
+    """Whether an unfinished answer could not be read."""
     tokens: int = 0
     """Tokens that were generated."""
+    reasoning: str | None = None
+    """What the model wrote before its answer."""
+    reasoning_tokens: int | None = 0
+    """How many of `tokens` are of the reasoning; None where a server does not say."""
     prompt_tokens: int | None = None
     """Tokens of its prompt, of a method that asks with prompts; None where the adapter does not count them."""

@@ -66,6 +66,9 @@ class HubFiles(Reading):
     """Repository, such as ``facebook/xnli``."""
     config: str | None = None
     split: str
+    files: tuple[str, ...] = ()
+    """The files of the repository that are the split, read by the reader as they are; patterns. Without them, the
+    card of the dataset says which they are."""
     revision: str | None = None
     """Commit (40 hexadecimal digits); None is the newest one. All but a commit is shown as unpinned."""
 

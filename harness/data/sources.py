@@ -86,7 +86,7 @@ def _alternatives(source: Source, codes: Mapping[str, str], owner: str) -> tuple
         only = LocalFiles(
             paths=(_fill(source.local, codes, owner),),
             reader=source.reader,
-            columns=columns_option(source.columns),
+            columns=_columns(source.columns, codes, owner),
             options={name: _fill(value, codes, owner) for name, value in source.options.items()},
             label_map=source.label_map or {},
         )
@@ -102,7 +102,7 @@ def _local_files(source: Source, item: LocalSource, codes: Mapping[str, str], ow
         paths=tuple(_fill(path, codes, owner) for path in item.paths),
         split=item.split,
         reader=item.reader or source.reader,
-        columns=columns_option(source.columns if item.columns is None else item.columns),
+        columns=_columns(source.columns if item.columns is None else item.columns, codes, owner),
         options={name: _fill(value, codes, owner) for name, value in options.items()},
         label_map=(source.label_map if item.label_map is None else item.label_map) or {},
     )
@@ -112,15 +112,22 @@ def _hub_files(hub: HubSource | None, codes: Mapping[str, str], owner: str) -> H
     if hub is None or codes["language"] in hub.lacks:
         return None
     return HubFiles(
-        path=hub.path,
+        path=_fill(hub.path, codes, owner),
         config=None if hub.config is None else _fill(hub.config, codes, owner),
-        split=hub.split,
+        split=_fill(hub.split, codes, owner),
+        files=tuple(_fill(file, codes, owner) for file in hub.paths),
         revision=hub.revision,
         reader=hub.reader,
-        columns=columns_option(hub.columns),
+        columns=_columns(hub.columns, codes, owner),
         options={name: _fill(value, codes, owner) for name, value in hub.options.items()},
         label_map=hub.label_map or {},
     )
+
+
+def _columns(columns: Columns, codes: Mapping[str, str], owner: str) -> str | None:
+    """Return the readers' ``columns`` option with the language's codes: a parallel file has a column per language."""
+    given = columns_option(columns)
+    return None if given is None else _fill(given, codes, owner)
 
 
 def _sample_files(source: Source, codes: Mapping[str, str], owner: str) -> LocalFiles | None:

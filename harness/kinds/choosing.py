@@ -56,4 +56,4 @@ def _predict_by_generation(
         words = prompter.prompt.words(prompter.item(example))
         return prompter.options(example, choices=tuple(LETTERS[: len(words)]) if by_letter else words)
 
-    return generate_answers(adapter, examples, prompter, options, read)
+    return generate_answers(adapter, examples, prompter, options, read, whole=False)

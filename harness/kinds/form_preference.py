@@ -1,12 +1,16 @@
-"""Form preference: which form of a word a language model finds likelier in its place (Gulordava et al., 2018).
+"""Form preference: which form a language model finds likelier in its place (Gulordava et al., 2018).
 
 A choice between the forms of a gap, by log-likelihood and without a prompt: a causal model sees what precedes the
-form, a masked one also what follows it (Goldberg, 2019, "Assessing BERT's Syntactic Abilities").
+form, a masked one also what follows it (Goldberg, 2019, "Assessing BERT's Syntactic Abilities"). A form may be a whole
+sentence with nothing around it: a minimal pair (Warstadt et al., 2020). A gap may have many forms: the candidate
+answers to a cloze question, of which all are ranked (Qi et al., 2023, section 4).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
@@ -21,11 +25,18 @@ from harness.specs.schema import TaskSpec
 
 __all__ = ["KIND", "METHODS", "FormPreferenceSpec"]
 
+_WORD = re.compile(r"\S+")
+
 
 class FormPreferenceSpec(TaskSpec):
     """The spec of a form preference task; its rows have `before`, `right`, `wrong` and, where known, `after`."""
 
     kind: Literal["form_preference"]
+    compare: Literal["form", "after", "sentence", "sentence_mean"] = "form"
+    """What a causal model compares: the log-probability of the form after what precedes it, that of what follows the
+    form (the partial score of Trinh and Le, 2018, for Winograd schemas), that of the whole sentence with the form in
+    it, or the latter per token. A masked model compares that of the form, with ``sentence_mean`` per
+    token."""
 
 
 def _example(row: Row, number: int, context: ReadContext) -> FormChoice:
@@ -69,27 +80,72 @@ def _forms(example: FormChoice) -> tuple[str, ...]:
 def _predict_by_rank(
     adapter: ScoresContinuations, examples: Sequence[FormChoice], context: MethodContext
 ) -> list[Prediction]:
-    """Compare the forms by their log-probability after what precedes them; the space before them is theirs."""
-    requests = [
-        LikelihoodRequest(
-            context=(kept := example.before.rstrip()), continuation=example.before[len(kept) :] + form
-        )
-        for example in examples
-        for form in _forms(example)
-    ]
-    return _preferences(examples, adapter.loglikelihood(requests), "loglikelihood")
+    """Compare the forms after what precedes them, the space before them included, or the sentences with them."""
+    make = _REQUESTS[_compared(context)]
+    requests = [make(example, form) for example in examples for form in _forms(example)]
+    answers = adapter.loglikelihood(requests)
+    return _preferences(examples, _checked(answers, len(requests), "loglikelihood"), context)
+
+
+def _after_context(example: FormChoice, form: str) -> LikelihoodRequest:
+    kept = example.before.rstrip()
+    return LikelihoodRequest(context=kept, continuation=example.before[len(kept) :] + form)
+
+
+def _before_rest(example: FormChoice, form: str) -> LikelihoodRequest:
+    if not example.after.strip():
+        raise DataError(f"Item {example.id!r}: expected text after the form, which 'compare: after' scores.")
+    return LikelihoodRequest(context=example.before + form, continuation=example.after)
+
+
+def _as_sentence(example: FormChoice, form: str) -> LikelihoodRequest:
+    return LikelihoodRequest(context="", continuation=example.before + form + example.after)
+
+
+_REQUESTS: Mapping[str, Callable[[FormChoice, str], LikelihoodRequest]] = {
+    "form": _after_context,
+    "after": _before_rest,
+    "sentence": _as_sentence,
+    "sentence_mean": _as_sentence,
+}
 
 
 def _predict_by_fill(
     adapter: FillsMasks, examples: Sequence[FormChoice], context: MethodContext
 ) -> list[Prediction]:
-    """Compare the forms by the sum of the log-probabilities of their masked pieces, the whole sentence in view."""
-    requests = [
-        MaskRequest(before=example.before, form=form, after=example.after)
-        for example in examples
-        for form in _forms(example)
+    """Compare the forms by the sum of the log-probabilities of their masked pieces, the whole sentence in view.
+
+    A form that is the whole sentence is masked word by word: its pseudo-log-likelihood (Salazar et al., 2020) with all
+    pieces of a word masked at once (``PLL-whole-word`` of Kauf and Ivanova, 2023, section 3).
+    """
+    parts = [_masked_parts(example, form) for example in examples for form in _forms(example)]
+    requests = [request for own in parts for request in own]
+    answers = iter(_checked(adapter.fill_masks(requests), len(requests), "fill_masks"))
+    joined = [_joined([next(answers) for _ in own]) for own in parts]
+    return _preferences(examples, joined, context)
+
+
+def _masked_parts(example: FormChoice, form: str) -> list[MaskRequest]:
+    if example.before or example.after:
+        return [MaskRequest(before=example.before, form=form, after=example.after)]
+    return [
+        MaskRequest(before=form[: word.start()], form=word.group(), after=form[word.end() :])
+        for word in _WORD.finditer(form)
     ]
-    return _preferences(examples, adapter.fill_masks(requests), "fill_masks")
+
+
+def _joined(answers: Sequence[LikelihoodAnswer]) -> LikelihoodAnswer:
+    """Return the answers about the words of a form as one; without tokens where a word cannot be written."""
+    if len(answers) == 1:
+        return answers[0]
+    written = all(answer.token_logprobs for answer in answers)
+    tokens = chain.from_iterable(answer.token_logprobs for answer in answers) if written else ()
+    return LikelihoodAnswer(
+        token_logprobs=tuple(tokens),
+        is_greedy=all(answer.is_greedy for answer in answers),
+        byte_length=sum(answer.byte_length for answer in answers),
+        truncated=any(answer.truncated for answer in answers),
+    )
 
 
 def _predict_by_prefix_fill(
@@ -99,39 +155,49 @@ def _predict_by_prefix_fill(
     requests = [
         MaskRequest(before=example.before, form=form) for example in examples for form in _forms(example)
     ]
-    return _preferences(examples, adapter.fill_masks(requests), "fill_masks")
+    answers = adapter.fill_masks(requests)
+    return _preferences(examples, _checked(answers, len(requests), "fill_masks"), context)
 
 
-def _preferences(
-    examples: Sequence[FormChoice], answers: Sequence[LikelihoodAnswer], asked: str
-) -> list[Prediction]:
-    expected = sum(len(_forms(example)) for example in examples)
+def _compared(context: MethodContext) -> str:
+    """Return what the task compares; ``form`` for specs of other kinds, which have no such key."""
+    return str(getattr(context.spec, "compare", "form"))
+
+
+def _checked(answers: Sequence[LikelihoodAnswer], expected: int, asked: str) -> Sequence[LikelihoodAnswer]:
     if len(answers) != expected:
         raise ContractError(f"{asked}() returned {len(answers)} answers to {expected} requests.")
     if not all(np.isfinite(answer.total) for answer in answers):
         raise ContractError(f"{asked}() returned a log-probability that is not finite.")
+    return answers
+
+
+def _preferences(
+    examples: Sequence[FormChoice], answers: Sequence[LikelihoodAnswer], context: MethodContext
+) -> list[Prediction]:
+    by_token = _compared(context) == "sentence_mean"
     predictions, start = [], 0
     for example in examples:
         end = start + len(_forms(example))
-        predictions.append(_preference(example, answers[start:end]))
+        predictions.append(_preference(example, answers[start:end], by_token=by_token))
         start = end
     return predictions
 
 
-def _preference(example: FormChoice, answers: Sequence[LikelihoodAnswer]) -> Prediction:
-    """Return the form with the largest sum; none where it has an equal, or where a form cannot be written.
+def _preference(example: FormChoice, answers: Sequence[LikelihoodAnswer], *, by_token: bool) -> Prediction:
+    """Return the form with the largest score; none where it has an equal, or where a form cannot be written.
 
     For Gulordava et al. an item is right where the right form is likelier than the wrong one: equal ones are wrong.
     """
     forms = _forms(example)
     written = all(answer.token_logprobs for answer in answers)
-    sums = [round(answer.total, 6) if answer.token_logprobs else None for answer in answers]
-    known = [value for value in sums if value is not None]
+    scores = [_score(answer, by_token=by_token) for answer in answers]
+    known = [value for value in scores if value is not None]
     tied = written and known.count(max(known)) > 1
     output: dict[str, Any] = {
         "label": forms[int(np.argmax(known))] if written and not tied else None,
         "forms": list(forms),
-        "scores": sums,
+        "scores": scores,
         "tokens": [len(answer.token_logprobs) for answer in answers],
     }
     return Prediction(
@@ -141,6 +207,12 @@ def _preference(example: FormChoice, answers: Sequence[LikelihoodAnswer]) -> Pre
         unparsed=not written,
         tied=tied,
     )
+
+
+def _score(answer: LikelihoodAnswer, *, by_token: bool) -> float | None:
+    if not answer.token_logprobs:
+        return None
+    return round(answer.total / len(answer.token_logprobs) if by_token else answer.total, 6)
 
 
 METHODS = (
@@ -174,6 +246,6 @@ KIND = TaskKind(
     methods=("rank", "fill", "fill_prefix"),
     example=_example,
     reference=lambda example: example.right,
-    summary="a language model prefers the right form of a word",
+    summary="a language model prefers the right form, sentence or answer to the wrong ones",
     texts=lambda example, spec: (example.before + example.right + example.after,),
 )

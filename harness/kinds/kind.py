@@ -45,6 +45,10 @@ class ReadContext:
     label_map: Mapping[str, str] = field(default_factory=dict)
     cluster: str | None = None
     phrases: Phrases = field(default_factory=dict)
+    fewer_labels: bool = False
+    """Whether an item may have only some of the labels, as choices."""
+    words: Mapping[str, str] = field(default_factory=dict)
+    """`TaskSpec.row_words` of the language."""
 
     @classmethod
     def of(
@@ -67,6 +71,8 @@ class ReadContext:
             label_map=label_map,
             cluster=cluster,
             phrases=spec.input_phrases,
+            fewer_labels=getattr(spec, "fewer_choices", False),
+            words=spec.row_words(language) if isinstance(spec, TaskSpec) else {},
         )
 
     @classmethod

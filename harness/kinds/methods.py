@@ -107,6 +107,8 @@ class Method:
     """Splits that it learns from by itself, while the model stays as it is (probing)."""
     seeds: tuple[int, ...] = ()
     """Of a method that learns: one cell each where the user names none."""
+    repeatable: bool = False
+    """Whether a run may ask for several answers per item: they are written, and right or wrong as a whole."""
     on_request: bool = False
     """Whether it is taken only where ``--method`` names it, or where the task's own protocols have one of its own."""
 
@@ -120,8 +122,11 @@ def head_method(kind: str, requires: Capability, predict: Predict) -> Method:
     return Method(name="head", kind=kind, requires=requires, protocols=protocols, predict=predict)
 
 
-def generate_method(kind: str, predict: Predict) -> Method:
-    """Return the method `generate` of a kind: a model writes the answer to a prompt."""
+def generate_method(kind: str, predict: Predict, *, repeatable: bool = True) -> Method:
+    """Return the method `generate` of a kind: a model writes the answer to a prompt.
+
+    `repeatable` is False where an answer has parts that are right or wrong by themselves, as tags are.
+    """
     return Method(
         name="generate",
         kind=kind,
@@ -129,6 +134,7 @@ def generate_method(kind: str, predict: Predict) -> Method:
         protocols=FITTING_PROTOCOLS | {"prompted"},
         predict=predict,
         prompted=True,
+        repeatable=repeatable,
     )
 
 
@@ -153,6 +159,7 @@ def choose_pairings(
     head: Head | None,
     protocols: Sequence[str] = (),
     method_name: str | None = None,
+    suite_protocols: Sequence[str] = (),
 ) -> tuple[list[Pairing], list[str]]:
     """Return the pairings that a model can do for a task, and a reason for every protocol that it cannot.
 
@@ -164,9 +171,14 @@ def choose_pairings(
         protocols: What the user asked for; empty takes the spec's own, or `frozen` for a checkpoint that has
             already been fine-tuned for this kind of task, or what a model that cannot be fitted serves as it is.
         method_name: The method that the user asked for.
+        suite_protocols: Those of the suites that the task was named through: a model is trained as they average it,
+            not as the task's own would.
     """
     methods = [method for method in methods if _is_asked_for(method, spec, method_name)]
     trained = None if spec.transfer is None else head
+    of_suites = {name for name in suite_protocols if name in FITTING_PROTOCOLS}
+    if of_suites and spec.transfer is not None and not of_suites & set(spec.protocols):
+        spec = spec.model_copy(update={"protocols": tuple(sorted(of_suites))})
     wanted = tuple(protocols) or _default_protocols(spec, methods, description, head, method_name)
     allowed = [method for method in methods if method_name in (None, method.name)]
     pairings: list[Pairing] = []

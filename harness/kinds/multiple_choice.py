@@ -11,7 +11,7 @@ from pydantic import Field
 from harness.data.records import MultipleChoiceExample, Prediction, Row
 from harness.errors import ContractError, DataError
 from harness.kinds.choosing import choice_methods
-from harness.kinds.kind import ReadContext, TaskKind, cluster_of, id_of, label_of, text_of
+from harness.kinds.kind import ReadContext, TaskKind, cluster_of, group_of, id_of, label_of, meta_of, text_of
 from harness.kinds.methods import MethodContext, head_method
 from harness.models.capabilities import Capability, Choice, ChoosesBest, Head
 from harness.prompts.preset import PromptItem
@@ -30,20 +30,42 @@ class MultipleChoiceSpec(TaskSpec):
     """The fields of the choices; the gold label names one of them."""
     phrases: Phrases = Field(default_factory=dict)
     """Field of the context -> its value in the file -> the words that replace it."""
+    fewer_choices: bool = False
+    """Whether an item may have fewer choices than `labels`: those that are null in its row do not exist for it."""
 
 
 def _example(row: Row, number: int, context: ReadContext) -> MultipleChoiceExample:
     inputs = {name: text_of(row, name, context) for name in context.inputs}
     label = label_of(row, context)
+    names = _names(row, context)
+    if label is not None and label not in names:
+        raise DataError(
+            f"{row.where}: the label of {context.owner!r} is {label!r}; expected one of the item's choices, "
+            f"{', '.join(names)}."
+        )
     return MultipleChoiceExample(
         id=id_of(row, number),
         cluster=cluster_of(row, context),
+        group=group_of(row),
+        meta=meta_of(row),
         context=" ".join(_phrase(name, value, row, context) for name, value in inputs.items()),
-        choices=tuple(text_of(row, name, context) for name in context.labels),
-        label=None if label is None else context.labels.index(label),
-        names=context.labels,
+        choices=tuple(text_of(row, name, context) for name in names),
+        label=None if label is None else names.index(label),
+        names=names,
         inputs=inputs,
     )
+
+
+def _names(row: Row, context: ReadContext) -> tuple[str, ...]:
+    """Return the choices that an item has; raises `DataError` where fewer than two are left."""
+    if not context.fewer_labels:
+        return context.labels
+    names = tuple(name for name in context.labels if row.fields.get(name, "") is not None)
+    if len(names) < 2:
+        raise DataError(
+            f"{row.where}: expected two or more choices of {context.owner!r}, found {len(names)}."
+        )
+    return names
 
 
 def _phrase(name: str, value: str, row: Row, context: ReadContext) -> str:

@@ -92,7 +92,8 @@ def _predict_by_generation(
     adapter: Generates, examples: Sequence[SpanExample], context: MethodContext
 ) -> list[Prediction]:
     assert context.prompter is not None
-    return generate_answers(adapter, examples, context.prompter, context.prompter.options, _read)
+    prompter = context.prompter
+    return generate_answers(adapter, examples, prompter, prompter.options, _read, whole=False)
 
 
 def _read(example: SpanExample, text: str) -> tuple[dict[str, Any], bool]:

@@ -238,7 +238,7 @@ def _predict_by_generation(
 
 METHODS = (
     head_method("text_marking", Capability.TAGS, _predict_with_head),
-    generate_method("text_marking", _predict_by_generation),
+    generate_method("text_marking", _predict_by_generation, repeatable=False),
 )
 
 KIND = TaskKind(

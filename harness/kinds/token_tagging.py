@@ -120,7 +120,7 @@ def _predict_by_generation(
 
 METHODS = (
     head_method("token_tagging", Capability.TAGS, _predict_with_head),
-    generate_method("token_tagging", _predict_by_generation),
+    generate_method("token_tagging", _predict_by_generation, repeatable=False),
 )
 
 KIND = TaskKind(

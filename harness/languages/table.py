@@ -1,24 +1,30 @@
 """The languages the harness knows: code, name, script, family, segmentation, and the codes of other collections.
 
-The table lists the 50 languages of XTREME-R and Hausa (which MultiCheckList adds). Names, families, sizes and
-collection codes are those of Ruder et al. (2021), Table 7, and of the released data; scripts are ISO 15924
-codes of the text that the data sets hold, where the paper prints a tradition (`printed_script`).
+The rows with `printed_datasets` are the 50 languages of XTREME-R: names, families, sizes and collection codes of these
+and of Hausa are those of Ruder et al. (2021), Table 7, and of the released data; scripts are ISO 15924 codes of the
+text that the data sets hold, where the paper prints a tradition (`printed_script`). All other rows are made by
+``benchmarks/language_table.py`` from LinguaMeta (Ritchie et al., 2024), Glottolog 5.1 (Hammarström et al., 2024) and
+the classes of Joshi et al. (2020): the languages of FLORES-200, SIB-200, NTREX-128, Belebele, MultiBLiMP and the
+African, American, Indic and Indonesian benchmarks.
 
-A code has one meaning: ours. The codes of other collections (`cmn`, `zho`, ``zh_``, ``iw``) are rejected, and the
-error names the code to use: two names for one language would split its rows in every table.
+A code has one meaning: ours. It is ISO 639-1 where there is one, for the language of a macrolanguage that the
+benchmarks mean (`ku` is Northern Kurdish); other scripts and countries than the main one have a subtag (`zh-Hant`). The
+codes of other collections (`cmn`, `zho`, ``zh_``, ``iw``) are rejected, and the error names the code to use: two names
+for one language would split its rows in every table.
 """
 
 from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from importlib import resources
+from typing import Any
 
 from harness.errors import UnknownNameError, UsageError
 
-__all__ = ["TABLE_SOURCE", "Language", "LanguageTable", "known_languages", "recorded_name"]
+__all__ = ["CODE_NAMES", "TABLE_SOURCE", "Language", "LanguageTable", "known_languages", "recorded_name"]
 
 TABLE_SOURCE = "ruder2021xtremer"
 """Citation key of the paper whose Table 7 holds `printed_script`, `printed_datasets` and the typological marks."""
@@ -49,6 +55,7 @@ class Language:
     mewslix_role: str = ""
     multichecklist: str = ""
     flores: str = ""
+    """Code of FLORES-200, SIB-200 and NLLB. Cusco Quechua has that of Ayacucho Quechua, the only one of NLLB."""
     wikipedia_articles: str = ""
     """Millions of Wikipedia articles, as Table 7 prints them."""
     segmentation: str = "space"
@@ -67,14 +74,27 @@ class Language:
     printed_datasets: str = ""
     """The number of datasets that Table 7 prints."""
     iso639_2: str = ""
-    """ISO 639-2 codes, separated by spaces: macrolanguages (``ara``) and bibliographic codes (``chi``) among them."""
+    """ISO 639-2 codes, separated by spaces: macrolanguages (``ara``) and bibliographic codes (``chi``) among them.
+
+    Given where `code` has two letters.
+    """
     retired: str = ""
     """Withdrawn ISO 639-1 codes: ``iw``, ``in``."""
+    glottocode: str = ""
+    """Glottolog's code, that of a family (``sard1257``) where the data do not say which language of it."""
+    resource_class: str = ""
+    """Class ``0`` (least) to ``5`` of Joshi et al. (2020), by the language's name; empty where no name was found."""
+    names: tuple[tuple[str, str], ...] = ()
+    """Its codes in a task's files, by the name of their set; they may name the codes above in braces."""
 
     def codes(self) -> Mapping[str, str]:
         """Return what ``{...}`` in a spec's paths and configs may name."""
-        named = {field.name: str(getattr(self, field.name)) for field in fields(self)}
-        return named | {"language": self.code}
+        named = {name: str(getattr(self, "code" if name == "language" else name)) for name in CODE_NAMES}
+        return named | {name: code.format_map(named) for name, code in self.names}
+
+
+CODE_NAMES = (*(field.name for field in fields(Language) if field.name != "names"), "language")
+"""What braces may name for every language: the columns of the table."""
 
 
 FOREIGN_CODES = {
@@ -89,6 +109,12 @@ FOREIGN_CODES = {
     "panx_prefix": "WikiANN line prefix",
 }
 """The fields whose values name a language elsewhere, in the words that an error uses."""
+
+
+def _schemes(language: Language, code: str) -> list[str]:
+    return [
+        title for field, title in FOREIGN_CODES.items() if code in getattr(language, field).lower().split()
+    ]
 
 
 class LanguageTable:
@@ -130,19 +156,28 @@ class LanguageTable:
         """
         if code in self._languages:
             return None
-        for language in self:
-            schemes = [
-                title
-                for field, title in FOREIGN_CODES.items()
-                if code.lower() in (value.lower() for value in getattr(language, field).split())
-            ]
-            if schemes:
-                return f"{code!r} is the {' and '.join(schemes)} of {language.name}: use {language.code!r}"
-        return None
+        found = [(language, schemes) for language in self if (schemes := _schemes(language, code.lower()))]
+        if not found:
+            return None
+        # A variety shares the codes of its language, whose own code is shorter; Cusco Quechua has the FLORES code of
+        # Ayacucho Quechua.
+        language, schemes = min(
+            found, key=lambda item: (not code.lower().startswith(item[0].iso639_3), len(item[0].code))
+        )
+        return f"{code!r} is the {' and '.join(schemes)} of {language.name}: use {language.code!r}"
 
     def extended(self, additional: Mapping[str, Language]) -> LanguageTable:
         """Return a table that knows the additional languages too."""
         return LanguageTable({**additional, **self._languages})
+
+    def with_names(self, names: Mapping[str, Mapping[str, str]]) -> LanguageTable:
+        """Return a table whose languages have the codes of a task's files too: by language, by set."""
+        named = {
+            code: replace(self._languages[code], names=tuple(sorted(own.items())))
+            for code, own in names.items()
+            if own and code in self._languages
+        }
+        return LanguageTable({**self._languages, **named}) if named else self
 
 
 def recorded_name(code: str, recorded: Iterable[Mapping[str, str]]) -> str:
@@ -155,7 +190,7 @@ def recorded_name(code: str, recorded: Iterable[Mapping[str, str]]) -> str:
 
 @cache
 def known_languages() -> LanguageTable:
-    """Return the shipped table: 50 languages and Hausa."""
+    """Return the shipped table."""
     text = resources.files("harness.languages").joinpath("languages.tsv").read_text(encoding="utf-8")
-    rows = csv.DictReader(text.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE)
+    rows: Iterable[Any] = csv.DictReader(text.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE)
     return LanguageTable({row["code"]: Language(**row) for row in rows})

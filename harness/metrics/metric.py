@@ -102,6 +102,10 @@ class Metric:
     """Names of the methods whose predictions it understands; None for all of its kinds. Other cells go without it."""
     ready: Callable[[], None] | None = None
     """Called before a run starts; raises `HarnessError` where the metric cannot be computed here."""
+    missing: Callable[[], str | None] | None = None
+    """Returns why the metric cannot be computed here, as a sentence, or None. Then runs go without it and say so."""
+    signature: Callable[[MetricContext], str] | None = None
+    """Returns what a published score must be quoted with: version and settings of the scorer."""
 
     def takes_option(self, key: str) -> bool:
         """Return whether it reads an option: one that it declares, its own name, or one that begins with ``NAME.``."""

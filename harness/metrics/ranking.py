@@ -18,7 +18,7 @@ from typing import Any
 from harness.metrics.metric import MetricContext, MetricFunction, MetricResult
 from harness.metrics.pairing import check_pairs, mean_of_items
 
-__all__ = ["accuracy_byte", "accuracy_char", "accuracy_pmi", "accuracy_token"]
+__all__ = ["accuracy_byte", "accuracy_char", "accuracy_pmi", "accuracy_token", "mrr"]
 
 View = Callable[[Sequence[float], Sequence[float]], list[float]]
 """Sums and other numbers of an item's choices -> what is ranked instead of the sums."""
@@ -91,3 +91,28 @@ accuracy_char = _ranked_by("characters", _per_length)
 accuracy_byte = _ranked_by("bytes", _per_length)
 accuracy_token = _ranked_by("tokens", _per_length)
 accuracy_pmi = _ranked_by("unconditional", _less)
+
+
+def mrr(predictions: Sequence[Any], references: Sequence[Any], context: MetricContext) -> MetricResult:
+    """Return the mean over items of 1 / the rank of the right form among the item's ``forms`` by their ``scores``.
+
+    A form with the score of the right one ranks before it; a right form without a score counts 0. Raises `ValueError`
+    for predictions without these keys, or whose forms do not hold the right one.
+    """
+    check_pairs(predictions, references)
+    return mean_of_items(
+        _reciprocal_rank(prediction, reference, index)
+        for index, (prediction, reference) in enumerate(zip(predictions, references, strict=True))
+    )
+
+
+def _reciprocal_rank(prediction: Any, reference: Any, index: int) -> float:
+    if not isinstance(prediction, Mapping) or not {"forms", "scores"} <= prediction.keys():
+        raise ValueError(f"Item {index}: expected forms with their scores, found {prediction!r}.")
+    forms, scores = list(prediction["forms"]), list(prediction["scores"])
+    if reference not in forms or len(forms) != len(scores):
+        raise ValueError(
+            f"Item {index}: expected a score for each form, the right one {reference!r} among them."
+        )
+    own = scores[forms.index(reference)]
+    return 0.0 if own is None else 1 / sum(score is not None and score >= own for score in scores)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from harness.errors import HarnessError
 from harness.metrics.metric import Floats, GroupScore, Metric, MetricContext, MetricResult
+from harness.metrics.repeats import answers_of, folded, repeat_count, repeat_scores
 from harness.statistics import ClusterCodes, Interval, count_interval, mean_of_codes, seed_of
 from harness.storage.records import ItemRecord
 
@@ -55,10 +56,13 @@ class MetricScore:
     value: float
     interval: Interval = _NONE
     groups: Mapping[str, GroupScore] = field(default_factory=dict)
+    signature: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return the form that ``results.json`` keeps."""
         shown: dict[str, Any] = {"value": self.value, **self.interval.to_json()}
+        if self.signature:
+            shown["signature"] = self.signature
         if self.groups:
             shown["groups"] = {
                 name: {"value": group.value, "n": group.n, **_bounds_to_json(group)}
@@ -101,6 +105,7 @@ class CellScorer:
         self._context = context
         self._task = task
         self._means: dict[str, list[Floats]] = {}
+        self._repeated: dict[str, list[Floats]] = {}
         self._rows: dict[str, list[npt.NDArray[np.float32]]] = {}
         self._sums: dict[str, Floats] = {}
         self._kept: list[str] = []
@@ -119,9 +124,12 @@ class CellScorer:
         if not labelled:
             return {}
         contributions = {}
+        answers: dict[str, Floats] = {}
         for metric in self._metrics:
             if metric.by_item:
-                contributions[metric.name] = self._add(metric, labelled)
+                contributions[metric.name] = self._add(metric, labelled, answers)
+        if repeat_count(labelled[0].prediction) > 1:
+            contributions |= self._add_repeats(labelled, answers)
         if len(contributions) < len(self._metrics):
             self._kept += [_packed(item) for item in labelled]
         self._clusters.add([item.cluster for item in labelled])
@@ -136,33 +144,53 @@ class CellScorer:
             return CellScores(metrics={})
         codes = self._clusters.codes()
         kept = [json.loads(text) for text in self._kept]
-        predictions, references = [item[0] for item in kept], [item[1] for item in kept]
-        context = replace(
-            self._context,
-            clusters=[item[2] for item in kept],
-            groups=[item[3] for item in kept],
-            tags=[item[4] for item in kept],
+        repeats = repeat_count(kept[0][0]) if kept else 1
+        predictions = [answer for item in kept for answer in answers_of(item[0])]
+        references, clusters, groups, tags = (
+            [item[place] for item in kept for _ in range(repeats)] for place in (1, 2, 3, 4)
         )
+        context = replace(self._context, clusters=clusters, groups=groups, tags=tags)
         scores: dict[str, MetricScore] = {}
         contributions: dict[str, list[Any]] = {}
         for metric in self._metrics:
             if metric.by_item:
                 result = self._total(metric)
             else:
-                result = _computed(metric, predictions, references, context)
+                result = folded(_computed(metric, predictions, references, context), repeats)
                 own = result.counts if result.items is None else result.items
                 if own is not None:
                     contributions[metric.name] = own.tolist()
             scores[metric.name] = MetricScore(
-                value=result.value, interval=self._interval(metric, result, codes), groups=result.groups
+                value=result.value,
+                interval=self._interval(metric, result, codes),
+                groups=result.groups,
+                signature="" if metric.signature is None else metric.signature(context),
+            )
+        for name, parts in self._repeated.items():
+            own = np.concatenate(parts)
+            groups_of = self._by_group([own], lambda rows: float(rows.mean()))
+            scores[name] = MetricScore(
+                value=float(own.mean()), interval=mean_of_codes(own, codes), groups=groups_of
             )
         return CellScores(metrics=scores, items=contributions)
 
-    def _add(self, metric: Metric, items: Sequence[ScoreInput]) -> list[Any]:
-        predictions = [item.prediction for item in items]
-        references = [item.reference for item in items]
+    def _add_repeats(self, items: Sequence[ScoreInput], scores: Mapping[str, Floats]) -> dict[str, list[Any]]:
+        """Return what items with several answers contribute to pass@k and majority@k."""
+        found = repeat_scores([item.prediction for item in items], [item.reference for item in items], scores)
+        for name, values in found.items():
+            self._repeated.setdefault(name, []).append(values)
+        return {name: values.tolist() for name, values in found.items()}
+
+    def _add(self, metric: Metric, items: Sequence[ScoreInput], answers: dict[str, Floats]) -> list[Any]:
+        """Return the contributions of items; `answers` gets the score of each of their answers."""
+        repeats = repeat_count(items[0].prediction)
+        predictions = [answer for item in items for answer in answers_of(item.prediction)]
+        references = [item.reference for item in items for _ in range(repeats)]
         first = None if self._count == 0 else items[0].id
         result = _computed(metric, predictions, references, self._context, first=first)
+        if result.items is not None:
+            answers[metric.name] = result.items
+        result = folded(result, repeats)
         if result.items is not None:
             _check_item_mean(metric, result, float(result.items.mean()))
             self._means.setdefault(metric.name, []).append(result.items)

@@ -1,13 +1,16 @@
 """BLEU and chrF of answers, through sacrebleu: set-level, with sufficient statistics per item.
 
-Source: Papineni et al. (2002) and Post (2018) for BLEU; Popovic (2015) for chrF (characters to 6, beta 2). The
-package is an extra of the installation (``metrics``) and is imported when a metric is computed.
+Source: Papineni et al. (2002) and Post (2018) for BLEU; Popovic (2015) for chrF (characters to 6, beta 2) and Popovic
+(2017) for chrF++ (with words to 2); Goyal et al. (2022), "The FLORES-101 Evaluation Benchmark", section 5, for spBLEU,
+with the tokenizer of NLLB Team (2022). The package is an extra of the installation (``metrics``) and is imported when a
+metric is computed.
 """
 
 from __future__ import annotations
 
 import importlib.util
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,15 +20,31 @@ from harness.metrics.answer import answer_text
 from harness.metrics.metric import Floats, MetricContext, MetricResult
 from harness.metrics.pairing import check_pairs
 
-__all__ = ["bleu", "bleu_from_counts", "chrf", "chrf_from_counts", "require_sacrebleu"]
+__all__ = [
+    "bleu",
+    "bleu_from_counts",
+    "bleu_signature",
+    "chrf",
+    "chrf_from_counts",
+    "chrf_plus",
+    "chrf_plus_from_counts",
+    "chrf_plus_signature",
+    "chrf_signature",
+    "missing_spbleu",
+    "require_sacrebleu",
+    "spbleu",
+    "spbleu_signature",
+]
 
 PACKAGE = "sacrebleu"
+SPBLEU = "flores200"
+"""The name of spBLEU's tokenizer in sacrebleu."""
 
 
 def require_sacrebleu() -> None:
     """Raise `MissingExtraError` where sacrebleu is not installed."""
     if importlib.util.find_spec(PACKAGE) is None:
-        raise MissingExtraError("Each of the metrics 'bleu' and 'chrf'", "metrics", PACKAGE)
+        raise MissingExtraError("Each of the metrics 'bleu', 'chrf' and 'chrf_plus'", "metrics", PACKAGE)
 
 
 def chrf(
@@ -39,6 +58,13 @@ def chrf(
     return _scored(_chrf(), chrf_from_counts, predictions, references)
 
 
+def chrf_plus(
+    predictions: Sequence[Any], references: Sequence[Sequence[str]], context: MetricContext
+) -> MetricResult:
+    """Return corpus chrF++ as a fraction: chrF with word n-grams to 2; otherwise as `chrf`."""
+    return _scored(_chrf(words=2), chrf_plus_from_counts, predictions, references)
+
+
 def bleu(
     predictions: Sequence[Any], references: Sequence[Sequence[str]], context: MetricContext
 ) -> MetricResult:
@@ -48,18 +74,54 @@ def bleu(
     option ``bleu_tokenizer``. Raises `ValueError` where sacrebleu has no such tokenizer: for Japanese and Korean,
     unless MeCab is installed.
     """
-    require_sacrebleu()
-    from sacrebleu.metrics.bleu import BLEU
+    return _scored(_bleu(context), bleu_from_counts, predictions, references)
 
-    tokenizer = context.options.get("bleu_tokenizer")
-    try:
-        scorer = BLEU(tokenize=tokenizer, trg_lang=context.language, force=True)
-    except (ImportError, RuntimeError, AssertionError, KeyError) as error:
-        raise ValueError(
-            f"sacrebleu has no tokenizer {tokenizer or context.language!r} here ({str(error).strip()}); "
-            "name another one with 'bleu_tokenizer' under 'metric_options'"
-        ) from error
-    return _scored(scorer, bleu_from_counts, predictions, references)
+
+def spbleu(
+    predictions: Sequence[Any], references: Sequence[Sequence[str]], context: MetricContext
+) -> MetricResult:
+    """Return corpus BLEU over the pieces of FLORES-200's sentencepiece model, as a fraction; otherwise as `chrf`."""
+    return _scored(_spbleu(), bleu_from_counts, predictions, references)
+
+
+def missing_spbleu() -> str | None:
+    """Return why spBLEU cannot be computed here: its tokenizer is a download of sacrebleu; None where it can."""
+    if importlib.util.find_spec(PACKAGE) is None:
+        return None  # The metrics next to it raise an error that says so.
+    if importlib.util.find_spec("sentencepiece") is None:
+        return (
+            "The metric 'spbleu' is skipped: it needs the package sentencepiece (pip install sentencepiece)."
+        )
+    from sacrebleu.tokenizers.tokenizer_spm import SPM_MODELS
+    from sacrebleu.utils import SACREBLEU_DIR
+
+    file = Path(SACREBLEU_DIR) / "models" / Path(SPM_MODELS[SPBLEU]["url"]).name
+    if file.is_file():
+        return None
+    return (
+        f"The metric 'spbleu' is skipped: its tokenizer is missing at {file}; on a machine with network, "
+        f"'sacrebleu --tokenize {SPBLEU} REFERENCES -i ANSWERS' downloads it."
+    )
+
+
+def chrf_signature(context: MetricContext) -> str:
+    """Return sacrebleu's signature of `chrf`."""
+    return _signature(_chrf())
+
+
+def chrf_plus_signature(context: MetricContext) -> str:
+    """Return sacrebleu's signature of `chrf_plus`."""
+    return _signature(_chrf(words=2))
+
+
+def bleu_signature(context: MetricContext) -> str:
+    """Return sacrebleu's signature of `bleu`, with the tokenizer of the language."""
+    return _signature(_bleu(context))
+
+
+def spbleu_signature(context: MetricContext) -> str:
+    """Return sacrebleu's signature of `spbleu`."""
+    return _signature(_spbleu())
 
 
 def chrf_from_counts(totals: Floats) -> float:
@@ -75,11 +137,43 @@ def bleu_from_counts(totals: Floats) -> float:
     return _value(BLEU(), totals)
 
 
-def _chrf() -> Any:
+def chrf_plus_from_counts(totals: Floats) -> float:
+    """Return chrF++ of summed statistics, which are those of `chrf_from_counts` with the orders of words after them."""
+    return _value(_chrf(words=2), totals)
+
+
+def _chrf(words: int = 0) -> Any:
     require_sacrebleu()
     from sacrebleu.metrics.chrf import CHRF
 
-    return CHRF()
+    return CHRF(word_order=words)
+
+
+def _bleu(context: MetricContext) -> Any:
+    require_sacrebleu()
+    from sacrebleu.metrics.bleu import BLEU
+
+    tokenizer = context.options.get("bleu_tokenizer")
+    try:
+        return BLEU(tokenize=tokenizer, trg_lang=context.language, force=True)
+    except (ImportError, RuntimeError, AssertionError, KeyError) as error:
+        raise ValueError(
+            f"sacrebleu has no tokenizer {tokenizer or context.language!r} here ({str(error).strip()}); "
+            "name another one with 'bleu_tokenizer' under 'metric_options'"
+        ) from error
+
+
+def _spbleu() -> Any:
+    require_sacrebleu()
+    from sacrebleu.metrics.bleu import BLEU
+
+    return BLEU(tokenize=SPBLEU, force=True)
+
+
+def _signature(scorer: Any) -> str:
+    # One reference per item, as all tasks here have.
+    scorer.num_refs = 1
+    return str(scorer.get_signature())
 
 
 def _value(scorer: Any, totals: Floats) -> float:

@@ -3,19 +3,106 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from harness.errors import UnknownNameError, UsageError
 from harness.models.adapters import AdapterEntry
+from harness.models.reasoning import KNOWN_MARKERS, Markers
 
-__all__ = ["AdapterOptions", "options_model", "parse_options"]
+__all__ = ["AdapterOptions", "ReasoningOptions", "SamplingOptions", "options_model", "parse_options"]
 
 
 class AdapterOptions(BaseModel):
     """The options of one adapter; a plugin subclasses it. Strings from ``-o key=value`` are converted."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class SamplingOptions(AdapterOptions):
+    """How any model that writes draws its answers; the prompt's own settings are used where these are not given."""
+
+    temperature: float | None = Field(
+        default=None,
+        ge=0,
+        le=10,
+        description="Temperature of written answers; 0 is greedy, by default as the prompt says.",
+    )
+    top_p: float | None = Field(
+        default=None,
+        gt=0,
+        le=1,
+        description="Share of the likeliest tokens that are drawn from; by default as the prompt says.",
+    )
+
+
+class ReasoningOptions(SamplingOptions):
+    """How a model that reasons before its answer is asked."""
+
+    thinking: Literal["auto", "on", "off"] = Field(
+        default="auto",
+        description="Whether the model reasons before its answer: the chat template's switch; auto leaves it as it is.",
+    )
+    reasoning_effort: Literal["low", "medium", "high"] | None = Field(
+        default=None, description="How much the model reasons, for chat templates with levels (gpt-oss)."
+    )
+    reasoning_budget: int | None = Field(
+        default=None,
+        ge=1,
+        description="Tokens that the reasoning may have, apart from those of the answer; by default 4,096.",
+    )
+    reasoning_markers: str | None = Field(
+        default=None,
+        description="START,END: marks around the reasoning besides <think>, [THINK] and the channels of gpt-oss.",
+    )
+
+    @field_validator("reasoning_markers")
+    @classmethod
+    def _require_two_markers(cls, value: str | None) -> str | None:
+        if value is not None and (len(parts := value.split(",")) != 2 or not all(parts)):
+            raise ValueError("expected two marks with a comma between them, START,END")
+        return value
+
+    @property
+    def budget(self) -> int:
+        """The tokens that reasoning may have."""
+        return DEFAULT_BUDGET if self.reasoning_budget is None else self.reasoning_budget
+
+    @property
+    def reasons(self) -> bool:
+        """Whether the user asks for reasoning, in any way."""
+        asked = self.reasoning_effort is not None or self.reasoning_budget is not None
+        return self.thinking == "on" or (self.thinking == "auto" and asked)
+
+    def markers(self, own: tuple[str, str] | None = None) -> tuple[Markers, ...]:
+        """Return the marks to look for: those of a prompt, those of the user, and the known ones."""
+        given = () if self.reasoning_markers is None else (tuple(self.reasoning_markers.split(",")),)
+        return (*(Markers(*pair) for pair in (own, *given) if pair is not None), *KNOWN_MARKERS)
+
+    def template_variables(self) -> dict[str, bool | str]:
+        """Return what a chat template is given: names of the switch in templates of today, and the effort."""
+        found: dict[str, bool | str] = {}
+        if self.thinking != "auto":
+            found |= dict.fromkeys(THINKING_SWITCHES, self.thinking == "on")
+        if self.reasoning_effort is not None:
+            found["reasoning_effort"] = self.reasoning_effort
+        return found
+
+    def reasoning_identity(self) -> dict[str, str]:
+        """Return the options that change answers and were given, for the identity of a model."""
+        fields = ReasoningOptions.model_fields
+        names = [name for name in fields if name not in SamplingOptions.model_fields]
+        return {
+            f"option.{name}": str(value)
+            for name in names
+            if (value := getattr(self, name)) != fields[name].default
+        }
+
+
+DEFAULT_BUDGET = 4096
+THINKING_SWITCHES = ("enable_thinking", "thinking")
+"""Qwen3, GLM-4.5 and SmolLM3 read the first, Granite and DeepSeek-V3.1 the second."""
 
 
 def options_model(entry: AdapterEntry) -> type[AdapterOptions]:

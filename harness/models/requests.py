@@ -96,13 +96,17 @@ class Generated:
     """What a model wrote for one prompt."""
 
     text: str
-    """Without the prompt, the stop string and special tokens."""
+    """The answer: without the prompt, the reasoning, the stop string and special tokens."""
     tokens: int
-    """How many tokens were generated, the end token included."""
+    """How many tokens were generated, the reasoning and the end token included."""
     finished: bool
     """Whether it ended by itself or at a stop string, rather than at the token limit."""
     truncated: bool = False
     """Whether tokens of the prompt were cut off from the left."""
+    reasoning: str | None = None
+    """What the model wrote before its answer; None where it did not reason."""
+    reasoning_tokens: int | None = 0
+    """How many of the tokens are of the reasoning, its marks included; None where a server does not say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +122,11 @@ class GenerateOptions:
     choices: tuple[str, ...] | None = None
     regex: str | None = None
     json_schema: Mapping[str, Any] | None = None
+    reasoning_markers: tuple[str, str] | None = None
+    """The marks before and after the reasoning that the prompt asks for, besides those that are known.
+
+    `stop` and `max_tokens` are about the answer alone; how long the reasoning may be is an option of the adapter.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.data.sources import DataFinder, FoundData
-from harness.errors import HarnessError, MissingDataError, UnknownNameError
+from harness.errors import HarnessError, MissingDataError, UnknownNameError, UsageError
 from harness.languages.table import Language
 from harness.models.capabilities import Head, HeadSpec, ModelDescription
 from harness.planning.origin import Origin
@@ -152,8 +152,16 @@ class FitPlanner:
         )
 
     def _prompt(self, stage: str) -> PromptPlan:
-        """Return the text format of a stage; raises `MissingDataError` where it has no such format."""
-        preset = self._config.prompt or "mt5"
+        """Return the text format of a stage; raises `MissingDataError` where it has no such format.
+
+        Raises `UsageError` for several prompts: a model is fine-tuned with one.
+        """
+        preset, *others = self._config.prompt or ("mt5",)
+        if others:
+            raise UsageError(
+                f"A model is fine-tuned with one prompt, and --prompt names {1 + len(others)}.",
+                hint="Give one run per prompt.",
+            )
         try:
             spec = self._catalog.prompt(stage, preset)
         except UnknownNameError as error:

@@ -40,7 +40,7 @@ class Origin:
         return cls(
             name=name,
             spec=spec,
-            languages=described_languages(spec.languages),
+            languages=described_languages(spec),
             folders=dict.fromkeys(spec.languages, entry.folder),
         )
 

@@ -229,6 +229,8 @@ class PromptPlan:
     pool: ShotPool | None = None
     chat: bool = False
     constrained: bool = False
+    repeats: int = 1
+    """Answers per item."""
 
     def compiled(self, language: str) -> CompiledPrompt:
         """Return the prompt with the words of a language."""
@@ -242,6 +244,7 @@ class PromptPlan:
             None if self.inherited is None else self.inherited.model_dump(mode="json"),
             [self.policy, self.instruction, self.shots, self.chat, self.constrained],
             None if self.pool is None else [self.pool.owner, self.pool.language, self.pool.found.digest()],
+            *([self.repeats] if self.repeats > 1 else []),
         ]
         return _digest(content)[:16]
 
@@ -285,7 +288,7 @@ class Cell:
         """How the texts of its items were made: by the spec, or a translator; None where it is not known."""
         if self.test.change is not None:
             return "machine-translated"
-        return None if "variant" in self.view else self.spec.provenance(self.language.code)
+        return None if "variant" in self.view else self.spec.provenance_of(self.language.code)
 
     @property
     def title(self) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 from harness.data.sources import DataFinder, FoundData
-from harness.errors import MissingDataError, UnknownNameError, UsageError
+from harness.errors import CapabilityError, MissingDataError, UnknownNameError, UsageError
 from harness.kinds.kind import TaskKind
 from harness.kinds.methods import Method, Pairing, choose_pairings
 from harness.languages.table import Language, known_languages
@@ -21,7 +21,7 @@ from harness.models.options import parse_options
 from harness.planning.fits import FitPlanner, without_selection_on_test
 from harness.planning.id_alignment import AlignmentCheck
 from harness.planning.origin import Origin
-from harness.planning.plan import Cell, Model, Plan, PoolPlan, Skip
+from harness.planning.plan import Cell, LearningPlan, Model, Plan, PoolPlan, PromptPlan, Skip
 from harness.planning.probe_data import LearningPlanner
 from harness.planning.prompts import PromptPlanner
 from harness.planning.run_config import DEFAULT_SEED, RunConfig
@@ -94,15 +94,16 @@ def _check_prompt_options(config: RunConfig, task: str, catalog: Catalog) -> Non
 
 def _check_prompt_name(config: RunConfig, chosen: Sequence[SelectedTask], catalog: Catalog) -> None:
     """Raise `UnknownNameError` for a prompt that no selected task has, nor a training set of one."""
-    if config.prompt is None:
+    if not config.prompt:
         return
     specs = [selected.entry.spec for selected in chosen]
     owners = {
         name for spec in specs for name in (spec.task, *(spec.transfer.stages if spec.transfer else ()))
     }
     known = {preset for owner in owners for preset in catalog.presets(owner)}
-    if config.prompt not in known:
-        raise UnknownNameError("prompt of the selected tasks", config.prompt, known)
+    for name in config.prompt:
+        if name not in known:
+            raise UnknownNameError("prompt of the selected tasks", name, known)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +115,15 @@ class _Version:
     pool: PoolPlan | None = None
     text: Language | None = None
     """The language that answers are in, where translation made it another one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """How the items of a version are asked with one prompt."""
+
+    prompt: PromptPlan | None
+    learning: LearningPlan | None
+    view: Mapping[str, str]
 
 
 class _Planner:
@@ -131,7 +141,7 @@ class _Planner:
         self._skipped: list[Skip] = []
         self._fits = FitPlanner(config, registry, catalog, finder, model.description)
         self._learning = LearningPlanner(config, finder, self._fits)
-        self._prompts = PromptPlanner(config, catalog, finder, self._fits)
+        self._prompts = PromptPlanner(config, catalog, finder, self._fits, model)
         self._alignment = AlignmentCheck(registry, finder)
         self._pools: dict[tuple[str, str], PoolPlan] = {}
         self._suites: dict[str, None] = {}
@@ -155,12 +165,17 @@ class _Planner:
             )
             reason = f"task {spec.task!r} has no {named}"
             self._skipped.append(Skip(task=spec.task, language=code, reason=reason, missing_language=True))
+        for code in selected.unlisted:
+            suites = " and ".join(map(repr, selected.suites))
+            reason = f"the language list of {suites} for {spec.task!r} has no {code}"
+            self._skip(spec, code, f"{reason}; run it with --tasks {spec.task}:{code}")
         kind = self._registry.kinds.get(spec.kind)
         pairings = self._pairings(spec, kind, selected)
         self._suites |= dict.fromkeys(selected.suites)
         added = selected.entry.added
-        if added:
-            self._added[spec.task] = dict(added)
+        run = {code: added[code] for code in selected.languages if code in added}
+        if run:
+            self._added[spec.task] = run
         self._published[spec.task] = selected.published or tuple(
             code for code in spec.languages if code not in added
         )
@@ -188,6 +203,7 @@ class _Planner:
             self._model.description,
             head=head,
             protocols=self._config.protocols,
+            suite_protocols=[self._catalog.suite(name).protocol for name in selected.suites],
             method_name=self._config.method,
         )
         for reason in reasons:
@@ -203,19 +219,24 @@ class _Planner:
         return Head.TEXT_TO_TEXT if head not in after_fit and Head.TEXT_TO_TEXT in after_fit else head
 
     def _has_prompt(self, spec: TaskSpec, method: Method, head: Head | None) -> bool:
-        """Return whether the prompt that a method would use can serve it: to rank, it needs choices."""
+        """Return whether a prompt that a method would use can serve it: to rank, it needs choices."""
         if not method.prompted:
             return True
         fits = head is Head.TEXT_TO_TEXT and self._config.protocols != ("prompted",)
-        preset = self._prompts.preset(spec.task, method.name, fits=fits)
-        if preset not in self._catalog.presets(spec.task):
+        presets = self._prompts.presets(spec.task, method.name, fits=fits)
+        known = [
+            self._catalog.prompt(spec.task, name)
+            for name in presets
+            if name in self._catalog.presets(spec.task)
+        ]
+        if len(known) < len(presets):
             return True  # The plan of the prompt lists the known ones.
-        prompt = self._catalog.prompt(spec.task, preset)
         # The plan of a cloze for a model that writes names the presets to use instead.
-        return (
+        return any(
             bool(prompt.choice)
             if method.name == "rank"
             else bool(prompt.item) or prompt.formulation == "cloze"
+            for prompt in known
         )
 
     def _versions(self, entry: TaskEntry, code: str) -> Iterator[_Version]:
@@ -264,7 +285,8 @@ class _Planner:
         if strange is not None:
             self._skip(spec, code, strange, view=view)
             return None
-        return _Version(view=view, test=test, pool=pool)
+        text = None if spec.answer_language is None else entry.languages.get(spec.answer_language)
+        return _Version(view=view, test=test, pool=pool, text=text)
 
     def _translated(self, entry: TaskEntry, code: str) -> Iterator[_Version]:
         """Yield the versions of a language's items that translators make."""
@@ -289,43 +311,51 @@ class _Planner:
         spec, language = entry.spec, entry.languages.get(code)
         conditions = {axis: version.view[axis] for axis in spec.axes if axis in version.view}
         for pairing in pairings:
-            seeds = self._seeds_of(pairing)
-            try:
-                prompt = self._prompts.plan(entry, version.text or language, pairing, version.test)
-            except (MissingDataError, UnknownNameError) as error:
-                self._skip(spec, code, str(error), pairing.protocol, view=version.view)
-                continue
-            try:
-                learning = self._learning.plan(
-                    entry, language, pairing.method, conditions, version.test, seeds
-                )
-            except MissingDataError as error:
-                self._skip(spec, code, str(error), pairing.protocol, view=version.view)
-                continue
-            view = {**version.view, **self._prompts.view(prompt, fits=pairing.fits)}
-            if learning is not None and learning.language != code:
-                view["probe_train"] = learning.language
-            for seed in seeds:
+            method = pairing.method.name
+            for preset in self._prompts.presets(spec.task, method, fits=pairing.fits):
                 try:
-                    fit = self._fits.fit(spec, language, pairing.protocol, seed) if pairing.fits else None
-                except MissingDataError as error:
-                    self._skip(spec, code, str(error), pairing.protocol, view)
+                    prompt = self._prompts.plan(
+                        entry, version.text or language, pairing, version.test, preset
+                    )
+                    learning = self._learning.plan(
+                        entry, language, pairing.method, conditions, version.test, self._seeds_of(pairing)
+                    )
+                except (MissingDataError, UnknownNameError, CapabilityError) as error:
+                    self._skip(spec, code, str(error), pairing.protocol, view=version.view)
                     continue
-                fitted = {} if fit is None else self._fits.view(pairing.protocol)
-                cell = Cell(
-                    spec=spec,
-                    language=language,
-                    pairing=pairing,
-                    fit=fit,
-                    seed=seed,
-                    test=version.test,
-                    view={**fitted, **view},
-                    pool=version.pool,
-                    prompt=prompt,
-                    learning=learning,
-                    text=version.text,
-                )
-                self._cells.append(cell)
+                view = {**version.view, **self._prompts.view(prompt, method, fits=pairing.fits)}
+                if learning is not None and learning.language != code:
+                    view["probe_train"] = learning.language
+                planned = _Asked(prompt=prompt, learning=learning, view=view)
+                self._add_seeds(spec, language, pairing, version, planned)
+                if prompt is None:
+                    break
+
+    def _add_seeds(
+        self, spec: TaskSpec, language: Language, pairing: Pairing, version: _Version, planned: _Asked
+    ) -> None:
+        """Add a cell per seed, with its fit where the pairing trains a model."""
+        for seed in self._seeds_of(pairing):
+            try:
+                fit = self._fits.fit(spec, language, pairing.protocol, seed) if pairing.fits else None
+            except MissingDataError as error:
+                self._skip(spec, language.code, str(error), pairing.protocol, planned.view)
+                continue
+            fitted = {} if fit is None else self._fits.view(pairing.protocol)
+            cell = Cell(
+                spec=spec,
+                language=language,
+                pairing=pairing,
+                fit=fit,
+                seed=seed,
+                test=version.test,
+                view={**fitted, **planned.view},
+                pool=version.pool,
+                prompt=planned.prompt,
+                learning=planned.learning,
+                text=version.text,
+            )
+            self._cells.append(cell)
 
     def _seeds_of(self, pairing: Pairing) -> tuple[int, ...]:
         if pairing.method.splits:
@@ -367,6 +397,13 @@ class _Planner:
         skip = Skip(task=spec.task, language=code, reason=reason, protocol=protocol, view=view or {})
         self._skipped.append(skip)
 
+    def _missing_metrics(self) -> list[str]:
+        """Return why some metrics of the cells cannot be computed here, each once."""
+        names = dict.fromkeys(name for cell in self._cells for name in cell.spec.metrics)
+        metrics = [self._registry.metrics.get(name) for name in names]
+        reasons = [metric.missing() for metric in metrics if metric.missing is not None]
+        return [reason for reason in reasons if reason is not None]
+
     def plan(self) -> Plan:
         cells, notes = without_selection_on_test(self._cells)
         if self._config.limit is not None:
@@ -378,6 +415,7 @@ class _Planner:
         notes += dict.fromkeys(self._fits.notes)
         notes += dict.fromkeys(self._learning.notes)
         notes += self._prompts.notes
+        notes += self._missing_metrics()
         notes += [
             f"{task}{code and ':'}{code}: the candidate pool has no items of {' '.join(pool.missing)}, whose files "
             "were not found, so scores are not comparable with those on the whole pool"

@@ -6,8 +6,9 @@ from harness.data.sources import DataFinder, FoundData
 from harness.errors import MissingDataError
 from harness.kinds.methods import Pairing
 from harness.languages.table import Language
+from harness.planning.asking import AskingPlanner
 from harness.planning.fits import FitPlanner
-from harness.planning.plan import PromptPlan, ShotPool
+from harness.planning.plan import Model, PromptPlan, ShotPool
 from harness.planning.run_config import RunConfig
 from harness.planning.word_checks import needed_words, place_of_words
 from harness.specs.catalog import Catalog
@@ -24,25 +25,28 @@ _OTHER = {"train": "validation", "validation": "train"}
 class PromptPlanner:
     """Plans the prompts of one run."""
 
-    def __init__(self, config: RunConfig, catalog: Catalog, finder: DataFinder, fits: FitPlanner) -> None:
+    def __init__(
+        self, config: RunConfig, catalog: Catalog, finder: DataFinder, fits: FitPlanner, model: Model
+    ) -> None:
         self._config = config
+        self._asking = AskingPlanner(config, model)
         self._catalog = catalog
         self._finder = finder
         self._fits = fits
         self.notes: dict[str, None] = {}
         """Sentences about the words of prompts for the run's notes."""
 
-    def preset(self, task: str, method: str, *, fits: bool) -> str:
-        """Return the preset of a pairing: the user's, or the usual one.
+    def presets(self, task: str, method: str, *, fits: bool) -> tuple[str, ...]:
+        """Return the presets of a pairing: the user's, or the usual one.
 
         A model that writes needs to see what it may answer: where the usual preset does not show the choices, this is
         another preset of the task that does.
         """
-        if self._config.prompt is not None or fits:
-            return self._config.prompt or FITTED_PRESET
+        if self._config.prompt or fits:
+            return tuple(dict.fromkeys(self._config.prompt or (FITTED_PRESET,)))
         if self._is_answerable(task, DEFAULT_PRESET, method):
-            return DEFAULT_PRESET
-        return next(iter(self._answerable(task)), DEFAULT_PRESET)
+            return (DEFAULT_PRESET,)
+        return tuple(self._answerable(task)[:1]) or (DEFAULT_PRESET,)
 
     def _is_answerable(self, task: str, preset: str, method: str) -> bool:
         """Return whether a method can work with a preset; only a cloze shows no choices to a model that writes."""
@@ -72,22 +76,26 @@ class PromptPlanner:
         )
 
     def plan(
-        self, entry: TaskEntry, language: Language, pairing: Pairing, tested: FoundData
+        self, entry: TaskEntry, language: Language, pairing: Pairing, tested: FoundData, preset: str
     ) -> PromptPlan | None:
-        """Return the prompt of a cell, or None where its method needs none.
+        """Return the prompt of a cell with one of `presets`, or None where its method needs none.
 
         Raises `MissingDataError` where shots are asked for and there are no data to draw them from, where the prompt
         has no words for the language and English ones are not allowed, and where it does not show its choices to a
-        model that writes. Raises `UnknownNameError` for an unknown
-        preset.
+        model that writes. Raises `UnknownNameError` for an unknown preset, and what `AskingPlanner.require` does.
         """
         if not pairing.method.prompted:
             return None
         task, method = entry.spec.task, pairing.method.name
-        preset = self.preset(task, method, fits=pairing.fits)
-        spec = self._catalog.prompt(task, preset)
+        spec = self._asking.sampled(self._catalog.prompt(task, preset), method)
         if not pairing.fits:
             self._require_answerable(task, preset, method)
+        if method == "rank" and not spec.choice:
+            raise MissingDataError(
+                f"The prompt {preset!r} of {task!r} lets the model write its answer, and answers are ranked here.",
+                hint="Add --method generate, or run this prompt by itself.",
+            )
+        self._asking.require(task, pairing, spec)
         inherited = self._catalog.inherited_prompt(spec)
         code = self._config.instruction_language or language.code
         shots = 0 if pairing.fits else self._config.shots
@@ -97,9 +105,10 @@ class PromptPlanner:
             policy=self._config.literals,
             instruction=code,
             shots=shots,
-            pool=self._pool(entry, language, tested) if shots else None,
+            pool=self._pool(entry, language, tested, spec.shots_language) if shots else None,
             chat=self._config.chat,
             constrained=self._config.constrained,
+            repeats=self._asking.repeats(method),
         )
         try:
             words = prompt.compiled(code).literals_language
@@ -107,20 +116,20 @@ class PromptPlanner:
             raise MissingDataError(
                 f"{error} Write them in {place_of_words(entry, code, spec.preset)}."
             ) from error
-        if not pairing.fits and self._config.prompt is None and preset != DEFAULT_PRESET:
+        if not pairing.fits and not self._config.prompt and preset != DEFAULT_PRESET:
             note = (
                 f"{task} is asked with the prompt {preset!r}: {DEFAULT_PRESET!r} does not show the answers to a model "
                 "that writes"
             )
             self.notes[note] = None
-        if words != code and code in entry.added:
+        if words != code and code in entry.added and code not in entry.on_request:
             place = place_of_words(entry, code, spec.preset)
             named = ", ".join(needed_words(spec, inherited))
             note = f"{entry.spec.task}:{code} is asked with English words; write its own ({named}) in {place}"
             self.notes[note] = None
         return prompt
 
-    def view(self, prompt: PromptPlan | None, *, fits: bool) -> dict[str, str]:
+    def view(self, prompt: PromptPlan | None, method: str, *, fits: bool) -> dict[str, str]:
         """Return the conditions of a cell that its prompt makes; what is usual is not listed."""
         if prompt is None:
             return {}
@@ -138,13 +147,13 @@ class PromptPlanner:
         for name in ("chat", "constrained"):
             if getattr(prompt, name):
                 view[name] = "yes"
-        return view
+        return view | self._asking.view(method)
 
-    def _pool(self, entry: TaskEntry, language: Language, tested: FoundData) -> ShotPool:
+    def _pool(self, entry: TaskEntry, language: Language, tested: FoundData, given: str | None) -> ShotPool:
         """Return the split that shots come from: a stage's training data, or a dev set; never what is tested."""
         spec, split = entry.spec, self._config.shots_from
         source = spec.transfer.source if spec.transfer is not None else language.code
-        code = language.code if self._config.shots_language == "target" else source
+        code = given or (language.code if self._config.shots_language == "target" else source)
         stages = () if spec.transfer is None else spec.transfer.stages[-1:]
         for name in dict.fromkeys([spec.task, *stages]):
             origin = self._fits.origin(name)

@@ -200,8 +200,15 @@ class RunConfig:
     train_pivot: str = _training(
         "Through this language; default es.", default="es", metavar="CODE", affects="pivot"
     )
-    prompt: str | None = _prompts("Preset: default, letters, lm_eval, mt5 ...", affects="prompts")
+    prompt: Names | None = _prompts(
+        "Preset: default, letters, lm_eval, mt5 ...; several with commas are compared.",
+        metavar="NAME",
+        affects="prompts",
+    )
     """None takes `default`, and `mt5` for text-to-text models that are fine-tuned."""
+    repeats: int = _prompts(
+        "Sampled answers per item; needs -o temperature=T.", default=1, minimum=1, affects="repeats"
+    )
     shots: int = _prompts(
         "Examples with their answers before each item.", default=0, minimum=0, affects="shots"
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import fields
 from string import Formatter
 from typing import TYPE_CHECKING
 
@@ -12,9 +11,9 @@ from harness.data.readers.reader import reader_advice
 from harness.data.resolve import check_relative
 from harness.data.sources import columns_option
 from harness.errors import DataError, HarnessError, Problem, SpecError, UnknownNameError, UsageError
-from harness.languages.table import Language, known_languages
+from harness.languages.table import CODE_NAMES, LanguageTable, known_languages
 from harness.planning.word_checks import word_problems
-from harness.specs.published import PublishedSpec
+from harness.specs.published import PublishedSpec, SystemScores
 from harness.specs.schema import (
     SPLITS,
     HubSource,
@@ -28,7 +27,6 @@ from harness.specs.schema import (
 from harness.specs.task_entry import DESCRIBING, described_languages
 
 if TYPE_CHECKING:
-    from harness.languages.table import LanguageTable
     from harness.registry.registry import Registry
     from harness.specs.catalog import Catalog
     from harness.specs.loading import Document
@@ -73,6 +71,7 @@ def document_problems(
     found = [
         *_names(spec, registry, catalog),
         *_languages(spec, entry.languages),
+        *_codes(spec),
         *_metric_languages(spec, registry),
         *_sources(spec, registry),
         *_conditions(spec),
@@ -96,8 +95,8 @@ def check_training(spec: TrainingSpec, document: Document, registry: Registry) -
 
 def training_problems(spec: TrainingSpec, document: Document, registry: Registry) -> list[Problem]:
     """Return the problems of a training set: unknown kind, readers and labels, double names."""
-    languages = described_languages(spec.languages)
-    found = [*_repeated(spec), *_languages(spec, languages), *_sources(spec, registry)]
+    languages = described_languages(spec)
+    found = [*_repeated(spec), *_languages(spec, languages), *_codes(spec), *_sources(spec, registry)]
     if spec.kind not in registry.kinds:
         found.append((("kind",), str(UnknownNameError("task kind", spec.kind, registry.kinds.names))))
     return _problems(found, document)
@@ -140,26 +139,35 @@ def published_problems(
     if spec.suite not in catalog.names("suite"):
         unknown = UnknownNameError("suite", spec.suite, catalog.names("suite"))
         return _problems([(("suite",), str(unknown))], document)
-    tasks = catalog.suite(spec.suite).tasks
-    found: list[Found] = [
-        (("scores", task), str(UnknownNameError(f"task of the suite {spec.suite!r}", task, tasks)))
-        for task in spec.scores
-        if task not in tasks
-    ]
-    for task, scores in spec.scores.items():
+    found = [*_unknown_scores((), spec, spec.suite, registry, catalog)]
+    for label, system in spec.systems.items():
+        found += _unknown_scores(("systems", label), system, spec.suite, registry, catalog)
+    return _problems(found, document)
+
+
+def _unknown_scores(
+    place: tuple[str, ...], system: SystemScores, suite: str, registry: Registry, catalog: Catalog
+) -> Iterator[Found]:
+    """Yield the tasks, metrics and languages of one system's scores that are not known.
+
+    A report that a suite's scores are taken from may have further tasks, which are shown where a run has them.
+    """
+    tasks, installed = catalog.suite(suite).tasks, set(catalog.names("task"))
+    for task, scores in system.scores.items():
+        if task not in tasks and task not in installed:
+            yield (*place, "scores", task), str(UnknownNameError(f"task of the suite {suite!r}", task, tasks))
         for metric in scores:
             if metric not in registry.metrics:
                 unknown = UnknownNameError("metric", metric, registry.metrics.names)
-                found.append((("scores", task, metric), str(unknown)))
-    for task, tables in spec.languages.items():
-        codes = catalog.languages_of(task) if task in catalog.names("task") else []
+                yield (*place, "scores", task, metric), str(unknown)
+    for task, tables in system.languages.items():
+        codes = catalog.languages_of(task) if task in installed else []
         for metric, table in tables.items():
             for code in table:
                 if codes and code not in codes:
                     unknown = UnknownNameError(f"language of {task!r}", code, codes)
                     message = known_languages().meant_by(code) or str(unknown)
-                    found.append((("languages", task, metric, code), message))
-    return _problems(found, document)
+                    yield (*place, "languages", task, metric, code), message
 
 
 def _document_at(path: KeyPath, entry: TaskEntry) -> Document:
@@ -244,26 +252,41 @@ def _unknown_language(code: str, table: LanguageTable) -> str:
 
 
 def _sources(spec: TaskSpec | TrainingSpec, registry: Registry) -> Iterator[Found]:
-    labels = spec.label_names if isinstance(spec, TaskSpec) else spec.labels
     places: list[tuple[KeyPath, Source]] = [
         (("splits", split), source) for split, source in spec.splits.items()
     ]
     for code, language in spec.languages.items():
-        given = language or LanguageEntry()
+        given = LanguageEntry() if language is None else language
         for split in SPLITS:
-            source = getattr(given, split)
-            if source is not None:
+            source = spec.source(code, split)
+            if source is not None and split in given.model_fields_set:
                 places.append((("languages", code, split), source))
     if isinstance(spec, TaskSpec):
         places += _further_sources(spec)
     for path, source in places:
-        yield from _outside(path, source)
-        yield from _braces(path, source, spec)
-        yield from _unfit(path, source, registry)
-        for where, part in _parts(path, source):
-            yield from _reader(where, part, source, registry)
-            yield from _labels(where, part, labels)
-            yield from _served(where, part, spec)
+        # What a language's source has from the split is reported there.
+        own = source.model_fields_set if path[0] != "languages" else _given(spec, path)
+        for where, message in _source_faults(path, source, spec, registry):
+            if where == path or where[len(path)] in own:
+                yield where, message
+
+
+def _given(spec: TaskSpec | TrainingSpec, path: KeyPath) -> set[str]:
+    _, code, split = path
+    source: Source = getattr(spec.languages[str(code)], str(split))
+    return source.model_fields_set
+
+
+def _source_faults(
+    path: KeyPath, source: Source, spec: TaskSpec | TrainingSpec, registry: Registry
+) -> Iterator[Found]:
+    yield from _outside(path, source)
+    yield from _braces(path, source, spec)
+    yield from _unfit(path, source, registry)
+    for where, part in _parts(path, source):
+        yield from _reader(where, part, source, registry)
+        yield from _labels(where, part, spec.label_names)
+        yield from _served(where, part, spec)
 
 
 def _outside(path: KeyPath, source: Source) -> Iterator[Found]:
@@ -278,16 +301,46 @@ def _outside(path: KeyPath, source: Source) -> Iterator[Found]:
                 yield (*path, key), error.message
 
 
+def _codes(spec: TaskSpec | TrainingSpec) -> Iterator[Found]:
+    """Yield codes of languages that the document does not have, and braces in them that no column fills."""
+    given: list[tuple[KeyPath, str]] = [
+        (("codes", name, code), text) for name, table in spec.codes.items() for code, text in table.items()
+    ]
+    given += [
+        (("languages", code, "codes", name), text)
+        for code, entry in spec.languages.items()
+        for name, text in (entry.codes if entry is not None else {}).items()
+    ]
+    for path, text in given:
+        code = str(path[2])
+        if path[0] == "codes" and code != "default" and code not in spec.languages:
+            yield path, str(UnknownNameError("language", code, list(spec.languages)))
+        try:
+            text.format_map(dict.fromkeys(CODE_NAMES, ""))
+        except KeyError as error:
+            yield path, str(UnknownNameError(f"column in {text!r}", str(error.args[0]), CODE_NAMES))
+        except (ValueError, IndexError, AttributeError) as error:
+            yield path, f"{text!r} has a brace that is no {{column}}: {error}."
+    for name in spec.codes:
+        without = [code for code in spec.languages if name not in {*CODE_NAMES, *spec.names_of(code)}]
+        if without:
+            yield ("codes", name), f"there is no {name!r} for {', '.join(without)}: add them, or a 'default'"
+
+
 def _braces(path: KeyPath, source: Source, spec: TaskSpec | TrainingSpec) -> Iterator[Found]:
     """Yield braces in paths and configs that no code of a language and no axis fills."""
-    codes = [*(field.name for field in fields(Language)), "language"]
-    known = [*codes, *(spec.axes if isinstance(spec, TaskSpec) else ())]
+    named_sets = {name for code in spec.languages for name in spec.names_of(code)}
+    known = [*CODE_NAMES, *named_sets, *(spec.axes if isinstance(spec, TaskSpec) else ())]
     texts = [("local", name) for alternative in source.alternatives for name in alternative.paths]
     if source.sample is not None:
         sample = LocalSource(path=source.sample) if isinstance(source.sample, str) else source.sample
         texts += [("sample", name) for name in sample.paths]
-    if source.hub is not None and source.hub.config is not None:
-        texts.append(("hub", source.hub.config))
+    if source.hub is not None:
+        texts += [
+            ("hub", text)
+            for text in (source.hub.path, source.hub.config, *source.hub.paths)
+            if text is not None
+        ]
     for key, text in texts:
         try:
             named = [name for _, name, _, _ in Formatter().parse(text) if name is not None]

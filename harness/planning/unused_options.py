@@ -56,6 +56,7 @@ RULES: Mapping[str, tuple[Effect, str]] = {
     "prompts": (_is_prompted, NO_PROMPT),
     "shots": (_has_shots, "no prompt with examples is used"),
     "generation": (_is_generated, "no answer is generated from a prompt"),
+    "repeats": (_is_generated, "answers are ranked, not written (--method generate lets models write)"),
     "seeds": (_is_seeded, "nothing is trained with them, so every cell is run once"),
     "learning": (_learns, "nothing is trained"),
     "fits": (_is_fitted, NO_FIT),

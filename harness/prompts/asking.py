@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from harness.data.records import Prediction
 from harness.errors import AdapterError, ContractError
+from harness.metrics.repeats import joined_answers
 from harness.models.capabilities import CountsTokens, Generates, ScoresContinuations
+from harness.models.reasoning import separate_reasoning
 from harness.models.requests import Generated, GenerateOptions, LikelihoodAnswer, LikelihoodRequest, Prompt
 from harness.prompts.preset import ChoicePrompt
 from harness.prompts.prompter import Prompter
@@ -115,8 +118,10 @@ def generate_answers(
     prompter: Prompter,
     options: Callable[[Any], GenerateOptions],
     read: Callable[[Any, str], tuple[Any, bool]],
+    *,
+    whole: bool = True,
 ) -> list[Prediction]:
-    """Return what a model writes for each item, as `read` understands it.
+    """Return what a model writes for each item, as `read` understands it; what it reasons before is kept apart.
 
     Args:
         adapter: The model.
@@ -124,6 +129,8 @@ def generate_answers(
         prompter: Builds their prompts.
         options: Example -> how its answer is generated.
         read: Example and text -> the output, and whether the text could be read.
+        whole: Whether an answer is read to its end, so that one that was cut at the token limit is unfinished even
+            where something could be read; otherwise it is where nothing could.
     """
     shots = _fitting_shots(
         adapter,
@@ -133,25 +140,82 @@ def generate_answers(
         reserve=prompter.prompt.spec.max_tokens,
     )
     prompts = [prompter.generation(example, count) for example, count in zip(examples, shots, strict=True)]
-    answers = adapter.generate(prompts, [options(example) for example in examples])
-    if len(answers) != len(examples) or not all(isinstance(answer, Generated) for answer in answers):
-        raise ContractError(f"generate() returned {len(answers)} answers to {len(examples)} prompts.")
+    answers = _written(adapter, examples, prompts, prompter, options)
     lengths = _prompt_lengths(adapter, prompts)
     predictions = []
-    for example, answer, count, length in zip(examples, answers, shots, lengths, strict=True):
-        output, is_read = read(example, answer.text)
-        predictions.append(
-            Prediction(
-                id=example.id,
-                output={**output, "raw": answer.text} if isinstance(output, dict) else output,
-                truncated=answer.truncated,
-                unparsed=not is_read,
-                dropped_shots=min(prompter.shots, len(prompter.pool)) - count,
-                tokens=answer.tokens,
-                prompt_tokens=length,
-            )
-        )
+    for example, own, count, length in zip(examples, answers, shots, lengths, strict=True):
+        readings = [_reading(answer, *read(example, answer.text), whole=whole) for answer in own]
+        prediction = _joined(example.id, readings)
+        dropped = min(prompter.shots, len(prompter.pool)) - count
+        predictions.append(replace(prediction, dropped_shots=dropped, prompt_tokens=length))
     return predictions
+
+
+def _written(
+    adapter: Generates,
+    examples: Sequence[Any],
+    prompts: Sequence[Prompt],
+    prompter: Prompter,
+    options: Callable[[Any], GenerateOptions],
+) -> list[list[Generated]]:
+    """Return the answers to every item, as many as the run asks for."""
+    repeats = range(prompter.repeats)
+    wanted = [
+        replace(own, seed=prompter.seed_of(example, number)) if number else own
+        for example in examples
+        for own in [options(example)]
+        for number in repeats
+    ]
+    answers = adapter.generate([prompt for prompt in prompts for _ in repeats], wanted)
+    if len(answers) != len(wanted) or not all(isinstance(answer, Generated) for answer in answers):
+        raise ContractError(f"generate() returned {len(answers)} answers to {len(wanted)} prompts.")
+    markers = prompter.prompt.spec.reasoning_markers
+    separated = [separate_reasoning(answer, markers) for answer in answers]
+    size = len(repeats)
+    return [separated[start : start + size] for start in range(0, len(separated), size)]
+
+
+def _reading(answer: Generated, output: Any, is_read: bool, *, whole: bool) -> Prediction:
+    """Return one answer as it was read; cut, it is unfinished and not unparsed."""
+    unfinished = not answer.finished and (whole or not is_read)
+    return Prediction(
+        id="",
+        output={**output, "raw": answer.text} if isinstance(output, dict) else output,
+        truncated=answer.truncated,
+        unparsed=not is_read and not unfinished,
+        unfinished=unfinished,
+        unanswered=unfinished and not is_read,
+        tokens=answer.tokens,
+        reasoning=answer.reasoning,
+        reasoning_tokens=answer.reasoning_tokens,
+    )
+
+
+def _joined(identifier: str, readings: Sequence[Prediction]) -> Prediction:
+    """Return the prediction of an item: its answer, or its answers with the majority's first.
+
+    Of several answers, one that was cut or unfinished marks the item; unparsed, or unanswered, it is where half of
+    them are.
+    """
+    if len(readings) == 1:
+        return replace(readings[0], id=identifier)
+    outputs = [
+        own.output if own.reasoning is None else {**own.output, "reasoning": own.reasoning}
+        for own in readings
+    ]
+    output, chosen = joined_answers(outputs)
+    reasoned = [own.reasoning_tokens for own in readings]
+    return Prediction(
+        id=identifier,
+        output=output,
+        truncated=any(own.truncated for own in readings),
+        unparsed=2 * sum(own.unparsed for own in readings) >= len(readings),
+        unfinished=any(own.unfinished for own in readings),
+        unanswered=2 * sum(own.unanswered for own in readings) >= len(readings),
+        tokens=sum(own.tokens for own in readings),
+        reasoning=readings[chosen].reasoning,
+        reasoning_tokens=None if None in reasoned else sum(own or 0 for own in reasoned),
+    )
 
 
 def _prompt_lengths(adapter: Any, prompts: Sequence[Prompt]) -> Sequence[int | None]:

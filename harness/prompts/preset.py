@@ -70,6 +70,8 @@ class CompiledPrompt:
         self._choice = compiled(choice)
         self._line = compiled(spec.choice_line)
         self._answer = compiled(own.answer or spec.answer or choice)
+        self.stop = tuple([compiled(text).render({}, literals) for text in spec.stop])
+        """Where a written answer ends, with the words of the language."""
         self._unconditional = None if spec.unconditional is None else compiled(spec.unconditional)
         asked = frozenset[str]().union(
             *(template.names for template in self._templates() if template is not self._line)

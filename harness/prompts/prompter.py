@@ -19,9 +19,9 @@ from harness.prompts.preset import ChoicePrompt, CompiledPrompt, PromptItem
 __all__ = ["Prompter", "item_seed"]
 
 
-def item_seed(seed: int, task: str, language: str | None, identifier: str) -> int:
-    """Return a number below 2**32 that depends on nothing but its arguments; None for parallel tasks."""
-    named = json.dumps([seed, task, language or "", identifier])
+def item_seed(seed: int, task: str, language: str | None, identifier: str, repeat: int = 0) -> int:
+    """Return a number below 2**32 that depends on nothing but its arguments; no language for parallel tasks."""
+    named = json.dumps([seed, task, language or "", identifier, *([repeat] if repeat else [])])
     return int.from_bytes(blake2b(named.encode("ascii"), digest_size=4).digest(), "big")
 
 
@@ -42,15 +42,20 @@ class Prompter:
     """The examples that shots are drawn from."""
     chat: bool = False
     constrained: bool = False
+    repeats: int = 1
+    """How many answers every item gets."""
 
-    def seed_of(self, example: Any) -> int:
-        """Return the seed of everything that is drawn for an item."""
-        return item_seed(self.seed, self.task, self.language, example.id)
+    def seed_of(self, example: Any, repeat: int = 0) -> int:
+        """Return the seed of everything that is drawn for an item, or for its second answer and the further ones."""
+        return item_seed(self.seed, self.task, self.language, example.id, repeat)
 
     def shots_of(self, example: Any, count: int) -> list[PromptItem]:
         """Return the first `count` shots of an item: a smaller number takes a part of what a larger one takes."""
+        most = min(self.shots, len(self.pool))
+        if self.prompt.spec.shot_order == "file":
+            return [self.item(shot) for shot in self.pool[: min(count, most)]]
         generator = random.Random(self.seed_of(example))  # noqa: S311
-        chosen = generator.sample(range(len(self.pool)), min(self.shots, len(self.pool)))
+        chosen = generator.sample(range(len(self.pool)), most)
         return [self.item(self.pool[index]) for index in chosen[:count]]
 
     def ranking(self, example: Any, shots: int) -> ChoicePrompt:
@@ -88,10 +93,11 @@ class Prompter:
         spec = self.prompt.spec
         return GenerateOptions(
             max_tokens=spec.max_tokens,
-            stop=() if self.chat else spec.stop,
+            stop=() if self.chat else self.prompt.stop,
             temperature=spec.temperature,
             top_p=spec.top_p,
             seed=self.seed_of(example),
             choices=choices if self.constrained else None,
             regex=regex if self.constrained else None,
+            reasoning_markers=spec.reasoning_markers,
         )

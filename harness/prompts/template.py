@@ -17,7 +17,7 @@ from harness.prompts.filter import FILTERS
 __all__ = ["Slot", "Template"]
 
 _SLOT = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
-_NAME = re.compile(r"([a-z][A-Za-z0-9_]*)(?:\[([a-z][A-Za-z0-9_]*)\])?((?:\|[a-z_]+)*)")
+_NAME = re.compile(r"([A-Za-z][A-Za-z0-9_]*)(?:\[([A-Za-z][A-Za-z0-9_]*)\])?((?:\|[a-z_]+)*)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

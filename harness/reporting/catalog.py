@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from harness.reporting.formats import ReportFormat
+from harness.reporting.formats import ReportFormat, ReportSection
 from harness.reporting.rows import render_csv, render_json
 
 if TYPE_CHECKING:
     from harness.reporting.summary import Summary
     from harness.storage.run_folder import Run
 
-__all__ = ["FORMATS", "html_text", "latex_text", "markdown_text", "terminal_text"]
+__all__ = ["FORMATS", "SECTIONS", "html_text", "latex_text", "markdown_text", "terminal_text"]
 
 # What reads a run is imported when a report is made: listing formats needs none of it.
 
@@ -76,4 +76,18 @@ FORMATS = (
     ReportFormat(name="latex", suffix=".tex", render=latex_text, summary="tables of the summary in LaTeX"),
     ReportFormat(name="csv", suffix=".csv", render=render_csv, summary="one row per metric and cell"),
     ReportFormat(name="json", suffix=".json", render=render_json, summary="results.json, baselines included"),
+)
+
+SECTIONS = (
+    ReportSection(
+        name="consistency",
+        title="Consistency between languages",
+        target="harness.reporting.consistency:read_consistency",
+        empty="This run has no parallel task in two languages.",
+    ),
+    ReportSection(
+        name="asked",
+        title="Several answers per item, and several prompts",
+        target="harness.reporting.asked:read_asked",
+    ),
 )

@@ -65,6 +65,8 @@ class SectionReport:
     """Sentences at its end."""
     covered: frozenset[tuple[str, str, str]] = frozenset()
     """Task, method and conditions of the main run's columns that the terminal shows in this section only."""
+    details_only: bool = False
+    """Whether the summary that ends a run does not show it: ``harness report`` and documents have it."""
     page_only: bool = False
     """Whether only the HTML page has it."""
     rows: Callable[[], list[dict[str, Any]]] = list

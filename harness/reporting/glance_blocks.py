@@ -74,7 +74,7 @@ def _matrices(summary: Summary, own: Glance) -> Iterator[Block]:
 def _sections(summary: Summary) -> Iterator[Block]:
     """Yield what sections of plugins show, as far as there is space, and where the others are."""
     for section, report in summary.extra.items():
-        if report.page_only:
+        if report.page_only or report.details_only:
             continue
         left, is_cut = SECTION_LINES, False
         for place, block in enumerate(report.brief_blocks):

@@ -30,7 +30,7 @@ __all__ = ["html_blocks", "json_text", "page", "render_html", "script", "style",
 SHOWN = 400
 """Characters of a text of a model or data set that are shown before its "show all"."""
 _UNSAFE = re.compile(r"</\s*(?:script|style)|<!--|<script|\]\]>", re.IGNORECASE)
-_LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8})*")
+_LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*")
 _TEMPLATES = "harness.reporting"
 UNQUOTED = ",;:/?@!$'()*[]{}|= "
 """Characters that an address in an attribute may hold as they are, next to letters and digits."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -10,16 +11,20 @@ from harness.reporting.item_origin import origin_remarks
 from harness.reporting.remark import Remark, Weight, counted
 from harness.reporting.unreadable import UNREADABLE, is_unreadable, unreadable_notes
 from harness.running.token_ledger import unknown_shares
+from harness.statistics import wilson
 from harness.storage.results import CellResult, FitResult
 from harness.storage.run_folder import Run
 
-__all__ = ["published_remarks", "run_remarks"]
+__all__ = ["few_items", "published_remarks", "run_remarks"]
 
+NORMAL = 1.959963984540054
+"""The 97.5 % quantile of the normal distribution."""
 NAMED_CODES = 4
 """Languages that are named rather than counted."""
 COUNTS = {
     "truncated": "longer than the model reads, and cut",
     "unparsed": "with an answer that could not be read",
+    "unfinished": "with an answer that was cut at the token limit, before or inside it",
 }
 
 
@@ -174,7 +179,7 @@ def _answers(scored: Sequence[CellResult]) -> Iterator[Remark]:
     for name, what in COUNTS.items():
         if count := sum(getattr(cell, name) for cell in scored):
             # Cells of which most answers could not be read have a remark of their own.
-            known = sum(cell.unparsed for cell in scored if is_unreadable(cell)) if name == "unparsed" else 0
+            known = sum(getattr(cell, name) for cell in scored if name == "unparsed" and is_unreadable(cell))
             brief = f"{counted(count - known, 'item')} {what}" if count > known else ""
             yield Remark(text=f"{count:,} items were {name}", brief=brief, weight=Weight.PARTIAL)
     if count := sum(cell.replaced for cell in scored):
@@ -247,12 +252,47 @@ def _named(cells: Iterable[CellResult]) -> str:
 
 
 def published_remarks(published: Sequence[Mapping[str, Any]]) -> Iterator[Remark]:
-    """Yield the source of every published system, and why some of its numbers cannot be compared."""
+    """Yield the source of every published system, why some numbers cannot be compared, and how few items some had.
+
+    Systems of which the same is said share a remark.
+    """
+    texts: dict[str, list[str]] = {}
     for item in published:
-        yield Remark(
-            text=f"published {item['label']}: {item['source'].rstrip('.')}. Recipe: {item['recipe'].rstrip('.')}. "
-            f"Data: {item['release'].rstrip('.')}."
-        )
+        data = item["release"].rstrip(".")
+        text = f"{item['source'].rstrip('.')}. Recipe: {item['recipe'].rstrip('.')}. Data: {data}."
+        texts.setdefault(text, []).append(item["label"])
+    for text, labels in texts.items():
+        yield Remark(text=f"published {', '.join(dict.fromkeys(labels))}: {text}")
+    texts = {}
     for item in published:
         for task, reason in item["comparable"].items():
-            yield Remark(text=f"° {item['label']}, {task}: {reason}")
+            texts.setdefault(f"{task}: {reason}", []).append(item["label"])
+    for text, labels in texts.items():
+        yield Remark(text=f"° {', '.join(dict.fromkeys(labels))}, {text}")
+    texts = {}
+    for item in published:
+        for task, counts in item.get("items", {}).items():
+            texts.setdefault(few_items(task, counts), []).append(item["label"])
+    for text, labels in texts.items():
+        yield Remark(text=f"{', '.join(dict.fromkeys(labels))}, {text}")
+    for item in published:
+        for task, tables in item.get("families", {}).items():
+            for metric, table in tables.items():
+                means = ", ".join(f"{family} {value:g}" for family, value in table.items())
+                yield Remark(text=f"published {item['label']}, {task} ({metric}) by family: {means}")
+
+
+def few_items(task: str, counts: Mapping[str, int]) -> str:
+    """Return how many items published scores of a task are over, and what the fewest of them cannot separate.
+
+    The interval is Wilson's. Two systems' answers to the same items are not published, so that their difference is
+    that of two independent shares: its 95 % half-width is z sqrt(2 p (1 - p) / n), which is largest at p = 1/2.
+    """
+    fewest = min(counts.values())
+    low, high = (100 * end for end in wilson(fewest / 2, fewest))
+    apart = 100 * NORMAL * math.sqrt(0.5 / fewest)
+    texts = ", ".join(f"{code} {count:,}" for code, count in sorted(counts.items(), key=lambda item: item[1]))
+    return (
+        f"{task}: scored on so many items: {texts}. With {fewest:,} items, a score of 50 has the 95 % interval "
+        f"{low:.0f} to {high:.0f}, and systems less than {apart:.0f} points apart cannot be separated"
+    )

@@ -50,10 +50,13 @@ def _table(row: SuiteScore, runs: Sequence[Run], published: Sequence[Mapping[str
         if found is not None and (extended := _extended(found)) is not None:
             rows.append((f"{name} {ADDED}", _extended_scores(extended, list(categories))))
     if not row.view:
-        rows += [
+        shown = [
             (f"published {item['label']}", _published(item, suite, runs[0].manifest.tasks))
             for item in published
             if item["suite"] == row.suite and item["protocol"] in {row.protocol, "human"}
+        ]
+        rows += [
+            (label, scores) for label, scores in shown if any(score.value is not None for score in scores)
         ]
     unreadable = _unreadable(runs[0], row)
     if unreadable:

@@ -15,12 +15,12 @@ UNREADABLE = "unreadable"
 WITH_UNREADABLE = "?"
 """The mark of a mean over cells of which some are unreadable."""
 MOST_UNPARSED = 0.5
-"""Share of a cell's answers above which it is unreadable."""
+"""Share of a cell's answers above which it is unreadable, where no rule could read them, cut or whole."""
 
 
 def is_unreadable(cell: CellResult) -> bool:
     """Return whether more than half of a finished cell's answers could not be read."""
-    return cell.status == "ok" and bool(cell.unparsed > MOST_UNPARSED * cell.n)
+    return cell.status == "ok" and bool(_unread(cell) > MOST_UNPARSED * cell.n)
 
 
 def marked_mean(score: Score, languages: Collection[str], unreadable: Collection[str]) -> Score:
@@ -35,7 +35,7 @@ def marked_mean(score: Score, languages: Collection[str], unreadable: Collection
 def unreadable_notes(cells: Sequence[CellResult]) -> list[str]:
     """Return a sentence that names the unreadable cells, with how many of their answers could not be read."""
     named = [
-        f"{cell.task}:{cell.language} ({cell.unparsed:,} of {cell.n:,})"
+        f"{cell.task}:{cell.language} ({_unread(cell):,} of {cell.n:,})"
         for cell in cells
         if is_unreadable(cell)
     ]
@@ -43,5 +43,15 @@ def unreadable_notes(cells: Sequence[CellResult]) -> list[str]:
         return []
     return [
         f"{UNREADABLE}: more than half of the answers could not be read, which says nothing about the task; try "
-        f"another --prompt, --chat or --constrained: {', '.join(named)}"
+        f"another --prompt, --chat or --constrained{_more_room(cells)}: {', '.join(named)}"
     ]
+
+
+def _unread(cell: CellResult) -> int:
+    return cell.unparsed + cell.unanswered
+
+
+def _more_room(cells: Sequence[CellResult]) -> str:
+    """Return what else to try where models reason and are cut."""
+    cut = any(is_unreadable(cell) and cell.unanswered and cell.reasoning_tokens != 0 for cell in cells)
+    return ", and where the reasoning was cut a larger -o reasoning_budget or -o thinking=off" if cut else ""

@@ -14,7 +14,7 @@ from importlib import metadata
 from importlib.util import find_spec
 from typing import Any
 
-from harness.data.translation.guards import (
+from harness.languages.detection import (
     LEAST_DETECTED,
     SURE,
     Detector,

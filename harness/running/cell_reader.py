@@ -241,6 +241,7 @@ class CellReader:
             pool=pool,
             chat=prompt.chat,
             constrained=prompt.constrained,
+            repeats=prompt.repeats,
         )
 
     def _read_shots(self, kind: TaskKind, pool: ShotPool) -> list[Any]:

@@ -28,14 +28,17 @@ GOLD_FIELDS = {
     "labels",
     "tags",
     "answers",
+    "reference",
+    "solution",
     "targets",
+    "value",
     "languages",
     "spans",
     "cluster",
     "group",
     "meta",
 }
-COUNTED = ("truncated", "unparsed", "tied", "dropped_shots", "tokens")
+COUNTED = ("truncated", "unparsed", "unfinished", "tied", "dropped_shots", "tokens")
 
 
 class CellWriter:
@@ -51,7 +54,11 @@ class CellWriter:
     def __init__(self, registry: Registry, run: Run, cell: Cell, ledger: CellLedger | None = None) -> None:
         spec, method = cell.spec, cell.pairing.method.name
         named = [registry.metrics.get(name) for name in spec.metrics]
-        metrics = [metric for metric in named if metric.scores_method(method)]
+        metrics = [
+            metric
+            for metric in named
+            if metric.scores_method(method) and (metric.missing is None or metric.missing() is None)
+        ]
         self._inherited: Callable[[Any], Any] = registry.kinds.get(spec.kind).reference
         self._gold = cell.gold
         self._ledger = ledger
@@ -62,7 +69,8 @@ class CellWriter:
         self._scorer = CellScorer(metrics, context, task=spec.task)
         self._writer = RecordWriter(run.records_path(spec.task, cell.language.code, cell.digest))
         self._counts = dict.fromkeys(("n", *COUNTED), 0)
-        self._replaced = 0
+        self._replaced = self._unanswered = 0
+        self._reasoned: int | None = 0
 
     def __enter__(self) -> Self:
         """Return the writer itself."""
@@ -92,6 +100,10 @@ class CellWriter:
         self._writer.add(_records(examples, predictions, inputs, contributions, tokens))
         self._counts["n"] += len(predictions)
         self._replaced += sum(map(_has_replaced, predictions))
+        self._unanswered += sum(prediction.unanswered for prediction in predictions)
+        reasoned = [prediction.reasoning_tokens for prediction in predictions]
+        unknown = self._reasoned is None or None in reasoned
+        self._reasoned = None if unknown else (self._reasoned or 0) + sum(own or 0 for own in reasoned)
         for name in COUNTED:
             self._counts[name] += sum(int(getattr(prediction, name)) for prediction in predictions)
 
@@ -106,6 +118,10 @@ class CellWriter:
         self._writer.close(scores.items)
         metrics = {name: value.to_json() for name, value in scores.metrics.items()}
         numbers = {**self._counts, "metrics": metrics}
+        if self._unanswered:
+            numbers["unanswered"] = self._unanswered
+        if self._reasoned != 0:
+            numbers["reasoning_tokens"] = self._reasoned
         if self._replaced:
             numbers["replaced"] = self._replaced
         if self._gold is not None:
@@ -145,6 +161,7 @@ def _records(
             flags=_flags(prediction),
             inputs=text,
             tokens=count,
+            reasoning=prediction.reasoning,
         )
         for example, prediction, item, place, text, count in zip(
             examples, predictions, inputs, labelled, texts, tokens, strict=True
@@ -154,6 +171,7 @@ def _records(
 
 def _flags(prediction: Prediction) -> dict[str, bool]:
     flags = {"truncated": prediction.truncated, "unparsed": prediction.unparsed}
+    flags |= {"unfinished": True} if prediction.unfinished else {}
     return {**flags, "replaced": True} if _has_replaced(prediction) else flags
 
 

@@ -105,7 +105,9 @@ def _generation(request: tuple[str | tuple[Turn, ...], GenerateOptions]) -> list
     schema = None if options.json_schema is None else dict(options.json_schema)
     # A greedy answer does not depend on the seed of the item, so that a text that is asked twice is asked once.
     chance = None if options.temperature == 0 else [options.temperature, options.top_p, options.seed]
-    return [_prompt(prompt), options.max_tokens, options.stop, chance, options.choices, options.regex, schema]
+    marks = [] if options.reasoning_markers is None else [options.reasoning_markers]
+    constraint = [options.choices, options.regex, schema]
+    return [_prompt(prompt), options.max_tokens, options.stop, chance, *constraint, *marks]
 
 
 def _json(value: Any) -> bytes:
@@ -168,13 +170,30 @@ def _cleaned(answer: Any) -> Any:
     return answer if cleaned == text else replace(answer, text=cleaned)
 
 
+def _cleaned_writing(answer: Any) -> Any:
+    """Return a written answer as it may be kept, its reasoning included."""
+    reasoning = getattr(answer, "reasoning", None)
+    return _cleaned(
+        replace(answer, reasoning=clean_text(reasoning)) if isinstance(reasoning, str) else answer
+    )
+
+
 def _generated_bytes(answer: Generated) -> bytes:
-    return _json([answer.text, answer.tokens, answer.finished, answer.truncated])
+    thought = [] if answer.reasoning is None else [answer.reasoning, answer.reasoning_tokens]
+    return _json([answer.text, answer.tokens, answer.finished, answer.truncated, *thought])
 
 
 def _generated(body: bytes) -> Generated:
-    text, tokens, finished, truncated = _parsed(body)
-    return Generated(text=clean_text(text), tokens=tokens, finished=finished, truncated=truncated)
+    text, tokens, finished, truncated, *thought = _parsed(body)
+    reasoning, reasoning_tokens = thought or (None, 0)
+    return Generated(
+        text=clean_text(text),
+        tokens=tokens,
+        finished=finished,
+        truncated=truncated,
+        reasoning=None if reasoning is None else clean_text(reasoning),
+        reasoning_tokens=reasoning_tokens,
+    )
 
 
 def _is_finite(values: Any) -> bool:
@@ -260,6 +279,6 @@ FORMS: Mapping[Ability, Form] = {
         length=lambda request: _prompt_length(request[0]),
         encode=_generated_bytes,
         decode=_generated,
-        clean=_cleaned,
+        clean=_cleaned_writing,
     ),
 }

@@ -63,9 +63,10 @@ def _task_summary(spec: TaskSpec, languages: dict[str, tuple[str, str]], plan: P
     }
     # Only tasks that fragments extend, or that describe languages themselves, have these.
     parts: dict[str, Any] = {
-        "unpaired": spec.unpaired,
+        "unpaired": [code for code in spec.unpaired if code in languages],
         "added": dict(plan.added.get(spec.task, {})),
         "names": described,
+        "answer_language": spec.answer_language,
     }
     return TaskSummary(
         kind=spec.kind,
@@ -140,5 +141,6 @@ def empty_result(status: str, reason: str) -> dict[str, Any]:
         "metrics": {},
         "truncated": 0,
         "unparsed": 0,
+        "unfinished": 0,
         "seconds": 0.0,
     }

@@ -17,6 +17,7 @@ from harness.kinds.kind import TaskKind
 from harness.kinds.methods import Pairing
 from harness.languages.segmentation import character_counts, unspaced_counts, word_counts
 from harness.languages.table import Language
+from harness.metrics.repeats import answers_of
 from harness.models.capabilities import Capability
 from harness.models.requests import SubwordCount
 from harness.running.answer_language import AnswerLanguages
@@ -69,8 +70,10 @@ class CellLedger:
             if method.requires is Capability.EMBEDS
             else None
         )
-        self._answers = AnswerLanguages(language) if method.requires is Capability.GENERATES else None
-        self._written = 0
+        writes = method.requires is Capability.GENERATES
+        self._answers = AnswerLanguages(language) if writes else None
+        self._reasoning = AnswerLanguages(language) if writes else None
+        self._written = self._reasoned = 0
         self._sums = dict.fromkeys(("items", "words", "unspaced", "characters", "bytes", "tokens"), 0)
         self._prompts: int | None = 0 if method.prompted else None
         self._unknown: int | None = 0
@@ -112,6 +115,8 @@ class CellLedger:
             found["prompt_tokens"] = self._prompts
         if self._answers is not None and self._written:
             found["answers"] = self._answers.to_json()
+        if self._reasoning is not None and self._reasoned:
+            found["reasoning"] = self._reasoning.to_json()
         return found
 
     def require_known(self) -> None:
@@ -155,14 +160,21 @@ class CellLedger:
         ]
 
     def _add_answers(self, predictions: Sequence[Prediction]) -> None:
-        written = [
-            prediction.output["raw"]
-            for prediction in predictions
-            if isinstance(prediction.output, Mapping) and isinstance(prediction.output.get("raw"), str)
+        if self._answers is None or self._reasoning is None:
+            return
+        answers = [answer for prediction in predictions for answer in answers_of(prediction.output)]
+        written = [answer["raw"] for answer in answers if _has_text(answer, "raw")]
+        reasoned = [answer["reasoning"] for answer in answers if _has_text(answer, "reasoning")] or [
+            prediction.reasoning for prediction in predictions if prediction.reasoning is not None
         ]
         self._written += len(written)
-        if self._answers is not None:
-            self._answers.add(written)
+        self._reasoned += len(reasoned)
+        self._answers.add(written)
+        self._reasoning.add(reasoned)
+
+
+def _has_text(answer: Any, name: str) -> bool:
+    return isinstance(answer, Mapping) and isinstance(answer.get(name), str)
 
 
 def unknown_notes(cells: Iterable[CellResult]) -> list[str]:

@@ -249,15 +249,15 @@ class Catalog:
         return validate_document(PublishedSpec, self.entry("published", name).document)
 
     def published_for(self, suite: str) -> list[PublishedSpec]:
-        """Return the published scores on a suite: by protocol, people last, then by name."""
+        """Return the published scores on a suite, one document a system: by protocol, people last, then by name."""
         from harness.specs.schema import ProtocolName
 
-        specs = []
+        specs: list[PublishedSpec] = []
         for name in self.names("published"):
             entries = self._tables["published"][name]
             if any(entry.document.data.get("suite") == suite for entry in entries):
                 try:
-                    specs.append(self.published(name))
+                    specs += self.published(name).each()
                 except HarnessError as error:
                     self._note(error, entries)
         order = [*get_args(ProtocolName), "human"]
@@ -319,6 +319,13 @@ class Catalog:
         codes = self.entry("task", name).languages
         added = [code for entry in self._found_fragments(name) for code in entry.languages]
         return list(dict.fromkeys([*codes, *added]))
+
+    def on_request(self, name: str) -> list[str]:
+        """Return the languages of a task that run only where they are named, without validating anything."""
+        fragments = [
+            one for one in self._found_fragments(name) if one.document.data.get("on_request") is True
+        ]
+        return [code for entry in fragments for code in entry.languages]
 
     @cached_property
     def languages(self) -> LanguageTable:

@@ -62,6 +62,8 @@ class FragmentSpec(SpecModel):
 
     extends: Name
     """The name of the task."""
+    on_request: bool = False
+    """Whether its languages are run only where they are named: another data set, in the format of the task's."""
     languages: dict[Code, Annotated[AddedLanguage | None, AfterValidator(_not_empty)]] = Field(min_length=1)
     """By code: what the task gets."""
 

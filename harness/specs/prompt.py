@@ -58,6 +58,8 @@ class PromptSpec(SpecModel):
     """The text before everything else, or the system turn of a conversation."""
     item: str = ""
     """The text of an item up to its answer."""
+    omits: tuple[str, ...] = ()
+    """Inputs of its tasks that it does not show on purpose; without them the task audit reports a fault."""
     choice: str = ""
     """What is ranked after `item`, once for every choice; needed by formulations that rank."""
     choice_line: str = "{letter}. {choice}"
@@ -68,14 +70,20 @@ class PromptSpec(SpecModel):
     """A context without the item; where it is given, choices are also scored after it (PMI)."""
     between: str = "\n\n"
     """The text between shots."""
+    shot_order: Literal["drawn", "file"] = "drawn"
+    """`drawn` draws the shots of every item; `file` takes the first ones in their order, for published exemplars."""
+    shots_language: Code | None = None
+    """The language of the shots, in place of what ``--shots-language`` says."""
     stop: tuple[str, ...] = ("\n",)
-    """A written answer ends before the first of them."""
+    """A written answer ends before the first of them; ``{question_word}`` is filled with the literal."""
     max_tokens: Annotated[int, Field(ge=1)] = 32
     """A written answer has at most so many."""
     temperature: Annotated[float, Field(ge=0)] = 0.0
     """0 is greedy; above it every item is sampled with a seed of its own."""
     top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
     """Of sampling."""
+    reasoning_markers: tuple[str, str] | None = None
+    """The marks that the prompt asks the model to put before and after its reasoning; what is between is no answer."""
     parser: Name | None = None
     """How a generated text is read; None takes the kind's."""
     literals_from: PromptName | None = None

@@ -1,26 +1,52 @@
-"""The scores that a paper prints for one system on a suite: a YAML document of its own sort."""
+"""The scores that a paper prints on a suite, for one system or for several: a YAML document of its own sort."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
 from harness.specs.schema import Code, Name, ProtocolName, SpecModel
 
-__all__ = ["PublishedSpec"]
+__all__ = ["PublishedSpec", "SystemScores"]
 
 Percent = Annotated[float, Field(ge=0, le=100)]
+Count = Annotated[int, Field(gt=0)]
 
 
-class PublishedSpec(SpecModel):
-    """The published scores of one system, in percent as printed; shown next to a run's and never mixed with them."""
+class SystemScores(SpecModel):
+    """The scores of one system, in percent as printed."""
+
+    scores: dict[Name, Annotated[dict[Name, Percent], Field(min_length=1)]] = Field(default={})
+    """By task and metric: the mean over languages."""
+    languages: dict[Name, dict[Name, Annotated[dict[Code, Percent], Field(min_length=1)]]] = Field(default={})
+    """By task, metric and language: the tables by language, as far as they are printed and legible."""
+    families: dict[Name, dict[Name, Annotated[dict[str, Percent], Field(min_length=1)]]] = Field(default={})
+    """By task, metric and family: means over the languages of families, where only these are printed."""
+
+    @model_validator(mode="after")
+    def _names_scored_tasks(self) -> SystemScores:
+        for key in ("languages", "families"):
+            for task, tables in getattr(self, key).items():
+                if task not in self.scores:
+                    raise ValueError(f"{key} names {task}, which 'scores' does not have")
+                missing = [metric for metric in tables if metric not in self.scores[task]]
+                if missing:
+                    raise ValueError(
+                        f"{key}.{task} has {', '.join(missing)}, which scores.{task} does not have"
+                    )
+        return self
+
+
+class PublishedSpec(SystemScores):
+    """The published scores of one system or several, shown next to a run's and never mixed with them."""
 
     published: Name
     """The name."""
     suite: Name
     """The suite whose tasks were scored."""
-    label: str
+    label: str = ""
     """The name of the system in tables: ``XLM-R Large``."""
     protocol: ProtocolName | Literal["human"]
     recipe: str
@@ -28,28 +54,38 @@ class PublishedSpec(SpecModel):
     release: str
     """The data that it was scored on."""
     source: str
-    """Paper and tables."""
+    """Paper and tables. Two sources of one system are two documents."""
     comparable: dict[Name, str] = Field(default={})
     """By task: why its number cannot be compared with a run's, or with the other rows."""
     errata: dict[Name, str] = Field(default={})
     """By task: where the paper disagrees with itself or cannot be read."""
+    items: dict[Name, Annotated[dict[Code, Count], Field(min_length=1)]] = Field(default={})
+    """By task and language: how many items were scored, where they are other ones than the release's or few."""
     overall: Percent | None = None
     """The printed average of the suite; null where none is printed."""
-    scores: dict[Name, Annotated[dict[Name, Percent], Field(min_length=1)]] = Field(min_length=1)
-    """By task and metric."""
-    languages: dict[Name, dict[Name, Annotated[dict[Code, Percent], Field(min_length=1)]]] = Field(default={})
-    """By task, metric and language: the tables by language, as far as they are printed and legible."""
+    systems: dict[str, SystemScores] = Field(default={})
+    """By label: the scores of several systems of one source, in place of `label` and `scores`."""
 
     @model_validator(mode="after")
-    def _names_scored_tasks(self) -> PublishedSpec:
-        for key in ("comparable", "errata", "languages"):
-            unknown = [task for task in getattr(self, key) if task not in self.scores]
+    def _scores_systems(self) -> PublishedSpec:
+        if bool(self.systems) == bool(self.scores) or bool(self.scores) != bool(self.label):
+            raise ValueError("expected either 'label' and 'scores', or 'systems'")
+        systems = [self, *self.systems.values()]
+        scored = {task for system in systems for task in system.scores}
+        for key in ("comparable", "errata", "items"):
+            unknown = [task for task in getattr(self, key) if task not in scored]
             if unknown:
                 raise ValueError(f"{key} names {', '.join(unknown)}, which 'scores' does not have")
-        for task, tables in self.languages.items():
-            missing = [metric for metric in tables if metric not in self.scores[task]]
-            if missing:
-                raise ValueError(
-                    f"languages.{task} has {', '.join(missing)}, which scores.{task} does not have"
-                )
         return self
+
+    def each(self) -> Iterator[PublishedSpec]:
+        """Yield one document for every system, with what is said of its own tasks."""
+        if not self.systems:
+            yield self
+        for label, system in self.systems.items():
+            own = {
+                key: {task: value for task, value in getattr(self, key).items() if task in system.scores}
+                for key in ("comparable", "errata", "items")
+            }
+            given = {key: getattr(system, key) for key in ("scores", "languages", "families")}
+            yield self.model_copy(update={"label": label, "systems": {}, **own, **given})

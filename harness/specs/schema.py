@@ -37,8 +37,9 @@ Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_\-]*$")]
 MadeName = r"[a-z][a-z0-9_]*:[A-Za-z0-9][A-Za-z0-9_.+\-]*"
 """Of a task that a source makes: ``PREFIX:NAME``."""
 TaskName = Annotated[str, Field(pattern=rf"^(?:[a-z0-9][a-z0-9_\-]*|{MadeName})$")]
-Code = Annotated[str, Field(pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$")]
+Code = Annotated[str, Field(pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{1,8})*$")]
 Split = Literal["train", "validation", "test"]
+CodeSet = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 Preset = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_\-]*$")]
 LiteralProvenance = Literal["native", "translated", "copied"]
 Provenance = Literal["native", "human-translated", "machine-translated", "post-edited"]
@@ -94,10 +95,14 @@ class HubSource(SpecModel):
     """A split of a dataset on the Hugging Face Hub."""
 
     path: str
-    """The dataset, as ``owner/name``."""
+    """The dataset, as ``owner/name``; ``{code}`` names are filled as in paths of files."""
     split: str
+    files: str | tuple[str, ...] = ()
+    """The files of the repository that are the split, read as they are by `reader`; patterns such as
+    ``{language}/test/*.parquet``. Without them, the dataset's card says which they are."""
     config: str | None = None
-    """The dataset's configuration; often ``{language}``."""
+    """The dataset's configuration; often ``{language}``. ``a+b`` reads several, and ``*`` all, with a column ``config``
+    that has the name of each row's."""
     revision: str | None = None
     """A commit hash; null means that it is not pinned yet."""
     reader: str = "parquet"
@@ -108,6 +113,11 @@ class HubSource(SpecModel):
     """Languages that must not be taken from here, with the reason."""
     note: str = ""
     """What makes scores on it differ from the benchmark's; shown in reports."""
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files of the split, where the spec names them."""
+        return (self.files,) if isinstance(self.files, str) else self.files
 
 
 class Source(SpecModel):
@@ -124,6 +134,17 @@ class Source(SpecModel):
     label_map: dict[str, str] | None = None
     options: dict[str, str] = {}
 
+    def read_like(self, shared: Source) -> Source:
+        """Return a source that is read as another one is: reader, columns, options and labels that it does not give.
+
+        Columns and options belong to a reader, so that a source with another reader takes none of them. What lies
+        where is never taken.
+        """
+        update = _reading(self, shared)
+        if self.hub is not None and shared.hub is not None:
+            update["hub"] = self.hub.model_copy(update=_reading(self.hub, shared.hub))
+        return self.model_copy(update=update)
+
     @property
     def alternatives(self) -> tuple[LocalSource, ...]:
         """The local alternatives in order; the first whose files exist wins."""
@@ -131,6 +152,14 @@ class Source(SpecModel):
             return ()
         given = (self.local,) if isinstance(self.local, str) else self.local
         return tuple(LocalSource(path=item) if isinstance(item, str) else item for item in given)
+
+
+def _reading(own: Source | HubSource, shared: Source | HubSource) -> dict[str, Any]:
+    """Return how a source is read as far as only the shared one says it."""
+    keys = {"label_map"}
+    if "reader" not in own.model_fields_set or own.reader == shared.reader:
+        keys |= {"reader", "columns", "options"}
+    return {key: getattr(shared, key) for key in keys - own.model_fields_set}
 
 
 class LanguageEntry(SpecModel):
@@ -151,9 +180,11 @@ class LanguageEntry(SpecModel):
     family: str | None = None
     """For such a language: its family."""
     flores: Annotated[str, Field(pattern=r"^[a-z]{3}_[A-Z][a-z]{3}$")] | None = None
-    """FLORES-200 code of a language that is missing in the table, which NLLB and similar models use: ``gsw_Latn``."""
+    """FLORES-200 code of a language that is missing in the table, which NLLB and similar models use: ``pfl_Latn``."""
     segmentation: Literal["space", "character"] | None = None
     """How words are separated in a language that is missing in the table; None means ``space``."""
+    codes: dict[CodeSet, str] = {}
+    """The language's names for braces in the task's paths, where they are not those of `codes` of the task."""
     parallel: bool = True
     """False in a task with `parallel`: these items are others than those of the same ids in other languages."""
 
@@ -211,16 +242,31 @@ class _WithLanguages(SpecModel):
     """By split: the source of all languages that give none themselves."""
     languages: dict[Code, LanguageEntry | None] = Field(min_length=1)
     """By code: what is specific to a language; null or ``{}`` for nothing."""
+    codes: dict[CodeSet, dict[Code | Literal["default"], str]] = {}
+    """Further names for braces in paths and configs: name -> language (or ``default``) -> its code there. A code may
+    name columns of the language table: ``{default: "{iso639_3}", zh: zho-CN}``."""
+    provenance: Provenance | None = None
+    """How the test items of all languages were made that do not say it themselves."""
 
     def source(self, language: str, split: Split) -> Source | None:
-        """Return the source of a split in a language, or None where the spec has no such split."""
-        entry = self.languages.get(language)
+        """Return the source of a split in a language, or None where the spec has no such split.
+
+        A language's own source is read as the task's is, where it does not say how.
+        """
+        entry, shared = self.languages.get(language), self.splits.get(split)
         if language not in self.languages:
             return None
         if entry is not None and split in entry.model_fields_set:
             source: Source | None = getattr(entry, split)
-            return source
-        return self.splits.get(split)
+            return source.read_like(shared) if source is not None and shared is not None else source
+        return shared
+
+    def names_of(self, language: str) -> dict[str, str]:
+        """Return the code of a language in every set of `codes`; a set that does not have the language is missing."""
+        entry = self.languages.get(language)
+        own = {} if entry is None else entry.codes
+        sets = {name: given.get(language, given.get("default")) for name, given in self.codes.items()}
+        return {name: code for name, code in (sets | own).items() if code is not None}
 
     @model_validator(mode="after")
     def _has_a_source(self) -> _WithLanguages:
@@ -285,10 +331,10 @@ class TaskSpec(_WithLanguages):
         """The languages of a parallel task whose items are others than those of the same ids elsewhere."""
         return [code for code in self.languages if self.parallel and not self.pairs(code)]
 
-    def provenance(self, language: str) -> Provenance | None:
+    def provenance_of(self, language: str) -> Provenance | None:
         """Return how the test items of a language were made, or None where the spec does not say."""
         entry = self.languages.get(language)
-        return None if entry is None else entry.provenance
+        return self.provenance if entry is None or entry.provenance is None else entry.provenance
 
     @property
     def headline(self) -> tuple[str, ...]:
@@ -309,6 +355,15 @@ class TaskSpec(_WithLanguages):
     def input_phrases(self) -> Phrases:
         """Field -> value in the file -> the words a model gets for it."""
         return getattr(self, "phrases", {})
+
+    def row_words(self, language: str) -> dict[str, str]:
+        """Return what a kind must know of the spec to read a language's rows; empty for most kinds."""
+        return {}
+
+    @property
+    def answer_language(self) -> str | None:
+        """The language of all answers, where it is not that of the cell: of translations into one language."""
+        return None
 
     @property
     def pool_source(self) -> Source | None:

@@ -24,6 +24,8 @@ class SelectedTask:
     entry: TaskEntry
     languages: tuple[str, ...]
     missing: tuple[str, ...] = ()
+    unlisted: tuple[str, ...] = ()
+    """Languages of the task that were asked for, but that the language lists of its suites do not have."""
     suites: tuple[str, ...] = ()
     published: tuple[str, ...] = ()
     """The languages that its score averages: those of its suites where only they are run, else the task's own."""
@@ -135,14 +137,18 @@ def _tasks_of(catalog: Catalog, name: str) -> list[tuple[str, str | None]]:
 def _suite_languages(catalog: Catalog, task: str, suite: str | None) -> list[str] | None:
     """Return the languages of a task that a suite runs, fragments' included; None where it runs all."""
     own = None if suite is None else catalog.suite(suite).languages.get(task)
-    return None if own is None else [*own, *(code for code in catalog.task(task).added if code not in own)]
+    if own is None:
+        return None
+    entry = catalog.task(task)
+    return [*own, *(code for code in entry.added if code not in own and code not in entry.on_request)]
 
 
 def _with_languages(
     catalog: Catalog, task: str, codes: list[str] | None, wanted: Sequence[str] | None, suites: list[str]
 ) -> SelectedTask:
     entry = catalog.task(task)
-    asked = list(entry.spec.languages) if codes is None else list(dict.fromkeys(codes))
+    whole = [code for code in entry.spec.languages if code not in entry.on_request]
+    asked = whole if codes is None else list(dict.fromkeys(codes))
     if codes is None and wanted is not None:
         asked = list(dict.fromkeys(wanted))
     elif wanted is not None:
@@ -153,10 +159,13 @@ def _with_languages(
             entry.languages.get(code)
     found = tuple(code for code in asked if code in entry.spec.languages)
     names = tuple(dict.fromkeys(suites))
+    dropped = [code for code in wanted or () if names and code in entry.spec.languages and code not in asked]
+    listed = {code for suite in names for code in _suite_languages(catalog, task, suite) or ()}
     return SelectedTask(
         entry=entry,
         languages=found,
         missing=tuple(code for code in asked if code not in entry.spec.languages),
+        unlisted=tuple(code for code in dict.fromkeys(dropped) if code not in listed),
         suites=names,
         published=_published(catalog, entry, found, names),
     )
@@ -165,9 +174,10 @@ def _with_languages(
 def _published(
     catalog: Catalog, entry: TaskEntry, languages: Sequence[str], suites: Sequence[str]
 ) -> tuple[str, ...]:
-    own = [code for code in entry.spec.languages if code not in entry.added]
+    named = {code for suite in suites for code in catalog.suite(suite).languages.get(entry.spec.task, ())}
+    own = [code for code in entry.spec.languages if code not in entry.added or code in named]
     counted = {
         code for suite in suites for code in own if catalog.suite(suite).includes(entry.spec.task, code)
     }
-    is_of_suites = {code for code in languages if code not in entry.added} <= counted
+    is_of_suites = {code for code in languages if code in own} <= counted
     return tuple(code for code in own if code in counted or not is_of_suites)

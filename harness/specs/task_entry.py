@@ -14,7 +14,7 @@ from harness.specs.loading import Document
 if TYPE_CHECKING:
     from harness.specs.fragment import AddedWords, FragmentSpec
     from harness.specs.prompt import PromptSpec
-    from harness.specs.schema import LanguageEntry, TaskSpec
+    from harness.specs.schema import TaskSpec, TrainingSpec
 
 __all__ = [
     "DESCRIBING",
@@ -72,6 +72,8 @@ class TaskEntry:
     """Languages that fragments added, with the plugin that did."""
     fragments: Mapping[str, Document]
     """Languages that fragments added, with the document that did."""
+    on_request: frozenset[str] = frozenset()
+    """Added languages that are run only where they are named."""
     words: Mapping[tuple[str, str], GivenWords] = field(default_factory=dict)
     """By preset and language: the words that fragments brought for the task's prompts."""
 
@@ -110,7 +112,7 @@ class TaskEntry:
 
 def _own_place(spec: TaskSpec, code: str, file: str) -> str:
     """Return what to do with a file that brings a language which the task has itself."""
-    source, known = spec.source(code, "test"), known_languages()
+    source, known = spec.source(code, "test"), described_languages(spec)
     codes = known.get(code).codes() if code in known else {"language": code}
     alternatives = () if source is None else source.alternatives
     paths = [path for item in alternatives if item.serves(codes) for path in item.paths]
@@ -140,11 +142,12 @@ def join_fragments(
         DuplicateNameError: A language, or the words of a prompt in one, are given twice; names both plugins.
     """
     added: dict[str, str] = {}
+    on_request: set[str] = set()
     documents: dict[str, Document] = {}
     folders = dict.fromkeys(spec.languages, entry.folder)
     languages = dict(spec.languages)
     words: dict[tuple[str, str], GivenWords] = {}
-    paths = [one.plugin for one in (entry, *(fragment for fragment, _ in fragments)) if one.given]
+    paths = [one.plugin for one in (entry, *(own for own, _ in fragments)) if one.given]
     for fragment, content in fragments:
         for code, language in content.entries.items():
             for preset, given in language.prompts.items():
@@ -153,31 +156,32 @@ def join_fragments(
                 if first is not None:
                     kind = f"table of words in {code!r} for the prompt {preset!r} of task"
                     raise DuplicateNameError(kind, spec.task, first, fragment.plugin, given=paths)
-                words[preset, code] = GivenWords(
-                    words=given, plugin=fragment.plugin, document=fragment.document
-                )
+                own = GivenWords(words=given, plugin=fragment.plugin, document=fragment.document)
+                words[preset, code] = own
             if language.words_alone:
                 continue
             if code in languages:
                 kind = f"language {code!r} of task"
-                first = added.get(code, entry.plugin)
-                error = DuplicateNameError(kind, spec.task, first, fragment.plugin, given=paths)
+                owner = added.get(code, entry.plugin)
+                error = DuplicateNameError(kind, spec.task, owner, fragment.plugin, given=paths)
                 if code not in added and fragment.given:
                     error.hint = _own_place(spec, code, fragment.plugin)
                 raise error
             languages[code] = language
             added[code] = fragment.plugin
             documents[code] = fragment.document
+            on_request.update([code] * content.on_request)
             folders[code] = fragment.folder
     merged = spec.model_copy(update={"languages": languages}) if added else spec
     return TaskEntry(
         spec=merged,
         plugin=entry.plugin,
         document=entry.document,
-        languages=described_languages(languages),
+        languages=described_languages(merged),
         folders=folders,
         added=added,
         fragments=documents,
+        on_request=frozenset(on_request),
         words=words,
     )
 
@@ -186,19 +190,22 @@ DESCRIBING = ("name", "script", "family", "flores", "segmentation")
 """Keys of an entry that describe its language."""
 
 
-def described_languages(entries: Mapping[str, LanguageEntry | None]) -> LanguageTable:
-    """Return the known languages and those that a spec describes in full: with name, script and family."""
+def described_languages(spec: TaskSpec | TrainingSpec) -> LanguageTable:
+    """Return the known languages and those that a spec describes in full, with their codes in its files."""
     described = {
         code: language
-        for code, entry in entries.items()
+        for code, entry in spec.languages.items()
         if entry is not None
         and entry.name
         and (language := described_language(code, {key: getattr(entry, key) for key in DESCRIBING}))
     }
-    return known_languages().extended(described)
+    table = known_languages().extended(described)
+    return table.with_names({code: spec.names_of(code) for code in spec.languages})
 
 
 def described_language(code: str, given: Mapping[str, Any]) -> Language | None:
     """Return the language that an entry describes in full: with name, script and family; None for other entries."""
-    found = {key: value for key in DESCRIBING if isinstance(value := given.get(key), str) and value}
+    found: dict[str, Any] = {
+        key: value for key in DESCRIBING if isinstance(value := given.get(key), str) and value
+    }
     return Language(code=code, **found) if found.keys() >= {"name", "script", "family"} else None

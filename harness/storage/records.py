@@ -23,6 +23,7 @@ __all__ = [
     "LATER_COLUMNS",
     "READ_TOGETHER",
     "RECORD_COLUMNS",
+    "REPEATS",
     "ItemRecord",
     "ItemScores",
     "ItemTokens",
@@ -50,10 +51,11 @@ RECORD_COLUMNS = (
     "tokens",
     "answer",
     "correct",
+    "reasoning",
 )
 DERIVED_COLUMNS = frozenset({"answer", "correct"})
 """Columns for readers of the file alone; an `ItemRecord` computes them from its other fields."""
-LATER_COLUMNS = frozenset({"inputs", "tokens", *DERIVED_COLUMNS})
+LATER_COLUMNS = frozenset({"inputs", "tokens", "reasoning", *DERIVED_COLUMNS})
 """Columns that are missing in the files of older versions."""
 _STORED = tuple(name for name in RECORD_COLUMNS if name not in DERIVED_COLUMNS)
 ROW_GROUP = 16_384
@@ -62,7 +64,9 @@ ROW_GROUP = 16_384
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=dict)
 READ_TOGETHER = 2_048
 """Records that are turned into Python objects at a time."""
-_RIGHT = {"exact_match": 1.0, "mlqa_exact_match": 1.0, "example_error": 0.0}
+REPEATS = "repeats"
+"""The key of a prediction with all answers to its item, where there are several; its other keys are the majority's."""
+_RIGHT = {"exact_value": 1.0, "exact_match": 1.0, "mlqa_exact_match": 1.0, "example_error": 0.0}
 """Metric of texts -> its score of a right item; the first that a record has decides."""
 
 
@@ -79,11 +83,13 @@ class ItemRecord:
     group: str | None
     tags: Mapping[str, str]
     flags: Mapping[str, bool]
-    """``truncated`` and ``unparsed``."""
+    """``truncated`` and ``unparsed``, and those of ``unfinished`` and ``replaced`` that are true."""
     inputs: str = "{}"
     """What the item is, without what would give its gold answer away, as JSON."""
     tokens: int | None = None
     """Sub-words of the item's own texts; None where the model counts none."""
+    reasoning: str | None = None
+    """What the model wrote before its answer; None where it did not reason."""
 
     @property
     def fields(self) -> Mapping[str, Any]:
@@ -265,6 +271,7 @@ class _RecordFile:
             "tokens": [record.tokens for record in records],
             "answer": [record.answer for record in records],
             "correct": [record.correct for record in records],
+            "reasoning": [record.reasoning for record in records],
         }
         self._writer.write_table(pa.table(columns, schema=self._schema), row_group_size=ROW_GROUP)
 
@@ -320,7 +327,8 @@ def read_table(path: Path) -> pa.Table:
     """Return the items of a file as an Arrow table for people, one row per item; raises as `read_records`.
 
     Columns: ``id``, the item's own fields as ``inputs``, the ``gold`` answer and the ``answer`` as texts, ``correct``,
-    one per metric, ``cluster``, ``group``, ``tags``, ``truncated``, ``unparsed`` and ``tokens``.
+    one per metric, ``cluster``, ``group``, ``tags``, ``truncated``, ``unparsed``, ``unfinished``, ``tokens`` and
+    ``reasoning``.
     """
     import pyarrow as pa
 
@@ -339,7 +347,9 @@ def read_table(path: Path) -> pa.Table:
         "tags": _inferred([dict(record.tags) for record in records]),
         "truncated": pa.array([bool(record.flags.get("truncated")) for record in records]),
         "unparsed": pa.array([bool(record.flags.get("unparsed")) for record in records]),
+        "unfinished": pa.array([bool(record.flags.get("unfinished")) for record in records]),
         "tokens": pa.array([record.tokens for record in records], pa.int32()),
+        "reasoning": pa.array([record.reasoning for record in records], texts),
     }
     return pa.table(columns)
 
@@ -389,6 +399,7 @@ def _record(row: Mapping[str, Any]) -> ItemRecord:
         group=row["group"],
         inputs=row.get("inputs") or "{}",
         tokens=row.get("tokens"),
+        reasoning=row.get("reasoning"),
         **{name: json.loads(row[name]) for name in ("prediction", "reference", "scores", "tags", "flags")},
     )
 
@@ -431,11 +442,16 @@ def is_correct(prediction: Any, reference: Any, scores: Mapping[str, Any]) -> bo
     """Return whether an answer is right; None without a gold answer, and where items are only more or less right.
 
     Labels, choices, translations, tags and marked spans are right if they equal the gold answer; the text of a span if
-    an exact-match metric says so. Rankings, and answers of other shapes, have no such verdict.
+    an exact-match metric says so. Of several answers the majority's counts. Rankings, and answers of other shapes, have
+    no such verdict.
     """
     if reference is None:
         return None
     if isinstance(prediction, Mapping):
+        if REPEATS in prediction:
+            return next(
+                (score == 1.0 for name, score in scores.items() if name.startswith("majority@")), None
+            )
         for name in ("label", "candidate"):
             if name in prediction:
                 return bool(prediction[name] == reference)

@@ -98,6 +98,8 @@ class MetricValue(Value):
     value: float
     groups: dict[str, GroupValue] = {}
     """By group: a test of a checklist, a language of candidates."""
+    signature: str = ""
+    """Version and settings of the scorer, of metrics that are quoted with them."""
 
 
 class CellResult(Entry):
@@ -125,11 +127,17 @@ class CellResult(Entry):
     n: int = 0
     truncated: int = 0
     unparsed: int = 0
+    unfinished: int = 0
+    """Items with an answer that was cut at the token limit, in its reasoning or itself; they are not `unparsed`."""
+    unanswered: int = 0
+    """How many of the unfinished have no answer that could be read."""
     tied: int = 0
     """Items whose ranking has a tie at the cut-off."""
     dropped_shots: int = 0
     tokens: int = 0
     """Tokens that the model wrote."""
+    reasoning_tokens: int | None = 0
+    """How many of them are of the reasoning before answers; None where a server does not say."""
     replaced: int = 0
     """Answers with U+FFFD in place of what was no character."""
     metrics: dict[str, MetricValue]
@@ -282,6 +290,8 @@ class TaskSummary(Entry):
     """Names of the languages that the task itself describes."""
     chance: float | None = None
     source: str | None = None
+    answer_language: str | None = None
+    """The language of all answers, where it is not that of the cells: of translations into one language."""
     axes: list[str] = []
     human: dict[str, float] = {}
     """By metric: published human performance, as a fraction."""

@@ -112,11 +112,7 @@ class SpecContract:
         """Description, citation and licence are not empty, and every language says how its text was made."""
         for text in (entry.spec.description, entry.spec.citation, entry.spec.license):
             assert text.strip()
-        without = [
-            code
-            for code, language in entry.spec.languages.items()
-            if language is None or language.provenance is None
-        ]
+        without = [code for code in entry.spec.languages if entry.spec.provenance_of(code) is None]
         assert without == [], "these languages have no provenance"
 
     def test_the_sample_covers_languages_and_scripts(self, entry: TaskEntry, sample: Sample) -> None:

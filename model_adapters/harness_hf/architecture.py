@@ -13,6 +13,7 @@ from harness_hf.model_folder import ModelConfig
 __all__ = [
     "GENERIC_LABEL",
     "HEAD_ARCHITECTURE",
+    "TEXT_ENCODERS",
     "Architecture",
     "Family",
     "architecture_of",
@@ -33,9 +34,11 @@ HEAD_ARCHITECTURE: Mapping[Head, str] = {
 # What transformers 5 has; a test compares these tables with its auto classes.
 ENCODER_TYPES = frozenset(
     "albert bert camembert convbert data2vec-text deberta deberta-v2 distilbert electra ernie eurobert "
-    "flaubert jina_embeddings_v3 megatron-bert mobilebert modernbert mpnet nomic_bert rembert roberta "
+    "flaubert gte jina_embeddings_v3 megatron-bert mobilebert modernbert mpnet nomic_bert rembert roberta "
     "roberta-prelayernorm roformer squeezebert xlm xlm-roberta xlm-roberta-xl".split()
 )
+TEXT_ENCODERS = frozenset("mt5 t5 umt5".split())
+"""Encoder-decoders whose encoder transformers opens alone, as ``T5EncoderModel``."""
 SEQ2SEQ_TYPES = frozenset(
     "bart bigbird_pegasus blenderbot blenderbot-small encoder-decoder fsmt led longt5 m2m_100 marian "
     "mbart mt5 mvp nllb-moe pegasus pegasus_x plbart prophetnet seamless_m4t seamless_m4t_v2 "
@@ -74,6 +77,8 @@ class Architecture:
     layers: int | None
     remote_code: bool
     """Whether the repository ships Python code of its own for the model."""
+    bare_decoder: bool
+    """Whether the class is that of a decoder without the layer that writes text, such as ``Qwen3Model``."""
     regression: bool
     """Whether a sequence classifier gives one score, or several labels at once."""
 
@@ -110,12 +115,15 @@ def read_architecture(config: Mapping[str, Any]) -> Architecture:
         labels=labels,
         layers=int(layers) if layers is not None else None,
         remote_code=bool(config.get("auto_map")),
+        bare_decoder=family is Family.CAUSAL and _is_bare(name),
         regression=head is Head.CLASSIFICATION
         and (len(labels) < 2 or problem in ("regression", "multi_label_classification")),
     )
 
 
 def _family(config: Mapping[str, Any], model_type: str, name: str) -> Family | None:
+    if model_type in TEXT_ENCODERS and name.endswith("EncoderModel"):
+        return Family.ENCODER
     if config.get("is_encoder_decoder") or name.endswith("ForConditionalGeneration"):
         return Family.SEQ2SEQ
     if name.endswith("ForCausalLM") or config.get("is_decoder") or name.endswith("BertLMHeadModel"):
@@ -128,6 +136,10 @@ def _family(config: Mapping[str, Any], model_type: str, name: str) -> Family | N
         if model_type in types:
             return family
     return Family.ENCODER if _is_remote_encoder(config, name) else None
+
+
+def _is_bare(name: str) -> bool:
+    return name.endswith("Model") and not name.endswith(("HeadModel", "HeadsModel"))
 
 
 def _is_remote_encoder(config: Mapping[str, Any], name: str) -> bool:

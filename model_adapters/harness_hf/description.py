@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 
 from harness import AdapterError, AdapterOptions, Capability, CapabilityError, Head, ModelDescription
@@ -12,6 +13,7 @@ from harness_hf.architecture import (
     GENERIC_LABEL,
     HEAD_ARCHITECTURE,
     SEQ2SEQ_TYPES,
+    TEXT_ENCODERS,
     Architecture,
     Family,
     architecture_of,
@@ -35,6 +37,7 @@ __all__ = [
     "describe_causal",
     "describe_seq2seq",
     "find_architecture",
+    "writes_no_text",
 ]
 
 ENCODER_OFFERS = frozenset({Capability.FITS, Capability.EMBEDS, Capability.EXPOSES_HIDDEN_STATES})
@@ -59,6 +62,8 @@ CAUSAL_OFFERS = frozenset(
     }
 )
 SEQ2SEQ_OFFERS = CAUSAL_OFFERS
+OUTPUT_LAYERS = ("lm_head.", "embed_out.", "output_layer.")
+"""First parts of the names of the weights that turn a decoder's states into words; tied ones are not written."""
 MASKED_ARCHITECTURE = "ForMaskedLM"
 MASK_HEADS = (
     "cls.predictions.",  # bert and what was made after it
@@ -71,6 +76,8 @@ MASK_HEADS = (
     "head.dense.",  # modernbert
 )
 """First parts of the names of the head's weights; the output matrix itself is often that of the embeddings."""
+FLASH_PACKAGES = ("flash_attn", "kernels")
+"""Either has the kernel; transformers downloads it with the latter."""
 ADAPTERS = {
     Family.ENCODER: ("hf-encoder", "an encoder", ENCODER_TYPES),
     Family.SEQ2SEQ: ("hf-seq2seq", "a sequence-to-sequence model", SEQ2SEQ_TYPES),
@@ -103,8 +110,8 @@ def describe(ref: str, options: AdapterOptions) -> ModelDescription:
     if record is not None and record.head is Head.DUAL_ENCODER:
         settings = record.settings
         notes.append(
-            f"a fitted dual encoder: {settings.pooling} pooling, queries cut at {settings.max_query_length} "
-            f"pieces, passages at {record.max_length}"
+            f"a fitted dual encoder: {record.pooling or settings.pooling} pooling, "
+            f"queries cut at {settings.max_query_length} pieces, passages at {record.max_length}"
         )
     elif found.folder is not None:
         sentence = read_sentence_files(found.folder)
@@ -131,19 +138,37 @@ def describe_causal(ref: str, options: AdapterOptions) -> ModelDescription:
     architecture = find_architecture(found, options, Family.CAUSAL)
     record = read_record(found.folder) if found.folder is not None else None
     after_fit = {head: ENCODER_OFFERS | {HEAD_CAPABILITY[head]} for head in FITTED_HEADS}
+    embeds_only = record is None and writes_no_text(architecture, found.folder)
+    notes = _adapter_note(found.folder)
+    if embeds_only:
+        notes.append("its checkpoint has no layer that writes text, so it only embeds and is fitted")
+    offers = ENCODER_OFFERS if embeds_only else CAUSAL_OFFERS
     return ModelDescription(
         adapter="hf-causal",
         ref=ref,
-        offers=CAUSAL_OFFERS if record is None else after_fit[record.head],
+        offers=offers if record is None else after_fit[record.head],
         after_fit=after_fit,
-        fits_on_request=record is None,
+        fits_on_request=record is None and not embeds_only,
         labels=() if record is None else record.labels,
         revision=found.revision,
         parameters=count_parameters(found.folder) if found.folder else None,
         layers=architecture.layers,
-        note="; ".join(_adapter_note(found.folder)),
+        note="; ".join(notes),
         metadata=_metadata(found, architecture),
     )
+
+
+def writes_no_text(architecture: Architecture, folder: Path | None) -> bool:
+    """Return whether a decoder is an embedding model, whose checkpoint has no layer that writes text.
+
+    Its class says so, or its folder has the modules of sentence-transformers and no such weights: Qwen3-Embedding names
+    a class that writes. Of a hub repository only config.json has been read.
+    """
+    if folder is None:
+        return architecture.bare_decoder
+    if not architecture.bare_decoder and not (folder / "modules.json").is_file():
+        return False
+    return not any(name.startswith(OUTPUT_LAYERS) for name in tensor_names(folder))
 
 
 def describe_seq2seq(ref: str, options: AdapterOptions) -> ModelDescription:
@@ -174,9 +199,11 @@ def describe_seq2seq(ref: str, options: AdapterOptions) -> ModelDescription:
 def find_architecture(found: ModelConfig, options: ModelOptions, family: Family) -> Architecture:
     """Return the architecture of a model of a family; raises where the model is something else or unknown."""
     require_packages(found.ref, read_quantization(found.config))
+    _require_kernel(options)
     architecture = architecture_of(found)
     adapter, article, known_types = ADAPTERS[family]
-    if architecture.family not in (family, None):
+    is_read_alone = family is Family.ENCODER and architecture.model_type in TEXT_ENCODERS
+    if architecture.family not in (family, None) and not is_read_alone:
         right, what, _ = ADAPTERS[architecture.family]
         raise CapabilityError(
             f"The model {found.ref!r} is {what} ({architecture.model_type}), not {article}.",
@@ -187,7 +214,7 @@ def find_architecture(found: ModelConfig, options: ModelOptions, family: Family)
             f"The model {found.ref!r} is a {architecture.name}, which writes no text.",
             hint="Give a checkpoint whose architecture ends with ForConditionalGeneration.",
         )
-    known = architecture.model_type in known_types
+    known = architecture.model_type in known_types or is_read_alone
     if architecture.family is None or (
         family is Family.SEQ2SEQ and not known and not architecture.remote_code
     ):
@@ -202,6 +229,15 @@ def find_architecture(found: ModelConfig, options: ModelOptions, family: Family)
             hint="Read that code, then allow it with: -o trust_remote_code=true",
         )
     return architecture
+
+
+def _require_kernel(options: ModelOptions) -> None:
+    """Raise `AdapterError` where the attention kernel that the options name comes from no installed package."""
+    if options.attn_implementation == "flash_attention_2" and not any(map(find_spec, FLASH_PACKAGES)):
+        raise AdapterError(
+            "The option attn_implementation is 'flash_attention_2', which needs the package flash-attn.",
+            hint="Install flash-attn or kernels on a machine with a GPU, or omit -o attn_implementation.",
+        )
 
 
 def _metadata(found: ModelConfig, architecture: Architecture) -> dict[str, str]:
@@ -247,7 +283,7 @@ def _has_mask_head(architecture: Architecture, folder: Path | None) -> bool:
     In a local folder the names of the weights decide, whatever class config.json names: the class of pretraining has
     the head, too. Of a hub repository only config.json has been read. A checkpoint with another head fills no masks.
     """
-    if architecture.head is not None:
+    if architecture.head is not None or architecture.model_type in TEXT_ENCODERS:
         return False
     if folder is None:
         return architecture.name.endswith(MASKED_ARCHITECTURE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -15,12 +16,14 @@ __all__ = [
     "HEAD_NAME",
     "RECORD_NAME",
     "SCALE_NAME",
+    "DualPooling",
     "FitRecord",
     "read_record",
     "require_record",
     "write_record",
 ]
 
+DualPooling = Literal["pooler", "mean", "cls"]
 RECORD_NAME = "harness_fit.json"
 SCALE_NAME = "dual_encoder.safetensors"
 """Holds the learned scale of a dual encoder's logits."""
@@ -44,6 +47,8 @@ class FitRecord(BaseModel):
     """Text that was put before the queries of a dual encoder."""
     passage_prefix: str = ""
     """Text that was put before the passages of a dual encoder."""
+    pooling: DualPooling | None = None
+    """How a dual encoder made vectors of texts; None where the settings say it."""
     seed: int
     train_examples: int
     validation_examples: int
@@ -75,6 +80,11 @@ class FitRecord(BaseModel):
     def notices(self) -> tuple[str, ...]:
         """Return what a user should know about how the model was trained, in sentences."""
         found = []
+        if self.pooling not in (None, self.settings.pooling):
+            found.append(
+                f"The model has no pooler, so it was fine-tuned for retrieval with pooling {self.pooling!r} instead of "
+                f"{self.settings.pooling!r}, which the recipe says."
+            )
         if self.ran_out_at is not None:
             found.append(
                 f"Fine-tuning ran out of memory at {self.ran_out_at} examples at once and continued with "

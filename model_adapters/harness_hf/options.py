@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import Field, ValidationInfo, field_validator
 
 from harness import AdapterOptions
+from harness.models.options import ReasoningOptions, SamplingOptions
 
 __all__ = ["CausalOptions", "EncoderOptions", "ModelOptions", "Seq2SeqOptions"]
 
@@ -113,7 +114,7 @@ class EncoderOptions(ModelOptions):
     )
 
 
-class CausalOptions(EncoderOptions):
+class CausalOptions(EncoderOptions, ReasoningOptions):
     """Options of ``hf-causal``: those of an encoder, which fine-tuning reads, and how the decoder is asked."""
 
     chat_template: Path | None = Field(
@@ -126,7 +127,7 @@ class CausalOptions(EncoderOptions):
     )
 
 
-class Seq2SeqOptions(EncoderOptions):
+class Seq2SeqOptions(EncoderOptions, SamplingOptions):
     """Options of ``hf-seq2seq``: those of an encoder, and how the decoder is asked."""
 
     max_length: int | None = Field(

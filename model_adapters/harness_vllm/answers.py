@@ -54,6 +54,10 @@ class Message(Answer):
     """What a chat endpoint wrote; None is a refusal, or thoughts alone."""
 
     content: str | None = None
+    reasoning: str | None = None
+    """What a reasoning parser of the server took out of the text; vLLM's name since 0.12."""
+    reasoning_content: str | None = None
+    """The same in older versions, and at other servers."""
 
 
 class Choice(Answer):
@@ -68,11 +72,18 @@ class Choice(Answer):
     logprobs: EchoTable | None = None
 
 
+class WrittenTokens(Answer):
+    """What the written tokens consist of."""
+
+    reasoning_tokens: int | None = None
+
+
 class Usage(Answer):
     """How many tokens were read and written."""
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    completion_tokens_details: WrittenTokens | None = None
 
 
 class Choices(Answer):

@@ -8,11 +8,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from harness import AdapterError, CapabilityError, Generated, GenerateOptions, Turn
+from harness import (
+    AdapterError,
+    CapabilityError,
+    Generated,
+    GenerateOptions,
+    Turn,
+)
+from harness.models.reasoning import KNOWN_MARKERS, Markers, split_reasoning
 from harness_vllm.answers import Choice, read_choices
 
 __all__ = [
     "Form",
+    "Reading",
     "ScoredPrompt",
     "Written",
     "chat_messages",
@@ -34,6 +42,17 @@ class Written:
 
     generated: Generated
     prompt_tokens: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """How the reasoning in an answer is found."""
+
+    markers: Sequence[Markers] = KNOWN_MARKERS
+    opened: bool = False
+    """Whether the prompt ends with the mark before it."""
+    stop: tuple[str, ...] = ()
+    """Stop strings that the server was not sent, since they would end the reasoning."""
 
 
 def sampling_fields(options: GenerateOptions) -> dict[str, Any]:
@@ -71,8 +90,11 @@ def chat_messages(turns: Sequence[Turn]) -> list[dict[str, str]]:
     return [{"role": turn.role, "content": turn.text} for turn in turns]
 
 
-def read_written(answer: Any, options: GenerateOptions, url: str, *, truncated: bool = False) -> Written:
+def read_written(
+    answer: Any, url: str, *, truncated: bool = False, reading: Reading | None = None
+) -> Written:
     """Return the one text of an answer; raises `AdapterError` for an answer that does not fit what was asked."""
+    reading = reading or Reading()
     [choice], usage = read_choices(answer, 1, url)
     if choice.message is None and choice.text is None:
         raise AdapterError(f"The server at {url} answered without a text.")
@@ -84,14 +106,31 @@ def read_written(answer: Any, options: GenerateOptions, url: str, *, truncated: 
         raise AdapterError(
             f"The server at {url} stopped writing because of {choice.finish_reason!r}, not at an end or a limit."
         )
-    text = choice.text if choice.message is None else choice.message.content
+    reasoning, text = _parts(choice, reading)
+    found = [place for stop in reading.stop if (place := text.find(stop)) >= 0]
+    details = usage.completion_tokens_details
+    counted = 0 if details is None else details.reasoning_tokens or 0
     generated = Generated(
-        text=text or "",
+        text=text[: min(found)] if found else text,
         tokens=usage.completion_tokens,
-        finished=choice.finish_reason in FINISHED,
+        finished=bool(found) or choice.finish_reason in FINISHED,
         truncated=truncated,
+        reasoning=reasoning,
+        reasoning_tokens=0 if reasoning is None else counted or None,
     )
     return Written(generated=generated, prompt_tokens=usage.prompt_tokens)
+
+
+def _parts(choice: Choice, reading: Reading) -> tuple[str | None, str]:
+    """Return the reasoning, None where there is none, and the answer; a server may have separated them itself."""
+    message = choice.message
+    if message is None:
+        found = split_reasoning(choice.text or "", reading.markers, opened=reading.opened)
+        return found.reasoning, found.answer
+    if separated := message.reasoning or message.reasoning_content:
+        return separated.strip(), (message.content or "").lstrip()
+    found = split_reasoning(message.content or "", reading.markers, opened=reading.opened)
+    return found.reasoning, found.answer
 
 
 def check_constraint(generated: Generated, options: GenerateOptions, url: str) -> None:

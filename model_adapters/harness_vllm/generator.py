@@ -18,6 +18,7 @@ from harness import (
     SubwordCount,
     Turn,
 )
+from harness.models.options import ReasoningOptions
 from harness.models.requests import Answered, Call
 from harness_vllm.answers import read_choices
 from harness_vllm.client import StatusError
@@ -31,9 +32,9 @@ from harness_vllm.completions import (
     constraint_fields,
     read_scores,
     read_written,
-    sampling_fields,
     scoring_payload,
 )
+from harness_vllm.reasoning import Asked, chat_fields
 from harness_vllm.session import ServerModel, ServerSession, ability_error, in_order, one_by_one
 from harness_vllm.tokenizing import Boundary, Tokenizer, cut_continuation, cut_prompt, token_ids
 
@@ -60,12 +61,21 @@ class GeneratingModel(ServerModel):
         tokenizer: The model's tokenizer.
         form: The form of requests for log-probabilities of prompts; None finds the form with the first request.
         prompts_per_request: The most prompts that are ranked in one request.
+        reasoning: How the model reasons before it answers.
     """
 
     def __init__(
-        self, session: ServerSession, tokenizer: Tokenizer, *, form: Form | None, prompts_per_request: int
+        self,
+        session: ServerSession,
+        tokenizer: Tokenizer,
+        *,
+        form: Form | None,
+        prompts_per_request: int,
+        reasoning: ReasoningOptions,
     ) -> None:
         super().__init__(session)
+        self._reasoning = reasoning
+        self._opens: bool | None = None
         self._tokenizer = tokenizer
         self._form = form
         self._prompts_per_request = prompts_per_request
@@ -178,22 +188,38 @@ class GeneratingModel(ServerModel):
                 f"the server takes {context} tokens in all.",
                 hint="Ask for fewer tokens, or start the server with a larger max_model_len.",
             )
-        if isinstance(prompt, str):
-            written = self._complete(self._tokenizer.encode(prompt), options)
+        opened = not isinstance(prompt, str) and self._opens_reasoning(prompt)
+        asked = Asked.of(self._reasoning, options, opened=opened)
+        if asked.expects and not isinstance(prompt, str):
+            written = self._converse(prompt, options, asked)
         else:
-            written = self._converse(prompt, options)
-        check_constraint(written.generated, options, self._completions)
-        return written.generated
+            written = self._write(prompt, options, asked.without_budget())
+            if written.generated.reasoning is not None:
+                # It reasons unasked: the stop strings and the limit of the answer may have ended the reasoning.
+                written = self._write(prompt, options, asked)
+        generated = asked.judged(written.generated, lambda text: len(self._tokenizer.pieces(text)))
+        check_constraint(generated, options, self._completions)
+        return generated
 
-    def _complete(self, ids: Ids, options: GenerateOptions) -> Written:
+    def _write(self, prompt: Prompt, options: GenerateOptions, asked: Asked) -> Written:
+        if isinstance(prompt, str):
+            return self._complete(self._tokenizer.encode(prompt), options, asked)
+        return self._converse(prompt, options, asked)
+
+    def _complete(self, ids: Ids, options: GenerateOptions, asked: Asked) -> Written:
         limit = self._prompt_limit(options)
         ids, truncated = cut_prompt(ids, limit, len(self._tokenizer.prefix))
-        answer = self._session.client.post("/completions", {**self._fields(options), "prompt": list(ids)})
-        return read_written(answer, options, self._completions, truncated=truncated)
+        fields = self._fields(options, asked, len(ids))
+        answer = self._session.client.post("/completions", {**fields, "prompt": list(ids)})
+        return read_written(answer, self._completions, truncated=truncated, reading=asked.reading)
 
-    def _converse(self, turns: Sequence[Turn], options: GenerateOptions) -> Written:
-        payload = {**self._fields(options), "messages": chat_messages(turns)}
+    def _converse(self, turns: Sequence[Turn], options: GenerateOptions, asked: Asked) -> Written:
+        length = len(self._chat_ids(turns)) if asked.has_budget and self._session.context_length else 0
         limit = self._prompt_limit(options)
+        if limit is not None and length > limit:
+            return self._complete(self._chat_ids(turns), options, asked)
+        fields = self._fields(options, asked, length)
+        payload = {**fields, **chat_fields(self._reasoning), "messages": chat_messages(turns)}
         try:
             answer = self._session.client.post("/chat/completions", payload)
         except StatusError as error:
@@ -202,16 +228,34 @@ class GeneratingModel(ServerModel):
             ids = self._chat_ids(turns) if error.status == 400 and limit is not None else ()
             if limit is None or len(ids) <= limit:
                 raise
-            return self._complete(ids, options)
-        written = read_written(answer, options, self._session.url("/chat/completions"))
+            return self._complete(ids, options, asked)
+        written = read_written(answer, self._session.url("/chat/completions"), reading=asked.reading)
         # A server that finds too little room writes less than requested, without a warning.
         if limit is not None and written.prompt_tokens is not None and written.prompt_tokens > limit:
-            return self._complete(self._chat_ids(turns), options)
+            return self._complete(self._chat_ids(turns), options, asked)
         return written
 
-    def _fields(self, options: GenerateOptions) -> dict[str, Any]:
+    def _opens_reasoning(self, turns: Sequence[Turn]) -> bool:
+        """Return whether the chat template itself writes the mark before the reasoning, as that of DeepSeek-R1."""
+        if self._opens is None:
+            markers = self._reasoning.markers()
+            try:
+                ids = self._chat_ids(turns)
+                ends = [self._tokenizer.pieces(one.start + end) for one in markers for end in ("", "\n")]
+            except (AdapterError, CapabilityError):  # a server without this route, or a chat template
+                ids, ends = (), []
+            self._opens = any(ids[-len(end) :] == end for end in ends if end)
+        return self._opens
+
+    def _fields(self, options: GenerateOptions, asked: Asked, length: int) -> dict[str, Any]:
+        """Return the fields of a request whose prompt has so many tokens."""
         constraint = constraint_fields(options, guided=self._session.guided)
-        return {"model": self._session.model, **NEUTRAL, **sampling_fields(options), **constraint}
+        context = self._session.context_length
+        room = None if context is None else context - length
+        sampling = asked.fields(room)
+        # The marks may be special tokens, which vLLM else omits.
+        marks = {"skip_special_tokens": False} if asked.has_budget else {}
+        return {"model": self._session.model, **NEUTRAL, **sampling, **constraint, **marks}
 
     def _prompt_limit(self, options: GenerateOptions) -> int | None:
         context = self._session.context_length
@@ -248,6 +292,7 @@ class GeneratingModel(ServerModel):
             "model": self._session.model,
             "messages": chat_messages(turns),
             "add_generation_prompt": True,
+            **chat_fields(self._reasoning, counting=True),
         }
         try:
             answer = self._session.client.post_root("/tokenize", payload)
@@ -283,10 +328,14 @@ class ChatModel(ServerModel):
     Args:
         session: The connection to the endpoint.
         token_limit_field: What the endpoint calls the limit of written tokens.
+        reasoning: How the model reasons before it answers.
     """
 
-    def __init__(self, session: ServerSession, *, token_limit_field: str) -> None:
+    def __init__(
+        self, session: ServerSession, *, token_limit_field: str, reasoning: ReasoningOptions
+    ) -> None:
         super().__init__(session)
+        self._reasoning = reasoning
         self._token_limit_field = token_limit_field
 
     def generate(self, prompts: Sequence[Prompt], options: Sequence[GenerateOptions]) -> list[Generated]:
@@ -303,19 +352,29 @@ class ChatModel(ServerModel):
     def _generate(self, item: tuple[Prompt, GenerateOptions]) -> Generated:
         prompt, options = item
         turns = (Turn(role="user", text=prompt),) if isinstance(prompt, str) else prompt
-        fields = sampling_fields(options)
+        asked = Asked.of(self._reasoning, options)
+        generated = self._post(turns, options, asked if asked.expects else asked.without_budget())
+        if generated.reasoning is not None and not asked.expects:
+            # It reasons unasked: the stop strings and the limit of the answer may have ended the reasoning.
+            generated = self._post(turns, options, asked)
+        generated = asked.judged(generated)
+        check_constraint(generated, options, self._session.url("/chat/completions"))
+        return generated
+
+    def _post(self, turns: Sequence[Turn], options: GenerateOptions, asked: Asked) -> Generated:
+        context = self._session.context_length
+        fields = asked.fields(context)
         fields[self._token_limit_field] = fields.pop("max_tokens")
         payload = {
             "model": self._session.model,
             "messages": chat_messages(turns),
             **fields,
+            **chat_fields(self._reasoning),
             **_response_format(options),
         }
         answer = self._session.client.post("/chat/completions", payload)
         url = self._session.url("/chat/completions")
-        generated = read_written(answer, options, url)
-        check_constraint(generated.generated, options, url)
-        return generated.generated
+        return read_written(answer, url, reading=asked.reading).generated
 
 
 def _response_format(options: GenerateOptions) -> dict[str, Any]:

@@ -82,6 +82,7 @@ def open_chat(description: ModelDescription, options: AdapterOptions) -> Adapter
             "model": model.name,
             "host": address.host,
             **served_fingerprint(model, local=local),
+            **options.reasoning_identity(),
         }
         for address, model in zip(addresses, served, strict=True)
     ]
@@ -93,7 +94,7 @@ def open_chat(description: ModelDescription, options: AdapterOptions) -> Adapter
         version="unknown",
         identity=identities[0],
     )
-    return ChatModel(session, token_limit_field=options.token_limit_field)
+    return ChatModel(session, token_limit_field=options.token_limit_field, reasoning=options)
 
 
 def _require_one_process(ref: str) -> None:
@@ -156,6 +157,7 @@ def _connect(
         _tokenizer(ref, endpoints, served[0], options, local=local),
         form="prompt_logprobs" if form is None and server is not None else form,
         prompts_per_request=options.prompts_per_request,
+        reasoning=options,
     )
 
 
@@ -200,4 +202,5 @@ def _identity(
         "context_length": str(_context_length(served, options) or "unknown"),
         **digest,
         **chosen,
+        **options.reasoning_identity(),
     }

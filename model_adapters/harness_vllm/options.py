@@ -6,13 +6,13 @@ from typing import Literal
 
 from pydantic import Field
 
-from harness import AdapterOptions
+from harness.models.options import ReasoningOptions
 
 __all__ = ["ChatOptions", "ClientOptions", "VllmOptions"]
 
 
-class ClientOptions(AdapterOptions):
-    """How requests are sent to a server."""
+class ClientOptions(ReasoningOptions):
+    """How requests are sent to a server, and how its model reasons."""
 
     model: str | None = Field(
         default=None, description="Name of the model at the server; needed where it serves several."

@@ -262,6 +262,38 @@ def _answer_trials(
     return [*found, said("shuffled gold", "shuffled", _shuffled(first), most)]
 
 
+def _number_trials(examples: Examples, references: Sequence[str], labels: Sequence[str]) -> list[Trial]:
+    def said(name: str, check: str, values: Sequence[str | None], ceiling: float) -> Trial:
+        outputs = [{"text": value or "", "value": value} for value in values]
+        return Trial(name=name, check=check, outputs=outputs, ceiling=ceiling)
+
+    size = len(references)
+    [often] = _most_common(references, 1)
+    return [
+        said("gold", "gold", references, 1.0),
+        said("empty answers", "empty", [None] * size, 0.0),
+        said(f"the constant {often!r}", "constant", [often] * size, references.count(often) / size),
+        said("shuffled gold", "shuffled", _shuffled(references), _guessed(references, size)),
+    ]
+
+
+def _written_trials(
+    examples: Examples, references: Sequence[Sequence[str]], labels: Sequence[str]
+) -> list[Trial]:
+    """Return gold and empty texts: what else a text may share with its reference is not known."""
+    texts = [("gold", "gold", [gold[0] for gold in references], 1.0)]
+    texts.append(("empty answers", "empty", [""] * len(references), 0.0))
+    return [
+        Trial(
+            name=name,
+            check=check,
+            outputs=[{"text": text, "copied": False} for text in own],
+            ceiling=ceiling,
+        )
+        for name, check, own, ceiling in texts
+    ]
+
+
 def _marked_trials(examples: Examples, references: Sequence[Any], labels: Sequence[str]) -> list[Trial]:
     gold = [[list(span) for span in spans] for spans in references]
 
@@ -321,7 +353,10 @@ _TRIALS: Mapping[str, Callable[[Examples, Sequence[Any], Sequence[str]], list[Tr
     "form_preference": _form_trials,
     "token_tagging": _list_trials,
     "word_labelling": _list_trials,
+    "numeric_answer": _number_trials,
     "span_extraction": _answer_trials,
+    "summary": _written_trials,
+    "translation": _written_trials,
     "text_marking": _marked_trials,
     "bitext_retrieval": _bitext_trials,
     "ranked_retrieval": _ranking_trials,

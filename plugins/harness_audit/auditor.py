@@ -17,6 +17,7 @@ from harness.planning.translations import source_language
 from harness.prompts.preview import Rendering, render_item
 from harness.specs.selection import SelectedTask
 from harness_audit.answers import Scored, judged, kinds_with_answers, trials
+from harness_audit.choice import candidate_findings, identical_notes, position_notes
 from harness_audit.data import (
     copy_results,
     count_findings,
@@ -78,6 +79,7 @@ class TaskAuditor:
         for split in tests:
             results += self._split(entry, kind, split)
         results += parallel_results(spec, tests, kind.reference)
+        results += candidate_findings(spec, tests)
         results += provenance_notes(spec, tests)
         results += copy_results(spec, tests)
         order = pairing_order(entry)
@@ -111,6 +113,8 @@ class TaskAuditor:
         if references[0] is None:
             return
         yield from label_findings(spec, split, references)
+        yield from position_notes(spec, split, references)
+        yield from identical_notes(split, self._finder, self._registry.readers.get)
         context = MetricContext(language=split.language, labels=spec.label_names, options=spec.metric_options)
         for metric in self._metrics(entry):
             for trial in trials(spec.kind, split.examples, references, spec.label_names):

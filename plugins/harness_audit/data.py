@@ -277,7 +277,9 @@ def placeholder_notes(split: AuditedSplit) -> Iterator[Note]:
 
 def provenance_notes(spec: TaskSpec, tests: Sequence[AuditedSplit]) -> Iterator[Note]:
     """Yield the languages whose spec does not say how the test items were made."""
-    unsaid = [code for code in dict.fromkeys(split.language for split in tests) if not spec.provenance(code)]
+    unsaid = [
+        code for code in dict.fromkeys(split.language for split in tests) if not spec.provenance_of(code)
+    ]
     if unsaid:
         text = "the spec does not say how the test items were made: give 'provenance', one of "
         text += ", ".join(get_args(Provenance))
@@ -335,7 +337,7 @@ def script_results(split: AuditedSplit, languages: LanguageTable) -> Iterator[Fi
 def _scripts(examples: Sequence[Any]) -> dict[str, str]:
     """Return, by id, the scripts of items with letters; of two sentences, that of the one not in Latin letters."""
     sides = [[item_text(example) for example in examples]]
-    targets = [getattr(example, "target", None) for example in examples]
+    targets = [getattr(example, "target", getattr(example, "reference", None)) for example in examples]
     if all(isinstance(target, str) for target in targets):
         sides.append([str(target) for target in targets])
     found = {}

@@ -130,7 +130,7 @@ def field_findings(
             yield prompt.finding("template", "an item that can be rendered", sentence)
     wanted = sorted({*inputs}.union(*(names for _, names in shown)))
     for prompt, names in shown:
-        if missing := [name for name in wanted if name not in names]:
+        if missing := [name for name in wanted if name not in {*names, *prompt.spec.omits}]:
             sentence = ", ".join(map(repr, sorted(names))) or "nothing of the item"
             yield prompt.finding("template", f"{', '.join(map(repr, missing))} of the item", sentence)
 
@@ -163,7 +163,8 @@ def label_findings(prompt: TaskPrompt, item: PromptItem) -> Iterator[Finding]:
 def literal_findings(task: str, spec: PromptSpec, languages: LanguageTable) -> Iterator[Finding]:
     """Yield words of a prompt in another script than that of the language that they stand under."""
     for code, literals in spec.literals.items():
-        if code == ALL_LANGUAGES or code not in languages:
+        # What is copied is what another harness writes, in whatever script.
+        if code == ALL_LANGUAGES or code not in languages or literals.provenance == "copied":
             continue
         expected = languages.get(code).script
         scripts = text_scripts(list(literals.words.values()))

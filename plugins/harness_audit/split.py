@@ -130,7 +130,7 @@ class SplitReader:
 
     def _training(self, name: str) -> Iterator[AuditedSplit]:
         training, document = self._catalog.training(name)
-        languages = described_languages(training.languages)
+        languages = described_languages(training)
         for code, split in itertools.product(training.languages, LEARNED):
             found = self._read(training, name, languages.get(code), split, document.folder, {})
             if found is not None:

@@ -17,6 +17,7 @@ missing, notes are shown.
 from __future__ import annotations
 
 import csv
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,11 +28,14 @@ from typing import TYPE_CHECKING
 
 from harness import DataError, UsageError
 from harness.languages.table import known_languages
+from harness.reporting.run_remarks import few_items
+from harness.statistics import wilson
 from harness_board.document import Score, System, TaskColumn
 from harness_board.metadata import SystemMetadata, read_metadata
 
 if TYPE_CHECKING:
     from harness.specs.catalog import Catalog
+    from harness.specs.published import PublishedSpec
 
 __all__ = [
     "ScoreTable",
@@ -249,15 +253,11 @@ def published_systems(catalog: Catalog, suite: str) -> list[System]:
     catalog.suite(suite)
     systems = []
     for item in catalog.published_for(suite):
-        scores = []
-        for task, metrics in item.scores.items():
-            notes = [f"Not comparable: {item.comparable[task]}."] if task in item.comparable else []
-            notes += [f"Erratum: {item.errata[task]}."] if task in item.errata else []
-            for metric, value in metrics.items():
-                cells = dict(item.languages.get(task, {}).get(metric, {}))
-                scores.append(
-                    Score(task=task, metric=metric, mean=value, by_language=cells, note=" ".join(notes))
-                )
+        scores = [
+            _published_score(item, task, metric, value)
+            for task, metrics in item.scores.items()
+            for metric, value in metrics.items()
+        ]
         about = {"paper": item.source, "fine_tuning": item.recipe, "reported": "self_reported"}
         systems.append(
             System(
@@ -269,6 +269,26 @@ def published_systems(catalog: Catalog, suite: str) -> list[System]:
             )
         )
     return systems
+
+
+def _published_score(item: PublishedSpec, task: str, metric: str, value: float) -> Score:
+    """Return one published score; cells of which the number of items is known have Wilson's interval."""
+    notes = [f"Not comparable: {item.comparable[task]}."] if task in item.comparable else []
+    notes += [f"Erratum: {item.errata[task]}."] if task in item.errata else []
+    cells = dict(item.languages.get(task, {}).get(metric, {}))
+    counts = item.items.get(task, {})
+    notes += [f"{few_items(task, counts)}."] if counts else []
+    known = {code: counts[code] for code in cells if code in counts}
+    ends = {code: wilson(cells[code] / 100 * n, n) for code, n in known.items()}
+    return Score(
+        task=task,
+        metric=metric,
+        mean=value,
+        by_language=cells,
+        se_by_language={code: math.sqrt(cells[code] * (100 - cells[code]) / n) for code, n in known.items()},
+        interval_by_language={code: (100 * low, 100 * high) for code, (low, high) in ends.items()},
+        note=" ".join(notes),
+    )
 
 
 def published_metadata(suite: str) -> list[SystemMetadata]:

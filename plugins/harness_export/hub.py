@@ -23,6 +23,9 @@ PIPELINES = {
     "token_tagging": "token-classification",
     "span_extraction": "question-answering",
     "multiple_choice": "multiple-choice",
+    "numeric_answer": "text-generation",
+    "summary": "summarization",
+    "translation": "translation",
     "bitext_retrieval": "sentence-similarity",
     "ranked_retrieval": "sentence-similarity",
 }

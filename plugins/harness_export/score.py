@@ -183,17 +183,28 @@ def scores(run: Run) -> Iterator[Score]:
 def _hub_data(run: Run, cell: CellResult) -> HubData | None:
     spec: Mapping[str, Any] = run.manifest.specs.get(cell.task, {})
     split = cell.split or "test"
-    own = spec.get("languages", {}).get(cell.language, {}).get(split, {})
-    found = own.get("hub") or spec.get("splits", {}).get(split, {}).get("hub")
+    entry = spec.get("languages", {}).get(cell.language) or {}
+    found = entry.get(split, {}).get("hub") or spec.get("splits", {}).get(split, {}).get("hub")
     if not isinstance(found, Mapping) or "path" not in found:
         return None
     table = known_languages()
-    codes = table.get(cell.language).codes() if cell.language in table else {"language": cell.language}
+    codes = {"language": cell.language}
+    if cell.language in table:
+        codes |= table.get(cell.language).codes()
+    named = {
+        name: own.get(cell.language, own.get("default", "")) for name, own in spec.get("codes", {}).items()
+    }
+    codes |= {
+        name: code.format_map(codes) for name, code in {**named, **entry.get("codes", {})}.items() if code
+    }
     try:
         config = str(found["config"]).format_map({**codes, **cell.view}) if found.get("config") else None
     except KeyError:
         config = None
     revision = cell.data.get("revision") if cell.data.get("origin") == "hub" else None
     return HubData(
-        path=str(found["path"]), config=config, split=str(found.get("split", split)), revision=revision
+        path=str(found["path"]).format_map(codes),
+        config=config,
+        split=str(found.get("split", split)),
+        revision=revision,
     )

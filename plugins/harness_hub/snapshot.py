@@ -1,12 +1,13 @@
-"""One split of a Hub dataset, downloaded at one commit and kept as a Parquet file."""
+"""One split of a Hub dataset, downloaded at one commit: as a Parquet file, or its own files where a spec names them."""
 
 from __future__ import annotations
 
+import hashlib
 import re
 import tempfile
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import quote
@@ -16,6 +17,10 @@ from harness.data.resolve import HubFiles
 
 __all__ = ["fetch"]
 
+ALL, SEVERAL = "*", "+"
+"""All configs of a dataset, and what stands between the names of several."""
+LONGEST_CONFIG = 60
+"""Characters of a config in the name of a folder; longer ones are named by a digest."""
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _CARD_FIELDS = frozenset(
     {"data_files", "data_dir", "default", "description", "version", "drop_labels", "drop_metadata"}
@@ -29,7 +34,10 @@ _DATA_SUFFIXES = ("parquet", "jsonl", "json", "csv", "tsv", "txt", "arrow")
 
 
 def fetch(ref: DataRef, cache: Path) -> ResolvedData:
-    """Return the Parquet file of the Hub split that `ref` names, downloading it into `cache` if needed.
+    """Return the files of the Hub split that `ref` names, downloading them if needed.
+
+    Where the spec names files of the repository, they are returned as they are, from the cache of the Hub's client.
+    Otherwise the split becomes one Parquet file in `cache`, as the dataset's card describes it.
 
     The file is kept by repository, config, split and resolved commit, so a pinned source that is in the cache
     needs no connection. A source without a revision takes the newest commit, which `ResolvedData.revision` names.
@@ -40,19 +48,38 @@ def fetch(ref: DataRef, cache: Path) -> ResolvedData:
     hub = ref.hub
     if hub is None:
         raise MissingDataError(f"No Hub dataset is known for {ref}.")
+    if hub.files:
+        return _named_files(ref, hub)
     if hub.revision is not None and _COMMIT.fullmatch(hub.revision):
         kept = _kept_file(hub, hub.revision, cache)
         if kept.is_file():
-            return _resolved(ref, hub, hub.revision, kept)
+            return _resolved(ref, hub, hub.revision, (kept,))
     card_folder = _download(hub, hub.revision, ["README.md", _script_name(hub)])
     commit = card_folder.name
     kept = _kept_file(hub, commit, cache)
     if not kept.is_file():
-        _prepare(hub, _recipe(hub, card_folder), commit, kept)
-    return _resolved(ref, hub, commit, kept)
+        recipes = {own.config: _recipe(own, card_folder) for own in _single_configs(hub, card_folder)}
+        _prepare(hub, recipes, commit, kept)
+    return _resolved(ref, hub, commit, (kept,))
 
 
-def _resolved(ref: DataRef, hub: HubFiles, commit: str, kept: Path) -> ResolvedData:
+def _named_files(ref: DataRef, hub: HubFiles) -> ResolvedData:
+    for pattern in hub.files:
+        _check_inside(hub, pattern)
+    snapshot = _download(hub, hub.revision, hub.files)
+    paths = []
+    for pattern in hub.files:
+        found = sorted(path for path in snapshot.glob(pattern) if path.is_file())
+        if not found:
+            raise MissingDataError(
+                f"The Hub dataset {hub.path!r} at {snapshot.name} has no file {pattern!r}.",
+                hint=f"See https://huggingface.co/datasets/{hub.path}/tree/{snapshot.name}, or use --data DIR.",
+            )
+        paths += found
+    return _resolved(ref, hub, snapshot.name, tuple(paths))
+
+
+def _resolved(ref: DataRef, hub: HubFiles, commit: str, paths: tuple[Path, ...]) -> ResolvedData:
     name = ", ".join(part for part in (hub.path, hub.config, hub.split) if part)
     pinned = hub.revision == commit
     return ResolvedData(
@@ -60,7 +87,7 @@ def _resolved(ref: DataRef, hub: HubFiles, commit: str, kept: Path) -> ResolvedD
         columns=hub.columns,
         options=hub.options,
         label_map=hub.label_map,
-        paths=(kept,),
+        paths=paths,
         origin="hub",
         split_used=hub.split,
         stands_in=hub.split != ref.split,
@@ -72,7 +99,10 @@ def _resolved(ref: DataRef, hub: HubFiles, commit: str, kept: Path) -> ResolvedD
 
 def _kept_file(hub: HubFiles, commit: str, cache: Path) -> Path:
     # Percent-encoding leaves no '/', and the '--' between the parts leaves no name that is only dots.
-    name = "--".join(quote(part, safe="") for part in (hub.path, hub.config or "", hub.split))
+    config = hub.config or ""
+    if len(config) > LONGEST_CONFIG:
+        config = hashlib.blake2b(config.encode(), digest_size=16).hexdigest()
+    name = "--".join(quote(part, safe="") for part in (hub.path, config, hub.split))
     return cache / name / f"{commit}.parquet"
 
 
@@ -89,6 +119,19 @@ class _Recipe:
     """Patterns of the split's files; None lets the loader find the splits in `folder`."""
     folder: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def _single_configs(hub: HubFiles, card_folder: Path) -> list[HubFiles]:
+    """Return one source per config: of all that the card names where it is ``*``, and of ``a+b`` those of both."""
+    if hub.config == ALL:
+        names = list(_card_configs(hub, card_folder))
+        if not names:
+            raise _unknown(hub, "config", ALL, {})
+    elif hub.config is not None and SEVERAL in hub.config:
+        names = hub.config.split(SEVERAL)
+    else:
+        return [hub]
+    return [replace(hub, config=name) for name in names]
 
 
 def _recipe(hub: HubFiles, card_folder: Path) -> _Recipe:
@@ -172,7 +215,8 @@ def _check_inside(hub: HubFiles, pattern: str) -> None:
     path = PurePosixPath(pattern)
     if path.is_absolute() or ".." in path.parts or ":" in pattern or "\\" in pattern or "~" in pattern:
         raise DataError(
-            f"The card of the Hub dataset {hub.path!r} points outside of its repository: {pattern!r}."
+            f"The {'spec' if pattern in hub.files else 'card'} of the Hub dataset {hub.path!r} points outside of its "
+            f"repository: {pattern!r}."
         )
 
 
@@ -223,42 +267,55 @@ def _download(hub: HubFiles, revision: str | None, patterns: Sequence[str]) -> P
     return Path(folder)
 
 
-def _prepare(hub: HubFiles, recipe: _Recipe, commit: str, kept: Path) -> None:
-    """Write the split as one Parquet file, whole or not at all."""
-    snapshot = _download(hub, commit, recipe.download)
+def _prepare(hub: HubFiles, recipes: Mapping[str | None, _Recipe], commit: str, kept: Path) -> None:
+    """Write the split as one Parquet file, whole or not at all; of several configs, a column names each row's."""
+    patterns = [pattern for recipe in recipes.values() for pattern in recipe.download]
+    snapshot = _download(hub, commit, patterns)
     kept.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=kept.parent, prefix=".preparing-") as scratch:
         part = Path(scratch) / "split.parquet"
-        _convert(hub, recipe, snapshot, Path(scratch), part)
+        _convert(hub, recipes, snapshot, Path(scratch), part)
         part.replace(kept)
 
 
-def _convert(hub: HubFiles, recipe: _Recipe, snapshot: Path, scratch: Path, part: Path) -> None:
+def _convert(
+    hub: HubFiles, recipes: Mapping[str | None, _Recipe], snapshot: Path, scratch: Path, part: Path
+) -> None:
     import datasets
 
     # The loader resolves the files of a card's first config even when another one is requested; those were
     # not downloaded. So a card's config is loaded from its own files, through a folder without a card.
-    empty = scratch / "data"
-    empty.mkdir()
-    if recipe.data_files is None:
-        source, data_files = snapshot / recipe.folder, None
-    else:
-        source, data_files = empty, {hub.split: [str(snapshot / pattern) for pattern in recipe.data_files]}
+    (scratch / "data").mkdir()
     try:
-        split = datasets.load_dataset(
-            str(source),
-            data_files=data_files,
-            split=hub.split,
-            cache_dir=str(scratch / "cache"),
-            **recipe.options,
-        )
-        split.to_parquet(str(part))
+        loaded = {name: _loaded(hub, recipe, snapshot, scratch) for name, recipe in recipes.items()}
+        [*splits] = loaded.values()
+        if len(splits) > 1:
+            named = [own.add_column("config", [name] * len(own)) for name, own in loaded.items()]
+            splits = [datasets.concatenate_datasets(named)]
+        splits[0].to_parquet(str(part))
     except (FileNotFoundError, datasets.exceptions.DatasetsError, ValueError, RuntimeError) as error:
         raise MissingDataError(
             f"The split {hub.split!r} of the Hub dataset {hub.path!r} (config {hub.config!r}) "
             f"at {snapshot.name} could not be read: {_reason(error)}.",
             hint=f"See https://huggingface.co/datasets/{hub.path}/tree/{snapshot.name}, or use --data DIR.",
         ) from error
+
+
+def _loaded(hub: HubFiles, recipe: _Recipe, snapshot: Path, scratch: Path) -> Any:
+    import datasets
+
+    if recipe.data_files is None:
+        source, data_files = snapshot / recipe.folder, None
+    else:
+        source = scratch / "data"
+        data_files = {hub.split: [str(snapshot / pattern) for pattern in recipe.data_files]}
+    return datasets.load_dataset(
+        str(source),
+        data_files=data_files,
+        split=hub.split,
+        cache_dir=str(scratch / "cache"),
+        **recipe.options,
+    )
 
 
 def _reason(error: Exception) -> str:

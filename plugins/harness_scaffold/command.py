@@ -71,7 +71,7 @@ def language(
     script: Annotated[str | None, typer.Option("--script", help="Its script, such as Latn.")] = None,
     family: Annotated[str | None, typer.Option("--family", help="Its family.")] = None,
     flores: Annotated[
-        str | None, typer.Option("--flores", help="Its FLORES code, such as gsw_Latn; optional.")
+        str | None, typer.Option("--flores", help="Its FLORES code, such as pfl_Latn; optional.")
     ] = None,
     output: Output = None,
 ) -> None:

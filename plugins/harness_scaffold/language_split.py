@@ -14,7 +14,7 @@ from harness.planning.word_checks import needed_words
 
 __all__ = ["Described", "language_words"]
 
-_CODE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
+_CODE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{1,8})*")
 _FLORES = re.compile(r"[a-z]{3}_[A-Z][a-z]{3}")
 _SCRIPT = re.compile(r"[A-Z][a-z]{3}")
 
@@ -87,7 +87,7 @@ def _language(code: str, described: Described) -> tuple[str, str]:
     if missing:
         raise UsageError(
             f"The language {code!r} is not listed by 'harness languages': it needs {', '.join(missing)}.",
-            hint="For example: --name 'Swiss German' --script Latn --family Indo-European.",
+            hint="For example: --name 'Palatine German' --script Latn --family Indo-European.",
         )
     if not _SCRIPT.fullmatch(described.script or ""):
         raise UsageError(
@@ -96,7 +96,7 @@ def _language(code: str, described: Described) -> tuple[str, str]:
     if any(not str(value).isprintable() for value in given.values()):
         raise UsageError("--name and --family are one line each.")
     if described.flores is not None and not _FLORES.fullmatch(described.flores):
-        raise UsageError(f"{described.flores!r} is not a FLORES-200 code: expected one such as 'gsw_Latn'.")
+        raise UsageError(f"{described.flores!r} is not a FLORES-200 code: expected one such as 'pfl_Latn'.")
     keys = {**given, **extra}
     lines = "".join(f"\n    {key}: {json.dumps(value, ensure_ascii=False)}" for key, value in keys.items())
     return str(described.name), lines

@@ -248,6 +248,7 @@ VARIATIONS: list[tuple[Ability, Sequence[Any]]] = [
                     {"choices": ("a", "b")},
                     {"regex": "a|b"},
                     {"json_schema": {"type": "object"}},
+                    {"reasoning_markers": ("<a>", "</a>")},
                 )
             ),
         ],
@@ -265,9 +266,10 @@ def test_requests_that_differ_have_keys_that_differ(ability: Ability, requests: 
 def test_every_option_of_generation_is_varied() -> None:
     """A new option must change the key, too."""
     assert {item.name for item in fields(GenerateOptions)} == {
-        *("max_tokens", "stop", "temperature", "top_p", "seed", "choices", "regex", "json_schema")
+        *("max_tokens", "stop", "temperature", "top_p", "seed", "choices", "regex", "json_schema"),
+        "reasoning_markers",
     }
-    assert len(FORMS["generate"].content(("p", OPTIONS))) == 7
+    assert len(FORMS["generate"].content(("p", OPTIONS))) == 7, "as older journals have it"
     assert len(argument_content({"options": EmbedOptions()})["options"]) == len(fields(EmbedOptions))
 
 

@@ -21,9 +21,9 @@ def inverted_file(bench: Bench) -> None:
 def inverted_map(bench: Bench) -> None:
     swapped = "{entailment: contradiction, contradiction: entailment}"
     bench.replaced(
-        "  sw: {provenance: human-translated}",
-        "  sw: {provenance: human-translated, test: {local: 'xnli/test-{language}.tsv', "
-        f"columns: [premise, hypothesis, label], label_map: {swapped}, sample: 'xnli/{{language}}.jsonl'}}}}",
+        "sw, th, tr",
+        "sw: {provenance: human-translated, test: {local: 'xnli/test-{language}.tsv', "
+        f"columns: [premise, hypothesis, label], label_map: {swapped}, sample: 'xnli/{{language}}.jsonl'}}}}, th, tr",
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,6 +10,9 @@ from pathlib import Path
 import pytest
 
 from harness.cli.main import main
+from harness.planning.task_audit import TaskAudit
+from harness.running.auditor import open_auditor
+from harness.running.session import open_session
 from tests.audit.conftest import SPEC, Audit, remarks
 
 Data = dict[str, Sequence[tuple[str, str]]]
@@ -124,14 +128,14 @@ def test_a_fragment_is_proved_on_its_own_languages(
 
 def test_options_that_do_not_fit_a_file_are_reported_with_their_language(audit: Audit) -> None:
     """The reader rejects them when it reads; the other languages are still checked."""
-    report = audit(spec=SPEC.replace("  ru: {", '  ru: {test: {local: "mood/test-ru.tsv", reader: tsv}, '))
+    report = audit(spec=SPEC.replace("  ru: {", '  ru: {test: {local: "mood/test-ru.tsv", reader: bitext}, '))
     [finding] = [item for item in report.findings if item.check == "data"]
     printed = str(finding)
     assert printed.startswith(
         "mood [ru]: expected a readable test split of 'mood', found 'mood' in 'ru' (test), "
     )
     assert "mood/test-ru.tsv" in printed
-    assert "The reader 'tsv' needs the option 'columns'" in printed
+    assert "The reader 'bitext' needs" in printed
     assert report.languages == ("en", "de")
 
 
@@ -142,3 +146,90 @@ def test_placeholders_are_no_overlap_and_no_other_script(audit: Audit, data: Dat
     report = audit()
     assert [item.check for item in report.findings] == []
     assert [(note.check, note.languages) for note in report.notes] == [("placeholder", ("ru",))]
+
+
+CHOICES = """
+task: pick
+kind: multiple_choice
+version: 1
+description: Which remark follows.
+citation: example2026pick
+license: cc0-1.0
+inputs: [text]
+labels: [one, two]
+metrics: [accuracy]
+protocols: [frozen]
+splits: {test: {local: "mood/test-{language}.tsv", columns: [text, one, two, label]}}
+languages: {en: {provenance: native}}
+"""
+FORMS = """
+task: forms
+kind: form_preference
+version: 1
+description: Which sentence is better.
+citation: example2026forms
+license: cc0-1.0
+metrics: [accuracy]
+parallel: true
+protocols: [frozen]
+splits: {test: {local: "forms/{language}.jsonl", reader: READER}}
+languages: {en: {provenance: native}, de: {provenance: human-translated}}
+"""
+
+
+@pytest.mark.parametrize(("often", "noted"), [(15, False), (29, True)])
+def test_an_answer_that_is_too_often_in_one_place(tmp_path: Path, often: int, noted: bool) -> None:
+    (tmp_path / "mood").mkdir()
+    rows = [
+        f"The text {number}\tfirst\tsecond\t{'one' if number < often else 'two'}\n" for number in range(30)
+    ]
+    (tmp_path / "mood" / "test-en.tsv").write_text("".join(rows), encoding="utf-8")
+    notes = [str(item) for item in audited(tmp_path, CHOICES).notes if item.check == "answer position"]
+    expected = (
+        "pick [en]: the right answers of the test split are not spread evenly over the positions (one 96.7 %, two "
+        "3.3 %; chi-square p < .001)."
+    )
+    assert notes == ([expected] if noted else [])
+
+
+def audited(folder: Path, spec: str) -> TaskAudit:
+    path = folder / "spec.yaml"
+    path.write_text(spec, encoding="utf-8")
+    session = open_session([path])
+    [name] = [line.partition(": ")[2] for line in spec.splitlines() if line.startswith("task: ")]
+    return open_auditor(session, [str(folder)]).audit(session.catalog.task(name))
+
+
+def test_pairs_of_identical_sentences_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "forms").mkdir()
+    rows = [
+        {"before": "", "right": f"A {number}.", "wrong": f"{'AB'[number != 2]} {number}."}
+        for number in range(5)
+    ]
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    (tmp_path / "forms" / "en.jsonl").write_text(text, encoding="utf-8")
+    (tmp_path / "forms" / "de.jsonl").write_text(text, encoding="utf-8")
+    notes = [item.text for item in audited(tmp_path, FORMS.replace("READER", "jsonl")).notes]
+    assert (
+        notes == ["1 of 5 items of the test split have a wrong form that equals the right one (item '3')"] * 2
+    )
+    skipping = FORMS.replace("READER", "sentence_pairs, options: {format: jsonl}")
+    notes = [item.text for item in audited(tmp_path, skipping).notes]
+    assert (
+        notes
+        == ["1 of 5 pairs of the test split are two identical sentences and are not scored (item '3')"] * 2
+    )
+
+
+def test_candidates_of_parallel_items_are_as_many(tmp_path: Path) -> None:
+    (tmp_path / "forms").mkdir()
+    for code, wrong in (("en", ["b", "c"]), ("de", ["b"])):
+        rows = [{"before": "", "right": "a", "wrong": wrong}, {"before": "", "right": "d", "wrong": "e"}]
+        text = "".join(json.dumps(row) + "\n" for row in rows)
+        (tmp_path / "forms" / f"{code}.jsonl").write_text(text, encoding="utf-8")
+    found = audited(tmp_path, FORMS.replace("READER", "jsonl")).findings
+    [fault] = [str(item) for item in found if item.check == "parallel candidates"]
+    assert fault == (
+        "forms [de]: expected as many candidates as the same items of the test split have in other languages, found 1 "
+        "with others (first: item '1' has 2 and 3)."
+    )

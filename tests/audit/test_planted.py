@@ -169,7 +169,8 @@ def test_all_kinds_have_trials() -> None:
     assert own == set(kinds_with_answers())
     assert set(kinds_with_answers()) == {
         "sequence_classification", "multiple_choice", "form_preference", "token_tagging", "word_labelling",
-        "span_extraction", "text_marking", "bitext_retrieval", "ranked_retrieval",
+        "span_extraction", "text_marking", "bitext_retrieval", "ranked_retrieval", "numeric_answer", "translation",
+        "summary",
     }  # fmt: skip
     assert trials("ranked_retrieval", [], [], ()) == []
 

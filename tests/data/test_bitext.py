@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.data.readers.bitext import BITEXT
 from harness.data.records import Row
 from harness.errors import DataError, UsageError
 
@@ -59,3 +60,51 @@ def test_reads_back_what_was_written(read: Read, pairs: list[tuple[str, str]]) -
         rows = read("bitext", [first, second])
     assert [(row.fields["query"], row.fields["target"]) for row in rows] == pairs
     assert [row.fields["id"] for row in rows] == [str(line) for line in range(1, len(pairs) + 1)]
+
+
+def test_tables_are_joined_by_their_key(read: Read, write: Write) -> None:
+    foreign = write("deu.tsv", 'nr\ttopic\ttext\n7\tx\tHallo.\n3\ty\t"Er sagt ""ja""."\n')
+    english = write("eng.tsv", 'nr\ttopic\ttext\n3\ty\t"He says ""yes""."\n7\tx\tHello.\n')
+    rows = read("bitext", [foreign, english], key="nr", text="text")
+    assert [row.fields for row in rows] == [
+        {"id": "7", "query": "Hallo.", "target": "Hello."},
+        {"id": "3", "query": 'Er sagt "ja".', "target": 'He says "yes".'},
+    ]
+    assert rows[0].where == f"{foreign}:2"
+    assert [
+        row.fields["query"]
+        for row in read("bitext", [foreign, english], key="nr", text="text", query_index="1")
+    ] == [
+        'He says "yes".',
+        "Hello.",
+    ]
+
+
+def test_tables_may_be_separated_by_commas(read: Read, write: Write) -> None:
+    files = [write("deu.csv", 'nr,text\n7,"Ja, gern."\n'), write("eng.csv", "nr,text\n7,Gladly.\n")]
+    [row] = read("bitext", files, key="nr", text="text")
+    assert row.fields == {"id": "7", "query": "Ja, gern.", "target": "Gladly."}
+
+
+@pytest.mark.parametrize(
+    ("second", "place"),
+    [
+        ("nr\ttext\n7\tHello.\n", "a.tsv:3"),
+        ("nr\ttext\n7\tHello.\n3\tYes.\n4\tNo.\n", "b.tsv:4"),
+        ("nr\ttext\n7\tHello.\n3\tYes.\n3\tNo.\n", "b.tsv:4"),
+        ("nr\ttext\n7\tHello.\n3\t \n", "b.tsv:3"),
+    ],
+)
+def test_tables_that_do_not_match_are_reported(read: Read, write: Write, second: str, place: str) -> None:
+    files = [write("a.tsv", "nr\ttext\n7\tHallo.\n3\tJa.\n"), write("b.tsv", second)]
+    with pytest.raises(DataError) as caught:
+        read("bitext", files, key="nr", text="text")
+    assert f"{place}:" in str(caught.value)
+
+
+def test_a_key_without_a_text_is_no_option(read: Read, write: Write) -> None:
+    assert BITEXT.check is not None
+    with pytest.raises(UsageError):
+        BITEXT.check({"key": "nr"})
+    BITEXT.check({})
+    BITEXT.check({"key": "nr", "text": "text"})

@@ -145,7 +145,7 @@ def _columns(path: Path, *answers: dict[str, Any]) -> Path:
 def test_the_columns_of_the_hub_give_the_same_fields(read: Read, tmp_path: Path) -> None:
     answer = {"text": ["a"], "answer_start": [0]}
     empty: dict[str, list[Any]] = {"text": [], "answer_start": []}
-    rows = read("squad_parquet", _columns(tmp_path / "a.parquet", answer, empty, answer))
+    rows = read("squad_records", _columns(tmp_path / "a.parquet", answer, empty, answer))
     assert rows[0].fields == {
         "id": "q0",
         "title": "",
@@ -162,13 +162,13 @@ def test_faults_of_the_columns_are_reported(read: Read, tmp_path: Path) -> None:
     good = {"text": ["a"], "answer_start": [0]}
     path = _columns(tmp_path / "a.parquet", good, {"text": ["b"], "answer_start": [1]}, good)
     with pytest.raises(DataError) as caught:
-        read("squad_parquet", path)
+        read("squad_records", path)
     assert str(caught.value) == (
         f"{path}: question 'q1': expected the answer 'b' at offset 1, found ''. {_HINT}"
     )
     path = _columns(tmp_path / "b.parquet", good, {"text": ["b", "b"], "answer_start": [0]}, good)
     with pytest.raises(DataError) as caught:
-        read("squad_parquet", path)
+        read("squad_records", path)
     assert str(caught.value) == (
         f"{path}: question 'q1': expected as many offsets as answers, found 1 for 2."
     )
@@ -191,19 +191,19 @@ def _language_columns(path: Path, *identifiers: str) -> Path:
 
 def test_a_prefix_of_the_id_picks_one_language(read: Read, tmp_path: Path) -> None:
     path = _language_columns(tmp_path / "a.parquet", "finnish-1", "korean-1", "finnish-2", "old-finnish-3")
-    rows = read("squad_parquet", path, id_prefix="finnish-")
+    rows = read("squad_records", path, id_prefix="finnish-")
     assert [(row.fields["id"], row.fields["paragraph"], row.line) for row in rows] == [
         ("finnish-1", "0-0", 1),
         ("finnish-2", "0-1", 3),
     ]
-    assert len(read("squad_parquet", path)) == 4
-    assert read("squad_parquet", path, id_prefix="thai-") == []
+    assert len(read("squad_records", path)) == 4
+    assert read("squad_records", path, id_prefix="thai-") == []
 
 
 def test_questions_of_other_languages_are_not_checked(read: Read, tmp_path: Path) -> None:
     answer = {"text": ["a"], "answer_start": [0]}
     wrong = {"text": ["z"], "answer_start": [0]}
     path = _columns(tmp_path / "a.parquet", answer, wrong, answer)
-    assert [row.fields["id"] for row in read("squad_parquet", path, id_prefix="q0")] == ["q0"]
+    assert [row.fields["id"] for row in read("squad_records", path, id_prefix="q0")] == ["q0"]
     with pytest.raises(DataError, match="question 'q1'"):
-        read("squad_parquet", path, id_prefix="q1")
+        read("squad_records", path, id_prefix="q1")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
+from harness.data.readers.structured import JSON, JSONL, PARQUET
 from harness.data.records import Row
 from harness.errors import DataError
 
@@ -115,3 +117,67 @@ def test_jsonl_reads_back_what_was_written(
         path.write_bytes("".join(lines).encode())
         rows = read("jsonl", path)
     assert [row.fields for row in rows] == records
+
+
+RECORDS = [
+    {"page": "a", "number": 1, "part": "test", "choices": "['x', \"it's\"]", "deep": {"list": [5, 6]}},
+    {"page": "b", "number": 2, "part": "dev", "choices": ["u", "v"], "deep": {"list": [7]}},
+]
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        ("id=page+number", [{"id": "a/1"}, {"id": "b/2"}]),
+        ("A=choices.0,B=choices.1", [{"A": "x", "B": "it's"}, {"A": "u", "B": "v"}]),
+        ("first=deep.list.0", [{"first": 5}, {"first": 7}]),
+    ],
+)
+def test_columns_are_joined_and_taken_from_lists(
+    tmp_path: Path, columns: str, expected: list[dict[str, Any]]
+) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in RECORDS), encoding="utf-8")
+    assert [dict(row.fields) for row in JSONL.read([path], {"columns": columns})] == expected
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ("id=page+numbr", "expected a column 'numbr'"),
+        ("A=choices.2", "expected 'choices.2', found no '2' in it"),
+        ("A=page.0", "expected a list for 'page.0', found 'a'"),
+    ],
+)
+def test_a_missing_part_of_a_column_is_named(tmp_path: Path, columns: str, message: str) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_text(json.dumps(RECORDS[0]) + "\n", encoding="utf-8")
+    with pytest.raises(DataError, match=re.escape(message)):
+        list(JSONL.read([path], {"columns": columns}))
+
+
+def test_a_column_whose_name_has_a_dot_is_that_column(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_text('{"a.b": 1, "c+d": 2}\n', encoding="utf-8")
+    [row] = JSONL.read([path], {"columns": "x=a.b,y=c+d"})
+    assert row.fields == {"x": 1, "y": 2}
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "json", "parquet"])
+def test_records_are_kept_by_a_value(tmp_path: Path, suffix: str) -> None:
+    records = [{"text": "a", "part": "test"}, {"text": "b", "part": "dev"}, {"text": "c", "part": None}]
+    path = tmp_path / f"x.{suffix}"
+    if suffix == "parquet":
+        parquet.write_table(pa.Table.from_pylist(records), path)
+    elif suffix == "json":
+        path.write_text(json.dumps(records), encoding="utf-8")
+    else:
+        path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    reader = {"jsonl": JSONL, "json": JSON, "parquet": PARQUET}[suffix]
+
+    def texts(where: str) -> list[str]:
+        return [row.fields["text"] for row in reader.read([path], {"columns": "text", "where": where})]
+
+    assert (texts("part=test"), texts("part")) == (["a"], ["a", "b"])
+    with pytest.raises(DataError, match="expected a column 'prt'"):
+        texts("prt=test")

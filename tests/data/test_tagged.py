@@ -41,6 +41,42 @@ def test_the_language_prefix_ends_at_the_first_colon(read: Read, write: Write) -
     assert rows[0].fields["tokens"] == ("10:30", ":")
 
 
+def test_a_space_separates_and_lines_without_a_word_are_left_out(read: Read, write: Write) -> None:
+    rows = read("tagged", write("a.txt", "10 000 NUM\n O\n\n# B-X\n"), separator="space")
+    assert [row.fields for row in rows] == [
+        {"tokens": ("10 000",), "tags": ("NUM",)},
+        {"tokens": ("#",), "tags": ("B-X",)},
+    ]
+
+
+def test_columns_have_numbers_and_comments_names(read: Read, write: Write) -> None:
+    path = write(
+        "a.conll", "# text = a b = c\n# slots: x\n1\ta\tO\n2\t\tO\n3\t#\tB-X\n\n# text = d\n1\td\tO\n"
+    )
+    rows = read("tagged", path, columns="tokens=2,tags=3,text=text")
+    assert [row.fields for row in rows] == [
+        {"tokens": ("a", "#"), "tags": ("O", "B-X"), "text": "a b = c"},
+        {"tokens": ("d",), "tags": ("O",), "text": "d"},
+    ]
+    assert [row.line for row in rows] == [1, 7]
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ("tokens=4", "{path}:1: expected a column 4, found 2 columns."),
+        ("label=intend", "{path}:1: expected a column 'intend', found 'intent'."),
+        ("tokens=2", "{path}:5: expected 2 columns, found 'b'."),
+    ],
+)
+def test_faults_of_columns(read: Read, write: Write, columns: str, message: str) -> None:
+    content = "# intent = x\n1\ta\n\n1\tb\n" + ("b\n" if columns == "tokens=2" else "")
+    path = write("a.conll", content)
+    with pytest.raises(DataError) as raised:
+        read("tagged", path, columns=columns)
+    assert str(raised.value).startswith(message.format(path=path))
+
+
 @pytest.mark.parametrize(
     ("content", "options", "message"),
     [

@@ -73,8 +73,9 @@ def test_facts_are_those_of_the_spec(page: Path, task: str) -> None:
     shown, spec = facts(page)[task], catalog().task(task).spec
     count = re.search(r"\d+", shown["languages"])
     assert count is not None
-    assert int(count[0]) == len(catalog().languages_of(task))
-    assert codes(shown["languages"], task, page) == sorted(catalog().languages_of(task))
+    own = set(catalog().languages_of(task)) - set(catalog().task(task).added)
+    assert int(count[0]) == len(own)
+    assert codes(shown["languages"], task, page) == sorted(own)
     assert names(shown["kind"]) == [spec.kind]
     assert names(shown["metrics"]) == list(spec.metrics)
     assert names(shown["protocols"]) == list(spec.protocols)
@@ -96,7 +97,7 @@ def test_numbers_of_items_are_those_of_the_release(page: Path, task: str) -> Non
         assert re.match(r"[\d,]+", shown)
         assert f"{released:,} per language" in shown
     elif released:
-        pairs = re.findall(r"([a-z]{2}) ([\d,]+)", shown.replace(" to ", " - "))
+        pairs = re.findall(r"\b([a-z]{2,3}) ([\d,]+)", shown.replace(" to ", " - "))
         named = {code: int(number.replace(",", "").rstrip(",")) for code, number in pairs}
         assert named.items() <= dict(released).items()
         others = [count for code, count in released.items() if code not in named]
@@ -135,14 +136,3 @@ def test_published_scores_are_those_of_the_package(page: Path) -> None:
         for row in shown[0][1:]
     ]
     assert found == wanted
-
-
-def test_overview_lists_every_benchmark() -> None:
-    rows = tables(DOCS / "tasks.md")[0][1:]
-    linked = {re.findall(r"\((.+)\)", row[0])[0]: row for row in rows}
-    assert set(linked) == {f"benchmarks/{page.name}" for page in PAGES}
-    for page in PAGES:
-        row = linked[f"benchmarks/{page.name}"]
-        assert names(row[1]) == list(facts(page))
-        assert int(row[2]) == len(catalog().languages_of(names(row[1])[0]))
-        assert f"[{text_of(page).splitlines()[0].removeprefix('# ')}]" in row[0]

@@ -28,6 +28,7 @@ ALL_PAGES = [*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
 SCHEMA = ROOT / "task_specs/harness_task_specs/task.schema.json"
 FOREIGN_OPTIONS = {
     "--generation-config": "vllm serve",
+    "--reasoning-parser": "vllm serve",
     "--signal": "sbatch",
 }
 """Options of other programs that the text names."""

@@ -87,7 +87,7 @@ def test_every_registry_is_listed(site: Path) -> None:
     folders = {"harness_register_task_specs", "harness_register_grammars"}
     registering = {name for name in hooks() if name.startswith("harness_register_")} - folders
     assert {name for name in registering if name not in listed} == set()
-    for name in ("span_extraction", "squad_parquet", "chunk_f1", "hf-encoder", "markdown"):
+    for name in ("span_extraction", "squad_records", "chunk_f1", "hf-encoder", "markdown"):
         assert name in listed
 
 

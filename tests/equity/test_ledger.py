@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.data.records import ClassificationExample, MultipleChoiceExample, Prediction
-from harness.data.translation.guards import DETECTED
 from harness.errors import ContractError
 from harness.kinds.methods import Pairing
+from harness.languages.detection import DETECTED
 from harness.languages.segmentation import unspaced_counts, word_counts
 from harness.languages.table import known_languages
 from harness.models.requests import SubwordCount

@@ -137,6 +137,23 @@ def test_files_of_several_parts_are_joined_in_order(hub: _Hub, tmp_path: Path) -
     assert _rows(fetch(_ref(), tmp_path / "kept")) == _TEST
 
 
+@pytest.mark.parametrize("config", ["*", "all+sw"])
+def test_several_configs_are_joined_with_their_names(hub: _Hub, tmp_path: Path, config: str) -> None:
+    further = [{"premise": "Hello", "label": 1, "genre": "talk"}]
+    hub.put("someone/xnli", {"README.md": _CARD, "sw/test-0.parquet": _TEST, "all/test-0.parquet": further})
+    rows = _rows(fetch(_ref(config=config), tmp_path / "kept"))
+    assert rows == [
+        {"premise": "Hello", "label": 1, "genre": "talk", "config": "all"},
+        *({**row, "genre": None, "config": "sw"} for row in _TEST),
+    ]
+
+
+def test_an_unknown_one_of_several_configs_is_reported(hub: _Hub, tmp_path: Path) -> None:
+    hub.put("someone/xnli", {"README.md": _CARD, "sw/test-0.parquet": _TEST})
+    with pytest.raises(MissingDataError, match="has no config 'al'"):
+        fetch(_ref(config="sw+al"), tmp_path / "kept")
+
+
 def test_only_the_files_of_the_split_are_downloaded(
     hub: _Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -280,3 +297,16 @@ def test_it_works_under_the_environment_of_a_user(tmp_path: Path) -> None:
         check=False,
     )
     assert done.stdout == "someone/xnli, sw, test at 111111111111 (unpinned)\n", done.stderr
+
+
+def test_files_that_a_spec_names_are_returned_as_they_are(hub: _Hub, tmp_path: Path) -> None:
+    """Also those of a script, which is never run, and those of a branch."""
+    hub.put("someone/xnli", {"xnli.py": "raise SystemExit\n", "data/sw.json": "[]", "data/yo.json": "[1]"})
+    resolved = fetch(_ref(files=("data/s*.json",), reader="json"), tmp_path / "kept")
+    assert [path.name for path in resolved.paths] == ["sw.json"]
+    assert (resolved.reader, resolved.revision, resolved.pinned) == ("json", _COMMIT, False)
+    assert fetch(_ref(files=("data/sw.json",), revision=_COMMIT), tmp_path / "kept").pinned
+    with pytest.raises(MissingDataError, match=r"has no file 'data/x\.json'"):
+        fetch(_ref(files=("data/x.json",)), tmp_path / "kept")
+    with pytest.raises(DataError, match=r"spec of the Hub dataset .* points outside"):
+        fetch(_ref(files=("../x.json",)), tmp_path / "kept")

@@ -117,8 +117,20 @@ def test_classifying_goes_on_as_before(classifier: Any) -> None:
     assert classifier._session.backbone.config._attn_implementation == "sdpa"
 
 
-def test_a_network_that_hides_its_attention_is_rejected(classifier: Any, monkeypatch: Any) -> None:
+def test_a_network_that_declares_nothing_returns_its_attention(classifier: Any, monkeypatch: Any) -> None:
+    declared = dict(classifier.attentions(PAIRS))
     monkeypatch.setattr(type(classifier._session.backbone), "_can_record_outputs", None)
+    found = dict(classifier.attentions(PAIRS))
+    for number, expected in declared.items():
+        for one, other in zip(found[number].segments, expected.segments, strict=True):
+            assert one.scores == pytest.approx(other.scores, abs=1e-5)
+
+
+def test_a_network_that_hides_its_attention_is_rejected(classifier: Any, monkeypatch: Any) -> None:
+    backbone = classifier._session.backbone
+    monkeypatch.setattr(type(backbone), "_can_record_outputs", None)
+    forward = backbone.forward
+    monkeypatch.setattr(backbone, "forward", lambda **given: [forward(**given).last_hidden_state])
     with pytest.raises(CapabilityError, match="attention"):
         ask(classifier, PAIRS)
 

@@ -131,8 +131,8 @@ def test_scores_that_are_no_labels_do_not_classify(
         ({"model_type": "gpt2"}, ["a decoder (gpt2)", "'hf-causal'"]),
         ({"model_type": "bert", "architectures": ["BertLMHeadModel"]}, ["a decoder (bert)", "'hf-causal'"]),
         (
-            {"model_type": "mt5", "architectures": ["MT5ForConditionalGeneration"]},
-            ["sequence-to-sequence model (mt5)", "'hf-seq2seq'"],
+            {"model_type": "mbart", "architectures": ["MBartForConditionalGeneration"]},
+            ["sequence-to-sequence model (mbart)", "'hf-seq2seq'"],
         ),
         ({"model_type": "marian", "is_encoder_decoder": True}, ["not an encoder", "'hf-seq2seq'"]),
     ],

@@ -14,12 +14,13 @@ from safetensors.torch import load_file
 from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM
 
 from harness.data.records import RetrievalPair
-from harness.errors import TrainingError, UsageError
+from harness.errors import UsageError
 from harness.models.capabilities import EmbedOptions, FitOptions, Head, HeadSpec, TrainingSettings
 from harness_hf.description import describe
 from harness_hf.encoder.dual_encoder import (
     prepare_dual_encoder,
 )
+from harness_hf.fit_record import read_record
 from harness_hf.options import EncoderOptions
 
 SPEC = HeadSpec(head=Head.DUAL_ENCODER)
@@ -197,12 +198,18 @@ def distilbert(folders: dict[str, Path], tmp_path: Path, open_folder: Any) -> An
 
 
 def test_an_architecture_without_a_pooler(distilbert: Any, fit_options: Options, pairs: Pairs) -> None:
-    with pytest.raises(TrainingError, match="a DistilBertModel has no pooler") as caught:
-        distilbert.fit(pairs(8), [], SPEC, fit_options("pooler"))
-    assert caught.value.hint is not None
-    assert "pooling: mean" in caught.value.hint
-    fitted = distilbert.fit(pairs(8), [], SPEC, fit_options("mean", pooling="mean"))
-    assert fitted.embed(["cat", "dog"], side="passage").shape == (2, 32)
+    options = fit_options("pooler")
+    assert options.settings.pooling == "pooler"
+    fitted = distilbert.fit(pairs(8), [], SPEC, options)
+    record = read_record(options.directory)
+    assert record is not None
+    assert (record.pooling, record.settings.pooling) == ("cls", "pooler")
+    [notice] = record.notices()
+    assert "'cls'" in notice
+    texts, first = ["cat", "dog"], EmbedOptions(pooling="cls")
+    vectors = fitted.embed(texts, side="passage")
+    np.testing.assert_array_equal(vectors, fitted.embed(texts, side="passage", options=first))
+    assert not np.allclose(vectors, fitted.embed(texts, side="passage", options=EmbedOptions(pooling="mean")))
 
 
 def test_what_a_fitted_folder_says_about_itself(bert: Any, fit_options: Options, pairs: Pairs) -> None:

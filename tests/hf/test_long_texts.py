@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,13 @@ from transformers import (
     ModernBertConfig,
     ModernBertModel,
 )
-from transformers.utils.import_utils import is_flash_attn_2_available
 
+from harness.data.records import Answer, SpanExample
 from harness.errors import AdapterError
 from harness.models.capabilities import EmbedOptions
+from harness_hf.description import FLASH_PACKAGES, describe
+from harness_hf.encoder.span_extraction import SpanLimits, prepare_span_extraction
+from harness_hf.options import EncoderOptions
 
 from .conftest import byte_level
 
@@ -97,9 +101,22 @@ def test_heads_read_as_much_as_the_model(long_folder: Path, open_folder: Open) -
 
 
 def test_a_missing_attention_kernel_is_one_sentence(long_folder: Path, open_folder: Open) -> None:
-    if is_flash_attn_2_available():
-        pytest.skip("the kernel is installed")
-    with pytest.raises(AdapterError, match="FlashAttention2") as raised:
-        open_folder(long_folder, attn_implementation="flash_attention_2")
+    if any(map(find_spec, FLASH_PACKAGES)):
+        pytest.skip("the kernel may be installed")
+    options = EncoderOptions(attn_implementation="flash_attention_2")
+    with pytest.raises(AdapterError, match="flash-attn") as raised:
+        describe(str(long_folder), options)
     assert "\n" not in str(raised.value)
     assert "-o attn_implementation" in str(raised.value.hint)
+
+
+def test_contexts_are_as_long_as_the_settings_say(long_folder: Path, open_folder: Open) -> None:
+    context = "cat dog " * 900 + "red"
+    answer = Answer(text="red", start=context.index("red"))
+    example = SpanExample(id="1", question="one", context=context, answers=(answer,))
+    session = open_folder(long_folder)._session
+    for length in (POSITIONS, 1024):
+        limits = SpanLimits(max_length=length, stride=100)
+        features = prepare_span_extraction(session, [example], [], limits).train
+        assert (len(features) == 1) is (length == POSITIONS)
+        assert 900 < max(map(len, features)) <= length

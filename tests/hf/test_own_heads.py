@@ -227,8 +227,12 @@ def test_a_decoder_becomes_a_dual_encoder_by_its_mean(
     decoder_folders: dict[str, Path], open_decoder: Open, fit_options: Options
 ) -> None:
     head, model = Head.DUAL_ENCODER, open_decoder(decoder_folders["llama"])
-    with pytest.raises(TrainingError, match="pooling 'pooler'"):
-        model.fit(training_examples(head), [], head_spec(head), fit_options("pooler"))
+    with pytest.raises(TrainingError, match="pooling 'cls'"):
+        model.fit(training_examples(head), [], head_spec(head), fit_options("cls", pooling="cls"))
+    options = fit_options("pooler", epochs=1, max_query_length=16)
+    assert options.settings.pooling == "pooler"
+    read = model.fit(training_examples(head), [], head_spec(head), options)
+    assert read._fit.pooling == "mean"
     options = fit_options("mean", epochs=1, pooling="mean", max_query_length=16)
     fitted = model.fit(training_examples(head), [], head_spec(head), options)
     vectors = fitted.embed(["The cat", "the dog slept near the door"], side="query")

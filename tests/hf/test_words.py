@@ -12,6 +12,7 @@ from harness_hf.inference.template import Template
 from harness_hf.inference.word_vectors import split_sentences
 
 from .conftest import CORPUS, byte_level, fast, unigram, wordpiece
+from .families import gemma
 
 ODD_WORDS = [
     "",
@@ -99,21 +100,6 @@ def test_a_word_longer_than_a_window_keeps_its_first_pieces(
 @pytest.mark.parametrize("sentences", [[], [[]], [[], []]])
 def test_nothing_in_nothing_out(bert: Any, sentences: list[list[str]]) -> None:
     assert windows_of(bert, sentences, 16) == []
-
-
-def gemma() -> Any:
-    """A tokenizer of Gemma's sort, as mmBERT has it: spaces become ▁ in the normalizer, and words are not split."""
-    tokenizer = Tokenizer(models.BPE(unk_token="<unk>"))
-    tokenizer.normalizer = normalizers.Replace(" ", "▁")
-    tokenizer.pre_tokenizer = pre_tokenizers.Split(" ", "merged_with_previous")
-    special = ["<pad>", "<eos>", "<bos>", "<unk>", "<mask>"]
-    # Trained on text whose words are apart, so that no piece spans two of them.
-    spaced = Tokenizer(models.BPE(unk_token="<unk>"))
-    spaced.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always")
-    trainer = trainers.BpeTrainer(vocab_size=400, special_tokens=special, show_progress=False)
-    spaced.train_from_iterator(CORPUS, trainer)
-    tokenizer.model = spaced.model
-    return fast(tokenizer, {"unk_token": "<unk>", "pad_token": "<pad>", "eos_token": "<eos>"})
 
 
 def tiktoken_style() -> Any:

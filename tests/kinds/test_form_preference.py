@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -44,9 +45,9 @@ class Model:
     fill_masks = loglikelihood
 
 
-def predict(method: str, model: Model, *examples: FormChoice) -> list[Any]:
+def predict(method: str, model: Model, *examples: FormChoice, compare: str = "form") -> list[Any]:
     call: Callable[..., list[Any]] = METHOD[method].predict
-    return call(model, examples, None)
+    return call(model, examples, SimpleNamespace(spec=SimpleNamespace(compare=compare)))
 
 
 def test_a_row_becomes_a_gap() -> None:
@@ -114,6 +115,43 @@ def test_a_masked_model_sees_both_sides_or_the_beginning() -> None:
     assert model.asked == [
         MaskRequest(before="The keys to the cabinet ", form=form) for form in ("are", "is")
     ]
+
+
+def test_whole_sentences_are_compared_by_sum_or_per_token() -> None:
+    model = Model(answer(-1.0, -2.0, -3.0), answer(-2.0, -2.5))
+    [found] = predict("rank", model, example(), compare="sentence")
+    assert model.asked == [
+        LikelihoodRequest(context="", continuation=f"The keys to the cabinet {form} here .")
+        for form in ("are", "is")
+    ]
+    assert (found.output["label"], found.output["scores"]) == ("is", [-6.0, -4.5])
+    [found] = predict("rank", model, example(), compare="sentence_mean")
+    assert (found.output["label"], found.output["scores"]) == ("are", [-2.0, -2.25])
+    [found] = predict("fill", model, example(), compare="sentence_mean")
+    assert model.asked[0] == MaskRequest(before="The keys to the cabinet ", form="are", after=" here .")
+    assert found.output["scores"] == [-2.0, -2.25]
+
+
+def test_a_masked_model_sees_a_sentence_word_by_word() -> None:
+    pair = example(before="", right="cats sleep", wrong="cats sleeps", after="")
+    model = Model(answer(-1.0), answer(-2.0, -0.5), answer(-1.0), answer(-4.0, truncated=True))
+    [found] = predict("fill", model, pair)
+    assert model.asked == [
+        MaskRequest(before="", form="cats", after=" sleep"),
+        MaskRequest(before="cats ", form="sleep", after=""),
+        MaskRequest(before="", form="cats", after=" sleeps"),
+        MaskRequest(before="cats ", form="sleeps", after=""),
+    ]
+    assert found.output == {
+        "label": "cats sleep",
+        "forms": ["cats sleep", "cats sleeps"],
+        "scores": [-3.5, -5.0],
+        "tokens": [3, 2],
+    }
+    assert found.truncated
+    model = Model(answer(-1.0), answer(-2.0), answer(-1.0), answer())
+    [found] = predict("fill", model, pair)
+    assert (found.output["label"], found.output["scores"], found.unparsed) == (None, [-3.0, None], True)
 
 
 def test_equal_forms_and_forms_that_cannot_be_written_are_not_right() -> None:

@@ -354,7 +354,10 @@ def test_runs_with_languages_that_different_files_add(make_run: MakeRun, xnli: R
     """Each run knows the language of its own fragment; the merged run knows all."""
     items = open_session().catalog.entry("task", "xnli").folder.joinpath("sample/xnli/sw.jsonl")
     runs = [xnli]
-    for code, further in (("yo", ""), ("gsw", "name: Swiss German, script: Latn, family: Indo-European, ")):
+    for code, further in (
+        ("yo", ""),
+        ("pfl", "name: Palatine German, script: Latn, family: Indo-European, "),
+    ):
         folder = tmp_path / code
         (folder / "sample/xnli").mkdir(parents=True)
         (folder / f"sample/xnli/{code}.jsonl").write_text(items.read_text(encoding="utf-8"), encoding="utf-8")
@@ -366,8 +369,8 @@ def test_runs_with_languages_that_different_files_add(make_run: MakeRun, xnli: R
     summary = merged.manifest.tasks["xnli"]
     assert {code: Path(file).name for code, file in summary.added.items()} == {
         "yo": "yo.yaml",
-        "gsw": "gsw.yaml",
+        "pfl": "pfl.yaml",
     }
-    assert (summary.names, sorted(summary.unpaired)) == ({"gsw": "Swiss German"}, ["gsw", "yo"])
+    assert (summary.names, sorted(summary.unpaired)) == ({"pfl": "Palatine German"}, ["pfl", "yo"])
     [row] = merged.results.tasks
-    assert sorted(row.by_language) == ["en", "gsw", "sw", "yo"]
+    assert sorted(row.by_language) == ["en", "pfl", "sw", "yo"]

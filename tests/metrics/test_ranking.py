@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.metrics.metric import MetricContext, MetricFunction
-from harness.metrics.ranking import accuracy_byte, accuracy_char, accuracy_pmi, accuracy_token
+from harness.metrics.ranking import accuracy_byte, accuracy_char, accuracy_pmi, accuracy_token, mrr
 
 CONTEXT = MetricContext(language="sw", labels=("x", "y", "z"))
 VIEWS = {
@@ -95,3 +95,26 @@ def test_predictions_without_these_numbers_are_rejected(
 def test_the_first_of_equals_wins() -> None:
     tied = _ranked([-2.0, -4.0, -6.0], characters=[1, 2, 3])
     assert accuracy_char([tied], ["x"], CONTEXT).value == 1.0
+
+
+def test_the_reciprocal_rank_of_the_right_form() -> None:
+    def formed(*scores: float | None) -> dict[str, Any]:
+        return {"label": "a", "forms": ["a", "b", "c"][: len(scores)], "scores": list(scores)}
+
+    found = mrr(
+        [formed(-1.0, -2.0, -3.0), formed(-2.0, -1.0, -3.0), formed(-2.0, -2.0, -3.0), formed(None, -1.0)],
+        ["a"] * 4,
+        CONTEXT,
+    )
+    assert found.items is not None
+    assert found.items.tolist() == [1.0, 0.5, 0.5, 0.0]
+    assert found.value == 0.5
+    assert mrr([formed(-3.0, None, -1.0)], ["a"], CONTEXT).value == 0.5
+    for broken in (
+        "a",
+        {"label": "a"},
+        {"forms": ["b"], "scores": [-1.0]},
+        {"forms": ["a", "b"], "scores": [-1.0]},
+    ):
+        with pytest.raises(ValueError, match="Item 0: expected"):
+            mrr([broken], ["a"], CONTEXT)

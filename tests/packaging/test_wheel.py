@@ -128,10 +128,10 @@ def test_no_extra_brings_vllm_or_a_package_whose_licence_binds_users() -> None:
 
 
 def test_it_is_small(wheel: Path, names: set[str]) -> None:
-    assert wheel.stat().st_size < 2_000_000
+    assert wheel.stat().st_size < 2_500_000
     with zipfile.ZipFile(wheel) as archive:
         sample = sum(item.file_size for item in archive.infolist() if "/sample/" in item.filename)
-    assert 0 < sample < 1_300_000
+    assert 0 < sample < 1_600_000
 
 
 def test_it_works_where_it_is_installed(

@@ -39,15 +39,7 @@ def _kind(task: str) -> TaskKind:
 
 def _example(task: str, row: Row, label_map: Mapping[str, str]) -> Any:
     spec = _spec(task)
-    context = ReadContext(
-        owner=task,
-        language="en",
-        split="test",
-        inputs=spec.input_names,
-        labels=spec.label_names,
-        label_map=label_map,
-        phrases=spec.input_phrases,
-    )
+    context = ReadContext.of(spec, task, "en", "test", label_map)
     return _kind(task).example(row, row.line, context)
 
 
@@ -93,16 +85,17 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Sample:
         finder = DataFinder(data_options(["sample"]), session.registry, folder)
         root = session.catalog.entry("task" if isinstance(spec, TaskSpec) else "training", task).folder
         axes = spec.axes if isinstance(spec, TaskSpec) else {}
+        table = session.catalog.task(task).languages if isinstance(spec, TaskSpec) else known_languages()
         for language, values in itertools.product(spec.languages, itertools.product(*axes.values())):
             source = spec.source(language, "test" if isinstance(spec, TaskSpec) else "train")
             assert source is not None
             ref = data_ref(
                 source,
                 owner=task,
-                language=known_languages().get(language),
+                language=table.get(language),
                 split="test",
                 folder=root,
-                conditions=dict(zip(axes, values, strict=True)),
+                conditions={**spec.names_of(language), **dict(zip(axes, values, strict=True))},
             )
             try:
                 found = finder.find(source, ref)

@@ -12,6 +12,7 @@ import pytest
 import harness
 from harness.metrics.aggregation import aggregate_suites
 from harness.reporting.catalog import latex_text, markdown_text, terminal_text
+from harness.reporting.run_remarks import few_items, published_remarks
 from harness.reporting.score import Score
 from harness.reporting.suite import published_rows, suite_tables
 from harness.reporting.summary import Summary, summarise
@@ -255,8 +256,26 @@ def test_published_rows_stand_in_columns_of_their_protocol(summary: Summary) -> 
     assert frozen
     assert set(frozen) == {Score()}
     assert not any("translate" in label for label in rows)
-    assert any(note.startswith("° mBERT, mewslix: ") for note in summary.notes)
-    assert any(note.startswith("published XLM-R Large: Ruder et al. 2021, Table 4") for note in summary.notes)
+    assert any(note.startswith("° mBERT,") and " mewslix: " in note for note in summary.notes)
+    assert any(
+        note.startswith("published ") and "XLM-R Large" in note and ": Ruder et al. 2021, Table 4" in note
+        for note in summary.notes
+    )
+
+
+def test_systems_of_which_the_same_is_said_share_a_remark() -> None:
+    item = {"source": "a paper.", "recipe": "r", "release": "d", "comparable": {"xnli": "why"}, "label": "A"}
+    found = [remark.text for remark in published_remarks([item, {**item, "label": "B"}])]
+    assert found == ["published A, B: a paper. Recipe: r. Data: d.", "° A, B, xnli: why"]
+
+
+def test_few_items_say_what_they_cannot_separate() -> None:
+    """Wilson's interval of 7 of 14 is 26.8 to 73.2, and two such shares differ by chance by 37 points."""
+    text = few_items("include", {"es": 55, "de": 14})
+    assert "de 14, es 55" in text
+    assert "27 to 73" in text
+    assert "less than 37 points apart" in text
+    assert "less than 4 points apart" in few_items("mgsm", {"en": 1400})
 
 
 def test_published_rows_show_no_view_and_no_system_without_scores(session: Session) -> None:

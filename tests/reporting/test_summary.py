@@ -27,7 +27,7 @@ MakeRun = Callable[..., Run]
 LANGUAGES = {
     "de": ["Indo-European", "Latn"],
     "en": ["Indo-European", "Latn"],
-    "gsw": ["Indo-European", "Latn"],
+    "pfl": ["Indo-European", "Latn"],
     "sw": ["Niger-Congo", "Latn"],
 }
 
@@ -253,7 +253,7 @@ def test_languages_skipped_for_the_same_reason_share_a_line(make_run: MakeRun) -
         _cell("en"),
         _skipped("de", "No data of 'xnli' in 'de' (test): looked for xnli/test-de.tsv in data."),
         _skipped("sw", "No data of 'xnli' in 'sw' (test): looked for xnli/test-sw.tsv in data."),
-        _skipped("gsw", "task 'xnli' has no 'gsw'"),
+        _skipped("pfl", "task 'xnli' has no 'pfl'"),
     )
     groups = [(group.languages, group.reason) for group in summarise([run]).skipped]
     assert groups == [
@@ -261,7 +261,7 @@ def test_languages_skipped_for_the_same_reason_share_a_line(make_run: MakeRun) -
             ("de", "sw"),
             "No data of 'xnli' in 'de' (test): looked for xnli/test-de.tsv in data. (and likewise for the others)",
         ),
-        (("gsw",), "task 'xnli' has no 'gsw'"),
+        (("pfl",), "task 'xnli' has no 'pfl'"),
     ]
     assert "xnli de sw: No data of 'xnli' in 'de'" in markdown_text([run])
 

@@ -16,7 +16,7 @@ from pydantic import Field
 from harness.hookspecs import hookimpl
 from harness.models.adapters import AdapterEntry
 from harness.models.capabilities import Capability, FitOptions, Head, HeadSpec, ModelDescription
-from harness.models.options import AdapterOptions
+from harness.models.options import AdapterOptions, ReasoningOptions
 from harness.models.requests import (
     FloatArray,
     Generated,
@@ -37,7 +37,7 @@ OFFERS = {
 }
 
 
-class AskingOptions(AdapterOptions):
+class AskingOptions(ReasoningOptions):
     """Options of ``asks:*``."""
 
     says: str = Field(default="", description="What it writes; of answers parted by | the seed takes one.")

@@ -119,7 +119,7 @@ def test_the_scores_of_the_pairs_are_a_matrix_and_no_columns(run: RunTasks, seed
     for text in (terminal_text([finished]), markdown_text([finished])):
         assert "F1 (zero" in text
         assert "6 of 49 pairs" in text
-        assert "language=" not in text
+        assert "language=" not in text.split("Consistency between languages")[0]
 
 
 def test_a_pair_tested_on_its_dev_file_is_marked(run: RunTasks, released: Path) -> None:

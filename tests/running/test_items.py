@@ -16,7 +16,7 @@ from harness.storage.results import DamagedRunError, Manifest
 RunTasks = Callable[..., Run]
 CELL = ["task", "language", "protocol", "method", "fit", "seed", "view"]
 ITEM = ["id", "inputs", "gold", "answer", "correct"]
-REST = ["cluster", "group", "tags", "truncated", "unparsed", "tokens"]
+REST = ["cluster", "group", "tags", "truncated", "unparsed", "unfinished", "tokens", "reasoning"]
 
 
 def test_items_are_a_table_with_one_row_per_item(run: RunTasks) -> None:

@@ -63,6 +63,21 @@ def test_retrieval_is_done_with_the_tuned_encoder_and_with_the_frozen_one(sessio
     assert (pairings, reasons) == ([("frozen", "embed")], [])
 
 
+def test_a_suite_says_how_a_model_is_trained_where_the_task_says_otherwise(session: Session) -> None:
+    in_language = _pairings(session, "xnli", BARE, Head.CLASSIFICATION, suite_protocols=["in_language"])
+    assert in_language == ([("in_language", "head")], [])
+    for suites in (["zero_shot_transfer", "in_language"], ["frozen"], ["prompted"], []):
+        own = _pairings(session, "xnli", BARE, Head.CLASSIFICATION, suite_protocols=suites)
+        assert own == ([("zero_shot_transfer", "head")], [])
+    asked: dict[str, Any] = {"protocols": ["zero_shot_transfer"], "suite_protocols": ["in_language"]}
+    assert _pairings(session, "xnli", BARE, Head.CLASSIFICATION, **asked)[0] == [
+        ("zero_shot_transfer", "head")
+    ]
+    prompted = frozenset({Capability.SCORES_CONTINUATIONS})
+    found = _pairings(session, "xnli", prompted, Head.CLASSIFICATION, suite_protocols=["in_language"])
+    assert found[0] == [("prompted", "rank")]
+
+
 def test_a_model_that_is_prompted_is_fine_tuned_on_request_only(session: Session) -> None:
     offers = frozenset({Capability.FITS, Capability.SCORES_CONTINUATIONS})
     prompted: tuple[list[tuple[str, str]], list[str]] = ([("prompted", "rank")], [])
@@ -284,7 +299,11 @@ def test_a_plan_without_cells_is_rejected_with_its_first_reasons(make_plan: Make
         ({"limit": 0}, UsageError, "--limit "),
         ({"train_limit": -1}, UsageError, "--train-limit "),
         ({"languages": ("xx",)}, UnknownNameError, "No language named 'xx'."),
-        ({"train_languages": ("enn",)}, UnknownNameError, "No language named 'enn'. Did you mean 'en'"),
+        (
+            {"train_languages": ("enn",)},
+            UnknownNameError,
+            "No language named 'enn'. Did you mean 'nn' or 'en'",
+        ),
         ({"select_on": "english"}, UsageError, "Languages are named by code: 'english' is 'en'."),
         ({"recipe": "quik"}, UnknownNameError, "No recipe named 'quik'. Did you mean 'quick'?"),
         ({"method": "haed"}, UnknownNameError, "No method named 'haed'. Did you mean 'head'?"),

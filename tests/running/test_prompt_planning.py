@@ -40,14 +40,14 @@ def _reasons(plan: Plan) -> set[str]:
         ("xnli", "both", {}, ("rank", "xnli/default")),
         ("xnli", "ranks", {}, ("rank", "xnli/default")),
         ("xnli", "writes", {}, ("generate", "xnli/letters")),
-        ("xnli", "both", {"prompt": "letters"}, ("rank", "xnli/letters")),
-        ("xnli", "both", {"prompt": "letters", "method": "generate"}, ("generate", "xnli/letters")),
+        ("xnli", "both", {"prompt": ("letters",)}, ("rank", "xnli/letters")),
+        ("xnli", "both", {"prompt": ("letters",), "method": "generate"}, ("generate", "xnli/letters")),
         # A conversation is continued, and nothing in it can be ranked.
         ("xnli", "both", {"chat": True}, ("generate", "xnli/letters")),
         # mT5's format has no choices to rank, so a model that does both writes.
-        ("xnli", "both", {"prompt": "mt5"}, ("generate", "xnli/mt5")),
+        ("xnli", "both", {"prompt": ("mt5",)}, ("generate", "xnli/mt5")),
         ("xquad", "both", {}, ("generate", "qa/default")),
-        ("udpos", "writes", {"prompt": "mega"}, ("generate", "udpos/mega")),
+        ("udpos", "writes", {"prompt": ("mega",)}, ("generate", "udpos/mega")),
         ("wikiann_raw", "writes", {}, ("generate", "wikiann_raw/default")),
     ],
 )
@@ -64,8 +64,8 @@ def test_a_model_that_is_asked_gets_a_method_and_its_prompt(
     ("task", "ref", "settings", "reason"),
     [
         ("udpos_raw", "both", {}, "No prompt of 'udpos_raw' named 'default'."),
-        ("udpos_raw", "both", {"prompt": "mega"}, "No prompt of 'udpos_raw' named 'mega'."),
-        ("xnli", "ranks", {"prompt": "mt5"}, "'prompted' needs Generates; asks:ranks offers"),
+        ("udpos_raw", "both", {"prompt": ("mega",)}, "No prompt of 'udpos_raw' named 'mega'."),
+        ("xnli", "ranks", {"prompt": ("mt5",)}, "'prompted' needs Generates; asks:ranks offers"),
         ("xnli", "ranks", {"chat": True}, "'prompted' needs Generates; asks:ranks offers"),
         ("xquad", "ranks", {}, "needs Generates; asks:ranks offers"),
         (
@@ -91,7 +91,7 @@ def test_what_cannot_be_asked_is_skipped_with_a_reason(
 
 
 def test_an_encoder_is_trained_whatever_prompt_is_named(make_plan: MakePlan) -> None:
-    cell = _only(make_plan("xnli:de", prompt="letters", shots=2, recipe="quick"))
+    cell = _only(make_plan("xnli:de", prompt=("letters",), shots=2, recipe="quick"))
     assert (cell.prompt, cell.pairing.method.name, dict(cell.view)) == (None, "head", {})
 
 
@@ -99,8 +99,8 @@ def test_an_encoder_is_trained_whatever_prompt_is_named(make_plan: MakePlan) -> 
     ("settings", "view"),
     [
         ({}, {}),
-        ({"prompt": "default"}, {}),
-        ({"prompt": "letters"}, {"prompt": "letters"}),
+        ({"prompt": ("default",)}, {}),
+        ({"prompt": ("letters",)}, {"prompt": "letters"}),
         ({"shots": 2}, {"shots": "2"}),
         ({"shots": 2, "shots_from": "validation"}, {"shots": "2", "shots_from": "validation"}),
         ({"shots_language": "target"}, {}),
@@ -118,7 +118,7 @@ def test_what_is_unusual_of_a_prompt_is_in_the_view(
 def test_other_prompts_are_other_cells(make_plan: MakePlan) -> None:
     given: list[dict[str, Any]] = [
         {},
-        {"prompt": "letters"},
+        {"prompt": ("letters",)},
         {"shots": 1},
         {"shots": 2},
         {"shots": 2, "shots_from": "validation"},

@@ -19,7 +19,9 @@ from harness.metrics.scoring import CellScorer, CellScores, ScoreInput, score_ce
 from harness.running.session import open_session
 from harness.statistics import ClusterCodes, clustered_mean, count_interval, seed_of
 
-METRICS = list(open_session().registry.metrics)
+METRICS = [
+    metric for metric in open_session().registry.metrics if metric.missing is None or metric.missing() is None
+]
 LABELS = ("a", "b", "c")
 TAGS = ("O", "B-PER", "I-PER", "I-LOC", "NOUN", "SCONJ")
 WORDS = st.lists(st.sampled_from(["the", "cat", "sat", "down", "die", "Katze"]), max_size=4).map(" ".join)
@@ -64,7 +66,18 @@ _MARKS = st.lists(_SPAN, max_size=4, unique_by=tuple)
 PAIRS: dict[str, st.SearchStrategy[tuple[Any, Any]]] = {
     "sequence_classification": _ranked(),
     "multiple_choice": _ranked(),
-    "form_preference": _ranked(),
+    "form_preference": _ranked().map(lambda pair: ({**pair[0], "forms": list(LABELS)}, pair[1])),
+    "numeric_answer": st.tuples(
+        st.builds(lambda value: {"text": value, "value": value}, st.sampled_from(["3", "2.5", "1/3", None])),
+        st.sampled_from(["3", "2.5"]),
+    ),
+    **dict.fromkeys(
+        ("translation", "summary"),
+        st.tuples(
+            st.builds(lambda text, copied: {"text": text, "copied": copied}, WORDS, st.booleans()),
+            st.lists(WORDS.filter(bool), min_size=1, max_size=1),
+        ),
+    ),
     "span_extraction": st.tuples(
         st.one_of(st.none(), st.builds(lambda text: {"text": text}, WORDS)),
         st.lists(WORDS, min_size=1, max_size=3),

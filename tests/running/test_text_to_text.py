@@ -87,9 +87,9 @@ def test_another_prompt_is_another_fit(make_plan: MakePlan, calls: Calls) -> Non
         [fit] = make_plan("xnli:de", model="asks:fits", **settings).fits
         return fit.key
 
-    keys = [key(), key(prompt="mega"), key(prompt="default")]
+    keys = [key(), key(prompt=("mega",)), key(prompt=("default",))]
     assert len(set(keys)) == 3
-    assert key(prompt="mt5") == keys[0]
+    assert key(prompt=("mt5",)) == keys[0]
     # What only changes how a model is asked trains nothing anew.
     assert key(shots=3, constrained=True) == keys[0]
 
@@ -111,7 +111,7 @@ def test_a_fit_is_reused(run: RunTasks, calls: Calls) -> None:
 
 
 def test_a_training_set_without_the_format_is_skipped(make_plan: MakePlan, calls: Calls) -> None:
-    plan = make_plan("udpos_raw:de", model="asks:fits", prompt="mega")
+    plan = make_plan("udpos_raw:de", model="asks:fits", prompt=("mega",))
     assert plan.cells == ()
     [reason] = {skip.reason for skip in plan.skipped}
     assert "No prompt of 'udpos_raw' named 'mega'" in reason

@@ -189,13 +189,15 @@ def test_the_files_are_those_that_are_listed() -> None:
     found = {path.relative_to(SAMPLE).with_suffix("").as_posix() for path in SAMPLE.rglob("*.jsonl")}
     # Those of multichecklist are drawn from a suite: tests/checklist/test_sample.py draws them again. Texts of
     # agreement items end in spaces: tests/vyakarana/test_agreement_set.py looks at them.
-    elsewhere = ("multichecklist/", "colorless_green_agreement/")
-    assert {name for name in found if not name.startswith(elsewhere)} == set(COUNTS)
+    # The contract of specs looks at the samples of other tasks.
+    ours = {name.split("/")[0] for name in COUNTS}
+    assert {name for name in found if name.split("/")[0] in ours} == set(COUNTS)
+
     assert {path.suffix for path in SAMPLE.rglob("*") if path.is_file()} == {".conllu", ".jsonl", ".md"}
 
 
 def test_the_sample_is_small() -> None:
-    assert sum(path.stat().st_size for path in SAMPLE.rglob("*") if path.is_file()) < 1_300_000
+    assert sum(path.stat().st_size for path in SAMPLE.rglob("*") if path.is_file()) < 1_600_000
 
 
 @pytest.mark.parametrize("name", COUNTS)

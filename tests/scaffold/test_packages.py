@@ -20,9 +20,9 @@ MADE = {
     "acme-task": ("task", "acme-task"),
     "acme-adapter": ("adapter", "acme_adapter"),
     "acme-metric": ("metric", "acme-metric"),
-    "xnli-gsw": (
-        *("language", "gsw", "--provenance", "native"),
-        *("--name", "Swiss German", "--script", "Latn", "--family", "Indo-European"),
+    "xnli-pfl": (
+        *("language", "pfl", "--provenance", "native"),
+        *("--name", "Palatine German", "--script", "Latn", "--family", "Indo-European"),
     ),
 }
 PIP = (
@@ -74,7 +74,7 @@ def test_installed_they_appear(folder: Path) -> None:
     tasks = {row["task"]: row for row in json.loads((folder / "tasks.json").read_text(encoding="utf-8"))}
     assert tasks["acme_task"]["languages"] == tasks["acme_plugin"]["languages"] == ["en", "es", "hi"]
     assert tasks["acme_task"]["plugin"] == "acme_task"
-    assert "gsw" in tasks["xnli"]["languages"]
+    assert "pfl" in tasks["xnli"]["languages"]
     assert "acme_adapter" in _python("-m", "harness", "models", folder=folder).stdout
 
 

@@ -41,8 +41,8 @@ splits:
 languages:
   en:
   xx:
-  gsw: {name: Swiss German}
-  sw: {test: {local: c, options: {hedaer: "true"}}}
+  pfl: {name: Palatine German}
+  sw: {test: {local: c, reader: tsv, options: {hedaer: "true"}}}
 """
     )
     assert found == [
@@ -55,16 +55,15 @@ languages:
         "line 10: transfer.recipe: No recipe named 'quik'. Did you mean 'quick'?",
         "line 14: splits.test.local.0.reader: No reader named 'tvs'. Did you mean 'tsv'?",
         "line 15: splits.test.local.1.options.header: "
-        "No option of the reader 'jsonl' named 'header'. Known: columns.",
+        "No option of the reader 'jsonl' named 'header'. Known: columns, where.",
         "line 15: splits.test.local.1.label_map.a: No label named 'z'. Known: x, y.",
         "line 16: splits.test.reader: No reader named 'csvv'. Did you mean 'csv'?",
         "line 17: splits.test.label_map.q: No label named 'w'. Known: x, y.",
-        "line 18: splits.test.hub.reader: "
-        "No reader named 'parqet'. Did you mean 'parquet' or 'squad_parquet'?",
+        "line 18: splits.test.hub.reader: No reader named 'parqet'. Did you mean 'parquet'?",
         "line 18: splits.test.hub.label_map.0: No label named 'v'. Known: x, y.",
         "line 21: languages.xx: the language table has no 'xx', so the entry needs 'name', 'script' and "
         "'family'; 'harness languages' shows the known codes",
-        "line 22: languages.gsw: the language table has no 'gsw', so the entry needs 'name', 'script' and "
+        "line 22: languages.pfl: the language table has no 'pfl', so the entry needs 'name', 'script' and "
         "'family'; 'harness languages' shows the known codes",
         "line 23: languages.sw.test.options.hedaer: "
         "No option of the reader 'tsv' named 'hedaer'. Did you mean 'header'?",
@@ -79,8 +78,8 @@ def test_the_faults_of_a_training_set(problems: Problems) -> None:
         "line 2: kind: No task kind named 'token_taging'. Did you mean 'token_tagging'?",
         "line 7: labels.1: 'a' is given twice",
         "line 10: languages.sw.train.reader: No reader named 'y'. "
-        "Known: answer_texts, bitext, checklist, checklist_templates, colorlessgreen, conllu, csv, json, jsonl, "
-        "mewsli_x_entities, mewsli_x_mentions, mewsli_x_pairs and 10 more.",
+        "Known: answer_texts, bitext, bmlama, bracketed, checklist, checklist_templates, colorlessgreen, conllu, csv, "
+        "json, jsonl, mewsli_x_entities and 14 more.",
         "line 10: languages.sw.train.label_map.q: No label named 'b'. Known: a.",
     ]
 
@@ -130,7 +129,7 @@ languages: {hi: {test: {local: a, reader: jsonl}}}
         "line 9: metric_options.answer_langage: "
         "No option of a metric named 'answer_langage'. Did you mean 'answer_language'?",
         "line 13: metric_options.evaluate:bleurt: "
-        "No option of a metric named 'evaluate:bleurt'. Known: answer_language, bleu_tokenizer.",
+        "No option of a metric named 'evaluate:bleurt'. Known: answer_language, bleu_tokenizer, tolerance.",
     ]
 
 

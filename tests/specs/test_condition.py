@@ -77,6 +77,7 @@ def test_every_shipped_variant_and_axis_can_be_planned(session: Session) -> None
     }
     assert found == {
         "mlqa_cross": (set(), {"question_language": 7}),
+        "polymath": (set(), {"level": 2}),
         "vyakarana_gcm": (set(), {"treebank": 3, "inputs": 2}),
         "vyakarana_pos": (set(), {"treebank": 3}),
         "vyakarana_stdp": (set(), {"treebank": 3}),

@@ -12,6 +12,7 @@ from harness.api import evaluate
 from harness.errors import DuplicateNameError, SpecError, UsageError
 from harness.planning.spec_checks import check_task
 from harness.running.session import Session, open_session
+from harness.specs.task_entry import TaskEntry
 
 Cli = Callable[..., tuple[int, str, str]]
 InstallPlugin = Callable[..., Path]
@@ -34,11 +35,11 @@ _ITEMS = [
     }
     for number, label in enumerate(["entailment", "neutral", "contradiction"] * 2)
 ]
-_GSW = """
+_PFL = """
 extends: xnli
 languages:
-  gsw:
-    name: Swiss German
+  pfl:
+    name: Palatine German
     script: Latn
     family: Indo-European
     provenance: human-translated
@@ -52,21 +53,26 @@ def _package(fragment: str) -> dict[str, str]:
     return {
         "swiss/__init__.py": _PLUGIN,
         "swiss/specs/xnli.yaml": fragment,
-        "swiss/specs/sample/xnli/gsw.jsonl": "".join(json.dumps(item) + "\n" for item in _ITEMS),
+        "swiss/specs/sample/xnli/pfl.jsonl": "".join(json.dumps(item) + "\n" for item in _ITEMS),
     }
+
+
+def _others(entry: TaskEntry) -> dict[str, str]:
+    """Return the added languages but those that are only run on request."""
+    return {code: plugin for code, plugin in entry.added.items() if code not in entry.on_request}
 
 
 def test_a_package_adds_a_new_language_that_the_baseline_scores(
     install_plugin: InstallPlugin, tmp_path: Path
 ) -> None:
-    install_plugin("swiss", _package(_GSW))
+    install_plugin("swiss", _package(_PFL))
     entry = open_session().catalog.task("xnli")
-    assert entry.added == {"gsw": "swiss"}
-    assert (entry.languages.get("gsw").name, entry.languages.get("de").name) == ("Swiss German", "German")
+    assert _others(entry) == {"pfl": "swiss"}
+    assert (entry.languages.get("pfl").name, entry.languages.get("de").name) == ("Palatine German", "German")
     run = evaluate(
         ["xnli", "xquad"],
         "baseline:char-ngram",
-        languages=["gsw", "de"],
+        languages=["pfl", "de"],
         data="sample",
         recipe="quick",
         train_limit=30,
@@ -74,43 +80,43 @@ def test_a_package_adds_a_new_language_that_the_baseline_scores(
         output=tmp_path / "run",
     )
     cells = {(cell.task, cell.language): cell for cell in run.cells}
-    assert cells["xnli", "gsw"].status == "ok"
-    assert cells["xnli", "gsw"].n == 4
-    assert 0 <= cells["xnli", "gsw"].metrics["accuracy"].value <= 1
+    assert cells["xnli", "pfl"].status == "ok"
+    assert cells["xnli", "pfl"].n == 4
+    assert 0 <= cells["xnli", "pfl"].metrics["accuracy"].value <= 1
     assert cells["xnli", "de"].status == "ok"
-    assert cells["xquad", "gsw"].reason == "task 'xquad' has no 'gsw'"
+    assert cells["xquad", "pfl"].reason == "task 'xquad' has no 'pfl'"
     [row] = [row for row in run.results.tasks if row.task == "xnli"]
     assert row.by_family.keys() == {"Indo-European"}
     assert row.languages == 2
 
 
 def test_a_new_language_can_be_trained_on(install_plugin: InstallPlugin, cli: Cli) -> None:
-    install_plugin("swiss", _package(_GSW.replace("xnli\n", "pawsx\n")))
+    install_plugin("swiss", _package(_PFL.replace("xnli\n", "pawsx\n")))
     # pawsx trains on its own training split, so a language that is added with one can be trained on.
     specs = open_session().catalog.task("pawsx").spec
-    assert specs.source("gsw", "train") is not None
+    assert specs.source("pfl", "train") is not None
     status, out, err = cli(
         *("plan", "--tasks", "pawsx:de", "--model", "baseline:majority", "--data", "sample"),
-        *("--train-languages", "gsw"),
+        *("--train-languages", "pfl"),
     )
     assert (status, err) == (0, "")
-    assert "seed 42: pawsx (gsw)" in out
+    assert "seed 42: pawsx (pfl)" in out
 
 
 def test_two_packages_that_add_one_language_are_both_named(
     install_plugin: InstallPlugin, session_with: SessionWith
 ) -> None:
-    install_plugin("swiss", _package(_GSW))
-    install_plugin("swiss_too", {"swiss_too/__init__.py": _PLUGIN, "swiss_too/specs/more.yaml": _GSW})
+    install_plugin("swiss", _package(_PFL))
+    install_plugin("swiss_too", {"swiss_too/__init__.py": _PLUGIN, "swiss_too/specs/more.yaml": _PFL})
     session = open_session()
     entry = session.catalog.task("xnli")
     assert [str(problem) for problem in session.catalog.problems] == [
-        "The language 'gsw' of task 'xnli' is registered by both plugin 'swiss' and plugin 'swiss_too'. "
+        "The language 'pfl' of task 'xnli' is registered by both plugin 'swiss' and plugin 'swiss_too'. "
         "Uninstall one of them, or run with HARNESS_DISABLE_PLUGINS=swiss_too."
     ]
-    assert entry.added == {}, "neither is taken, and the other languages still work"
+    assert _others(entry) == {}, "neither is taken, and the other languages still work"
     assert "sw" in entry.spec.languages
-    assert session.catalog.languages_of("xnli").count("gsw") == 1
+    assert session.catalog.languages_of("xnli").count("pfl") == 1
 
 
 def test_a_language_that_the_task_has_cannot_be_replaced(session_with: SessionWith) -> None:
@@ -140,7 +146,7 @@ def test_the_error_about_two_files_that_add_one_language_suggests_omitting_one(t
 def test_a_file_adds_a_known_language(session_with: SessionWith) -> None:
     session = session_with("extends: xnli\nlanguages: {yo: {test: {local: a}, provenance: native}}\n")
     entry = session.catalog.task("xnli")
-    assert list(entry.added) == ["yo"]
+    assert list(_others(entry)) == ["yo"]
     assert entry.added["yo"].endswith("0.yaml")
     assert entry.document_of("yo").source == entry.added["yo"]
     assert "yo" in session.catalog.languages_of("xnli")
@@ -148,12 +154,12 @@ def test_a_file_adds_a_known_language(session_with: SessionWith) -> None:
     assert entry.spec.source("yo", "validation") == entry.spec.splits["validation"]
 
 
-@pytest.mark.parametrize("given", ["", "name: Swiss German, ", "name: Swiss German, script: Latn, "])
+@pytest.mark.parametrize("given", ["", "name: Palatine German, ", "name: Palatine German, script: Latn, "])
 def test_a_new_language_needs_name_script_and_family(session_with: SessionWith, given: str) -> None:
     session = session_with(
-        f"extends: xnli\nlanguages:\n  gsw: {{{given}test: {{local: a, reader: jsonl}}, provenance: native}}\n"
+        f"extends: xnli\nlanguages:\n  pfl: {{{given}test: {{local: a, reader: jsonl}}, provenance: native}}\n"
     )
-    with pytest.raises(SpecError, match=r"0\.yaml has 1 fault:\n  line 3: languages\.gsw: .*needs 'name'"):
+    with pytest.raises(SpecError, match=r"0\.yaml has 1 fault:\n  line 3: languages\.pfl: .*needs 'name'"):
         check_task(session.catalog.task("xnli"), session.registry, session.catalog)
 
 
@@ -192,7 +198,7 @@ def test_a_fragment_of_no_task_is_reported(cli: Cli) -> None:
 def test_a_fragment_of_a_package_for_no_task_is_reported_with_the_plugins(
     install_plugin: InstallPlugin, cli: Cli
 ) -> None:
-    install_plugin("swiss", _package(_GSW.replace("xnli\n", "xnil\n")))
+    install_plugin("swiss", _package(_PFL.replace("xnli\n", "xnil\n")))
     assert cli("tasks", "list", "xnli")[0] == 0
     status, _, err = cli("plugins")
     assert status == 1
@@ -265,11 +271,11 @@ def test_a_fragment_says_how_its_items_were_made(cli: Cli, entry: str, line: int
 
 
 def test_a_language_missing_in_the_table_brings_its_codes(session_with: SessionWith) -> None:
-    text = _GSW.replace("family:", "flores: gsw_Latn\n    segmentation: character\n    family:")
+    text = _PFL.replace("family:", "flores: pfl_Latn\n    segmentation: character\n    family:")
     session = session_with(text)
-    language = session.catalog.task("xnli").languages.get("gsw")
-    assert (language.flores, language.segmentation) == ("gsw_Latn", "character")
-    assert session.catalog.languages.get("gsw") == language
+    language = session.catalog.task("xnli").languages.get("pfl")
+    assert (language.flores, language.segmentation) == ("pfl_Latn", "character")
+    assert session.catalog.languages.get("pfl") == language
     check_task(session.catalog.task("xnli"), session.registry, session.catalog)
 
 

@@ -83,7 +83,7 @@ def test_a_language_that_says_so_is_paired_with_no_other(tmp_path: Path) -> None
     assert ([cell.language.code for cell in plan.cells], plan.skipped) == (["en", "yo"], ())
     assert task_summaries(plan)["xnli"].unpaired == ["yo"]
     spec = plan.cells[0].spec
-    assert (spec.pairs("en"), spec.pairs("yo"), spec.unpaired) == (True, False, ["yo"])
+    assert (spec.pairs("en"), spec.pairs("yo"), "yo" in spec.unpaired) == (True, False, True)
 
 
 def test_the_first_language_that_is_there_is_what_others_are_compared_with(tmp_path: Path) -> None:

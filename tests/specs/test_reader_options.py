@@ -18,15 +18,15 @@ from harness.specs.schema import Source
 Cli = Callable[..., tuple[int, str, str]]
 FRAGMENT = """extends: udpos
 languages:
-  gsw:
-    name: Swiss German
+  pfl:
+    name: Palatine German
     script: Latn
     family: Indo-European
     provenance: native
     test: {local: x.conllu%s}
 """
 FAULT = (
-    "line 8: languages.gsw.test%s: The reader 'tsv' needs the option 'columns' when there is no header, "
+    "line 8: languages.pfl.test%s: The reader 'tsv' needs the option 'columns' when there is no header, "
     "such as 'premise,hypothesis,label'.%s"
 )
 
@@ -36,8 +36,8 @@ def fragment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     Path("data").mkdir()
     Path("data/x.conllu").write_text("# sent_id = 1\n1\tJo\t_\tINTJ\t_\t_\t0\t_\t_\t_\n\n", encoding="utf-8")
-    path = Path("gsw.yaml")
-    path.write_text(FRAGMENT % "", encoding="utf-8")
+    path = Path("pfl.yaml")
+    path.write_text(FRAGMENT % ", reader: tsv", encoding="utf-8")
     return path
 
 
@@ -45,31 +45,31 @@ def test_a_reader_without_its_options_is_a_fault_of_the_spec(cli: Cli, fragment:
     fault = FAULT % ("", " For 'x.conllu' write 'reader: conllu'.")
     status, out, err = cli("tasks", "validate", fragment, "tatoeba", "--data", "sample")
     assert status == 2
-    assert err.startswith(f"gsw.yaml: 1 fault\n  {fault}\n")
+    assert err.startswith(f"pfl.yaml: 1 fault\n  {fault}\n")
     assert "tatoeba: " in out  # the other task is audited all the same
-    command = ("eval", "--tasks", "udpos:gsw", "--tasks-from", fragment, "--data", "data", "--model")
+    command = ("eval", "--tasks", "udpos:pfl", "--tasks-from", fragment, "--data", "data", "--model")
     status, _, err = cli(*command, "baseline:majority")
     assert status == 2
     assert fault in err
 
 
-@pytest.mark.parametrize("given", [", reader: conllu", ', options: {header: "true"}', ", columns: [tokens]"])
+@pytest.mark.parametrize("given", ["conllu", 'tsv, options: {header: "true"}', "tsv, columns: [tokens]"])
 def test_readers_that_have_what_they_need(cli: Cli, fragment: Path, given: str) -> None:
-    fragment.write_text(FRAGMENT % given, encoding="utf-8")
+    fragment.write_text(FRAGMENT % f", reader: {given}", encoding="utf-8")
     assert cli("tasks", "validate", fragment)[0] == 0
 
 
 def test_every_alternative_is_looked_at(cli: Cli, fragment: Path) -> None:
     text = FRAGMENT.replace(
         "local: x.conllu%s",
-        "local: [x.tsv, {path: y.jsonl, columns: [a]}, {path: z.jsonl}], options: {header: 'no'}",
+        "local: [x.tsv, {path: y.jsonl, columns: [a]}, {path: z.jsonl}], reader: tsv, options: {header: 'no'}",
     )
     fragment.write_text(text, encoding="utf-8")
     status, _, err = cli("tasks", "validate", fragment)
     assert status == 2
     shown = "The reader option 'header' must be 'false' or 'true', found 'no'."
-    assert f"languages.gsw.test.local.0: {shown}\n" in err
-    assert f"languages.gsw.test.local.1: {shown} For 'y.jsonl' write 'reader: jsonl'.\n" in err
+    assert f"languages.pfl.test.local.0: {shown}\n" in err
+    assert f"languages.pfl.test.local.1: {shown} For 'y.jsonl' write 'reader: jsonl'.\n" in err
 
 
 def test_what_a_reader_rejects_later_is_reported_with_its_data(fragment: Path) -> None:

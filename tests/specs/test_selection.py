@@ -48,7 +48,7 @@ def test_names_come_in_the_order_they_were_given(session: Session) -> None:
 
 def test_a_task_has_its_languages_in_the_order_of_its_spec(session: Session) -> None:
     [xnli] = select(session.catalog, ["xnli"])
-    assert xnli.languages == tuple(xnli.entry.spec.languages)
+    assert xnli.languages == tuple(code for code in xnli.entry.spec.languages if code not in xnli.entry.added)
     assert len(xnli.languages) == 15
     assert xnli.missing == ()
 
@@ -76,10 +76,14 @@ def test_a_known_language_missing_in_a_task_is_listed(session: Session) -> None:
 
 
 def test_globs(session: Session) -> None:
-    assert list(_chosen(select(session.catalog, ["x*"]))) == ["xcopa", "xnli", "xquad"]
-    assert _chosen(select(session.catalog, ["x*:de"])) == {"xcopa": (), "xnli": ("de",), "xquad": ("de",)}
+    assert list(_chosen(select(session.catalog, ["x[cnq]*"]))) == ["xcopa", "xnli", "xquad"]
+    assert _chosen(select(session.catalog, ["x[cnq]*:de"])) == {
+        "xcopa": (),
+        "xnli": ("de",),
+        "xquad": ("de",),
+    }
     assert set(_chosen(select(session.catalog, ["*"]))) == set(session.catalog.names("task"))
-    assert list(_chosen(select(session.catalog, ["[p-u]*s*"]))) == ["pawsx", "udpos", "udpos_raw"]
+    assert list(_chosen(select(session.catalog, ["[pu]*s*"]))) == ["pawsx", "udpos", "udpos_raw"]
 
 
 def test_all_tasks_that_have_a_language(session: Session) -> None:
@@ -98,7 +102,7 @@ def test_all_tasks_that_have_a_language(session: Session) -> None:
 def test_a_language_of_a_fragment_and_of_a_task_that_is_given(session_with: SessionWith) -> None:
     catalog = session_with("extends: xnli\nlanguages: {yo: {provenance: native}}\n", TASK).catalog
     assert "xnli" in _chosen(select(catalog, ["@yo"]))
-    assert _chosen(select(catalog, ["@sn"])) == {"mine": ("sn",)}
+    assert _chosen(select(catalog, ["@sn"]))["mine"] == ("sn",)
 
 
 def test_a_language_that_no_task_has(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,10 +133,10 @@ def test_a_suite_is_its_tasks(session_with: SessionWith) -> None:
         (["q*"], None, "No task or suite named 'q*'. Known: "),
         (["pare"], None, "No task or suite named 'pare'. Did you mean 'pair' or 'lareqa'?"),
         (["xnli:swx"], None, "No language named 'swx'. Did you mean 'sw'"),
-        (["xnli"], ["zzz"], "No language named 'zzz'. Known: "),
+        (["xnli"], ["qqq"], "No language named 'qqq'. Known: "),
         (["@swx"], None, "No language named 'swx'. Did you mean 'sw'"),
         (["@Swahili"], None, "Languages are named by code: 'Swahili' is 'sw'."),
-        (["@zzz"], None, "No language named 'zzz'. Known: "),
+        (["@qqq"], None, "No language named 'qqq'. Known: "),
         (["xnli:Swahili"], None, "Languages are named by code: 'Swahili' is 'sw'."),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from statistics import fmean
@@ -12,6 +13,7 @@ from harness.errors import DuplicateNameError, SpecError, UnknownNameError
 from harness.metrics.suites import overall, task_scores
 from harness.running.session import Session, open_session
 from harness.specs.published import PublishedSpec
+from harness_board.published import published_systems
 
 Cli = Callable[..., tuple[int, str, str]]
 
@@ -190,8 +192,92 @@ def test_documents_of_packages_join_the_shipped_ones(tmp_path: Path) -> None:
     with pytest.raises(DuplicateNameError, match="xtreme_r_mbert"):
         open_session([path]).catalog.published_for("xtreme_r")
     path.write_text(DOCUMENT.replace("label: Mine\n", ""), encoding="utf-8")
-    with pytest.raises(SpecError, match="the key 'label' is missing"):
+    with pytest.raises(SpecError, match="expected either 'label' and 'scores', or 'systems'"):
         open_session([path]).catalog.published_for("xtreme_r")
+
+
+SEVERAL = """\
+published: several
+suite: xtreme_r
+protocol: prompted
+recipe: r
+release: d
+source: s
+comparable: {xnli: other items}
+items: {xnli: {de: 14, en: 1000}}
+systems:
+  A: {scores: {xnli: {accuracy: 50}}, languages: {xnli: {accuracy: {de: 57.1, en: 60}}}}
+  B: {scores: {xcopa: {accuracy: 40}}, families: {xcopa: {accuracy: {Uralic: 39}}}}
+"""
+
+
+def test_a_document_of_several_systems(tmp_path: Path) -> None:
+    """Every system has what is said of its own tasks alone."""
+    path = tmp_path / "several.yaml"
+    path.write_text(SEVERAL, encoding="utf-8")
+    catalog = open_session([path]).catalog
+    first, second = [spec for spec in catalog.published_for("xtreme_r") if spec.published == "several"]
+    assert (first.label, first.scores, first.systems) == ("A", {"xnli": {"accuracy": 50}}, {})
+    assert (first.comparable, first.items) == ({"xnli": "other items"}, {"xnli": {"de": 14, "en": 1000}})
+    assert (second.label, second.comparable, second.items) == ("B", {}, {})
+    assert second.families == {"xcopa": {"accuracy": {"Uralic": 39}}}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("systems:", "label: C\nsystems:", "expected either 'label' and 'scores', or 'systems'"),
+        ("items: {xnli", "items: {wikiann", "items names wikiann, which 'scores' does not have"),
+        ("en: 1000", "en: 0", "greater than 0"),
+        (
+            "de: 57.1",
+            "deu: 57.1",
+            "'deu' is the Tatoeba code and ISO 639-3 code and ISO 639-2 code of German",
+        ),
+        (
+            "B: {scores: {xcopa: {accuracy: 40}}, families: {xcopa",
+            "B: {scores: {xcopy: {accuracy: 40}}, families: {xcopy",
+            "No task of the suite 'xtreme_r' named 'xcopy'",
+        ),
+        ("xcopa: {accuracy: {Ural", "xcopa: {f1: {Ural", "families.xcopa has f1"),
+    ],
+)
+def test_faults_of_several_systems(cli: Cli, tmp_path: Path, old: str, new: str, expected: str) -> None:
+    path = tmp_path / "several.yaml"
+    path.write_text(SEVERAL.replace(old, new), encoding="utf-8")
+    status, _, err = cli("tasks", "validate", path)
+    assert status == 2
+    assert expected in err
+
+
+def test_every_number_of_items_gives_the_printed_scores() -> None:
+    """A score is a whole number of right answers; the smallest number of items that gives all of them is the one."""
+    found = 0
+    for suite in ("llm_core", "americas"):
+        for spec in CATALOG.published_for(suite):
+            for task, counts in spec.items.items():
+                for table in spec.languages[task].values():
+                    assert counts.keys() == table.keys()
+                    for code, value in table.items():
+                        n = counts[code]
+                        digits = 1 if suite == "llm_core" else 2
+                        assert round(100 * round(value * n / 100) / n, digits) == value, (spec.label, code)
+                        found += 1
+    assert found == 15 * 11 + 10
+
+
+def test_belebele_by_family_has_the_mean_of_its_languages() -> None:
+    """Qwen3 Technical Report, Table 36: how many languages every family has."""
+    sizes = {
+        **{"Indo-European": 40, "Sino-Tibetan": 3, "Afro-Asiatic": 8, "Austronesian": 7, "Dravidian": 4},
+        **{"Turkic": 4, "Kra-Dai": 2, "Uralic": 3, "Austro-Asiatic": 2, "other": 7},
+    }
+    rows = [spec for spec in CATALOG.published_for("llm_core") if "belebele" in spec.scores]
+    assert len(rows) == 17
+    for spec in rows:
+        table = spec.families["belebele"]["accuracy"]
+        mean = sum(value * sizes[family] for family, value in table.items()) / sum(sizes.values())
+        assert spec.scores["belebele"]["accuracy"] == pytest.approx(mean, abs=0.0501)
 
 
 def test_tasks_are_not_taken_for_languages(cli: Cli, session: Session) -> None:
@@ -219,3 +305,17 @@ def test_every_task_of_a_suite_is_in_one_category(
     status, _, err = cli("tasks", "validate", path)
     assert status == 2
     assert f"line 6: {expected}" in err
+
+
+def test_a_board_knows_how_sure_a_score_over_few_items_is() -> None:
+    """Wilson's interval of 9 of 14, by its formula."""
+    systems = {system.label: system for system in published_systems(CATALOG, "llm_core")}
+    scores = systems["Qwen3 32B thinking"].scores
+    [score] = [score for score in scores if score.task == "include"]
+    p, n, z = 9 / 14, 14, 1.959963984540054
+    centre, reach = p + z * z / (2 * n), z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+    low, high = (100 * end / (1 + z * z / n) for end in (centre - reach, centre + reach))
+    assert score.interval_by_language["de"] == pytest.approx((low, high), abs=0.1)
+    assert score.se_by_language["de"] == pytest.approx(100 * math.sqrt(p * (1 - p) / n), abs=0.1)
+    assert "less than 37 points apart" in score.note
+    assert (score.se, score.low) == (None, None)

@@ -20,7 +20,7 @@ from harness.languages.table import Language, known_languages
 KNOWN = known_languages()
 NEW = "az gu ht lt pa pl qu ro uk wo".split()
 """Ruder et al. (2021), Table 7: the languages that XTREME did not have."""
-XTREME_R = [language for language in KNOWN if language.code != "ha"]
+XTREME_R = [language for language in KNOWN if language.printed_datasets]
 XTREME = [language for language in XTREME_R if language.code not in NEW]
 XGLUE = [KNOWN.get(code) for code in "ar bg de el en es fr hi it nl pl pt ru sw th tr ur vi zh".split()]
 

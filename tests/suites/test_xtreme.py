@@ -163,3 +163,13 @@ def test_the_recipe_of_mgte(head: Head, stage: str) -> None:
     assert {name: getattr(found, name) for name in MGTE[head, stage]} == MGTE[head, stage]
     assert (found.select_best, found.warmup_steps) == (False, 0)
     assert found == _settings(head, stage, layers=24), "large models have the same settings"
+
+
+def test_a_language_that_a_suite_does_not_list_is_named() -> None:
+    chosen = {item.entry.spec.task: item for item in select(CATALOG, ["xtreme"], ["lt", "de"])}
+    assert chosen["wikiann"].languages == chosen["udpos"].languages == ("de",)
+    assert chosen["wikiann"].unlisted == chosen["udpos"].unlisted == ("lt",)
+    assert chosen["xnli"].unlisted == ()
+    assert chosen["xnli"].missing == ("lt",)
+    (alone,) = select(CATALOG, ["wikiann"], ["lt", "de"])
+    assert (alone.languages, alone.unlisted) == (("lt", "de"), ())

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness.data.translation.guards import GUARDS, guard_report, language_detector
+from harness.data.translation.guards import GUARDS, guard_report
+from harness.languages.detection import language_detector
 from harness.languages.table import known_languages
 
 LANGUAGES = known_languages()

@@ -114,8 +114,8 @@ FAMILIES = {
     "json": Family(reader="json", content=json.dumps(ROWS, indent=1).encode(), options=_COLUMNS, **_TABLE),
     "parquet": Family(reader="parquet", content=_parquet(ROWS), options=_COLUMNS, binary=True, **_TABLE),
     "squad": Family(reader="squad", kind="span_extraction", content=json.dumps(_squad(), indent=1).encode()),
-    "squad_parquet": Family(
-        reader="squad_parquet", kind="span_extraction", content=_parquet(_squad_rows()), binary=True
+    "squad_records": Family(
+        reader="squad_records", kind="span_extraction", content=_parquet(_squad_rows()), binary=True
     ),
     "tagged": Family(
         reader="tagged",
@@ -419,7 +419,7 @@ OWN: dict[str, dict[str, Mutation]] = {
     "json": {**TABLES, **RECORDS},
     "parquet": {**ARCHIVES, **LABELLED_ARCHIVES},
     "squad": SQUADS,
-    "squad_parquet": ARCHIVES,
+    "squad_records": ARCHIVES,
     "tagged": {**LINES, **TAGGED},
     "conllu": {**LINES, **TAGGED},
     "bitext": {

@@ -112,9 +112,9 @@ def test_item_4_a_prompt_that_shows_no_answers_is_skipped_with_the_one_to_give(
     given = ("plan", "--tasks", "xnli:en", "--data", "sample", "--model", chat.model)
     status, out, err = cli(*given, "--prompt", "lm_eval")
     assert status == 0, err
-    assert prepare(config("xnli:en", chat.model, prompt="lm_eval")).plan.cells == ()
+    assert prepare(config("xnli:en", chat.model, prompt=("lm_eval",))).plan.cells == ()
     assert "--prompt letters" in out
-    assert prepare(config("xnli:en", chat.model, prompt="letters")).plan.cells
+    assert prepare(config("xnli:en", chat.model, prompt=("letters",))).plan.cells
 
 
 SUITE = """\
@@ -165,7 +165,7 @@ def test_item_4_a_cell_whose_answers_cannot_be_read_has_no_score(half_read: Run)
     ("tasks", "settings", "option"),
     [
         ("xnli:en", {"shots": 5}, "--shots 5"),
-        ("xnli:en", {"prompt": "letters"}, "--prompt letters"),
+        ("xnli:en", {"prompt": ("letters",)}, "--prompt letters"),
         ("xnli:en", {"chat": True}, "--chat"),
         ("tatoeba:de", {"seeds": (1, 2), "protocols": ("frozen",)}, "--seeds 1,2"),
         ("tatoeba:de", {"recipe": "quick", "protocols": ("frozen",)}, "--recipe quick"),
@@ -188,9 +188,9 @@ def test_item_5_an_option_with_an_effect_is_not(settings: dict[str, Any]) -> Non
 
 
 def test_item_5_prompt_options_count_for_a_model_that_is_prompted(chat: ChatServer) -> None:
-    settings: dict[str, Any] = {"shots": 2, "prompt": "letters", "chat": True}
+    settings: dict[str, Any] = {"shots": 2, "prompt": ("letters",), "chat": True}
     assert prepare(config("xnli:en", chat.model, **settings)).plan.notes == ()
-    notes = prepare(config("xnli:en", chat.model, seeds=(1, 2), prompt="letters")).plan.notes
+    notes = prepare(config("xnli:en", chat.model, seeds=(1, 2), prompt=("letters",))).plan.notes
     assert [note for note in notes if note.startswith("--seeds 1,2 ")]
 
 
@@ -208,7 +208,7 @@ def test_item_5_the_note_is_shown_before_the_run_and_kept(cli: Cli, tmp_path: Pa
 
 def test_item_5_an_unknown_prompt_is_an_error(cli: Cli) -> None:
     with pytest.raises(UnknownNameError) as caught:
-        prepare(config("xnli:en,xquad:en", "baseline:majority", prompt="leters"))
+        prepare(config("xnli:en,xquad:en", "baseline:majority", prompt=("leters",)))
     assert caught.value.near == ["letters"]
     given = ("eval", "--tasks", "xnli:en", "--data", "sample", "--model", "baseline:majority")
     assert cli(*given, "--prompt", "nosuchprompt")[0] == 2

@@ -329,7 +329,7 @@ def test_item_6_one_file_for_several_languages_is_a_fault_of_the_spec(cli: Cli, 
         ('{local: "mood/{language}.jsonl", reader: jsonl}', "en+de+sw"),
         (ONE_FILE, "en+sw"),
         # One reader selects the rows, here by their ids.
-        ('{local: mood/all.parquet, reader: squad_parquet, options: {id_prefix: "{language}"}}', "en+de"),
+        ('{local: mood/all.parquet, reader: squad_records, options: {id_prefix: "{language}"}}', "en+de"),
     ],
     ids=["files", "one language", "option"],
 )

@@ -32,6 +32,8 @@ from tokenizers import Tokenizer
 
 __all__ = ["StandIn"]
 
+THOUGHT = ("the", "user", "asks,\nso", "I", "think", "about", "it")
+"""Reasoning, one word per token; one of them has the stop string of most prompts."""
 WORDS = ("red", "green", "blue", "yes", "no", "one", "two", "three")
 DIMENSION = 8
 CONSTRAINTS = ("structured_outputs", "guided_choice", "guided_regex", "guided_json")
@@ -93,6 +95,10 @@ class StandIn(ThreadingHTTPServer):
         self.context: int | None = context
         self.key = key
         self.faults: list[str] = []
+        self.thinks: str | None = None
+        """How it reasons before answers: ``text`` writes both marks, ``opened`` the second alone as its template wrote
+        the first, ``field`` gives the reasoning apart."""
+        self.reasoning_field = "reasoning"
         self.chances: tuple[random.Random, float, Sequence[str]] | None = None
         """Draws for every request whether a fault is planted; the faults take turns."""
         self.planted: Counter[str] = Counter()
@@ -322,14 +328,24 @@ class Handler(BaseHTTPRequestHandler):
                 return given["choice"][_checksum(ids) % len(given["choice"])], True, 1
             return ("42" if "regex" in given else '{"answer": 42}'), True, 1
         text, ended = written(sampled, room)
+        if self.server.thinks is not None and "messages" in payload:
+            variables = payload.get("chat_template_kwargs", {})
+            if variables.get("enable_thinking", True):
+                words = [*([] if self.server.thinks == "opened" else ["<think>"]), *THOUGHT, "</think>"]
+                answer = written(sampled, 9)[0].split()
+                text, ended = " ".join([*words, *answer][:room]), len(words) + len(answer) < room
         for stop in payload.get("stop", ()):
             if stop in text:
                 text, ended = text[: text.index(stop)], True
-        return text, ended, len(text.split())
+        thinks = self.server.thinks is not None
+        return text, ended, len(self.server.ids(text)) if thinks else len(text.split())
 
     def chat_ids(self, payload: dict[str, Any]) -> list[int]:
         text = "\n".join(f"{turn['role']}: {turn['content']}" for turn in payload["messages"])
-        return [1, *self.server.ids(text), 2]
+        opened = self.server.thinks == "opened" and payload.get("chat_template_kwargs", {}).get(
+            "enable_thinking", True
+        )
+        return [1, *self.server.ids(text), *(self.server.ids("<think>") if opened else [2])]
 
     def chat(self, payload: dict[str, Any]) -> None:
         if "chat template" in self.server.missing:
@@ -341,7 +357,10 @@ class Handler(BaseHTTPRequestHandler):
             return
         limit = payload.get("max_tokens", payload.get("max_completion_tokens"))
         text, ended, tokens = self.write(ids, {**payload, "max_tokens": limit})
-        message = {"role": "assistant", "content": text}
+        message: dict[str, str | None] = {"role": "assistant", "content": text}
+        if self.server.thinks == "field" and text.startswith("<think>"):
+            reasoning, _, answer = text.removeprefix("<think>").partition("</think>")
+            message = {"role": "assistant", "content": answer or None, self.server.reasoning_field: reasoning}
         choice = {"index": 0, "message": message, "finish_reason": "stop" if ended else "length"}
         usage = {"prompt_tokens": len(ids), "completion_tokens": tokens}
         self.answer({"choices": [choice], "usage": usage})

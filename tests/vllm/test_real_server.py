@@ -5,6 +5,7 @@ The environment is that of ``make setup-vllm``; HARNESS_VLLM_PYTHON names anothe
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import re
@@ -241,3 +242,32 @@ def test_it_is_ended_with_all_its_processes(model: Any) -> None:
     while not gone() and time.monotonic() - started < 60:
         time.sleep(0.1)
     assert gone()
+
+
+def _thinking_module() -> Any:
+    """The tiny model that reasons, of the tests of hf-causal."""
+    path = ROOT / "tests" / "hf" / "thinking_model.py"
+    spec = importlib.util.spec_from_file_location("thinking_model", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_reasoning_is_that_of_the_model(tmp_path: Path, python: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    thinking = _thinking_module()
+    folder = thinking.save_thinking_model(tmp_path / "thinks")
+    colours = thinking.COLOURS[:4]
+    turns = [(Turn(role="user", text=f"say {colour}"),) for colour in colours]
+    options = [GenerateOptions(max_tokens=4, stop=("\n",))] * len(colours)
+    monkeypatch.setenv("VLLM_CPU_KVCACHE_SPACE", "1")
+    settings = {"dtype": "float32", "max_num_seqs": 16, "enforce_eager": True, "start_timeout": 300}
+    model = open_vllm(str(folder), python=python, **settings)
+    try:
+        answers = model.generate(turns, options)
+    finally:
+        model.close()
+    assert [answer.text for answer in answers] == list(colours)
+    assert [answer.reasoning for answer in answers] == [thinking.reasoning_of(one) for one in colours]
+    assert all(answer.finished and 0 < answer.reasoning_tokens < answer.tokens for answer in answers)

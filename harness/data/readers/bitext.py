@@ -1,10 +1,11 @@
-"""Bitext: two files whose lines are translations of each other."""
+"""Bitext: two files whose lines, or whose rows with equal keys, are translations of each other."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from harness.data.readers.delimited import CSV, TSV
 from harness.data.readers.reader import Reader, choice
 from harness.data.readers.text import numbered_lines
 from harness.data.records import Row
@@ -18,6 +19,11 @@ def _read(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
         raise UsageError(f"The reader 'bitext' needs two files, one of each language, found {len(paths)}.")
     query_index = int(choice(options, "query_index", ("0", "1")))
     query_path, target_path = paths[query_index], paths[1 - query_index]
+    return (_joined if "key" in options else _parallel)(query_path, target_path, options)
+
+
+def _parallel(query_path: Path, target_path: Path, options: Mapping[str, str]) -> Iterator[Row]:
+    """Yield the pairs of two files of lines."""
     queries, targets = _sentences(query_path), _sentences(target_path)
     if len(queries) != len(targets):
         raise DataError(
@@ -25,8 +31,43 @@ def _read(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
             f"found {len(queries)} against {len(targets)}."
         )
     for line, (query, target) in enumerate(zip(queries, targets, strict=True), start=1):
-        fields = {"id": str(line), "query": query, "target": target}
+        fields = {"id": str(line), options.get("query", "query"): query, "target": target}
         yield Row(fields=fields, path=str(query_path), line=line)
+
+
+def _joined(query_path: Path, target_path: Path, options: Mapping[str, str]) -> Iterator[Row]:
+    """Yield the pairs of two tables, in the order of the queries; both must have the same keys, each once."""
+    queries, targets = _table(query_path, options), _table(target_path, options)
+    for path, own, other_path, other in (
+        (query_path, queries, target_path, targets),
+        (target_path, targets, query_path, queries),
+    ):
+        for key, row in own.items():
+            if key not in other:
+                raise DataError(
+                    f"{row.where}: {options['key']} {key!r} of {path.name} is not in {other_path}."
+                )
+    for key, row in queries.items():
+        own, other = row.fields["text"], targets[key].fields["text"]
+        fields = {"id": key, options.get("query", "query"): own, "target": other}
+        yield Row(fields=fields, path=row.path, line=row.line)
+
+
+def _table(path: Path, options: Mapping[str, str]) -> dict[str, Row]:
+    columns = {"columns": f"key={options['key']},text={options['text']}", "header": "true"}
+    if path.suffix == ".csv":
+        rows = CSV.read([path], columns)
+    else:
+        rows = TSV.read([path], {**columns, "quoting": "rfc4180"})
+    found: dict[str, Row] = {}
+    for row in rows:
+        key = str(row.fields["key"])
+        if key in found:
+            raise DataError(f"{row.where}: expected each {options['key']} once, found {key!r} again.")
+        if not str(row.fields["text"]).strip():
+            raise DataError(f"{row.where}: expected a sentence, found none.")
+        found[key] = row
+    return found
 
 
 def _sentences(path: Path) -> list[str]:
@@ -39,9 +80,20 @@ def _sentences(path: Path) -> list[str]:
     return sentences
 
 
+def _check(options: Mapping[str, str]) -> None:
+    if ("key" in options) != ("text" in options):
+        raise UsageError("The reader 'bitext' needs the options 'key' and 'text' together, or none of them.")
+
+
 BITEXT = Reader(
     name="bitext",
     read=_read,
-    summary="Two files with one sentence per line; equal line numbers are translations.",
-    options={"query_index": "which of the two files holds the queries: '0' (default) or '1'"},
+    summary="Two files with one sentence per line; equal line numbers, or equal keys of tables, are translations.",
+    options={
+        "query_index": "which of the two files holds the queries: '0' (default) or '1'",
+        "query": "the field that queries become: 'query' (default), or 'source' of translations",
+        "key": "for tables with a header (.csv, else tabs): the column by which rows are joined, and the id",
+        "text": "their column with the sentence",
+    },
+    check=_check,
 )

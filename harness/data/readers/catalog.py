@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from harness.data.readers.bitext import BITEXT
+from harness.data.readers.bracketed import BRACKETED
 from harness.data.readers.conllu import CONLLU
 from harness.data.readers.delimited import CSV, TSV
-from harness.data.readers.squad import SQUAD, SQUAD_PARQUET
+from harness.data.readers.squad import SQUAD, SQUAD_RECORDS
 from harness.data.readers.structured import JSON, JSONL, PARQUET
 from harness.data.readers.tagged import TAGGED
 
 __all__ = ["READERS"]
 
-READERS = (BITEXT, CONLLU, CSV, JSON, JSONL, PARQUET, SQUAD, SQUAD_PARQUET, TAGGED, TSV)
+READERS = (BITEXT, BRACKETED, CONLLU, CSV, JSON, JSONL, PARQUET, SQUAD, SQUAD_RECORDS, TAGGED, TSV)

@@ -1,16 +1,33 @@
-"""The ``columns`` option: which columns of a record are kept, and under which names."""
+"""The options ``columns`` and ``where``: which columns and records are kept, and under which names."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import ast
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from harness.errors import DataError, UsageError, near_names
 
-__all__ = ["COLUMNS", "Column", "counted", "missing_column", "pick", "wanted_columns"]
+__all__ = [
+    "COLUMNS",
+    "WHERE",
+    "Column",
+    "Condition",
+    "counted",
+    "missing_column",
+    "pick",
+    "wanted_columns",
+    "wanted_records",
+]
 
-COLUMNS = "the columns to keep, separated by commas; 'tags=ner_tags' keeps the column 'ner_tags' as 'tags'"
+COLUMNS = (
+    "the columns to keep, separated by commas; 'tags=ner_tags' keeps the column 'ner_tags' as 'tags', 'id=page+number' "
+    "joins two columns with a slash, and 'A=choices.0' is the first value of a list"
+)
+WHERE = (
+    "only records with this value, 'partition=test'; 'label' keeps those that have any value in the column"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +36,76 @@ class Column:
 
     field: str
     source: str
+
+    def parts(self, known: Container[str]) -> list[list[str]]:
+        """Return the columns that are joined, each with the steps into its value.
+
+        A name that the file has is that column, whatever characters are in it.
+        """
+        if self.source in known:
+            return [[self.source]]
+        return [[part] if part in known else part.split(".") for part in self.source.split("+")]
+
+    def value(self, record: Mapping[str, Any], where: str) -> Any:
+        """Return the value in a record; raises `DataError` for a column that is missing."""
+        if self.source in record:
+            return record[self.source]
+        found = []
+        for name, *steps in self.parts(record):
+            if name not in record:
+                raise missing_column(name, record, where)
+            value = record[name]
+            for step in steps:
+                value = _member(value, step, self.source, where)
+            found.append(value)
+        return found[0] if len(found) == 1 else "/".join(map(str, found))
+
+
+def _member(value: Any, step: str, source: str, where: str) -> Any:
+    if isinstance(value, str):
+        value = _literal(value, source, where)
+    if isinstance(value, Mapping) and step in value:
+        return value[step]
+    if isinstance(value, Sequence) and step.isdecimal() and int(step) < len(value):
+        return value[int(step)]
+    raise DataError(f"{where}: expected {source!r}, found no {step!r} in it.")
+
+
+def _literal(text: str, source: str, where: str) -> Any:
+    """Return the list or mapping that a cell holds as JSON or Python writes it."""
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        value = None
+    if not isinstance(value, list | tuple | dict):
+        raise DataError(f"{where}: expected a list for {source!r}, found {text[:60]!r}.")
+    return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """Which records are kept."""
+
+    column: str
+    value: str | None
+    """The value as text; None means any value but null."""
+
+    def holds(self, record: Mapping[str, Any], where: str) -> bool:
+        """Return whether a record is kept; raises `DataError` for a column that is missing."""
+        if self.column not in record:
+            raise missing_column(self.column, record, where)
+        found = record[self.column]
+        return found is not None if self.value is None else str(found) == self.value
+
+
+def wanted_records(options: Mapping[str, str]) -> Condition | None:
+    """Return the condition of the option ``where``, None when it is not given; raises `UsageError` without a column."""
+    if "where" not in options:
+        return None
+    column, equals, value = options["where"].partition("=")
+    if not column.strip():
+        raise UsageError(f"The reader option 'where' must name a column, found {options['where']!r}.")
+    return Condition(column=column.strip(), value=value.strip() if equals else None)
 
 
 def wanted_columns(options: Mapping[str, str]) -> tuple[Column, ...] | None:
@@ -51,10 +138,7 @@ def pick(record: Mapping[str, Any], columns: Sequence[Column] | None, where: str
     """
     if columns is None:
         return record
-    for column in columns:
-        if column.source not in record:
-            raise missing_column(column.source, record, where)
-    return {column.field: record[column.source] for column in columns}
+    return {column.field: column.value(record, where) for column in columns}
 
 
 def missing_column(name: str, found: Mapping[str, Any] | Sequence[str], where: str) -> DataError:

@@ -7,18 +7,26 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from harness.data.readers.column import COLUMNS
 from harness.data.readers.reader import Reader, choice
-from harness.data.readers.structured import parse_json, read_parquet
+from harness.data.readers.structured import parse_json, read_jsonl, read_parquet
 from harness.data.readers.text import line_of_text, whole_text
 from harness.data.records import Row
 from harness.errors import DataError
 
-__all__ = ["SQUAD", "SQUAD_PARQUET"]
+__all__ = ["SQUAD", "SQUAD_RECORDS"]
 
-_CHECKS = ("true", "nearest", "false")
+_CHECKS = ("true", "nearest", "found", "false")
 _CHECK_OFFSETS = (
     "'true' (default: every answer must be at its offset), 'nearest' (an answer with a wrong offset is "
-    "moved to its nearest occurrence, for copies whose contexts were stripped), or 'false'"
+    "moved to its nearest occurrence, for copies whose contexts were stripped), 'found' (as 'nearest', and an answer "
+    "that its context does not have is kept without an offset), or 'false'"
+)
+
+_UNANSWERABLE = ("keep", "skip")
+_UNANSWERABLE_OPTION = (
+    "'keep' (default: a question without answers is an unlabelled item) or 'skip', for sets in which some questions "
+    "have no answer in their paragraph"
 )
 
 _REMOVED = {"text": "", "start": 0}
@@ -30,13 +38,17 @@ _UNANSWERED = {"id", "question", "is_impossible"}
 def _read_squad(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
     """Yield one row per question; ids need not be unique, as those of TyDiQA's training file are not."""
     check = choice(options, "check_offsets", _CHECKS)
+    answered_only = choice(options, "unanswerable", _UNANSWERABLE) == "skip"
     first_article = 0
     for path in paths:
         document = parse_json(whole_text(path), path)
         articles = _member(document, "data", list, str(path))
         number = 0
         for index, article in enumerate(articles):
-            for fields in _questions(article, first_article + index, f"{path}: article {index + 1}", path):
+            where = f"{path}: article {index + 1}"
+            for fields in _questions(
+                article, first_article + index, where, path, answered_only=answered_only
+            ):
                 number += 1
                 where = f"{path}: question {fields['id']!r}"
                 fields["answers"] = _checked(fields["answers"], fields["context"], check, where)
@@ -44,13 +56,17 @@ def _read_squad(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[R
         first_article += len(articles)
 
 
-def _questions(article: Any, article_index: int, where: str, path: Path) -> Iterator[dict[str, Any]]:
+def _questions(
+    article: Any, article_index: int, where: str, path: Path, *, answered_only: bool
+) -> Iterator[dict[str, Any]]:
     title = _member(article, "title", str, where, default="")
     for index, paragraph in enumerate(_member(article, "paragraphs", list, where)):
         place = f"{where}, paragraph {index + 1}"
         context = _member(paragraph, "context", str, place)
         for question in _member(paragraph, "qas", list, place):
-            identifier = _member(question, "id", str, place)
+            identifier = _identifier(question, place)
+            if answered_only and not _has_answer(question):
+                continue
             asked = f"{place}, question {identifier!r}"
             if "answers" not in question and not question.keys() <= _UNANSWERED:
                 # Not a file without answers, but one that has them in another way.
@@ -68,14 +84,31 @@ def _questions(article: Any, article_index: int, where: str, path: Path) -> Iter
             }
 
 
+def _identifier(question: Any, where: str) -> str:
+    """Return the id of a question, which some sets write as a number."""
+    number = question.get("id") if isinstance(question, Mapping) else None
+    return str(number) if type(number) is int else str(_member(question, "id", str, where))
+
+
+def _has_answer(question: Mapping[str, Any]) -> bool:
+    """Return whether some answer of a question has a text; those without are written in several ways."""
+    answers = question.get("answers")
+    given = answers if isinstance(answers, list) else []
+    return any(isinstance(answer, Mapping) and answer.get("text") for answer in given)
+
+
 def _read_columns(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
     check = choice(options, "check_offsets", _CHECKS)
+    answered_only = choice(options, "unanswerable", _UNANSWERABLE) == "skip"
     prefix = options.get("id_prefix", "")
     places = _Places()
-    for row in read_parquet(paths, {}):
+    for row in _records(paths, {key: value for key, value in options.items() if key == "columns"}):
         where = f"{row.path}: record {row.line}"
         identifier = _member(row.fields, "id", str, where)
-        if not identifier.startswith(prefix):
+        given = row.fields.get("answers") or {}
+        if not identifier.startswith(prefix) or (
+            answered_only and not (row.fields["context"] and given.get("text"))
+        ):
             continue
         asked = f"{row.path}: question {identifier!r}"
         title = _member(row.fields, "title", str, asked, default="")
@@ -89,6 +122,11 @@ def _read_columns(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator
             "answers": _checked(_answer_columns(row.fields, asked), context, check, asked),
         }
         yield Row(fields=fields, path=row.path, line=row.line)
+
+
+def _records(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
+    lines = all(path.suffix in {".json", ".jsonl"} for path in paths)
+    return read_jsonl(paths, options) if lines else read_parquet(paths, options)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +175,9 @@ def _placed(answer: dict[str, Any], context: str, check: str, where: str) -> dic
     if text and found == text:
         return answer
     occurrences = _occurrences(text, context)
-    if check == "nearest" and occurrences:
+    if check == "found" and not occurrences:
+        return {"text": text, "start": -1}
+    if check in {"nearest", "found"} and occurrences:
         return {"text": text, "start": min(occurrences, key=lambda other: (abs(other - start), other))}
     if not occurrences:
         raise DataError(f"{where}: expected the answer {text!r} in the context, found it nowhere.")
@@ -173,14 +213,16 @@ SQUAD = Reader(
     name="squad",
     read=_read_squad,
     summary="SQuAD v1.1 JSON: XQuAD, MLQA, TyDiQA-GoldP.",
-    options={"check_offsets": _CHECK_OFFSETS},
+    options={"check_offsets": _CHECK_OFFSETS, "unanswerable": _UNANSWERABLE_OPTION},
 )
 
-SQUAD_PARQUET = Reader(
-    name="squad_parquet",
+SQUAD_RECORDS = Reader(
+    name="squad_records",
     read=_read_columns,
-    summary="SQuAD questions as Parquet columns: id, context, question, answers{text, answer_start}.",
+    summary="SQuAD questions as Parquet columns or JSON lines: id, context, question, answers{text, answer_start}.",
     options={
+        "columns": COLUMNS,
+        "unanswerable": _UNANSWERABLE_OPTION,
         "check_offsets": _CHECK_OFFSETS,
         "id_prefix": "only questions whose id begins so (TyDi QA keeps all languages in one file)",
     },

@@ -9,7 +9,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from harness.data.readers.column import COLUMNS, missing_column, pick, wanted_columns
+from harness.data.readers.column import (
+    COLUMNS,
+    WHERE,
+    Column,
+    Condition,
+    missing_column,
+    pick,
+    wanted_columns,
+    wanted_records,
+)
 from harness.data.readers.reader import Reader
 from harness.data.readers.text import numbered_lines, whole_text
 from harness.data.records import Row
@@ -20,7 +29,7 @@ __all__ = ["JSON", "JSONL", "PARQUET", "parse_json", "read_parquet"]
 
 def read_jsonl(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
     """Yield one row for every line, each a JSON object; only the last line may be blank."""
-    columns = wanted_columns(options)
+    columns, condition = wanted_columns(options), wanted_records(options)
     for path in paths:
         blank: int | None = None
         for line, text in numbered_lines(path):
@@ -30,18 +39,22 @@ def read_jsonl(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Ro
                 blank = line
                 continue
             record = _object(parse_json(text, path, first_line=line), f"{path}:{line}")
+            if condition is not None and not condition.holds(record, f"{path}:{line}"):
+                continue
             yield Row(fields=pick(record, columns, f"{path}:{line}"), path=str(path), line=line)
 
 
 def read_json(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
     """Yield one row for every object of a JSON array; the row's line is the number of the object."""
-    columns = wanted_columns(options)
+    columns, condition = wanted_columns(options), wanted_records(options)
     for path in paths:
         records = parse_json(whole_text(path), path)
         if not isinstance(records, list):
             raise DataError(f"{path}:1: expected an array of objects, found {_kind(records)}.")
         for number, value in enumerate(records, start=1):
             record = _object(value, f"{path}: record {number}")
+            if condition is not None and not condition.holds(record, f"{path}: record {number}"):
+                continue
             yield Row(fields=pick(record, columns, f"{path}: record {number}"), path=str(path), line=number)
 
 
@@ -50,23 +63,36 @@ def read_parquet(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[
     import pyarrow
     from pyarrow import parquet
 
-    columns = wanted_columns(options)
-    sources = None if columns is None else [column.source for column in columns]
+    columns, condition = wanted_columns(options), wanted_records(options)
     for path in paths:
         number = 0
         try:
             with parquet.ParquetFile(path) as file:
-                for source in sources or ():
-                    if source not in file.schema_arrow.names:
-                        raise missing_column(source, file.schema_arrow.names, str(path))
+                sources = _sources(columns, condition, file.schema_arrow.names, str(path))
                 for batch in file.iter_batches(columns=sources):
                     for record in batch.to_pylist():
                         number += 1
-                        fields = pick(record, columns, f"{path}: record {number}")
-                        yield Row(fields=fields, path=str(path), line=number)
+                        where = f"{path}: record {number}"
+                        if condition is None or condition.holds(record, where):
+                            fields = pick(record, columns, where)
+                            yield Row(fields=fields, path=str(path), line=number)
         except (pyarrow.ArrowException, OSError) as error:
             reason = str(error).split("\n", maxsplit=1)[0].rstrip(".")
             raise DataError(f"{path}: expected a Parquet file, found: {reason}.") from error
+
+
+def _sources(
+    columns: Sequence[Column] | None, condition: Condition | None, known: Sequence[str], where: str
+) -> list[str] | None:
+    """Return the columns of a file that are read, None for all; raises `DataError` for one that is missing."""
+    if columns is None:
+        return None
+    names = [name for column in columns for name, *_ in column.parts(known)]
+    names += [] if condition is None else [condition.column]
+    for name in names:
+        if name not in known:
+            raise missing_column(name, known, where)
+    return list(dict.fromkeys(names))
 
 
 def parse_json(text: str, path: Path, *, first_line: int = 1) -> Any:
@@ -141,17 +167,17 @@ JSONL = Reader(
     name="jsonl",
     read=read_jsonl,
     summary="JSON lines: one object per line.",
-    options={"columns": COLUMNS},
+    options={"columns": COLUMNS, "where": WHERE},
 )
 JSON = Reader(
     name="json",
     read=read_json,
     summary="A JSON array of objects.",
-    options={"columns": COLUMNS},
+    options={"columns": COLUMNS, "where": WHERE},
 )
 PARQUET = Reader(
     name="parquet",
     read=read_parquet,
     summary="Apache Parquet.",
-    options={"columns": COLUMNS},
+    options={"columns": COLUMNS, "where": WHERE},
 )

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from harness.data.readers.column import counted
+from harness.data.readers.column import Column, counted, missing_column, wanted_columns
 from harness.data.readers.reader import Reader, choice
 from harness.data.readers.text import numbered_lines
 from harness.data.records import Row
-from harness.errors import DataError
+from harness.errors import DataError, UsageError
 
 __all__ = ["TAGGED"]
 
@@ -23,10 +23,16 @@ _SEPARATED = re.compile(r"[^\s,;|][ ,;|]+[^\s,;|]")
 
 def _read(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
     prefixed = choice(options, "token_prefix", ("none", "lang")) == "lang"
+    by_space = choice(options, "separator", ("tab", "space")) == "space"
+    columns = wanted_columns(options)
+    if columns is not None:
+        yield from (_by_columns(path, lines, columns) for path in paths for lines in _sentences(path))
+        return
     width: int | None = None
     for path in paths:
         has_words = False
-        for sentence in _sentences(path):
+        for lines in _sentences(path):
+            sentence = list(_with_tabs(path, lines)) if by_space else lines
             width = width or sentence[0][1].count("\t") + 1
             has_words = has_words or width != 1 or _is_of_words(path, sentence)
             cells = [_cells(path, line, text, width, prefixed=prefixed) for line, text in sentence]
@@ -50,6 +56,53 @@ def _sentences(path: Path) -> Iterator[list[tuple[int, str]]]:
             empty = empty or line
     if sentence:
         yield sentence
+
+
+def _with_tabs(path: Path, lines: Sequence[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    """Yield the lines that have a word, with a tab for the last space."""
+    for line, text in lines:
+        word, space, tag = text.rpartition(" ")
+        if not space or not tag:
+            raise DataError(f"{path}:{line}: expected a word, a space and a tag, found {text[:200]!r}.")
+        if word:
+            yield line, f"{word}\t{tag}"
+
+
+def _by_columns(path: Path, lines: Sequence[tuple[int, str]], columns: Sequence[Column]) -> Row:
+    """Return the sentence whose columns have numbers, and whose comments, ``# name = value``, have names."""
+    comments: dict[str, str] = {}
+    words: list[list[str]] = []
+    width = 0
+    for line, text in lines:
+        if not words and text.startswith("#") and "\t" not in text:
+            name, equals, value = text[1:].partition("=")
+            if equals:
+                comments.setdefault(name.strip(), value.strip())
+            continue
+        words.append(text.split("\t"))
+        width = width or len(words[0])
+        if len(words[-1]) != width:
+            raise DataError(f"{path}:{line}: expected {counted(width)}, found {text[:200]!r}.")
+    where = f"{path}:{lines[0][0]}"
+    if not words:
+        raise DataError(f"{where}: expected the words of a sentence after its comments, found none.")
+    fields: dict[str, object] = {}
+    for column in columns:
+        if column.source.isdecimal():
+            place = int(column.source)
+            if not 1 <= place <= width:
+                raise DataError(f"{where}: expected a column {place}, found {counted(width)}.")
+            fields[column.field] = tuple(cells[place - 1] for cells in words if all(cells))
+        elif column.source in comments:
+            fields[column.field] = comments[column.source]
+        else:
+            raise missing_column(column.source, comments, where)
+    return Row(fields=fields, path=str(path), line=lines[0][0])
+
+
+def _check(options: Mapping[str, str]) -> None:
+    if wanted_columns(options) is not None and len(options) > 1:
+        raise UsageError("The reader 'tagged' takes 'columns' without other options.")
 
 
 def _is_of_words(path: Path, sentence: Sequence[tuple[int, str]]) -> bool:
@@ -91,6 +144,10 @@ TAGGED = Reader(
     read=_read,
     summary="Tagged sentences, 'word<TAB>tag' a line and a blank line between sentences.",
     options={
-        "token_prefix": "'none' (default), or 'lang' to strip the 'xx:' before each word, at its first colon"
+        "columns": "columns by number, comments by name: 'tokens=2,label=intent' is column 2 and '# intent = ...'; "
+        "a line with an empty column is left out",
+        "separator": "'tab' (default), or 'space': the last one of a line; a line without a word is left out",
+        "token_prefix": "'none' (default), or 'lang' to strip the 'xx:' before each word, at its first colon",
     },
+    check=_check,
 )

@@ -30,6 +30,8 @@ class Cost:
     prompts: int | None = 0
     """Tokens of the prompts, with their instructions and shots; None where they were not counted."""
     generated: int = 0
+    reasoned: int | None = 0
+    """How many of the generated tokens are of the reasoning before answers; None where a server did not say."""
     seconds: float = 0.0
     is_timed: bool = True
     """Whether the seconds are those of all items: no answer was known before, or asked once for several items."""
@@ -97,6 +99,7 @@ def cost_of(run: Run, cell: CellResult) -> Cost | None:
         truncated_of=0 if truncated is None else ledger["items"],
         prompts=ledger.get("prompt_tokens"),
         generated=cell.tokens,
+        reasoned=cell.reasoning_tokens,
         seconds=cell.seconds,
         is_timed=_reused(run, cell) == 0,
     )

@@ -37,6 +37,8 @@ class EquityRow:
     """The first headline metric, in [0, 1]: the mean over seeds."""
     answers: Mapping[str, Any] | None = None
     """`AnswerLanguages.to_json` of generated answers."""
+    reasoning: Mapping[str, Any] | None = None
+    """The same of the reasoning before them; None where no model reasoned."""
     seeds: int = 1
     """How many the cost is a sum over."""
 
@@ -187,7 +189,8 @@ class _Reader:
             cost=self._cost(cells),
             premium=self._premium(task, cells, languages),
             score=fmean(values) if values else None,
-            answers=_answers(cells),
+            answers=_answers(cells, "answers"),
+            reasoning=_answers(cells, "reasoning"),
             seeds=_seeds(cells),
         )
 
@@ -249,9 +252,9 @@ def _seeds(cells: Sequence[CellResult]) -> int:
     return len({cell.seed for cell in cells})
 
 
-def _answers(cells: Sequence[CellResult]) -> Mapping[str, Any] | None:
-    """Return the counts of the answers of all seeds together."""
-    found = [counts for cell in cells if (counts := cell.ledger.get("answers")) is not None]
+def _answers(cells: Sequence[CellResult], part: str) -> Mapping[str, Any] | None:
+    """Return the counts of the answers, or of the reasoning, of all seeds together."""
+    found = [counts for cell in cells if (counts := cell.ledger.get(part)) is not None]
     if not found:
         return None
     return {

@@ -26,7 +26,7 @@ def equity_rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
 
 def _row(table: EquityTable, row: EquityRow) -> dict[str, Any]:
     cost, premium = row.cost, row.premium
-    answers = row.answers or {}
+    answers, reasoning = row.answers or {}, row.reasoning or {}
     languages, scripts = answers.get("languages") or {}, answers.get("scripts") or {}
     return {
         "model": table.system,
@@ -49,6 +49,7 @@ def _row(table: EquityTable, row: EquityRow) -> dict[str, Any]:
         "seconds_of_all_items": cost.is_timed,
         "prompt_tokens": cost.prompts,
         "generated_tokens": cost.generated,
+        "reasoning_tokens": cost.reasoned,
         "fertility": cost.fertility,
         "tokens_per_character": cost.tokens_per_character,
         "bytes_per_token": cost.bytes_per_token,
@@ -67,6 +68,8 @@ def _row(table: EquityTable, row: EquityRow) -> dict[str, Any]:
         "answers_detector": answers.get("detector"),
         **{f"answers_{group}": languages.get(group) for group in LANGUAGE_GROUPS},
         **{f"answers_script_{group}": scripts.get(group) for group in SCRIPT_GROUPS},
+        "reasoning": reasoning.get("answers"),
+        **{f"reasoning_{group}": (reasoning.get("languages") or {}).get(group) for group in LANGUAGE_GROUPS},
     }
 
 

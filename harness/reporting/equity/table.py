@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from harness.languages.table import known_languages
 from harness.reporting.chart import Bar, BarChart
@@ -39,6 +40,7 @@ ANSWER_HEADS = (
     *(f"{group} script %" for group in SCRIPT_GROUPS),
 )
 PROMPT_HEADS = ("prompts", "tok/prompt", "to English", "generated", "tok/answer")
+REASONING_HEADS = (*PROMPT_HEADS, "reasoning", "tok/reasoning")
 SIDE_HEADS = ("fertility", "premium", "cut %")
 SIDE_LEGEND = (
     "fertility: sub-words a word; with ^ the script puts no space between words and every letter counts as one, so "
@@ -80,8 +82,9 @@ def system_blocks(table: EquityTable) -> list[Block]:
     name = f"{table.system}: {table.title}"
     found = [
         _table(f"{name}, by script", HEADS, list(cost_rows(table))),
-        _table(f"{name}, tokens of prompts and answers", PROMPT_HEADS, prompt_rows(table)),
+        _table(f"{name}, tokens of prompts and answers", prompt_heads(table), prompt_rows(table)),
         _table(f"{name}, language of the answers", ANSWER_HEADS, answer_rows(table)),
+        _table(f"{name}, language of the reasoning", ("texts", *ANSWER_HEADS[1:]), reasoning_rows(table)),
     ]
     return [*(one for one in found if one.rows), Notes(table_notes(table))]
 
@@ -152,10 +155,46 @@ def cost_rows(table: EquityTable) -> Iterator[TableRow]:
 def answer_rows(table: EquityTable) -> list[TableRow]:
     """Return the lines on the language of generated answers; none where nothing was generated."""
     return [
-        TableRow(label=f"{row.code} {row.name}", fields=_answer_fields(row), depth=1)
+        TableRow(label=f"{row.code} {row.name}", fields=_answer_fields(row, row.answers), depth=1)
         for row in table.rows
         if row.answers is not None
     ]
+
+
+def reasoning_rows(table: EquityTable) -> list[TableRow]:
+    """Return the lines on the language of what models wrote before their answers; none where no model reasoned."""
+    return [
+        TableRow(label=f"{row.code} {row.name}", fields=_answer_fields(row, row.reasoning), depth=1)
+        for row in table.rows
+        if row.reasoning is not None
+    ]
+
+
+def prompt_heads(table: EquityTable) -> tuple[str, ...]:
+    """Return the heads of `prompt_rows`, with those of the reasoning where a model reasoned."""
+    return REASONING_HEADS if _reasons(table) else PROMPT_HEADS
+
+
+def _reasons(table: EquityTable) -> bool:
+    return any(row.cost.reasoned != 0 for row in table.rows)
+
+
+def _prompt_fields(row: EquityRow, to_english: str, *, reasons: bool) -> tuple[str, ...]:
+    """Return the tokens of one language's prompts, of its answers, and of the reasoning before them."""
+    cost = row.cost
+    length = cost.prompts / cost.items if cost.prompts else 0.0
+    answers = None if cost.reasoned is None else cost.generated - cost.reasoned
+    fields = (
+        f"{cost.prompts:,}",
+        f"{length:,.1f}",
+        to_english,
+        f"{cost.generated:,}" if cost.generated else NOTHING,
+        f"{answers / cost.items:,.1f}" if answers else NOTHING,
+    )
+    if not reasons:
+        return fields
+    known = (f"{cost.reasoned:,}", f"{cost.reasoned / cost.items:,.1f}") if cost.reasoned else (NOTHING,) * 2
+    return (*fields, *known)
 
 
 def prompt_rows(table: EquityTable) -> list[TableRow]:
@@ -168,15 +207,14 @@ def prompt_rows(table: EquityTable) -> list[TableRow]:
         return []
     lengths = {row.code: row.cost.prompts / row.cost.items for row in table.rows if row.cost.prompts}
     english = lengths.get(REFERENCE)
+    reasons = _reasons(table)
     return [
         TableRow(
             label=f"{row.code} {row.name}",
-            fields=(
-                f"{row.cost.prompts:,}",
-                f"{lengths[row.code]:,.1f}",
+            fields=_prompt_fields(
+                row,
                 f"{lengths[row.code] / english:.2f}" if english and _is_whole(row, table) else NOTHING,
-                f"{row.cost.generated:,}" if row.cost.generated else NOTHING,
-                f"{row.cost.generated / row.cost.items:,.1f}" if row.cost.generated else NOTHING,
+                reasons=reasons,
             ),
             depth=1,
         )
@@ -295,8 +333,7 @@ def _two_digits(value: float | None) -> str:
     return NOTHING if value is None else f"{value:.2f}"
 
 
-def _answer_fields(row: EquityRow) -> tuple[str, ...]:
-    answers = row.answers
+def _answer_fields(row: EquityRow, answers: Mapping[str, Any] | None) -> tuple[str, ...]:
     if answers is None or not answers["answers"]:
         return (NOTHING,) * len(ANSWER_HEADS)
     total, target = answers["answers"], _target(row)

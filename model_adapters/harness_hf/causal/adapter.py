@@ -21,7 +21,7 @@ from harness_hf.architecture import Family
 from harness_hf.causal.generation import Writings, encode_prompts, write_texts
 from harness_hf.causal.likelihood import Continuations, score_continuations
 from harness_hf.causal.session import CausalSession
-from harness_hf.description import find_architecture
+from harness_hf.description import find_architecture, writes_no_text
 from harness_hf.fit_record import read_record
 from harness_hf.heads.decoder import DECODER_HEADS, DecoderSession
 from harness_hf.inference.answer_stream import Procedure
@@ -36,13 +36,15 @@ UNBOUNDED = 10**9
 
 
 def open_causal(description: ModelDescription, options: AdapterOptions) -> Adapter:
-    """Load the described decoder; raises `AdapterError`."""
+    """Load the described decoder, one that only embeds without the layer that writes; raises `AdapterError`."""
     assert isinstance(options, CausalOptions)
     folder = resolve_folder(description.ref, options, description.revision)
-    find_architecture(read_config(str(folder), options), options, Family.CAUSAL)
+    architecture = find_architecture(read_config(str(folder), options), options, Family.CAUSAL)
     record = read_record(folder)
     if record is not None:
         return DECODER_HEADS.open(description.ref, folder, record, options)
+    if writes_no_text(architecture, folder):
+        return DECODER_HEADS.open_bare(description.ref, folder, options)
     return Causal(CausalSession(ref=description.ref, folder=folder, options=options))
 
 

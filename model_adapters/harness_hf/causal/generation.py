@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from harness import (
     LikelihoodAnswer,
     Prompt,
 )
+from harness.models.reasoning import Markers, split_reasoning
 from harness.models.requests import Call
 from harness_hf.causal.likelihood import Continuations, score_continuations
 from harness_hf.causal.session import CausalSession
@@ -25,6 +26,8 @@ from harness_hf.inference.writing import before_stop, check_writing, choose_like
 
 __all__ = ["Writings", "encode_prompts", "write_texts"]
 
+OPENING = 16
+"""Tokens at the end of a prompt among which the mark before the reasoning is looked for."""
 SLACK = 8
 """Tokens looked at beyond those that a stop string can span: some are special or parts of characters."""
 
@@ -53,13 +56,9 @@ def encode_prompts(
         check_writing(one, session)
     free = [index for index, one in enumerate(options) if one.choices is None]
     ids = session.tokens.encode_prompts([prompts[index] for index in free])
-    end = session.end_tokens()
     writings = [
-        _Writing(
-            index=index,
-            prompt=session.tokens.cut_prompt(tokens, options[index].max_tokens),
-            options=options[index],
-            end=end | _special_stops(session, options[index].stop),
+        _new_writing(
+            session, index, session.tokens.cut_prompt(tokens, options[index].max_tokens), options[index]
         )
         for index, tokens in zip(free, ids, strict=True)
     ]
@@ -83,7 +82,7 @@ def write_texts(
     plan: BatchPlan[_Writing] = BatchPlan(
         ability=call.ability,
         pack=lambda some, tokens: _batches(some, tokens, even=not session.caches_rows),
-        size=lambda one: len(one.prompt.ids) + one.options.max_tokens,
+        size=lambda one: len(one.prompt.ids) + one.most,
         stopping=call.stopping,
     )
     for batch, _ in session.budget.run(writings.free, write, plan):
@@ -109,46 +108,115 @@ def write_texts(
 
 @dataclass(slots=True, kw_only=True)
 class _Writing:
-    """One text that is being written."""
+    """One text that is being written: first the reasoning, where there is any, then the answer."""
 
     index: int
     prompt: PromptTokens
     options: GenerateOptions
     end: frozenset[int]
+    stops: frozenset[int]
+    """The stop strings that are tokens of their own."""
+    markers: Sequence[Markers]
+    opened: bool
+    """Whether the prompt ends with the mark before the reasoning, as some chat templates do."""
+    budget: int
+    """The most tokens of the reasoning."""
+    most: int
+    """The tokens that it is expected to have at most."""
     ids: list[int] = field(default_factory=list)
+    phase: Literal["begins", "reasons", "answers"] = "begins"
+    reasoned: int = 0
+    """How many of the tokens are of the reasoning."""
     text: str = ""
+    reasoning: str | None = None
     finished: bool = False
     done: bool = False
     random: Any = None
 
     def restart(self) -> None:
-        self.ids, self.text, self.finished, self.done = [], "", False, False
+        self.ids, self.text, self.reasoning, self.finished, self.done = [], "", None, False, False
+        self.phase, self.reasoned = ("reasons" if self.opened else "begins"), 0
         self.random = np.random.default_rng(self.options.seed)
 
     def add(self, token: int, session: CausalSession) -> None:
-        """Add a token; the text is done at an end token, a stop string or the token limit."""
+        """Add a token; the text is done at an end token, and at a stop string or the limit of its part."""
         self.ids.append(token)
-        if token in self.end:
-            self.text = before_stop(session.decode(self.ids[:-1]), self.options.stop)[0]
+        if token in self.end or (token in self.stops and self.phase != "reasons"):
+            self._read(session, self.ids[:-1])
             self.finished = self.done = True
             return
-        self.done = len(self.ids) >= self.options.max_tokens
-        if self.options.stop and self._may_stop(session):
-            self.text, self.finished = before_stop(session.decode(self.ids), self.options.stop)
-            self.done = self.done or self.finished
-        elif self.done:
-            self.text = session.decode(self.ids)
+        if self.phase != "answers":
+            self._advance(session)
+        if self.phase == "reasons":
+            self.done = len(self.ids) >= self.budget
+        else:
+            self.done = len(self.ids) - self.reasoned >= self.options.max_tokens
+            if self.options.stop and self._may_stop(session):
+                self.finished = self._read(session, self.ids)
+                self.done = self.done or self.finished
+        if self.done and not self.finished:
+            self._read(session, self.ids)
 
     def generated(self) -> Generated:
         return Generated(
-            text=self.text, tokens=len(self.ids), finished=self.finished, truncated=self.prompt.truncated
+            text=self.text,
+            tokens=len(self.ids),
+            finished=self.finished,
+            truncated=self.prompt.truncated,
+            reasoning=self.reasoning,
+            reasoning_tokens=len(self.ids) if self.phase == "reasons" else self.reasoned,
         )
+
+    def _advance(self, session: CausalSession) -> None:
+        """Notice the marks before and after the reasoning."""
+        if self.phase == "begins":
+            begun = session.decode_marked(self.ids, self.markers).lstrip()
+            starts = [own.start for own in self.markers]
+            if any(begun.startswith(start) for start in starts):
+                self.phase = "reasons"
+            elif begun and not any(start.startswith(begun) for start in starts):
+                self.phase = "answers"
+        # The answer of gpt-oss may have no reasoning before it, but its mark.
+        span = max(len(own.end.encode("utf-8")) for own in self.markers) + SLACK
+        tail = session.decode_marked(self.ids[-span:], self.markers)
+        if any(own.end in tail for own in self.markers):
+            self.phase, self.reasoned = "answers", len(self.ids)
+
+    def _read(self, session: CausalSession, ids: Sequence[int]) -> bool:
+        """Take the parts of the text, and return whether there is a stop string in the answer."""
+        text = session.decode_marked(ids, self.markers)
+        found = split_reasoning(text, self.markers, opened=self.opened)
+        answer = text if found.reasoning is None else found.answer
+        self.reasoning = found.reasoning
+        self.text, stopped = before_stop(answer, self.options.stop)
+        return stopped
 
     def _may_stop(self, session: CausalSession) -> bool:
         """Return whether a stop string is at the end of the text, or the text is as long as it may be."""
         span = max(len(stop.encode("utf-8")) for stop in self.options.stop) + SLACK
-        tail = session.decode(self.ids[-span:])
+        tail = session.decode_marked(self.ids[-span:], self.markers)
         return self.done or any(stop in tail for stop in self.options.stop)
+
+
+def _new_writing(
+    session: CausalSession, index: int, prompt: PromptTokens, options: GenerateOptions
+) -> _Writing:
+    markers = session.options.markers(options.reasoning_markers)
+    tail = session.decode_marked(prompt.ids[-OPENING:], markers).rstrip()
+    opened = any(tail.endswith(own.start) for own in markers)
+    budget = min(session.options.budget, session.window - len(prompt.ids) - options.max_tokens)
+    reasons = opened or session.options.reasons
+    return _Writing(
+        index=index,
+        prompt=prompt,
+        options=options,
+        end=session.end_tokens(),
+        stops=_special_stops(session, options.stop),
+        markers=markers,
+        opened=opened,
+        budget=max(1, budget),
+        most=options.max_tokens + (max(0, budget) if reasons else 0),
+    )
 
 
 def _special_stops(session: CausalSession, stops: Sequence[str]) -> frozenset[int]:
@@ -163,11 +231,11 @@ def _batches(writings: Sequence[_Writing], budget: int, *, even: bool) -> Iterat
     The longest come first. A model that carries recurrent states gets prompts of one length at a time, without
     padding.
     """
-    ordered = sorted(writings, key=lambda one: (-len(one.prompt.ids), -one.options.max_tokens, one.index))
+    ordered = sorted(writings, key=lambda one: (-len(one.prompt.ids), -one.most, one.index))
     batch: list[_Writing] = []
     for writing in ordered:
         longest = batch[0] if batch else writing
-        most = max(one.options.max_tokens for one in [*batch, writing])
+        most = max(one.most for one in [*batch, writing])
         full = (len(batch) + 1) * (len(longest.prompt.ids) + most) > budget
         uneven = even and len(longest.prompt.ids) != len(writing.prompt.ids)
         if batch and (full or uneven):

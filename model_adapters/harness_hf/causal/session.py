@@ -13,6 +13,8 @@ import transformers
 from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 
 from harness import AdapterError, UsageError
+from harness.models.options import THINKING_SWITCHES
+from harness.models.reasoning import Markers
 from harness_hf.causal.tokens import CausalTokens
 from harness_hf.inference.batching import Encoded, pad_batch
 from harness_hf.inference.session import Inputs, ModelSession
@@ -56,6 +58,7 @@ class CausalSession(ModelSession):
             folder, ref, options, reason="the boundary of a continuation needs offsets"
         )
         self._template = _read_template(options.chat_template)
+        _require_variables(ref, options, self._template or tokenizer.chat_template)
         network, information = open_network(
             transformers.AutoModelForCausalLM, folder, ref, options, placing(options, folder)
         )
@@ -68,13 +71,14 @@ class CausalSession(ModelSession):
             ref=ref,
             tokenizer=tokenizer,
             limit=self.window,
-            render=lambda prompt: self.render(prompt, self._template),
+            render=lambda prompt: self.render(prompt, self._template, options.template_variables()),
         )
         self.single = Template.around(self.tokens.before)
         # The layers of a cache lie on the devices of theirs; all of them take an index from the CPU.
         self.index_device = torch.device("cpu") if options.device_map else self.device
         self.pad_id = padding_token(tokenizer, network)
         self._takes_positions = "position_ids" in inspect.signature(network.forward).parameters
+        self._hidden: dict[tuple[Markers, ...], frozenset[int]] = {}
         self.caches_rows = self._probe()
 
     def own_identity(self) -> Mapping[str, str]:
@@ -87,7 +91,11 @@ class CausalSession(ModelSession):
             for name in TRAINING_OPTIONS
             if (value := getattr(self.options, name)) != usual[name].default
         }
-        return {"text_files": hashlib.sha256(read + (self._template or "").encode()).hexdigest(), **changed}
+        return {
+            "text_files": hashlib.sha256(read + (self._template or "").encode()).hexdigest(),
+            **changed,
+            **self.options.reasoning_identity(),
+        }
 
     def encode(self, texts: Sequence[str], pairs: Sequence[str] | None, max_length: int) -> list[Encoded]:
         """Return the tokens of texts, the ends cut off above `max_length`."""
@@ -108,6 +116,24 @@ class CausalSession(ModelSession):
         declared = self.network.generation_config.eos_token_id
         several = declared if isinstance(declared, list) else [declared]
         return frozenset(int(token) for token in (*several, self.tokenizer.eos_token_id) if token is not None)
+
+    def decode_marked(self, ids: Sequence[int], markers: Sequence[Markers]) -> str:
+        """Return the text of tokens; special ones are omitted, except those that the marks of reasoning consist of."""
+        with self.tokenizing:
+            hidden = self._hidden_tokens(tuple(markers))
+            kept = [token for token in ids if token not in hidden]
+            text = self.tokenizer.decode(kept, skip_special_tokens=False, clean_up_tokenization_spaces=False)
+        return str(text)
+
+    def _hidden_tokens(self, markers: tuple[Markers, ...]) -> frozenset[int]:
+        if markers not in self._hidden:
+            marks = [mark for own in markers for mark in (own.start, own.end)]
+            self._hidden[markers] = frozenset(
+                number
+                for number, token in self.tokenizer.added_tokens_decoder.items()
+                if token.special and not any(token.content in mark for mark in marks)
+            )
+        return self._hidden[markers]
 
     def forward(
         self,
@@ -189,6 +215,19 @@ def padding_token(tokenizer: Any, network: Any) -> int:
     names = (tokenizer.pad_token_id, tokenizer.eos_token_id, tokenizer.bos_token_id, 0)
     size = int(network.config.vocab_size)
     return next(int(token) for token in names if token is not None and token < size)
+
+
+def _require_variables(ref: str, options: CausalOptions, template: Any) -> None:
+    """Raise `UsageError` where the chat template reads none of the variables that the options for reasoning set."""
+    texts = template.values() if isinstance(template, Mapping) else [template or ""]
+    given = options.template_variables()
+    for option, names in {"thinking": THINKING_SWITCHES, "reasoning_effort": ("reasoning_effort",)}.items():
+        if names[0] in given and not any(name in text for name in names for text in texts):
+            raise UsageError(
+                f"The chat template of {ref!r} has no {' or '.join(names)}, so -o {option}={getattr(options, option)} "
+                "would change nothing.",
+                hint=f"Omit -o {option}, or give a template that reads it with -o chat_template=FILE.",
+            )
 
 
 def _read_template(file: Path | None) -> str | None:

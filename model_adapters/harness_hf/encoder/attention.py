@@ -3,7 +3,8 @@
 Only one row of scores per text is kept: a hook on every layer joins that layer's weights into the row and drops
 them. In networks that let the attention function be chosen, the function below computes the first row and leaves
 the rest to PyTorch's fused kernel, so that no matrix of length x length is made; in others one layer's matrix at a time
-exists ("eager").
+exists ("eager"). A network that does not declare where its layers return weights, such as DeBERTa, is run with
+``output_attentions``, which keeps those of all layers of a batch.
 """
 
 from __future__ import annotations
@@ -50,12 +51,12 @@ def stream_attentions(
     Inputs are cut at the model's own limit, or ``-o max_length``, the longer text of a pair first. Raises
     `CapabilityError` where the network does not return its attention.
     """
-    classes = _attention_class(session)
+    source = _attention_source(session)
     for start in range(0, len(inputs), CHUNK):
         located = _locate(session, inputs[start : start + CHUNK], session.length_limit())
 
         def forward(batch: Inputs) -> Any:
-            return _joined_rows(session, batch, classes, options)
+            return _joined_rows(session, batch, source, options)
 
         for rows, scores in session.run([one.encoded for one in located], forward, ability="attentions"):
             session.require_finite(scores, "attentions")
@@ -139,16 +140,29 @@ class _RunningRow:
 
 
 def _joined_rows(
-    session: EncoderSession, batch: Inputs, target: type[torch.nn.Module], options: AttentionOptions
+    session: EncoderSession, batch: Inputs, source: _AttentionSource | None, options: AttentionOptions
 ) -> Any:
     backbone = session.backbone
     running = _RunningRow(options=options, mask=batch["attention_mask"])
-    modules = [module for module in backbone.modules() if isinstance(module, target)]
+    if source is None:
+        with _implementation(session, "eager"):
+            weights = getattr(backbone(**batch, output_attentions=True), "attentions", None)
+        if not weights or any(one is None for one in weights):
+            raise _no_attention_error(session)
+        for one in weights:
+            running.add(one)
+        return running.scores().cpu().numpy()
+    modules = [module for module in backbone.modules() if isinstance(module, source.module)]
 
     def take(module: Any, given: Any, output: Any) -> None:
-        running.add(output[1])
+        running.add(output[source.index])
 
-    with _implementation(session, options):
+    fused = (
+        options.row == "first"
+        and bool(backbone._supports_attention_backend)
+        and bool(backbone._supports_sdpa)
+    )
+    with _implementation(session, FIRST_ROW if fused else "eager"):
         hooks = [module.register_forward_hook(take) for module in modules]
         try:
             backbone(**batch)
@@ -158,32 +172,39 @@ def _joined_rows(
     return running.scores().cpu().numpy()
 
 
-def _attention_class(session: EncoderSession) -> type[torch.nn.Module]:
-    """Return the class of the modules that return attention weights; raises `CapabilityError` where none is known."""
+@dataclass(frozen=True, slots=True)
+class _AttentionSource:
+    """Where the layers of a network return their weights."""
+
+    module: type[torch.nn.Module]
+    index: int
+    """Place of the weights in what these modules return."""
+
+
+def _attention_source(session: EncoderSession) -> _AttentionSource | None:
+    """Return where a network declares that its layers return attention weights; None where it does not."""
     backbone = session.backbone
-    recorded = (getattr(backbone, "_can_record_outputs", None) or {}).get("attentions")
-    found: Any = recorded if isinstance(recorded, type) else getattr(recorded, "target_class", None)
+    recorded: Any = (getattr(backbone, "_can_record_outputs", None) or {}).get("attentions")
+    found = recorded if isinstance(recorded, type) else getattr(recorded, "target_class", None)
     if found is None or sum(isinstance(module, found) for module in backbone.modules()) != session.depth:
-        raise CapabilityError(
-            f"The model {session.ref!r} ({backbone.config.model_type}) does not return its attention in a way that "
-            "this adapter knows.",
-            hint="Use an encoder such as BERT, XLM-R or mBERT.",
-        )
-    target: type[torch.nn.Module] = found
-    return target
+        return None
+    return _AttentionSource(found, getattr(recorded, "index", 1))
+
+
+def _no_attention_error(session: EncoderSession) -> CapabilityError:
+    return CapabilityError(
+        f"The model {session.ref!r} ({session.backbone.config.model_type}) does not return its attention in a way that "
+        "this adapter knows.",
+        hint="Use an encoder such as BERT, XLM-R or mBERT.",
+    )
 
 
 @contextmanager
-def _implementation(session: EncoderSession, options: AttentionOptions) -> Iterator[None]:
-    """Let the network answer with attention weights, and afterwards run as before."""
+def _implementation(session: EncoderSession, name: str) -> Iterator[None]:
+    """Let the network compute attention as named, and afterwards as before."""
     backbone = session.backbone
     before = backbone.config._attn_implementation
-    fused = (
-        options.row == "first"
-        and bool(backbone._supports_attention_backend)
-        and bool(backbone._supports_sdpa)
-    )
-    backbone.set_attn_implementation(FIRST_ROW if fused else "eager")
+    backbone.set_attn_implementation(name)
     try:
         yield
     finally:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import torch
-import transformers
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
@@ -25,11 +24,10 @@ from harness import (
 from harness_hf.encoder.adapter import Encoder, EncoderSession, HeadFitter
 from harness_hf.fit_record import SCALE_NAME, FitRecord
 from harness_hf.heads.network import save_backbone
-from harness_hf.heads.opening import open_trainable
+from harness_hf.heads.opening import open_bare
 from harness_hf.inference.session import Inputs
 from harness_hf.inference.text_vectors import EmbedPlan
 from harness_hf.inference.word_vectors import pool, resolve_layer
-from harness_hf.loading import require_weights
 from harness_hf.training.batches import Feature, HeadTraining
 
 __all__ = [
@@ -69,7 +67,7 @@ class DualEncoder(Encoder):
         trained = fit.settings.max_query_length if side == "query" else fit.max_length
         prefix = fit.query_prefix if side == "query" else fit.passage_prefix
         return EmbedPlan(
-            pooling=(self._require_pooler(options.pooling or fit.settings.pooling),),
+            pooling=(self._require_pooler(options.pooling or fit.pooling or fit.settings.pooling),),
             layer=resolve_layer("last" if options.layer is None else options.layer, session.depth),
             limit=session.length_limit(options.max_length or trained),
             prefix=prefix if options.prefixes else "",
@@ -142,8 +140,8 @@ def load_dual_encoder(
 ) -> DualEncoderNetwork:
     """Return a float32 copy of the session's encoder to train; the scale is new unless `keep_head`.
 
-    A pooler that is missing in the checkpoint is freshly initialised. Raises `TrainingError` where the architecture
-    has none and the settings ask for it, and for a decoder with any pooling but the mean.
+    A pooler that is missing in the checkpoint is freshly initialised. Raises `TrainingError` for a decoder with any
+    pooling but the mean.
     """
     if session.reads_left_to_right and settings.pooling != "mean":
         raise TrainingError(
@@ -151,14 +149,7 @@ def load_dual_encoder(
             "decoder has seen nothing of the text.",
             hint="Take a recipe whose dual_encoder settings say pooling: mean, as 'lora' and 'quick' do.",
         )
-    encoder, information = open_trainable(transformers.AutoModel, session, settings)
-    require_weights(session.ref, sorted(name for name in information["missing_keys"] if "pooler" not in name))
-    if settings.pooling == "pooler" and getattr(encoder, "pooler", None) is None:
-        raise TrainingError(
-            f"A dual encoder with pooling 'pooler' cannot be made of {session.ref!r}: "
-            f"a {type(encoder).__name__} has no pooler.",
-            hint="Take a recipe whose dual_encoder settings say pooling: mean (or cls), as 'quick' does.",
-        )
+    encoder = open_bare(session, settings)
     scale = _read_scale(session.folder / SCALE_NAME) if keep_head else INITIAL_SCALE
     return DualEncoderNetwork(encoder, settings, scale)
 

@@ -30,7 +30,7 @@ from harness_hf.encoder.multiple_choice import ChoiceScorer, prepare_multiple_ch
 from harness_hf.encoder.span_extraction import SpanExtractor, SpanLimits, prepare_span_extraction
 from harness_hf.encoder.tagging import Tagger, prepare_tagging
 from harness_hf.fit_record import HEAD_NAME, FitRecord, read_record, require_record
-from harness_hf.heads.opening import base_weights, load_trainable
+from harness_hf.heads.opening import base_weights, dual_pooling, load_trainable
 from harness_hf.low_rank import require_packages
 from harness_hf.model_folder import SENTENCE_FILES, read_config, resolve_folder, sentence_module_files
 from harness_hf.options import EncoderOptions
@@ -106,6 +106,9 @@ class Heads:
         require_examples(train, spec, options, session.ref)
         require_trainable(session.ref, session.network.config, options.settings)
         settings = replace(options.settings, max_length=min(options.settings.max_length, session.limit))
+        pooling = dual_pooling(session, settings) if spec.head is Head.DUAL_ENCODER else None
+        if pooling is not None:
+            settings = replace(settings, pooling=pooling)
         fit_and_save(
             session,
             _prepare(session, train, validation, spec, settings),
@@ -114,6 +117,7 @@ class Heads:
             options,
             limits={
                 "max_length": settings.max_length,
+                "pooling": pooling,
                 "query_prefix": _prefix(session, spec, "query"),
                 "passage_prefix": _prefix(session, spec, "passage"),
                 "base_weights": base_weights(session.folder, settings),
@@ -127,6 +131,10 @@ class Heads:
         """Return the adapter of a finished fit; raises `AdapterError` for any other head or labels."""
         record = require_record(directory, spec.head, spec.labels)
         return self.open(str(directory), directory, record, options)
+
+    def open_bare(self, ref: str, folder: Path, options: EncoderOptions) -> Encoder:
+        """Return the adapter of a model without a head; raises `AdapterError`."""
+        return Encoder(self._open_session(ref=ref, folder=folder, options=options, head=None), None, self)
 
     def open(self, ref: str, folder: Path, record: FitRecord, options: EncoderOptions) -> Adapter:
         """Return the adapter of the finished fit in a folder; raises `AdapterError`."""

@@ -10,26 +10,27 @@ import torch
 import transformers
 
 from harness import Head, HeadSpec, TrainingSettings
-from harness_hf.fit_record import HEAD_NAME
+from harness_hf.architecture import TEXT_ENCODERS
+from harness_hf.fit_record import HEAD_NAME, DualPooling
 from harness_hf.heads.network import OWN_HEADS, HeadedNetwork
 from harness_hf.identity import weights_digest
 from harness_hf.inference.template import Template
 from harness_hf.loading import open_network, require_weights
 from harness_hf.low_rank import add_low_rank, quantization, require_same_shape
-from harness_hf.model_folder import ADAPTER_CONFIG, Pooling, adapter_base
+from harness_hf.model_folder import ADAPTER_CONFIG, Pooling, adapter_base, read_config
 from harness_hf.options import ModelOptions
 
-__all__ = ["base_weights", "head_pooling", "load_network", "load_trainable", "open_trainable"]
+__all__ = ["base_weights", "head_pooling", "load_network", "load_trainable", "open_bare", "open_trainable"]
 
-AUTO_CLASSES: Mapping[Head | None, Any] = {
-    None: transformers.AutoModel,
+AUTO_CLASSES: Mapping[Head, Any] = {
     Head.CLASSIFICATION: transformers.AutoModelForSequenceClassification,
     Head.TAGGING: transformers.AutoModelForTokenClassification,
     Head.SPAN_EXTRACTION: transformers.AutoModelForQuestionAnswering,
     Head.MULTIPLE_CHOICE: transformers.AutoModelForMultipleChoice,
-    Head.DUAL_ENCODER: transformers.AutoModel,
     Head.TEXT_TO_TEXT: transformers.AutoModelForSeq2SeqLM,
 }
+BARE = (None, Head.DUAL_ENCODER)
+"""What a checkpoint without a layer of its own head is opened as."""
 MEAN_POOLED = frozenset({"eurobert"})
 """Encoders whose first token is not trained to represent the text; transformers' own class takes the mean, too."""
 
@@ -60,10 +61,11 @@ def load_network(
     continue.
     """
     own = head if head in OWN_HEADS and (folder / HEAD_NAME).is_file() else None
-    network, information = open_network(AUTO_CLASSES[None if own else head], folder, ref, options, placement)
+    auto_class = bare_class(folder, options) if own or head in BARE else AUTO_CLASSES[head]
+    network, information = open_network(auto_class, folder, ref, options, placement)
     missing = sorted(information["missing_keys"])
     poolers = [name for name in missing if "pooler" in name]
-    if own is not None or head in (None, Head.DUAL_ENCODER):
+    if own is not None or head in BARE:
         missing = [name for name in missing if name not in poolers]
     require_weights(ref, missing)
     has_pooler = getattr(network.base_model, "pooler", None) is not None and not poolers
@@ -112,6 +114,22 @@ def open_trainable(
     return network, information
 
 
+def open_bare(session: Trainable, settings: TrainingSettings) -> Any:
+    """Return a float32 network without a head to train, as `open_trainable` does; its pooler may be new."""
+    network, information = open_trainable(bare_class(session.folder, session.options), session, settings)
+    require_weights(session.ref, sorted(name for name in information["missing_keys"] if "pooler" not in name))
+    return network
+
+
+def bare_class(folder: Path, options: ModelOptions) -> Any:
+    """Return the class of transformers that opens the network of a folder without a head.
+
+    `AutoModel` opens a T5 with its decoder, which no head reads.
+    """
+    model_type = read_config(str(folder), options).config.get("model_type")
+    return transformers.AutoModelForTextEncoding if model_type in TEXT_ENCODERS else transformers.AutoModel
+
+
 def base_weights(folder: Path, settings: TrainingSettings) -> str:
     """Return the digest of the weights that an adapter is trained on, empty where all weights are saved."""
     if settings.lora_rank is None:
@@ -132,12 +150,33 @@ def head_pooling(session: Trainable) -> Pooling:
     return "mean" if by_mean else "cls"
 
 
+def dual_pooling(session: Trainable, settings: TrainingSettings) -> DualPooling:
+    """Return how a dual encoder makes vectors: as the settings say, or without a pooler as `head_pooling` does.
+
+    Decoders without one take the mean.
+    """
+    if settings.pooling != "pooler":
+        return settings.pooling
+    if session.reads_left_to_right:
+        return "mean"
+    config = session.network.config
+    with torch.device("meta"):
+        network = bare_class(session.folder, session.options).from_config(
+            config, trust_remote_code=session.options.trust_remote_code
+        )
+    if getattr(network, "pooler", None) is not None:
+        return "pooler"
+    return "mean" if head_pooling(session) == "mean" else "cls"
+
+
 def _needs_own_head(session: Trainable, head: Head, settings: TrainingSettings, keep_head: bool) -> bool:
     if session.reads_left_to_right or settings.lora_rank is not None:
         return True
     if keep_head:
         return (session.folder / HEAD_NAME).is_file()
     config, auto_class = session.network.config, AUTO_CLASSES[head]
+    if config.model_type in TEXT_ENCODERS:
+        return True
     declared = getattr(config, "auto_map", None) or {}
     if session.options.trust_remote_code and auto_class.__name__ in declared:
         return False
@@ -145,8 +184,7 @@ def _needs_own_head(session: Trainable, head: Head, settings: TrainingSettings, 
 
 
 def _own_head(session: Trainable, spec: HeadSpec, settings: TrainingSettings, keep_head: bool) -> Any:
-    backbone, information = open_trainable(AUTO_CLASSES[None], session, settings)
-    require_weights(session.ref, sorted(name for name in information["missing_keys"] if "pooler" not in name))
+    backbone = open_bare(session, settings)
     _drop_pooler(backbone)
     if keep_head and (session.folder / HEAD_NAME).is_file():
         network = HeadedNetwork.read(backbone, spec.head, session.folder)

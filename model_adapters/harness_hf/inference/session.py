@@ -210,8 +210,12 @@ class ModelSession:
             text = self.tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
         return str(text)
 
-    def render(self, prompt: Prompt, template: str | None = None) -> str:
+    def render(
+        self, prompt: Prompt, template: str | None = None, variables: Mapping[str, Any] | None = None
+    ) -> str:
         """Return the text of a prompt, by `template` or the model's own where it is a conversation.
+
+        `variables` are what the template reads besides the conversation, such as the switch for reasoning.
 
         Raises `CapabilityError` where there is no chat template, or it rejects the conversation.
         """
@@ -228,6 +232,7 @@ class ModelSession:
                 tokenize=False,
                 add_generation_prompt=True,
                 chat_template=template,
+                **(variables or {}),
             )
         except Exception as error:
             raise CapabilityError(

@@ -47,7 +47,7 @@ GUIDELINES: Final = (
     f"Write {LEFT_OUT} for a text that your language has no use for.",
 )
 """For translators: the first five after the guidelines of XTREME-R, appendix F, in our own words, not quoted."""
-_CODE: Final = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
+_CODE: Final = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{1,8})*")
 _NAMES: Final = ("male", "female", "last", "script", "borrowed")
 _LANGUAGE_PARTS: Final = ("guideline", "language", "names", "article")
 _TEST_PARTS: Final = ("context", "question", "answer", "fill")

@@ -126,7 +126,7 @@ def _read_text(session: Session, finder: DataFinder, entry: TaskEntry, code: str
         labels=spec.label_names,
         parallel=spec.pairs(code),
         items=items,
-        provenance=str(getattr(spec.languages.get(code), "provenance", "") or ""),
+        provenance=spec.provenance_of(code) or "",
     )
 
 
@@ -191,7 +191,6 @@ def _run_text(run: Run, cell: CellResult, view: Mapping[str, str]) -> TextItems:
     task, language = cell.task, cell.language
     summary = run.manifest.tasks[task]
     spec = run.manifest.specs.get(task, {})
-    provenance = (spec.get("languages", {}).get(language) or {}).get("provenance") or ""
     return TextItems(
         task=task,
         language=language,
@@ -199,7 +198,7 @@ def _run_text(run: Run, cell: CellResult, view: Mapping[str, str]) -> TextItems:
         labels=tuple(summary.labels),
         parallel=bool(spec.get("parallel", False)) and language not in summary.unpaired,
         items=[_record_item(record, task, summary.kind) for record in run.records(cell)],
-        provenance="" if view else str(provenance),
+        provenance="" if view else cell.provenance or "",
     )
 
 

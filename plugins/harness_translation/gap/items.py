@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from harness import CellResult, DataError, Run, UsageError
-from harness.data.translation.guards import script_of_texts
+from harness.languages.detection import script_of_texts
 from harness.languages.scripts import text_scripts
 from harness.languages.table import known_languages
 from harness.statistics import Codes, draw_codes

@@ -29,7 +29,7 @@ from harness_xtreme_r.submission.formats import (
 
 __all__ = ["TASKS", "LanguageFiles", "SubmissionTask", "find_languages"]
 
-_LANGUAGE: Final = r"[a-z]{2,3}(?:-[A-Za-z0-9]{2,8})*"
+_LANGUAGE: Final = r"[a-z]{2,3}(?:-[A-Za-z0-9]{1,8})*"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,95 @@
+"""What models write before their answer: the marks around it, and how a text is divided into reasoning and answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from harness.models.requests import Generated
+
+__all__ = ["KNOWN_MARKERS", "Markers", "SplitText", "separate_reasoning", "split_reasoning"]
+
+
+@dataclass(frozen=True, slots=True)
+class Markers:
+    """The marks before and after the reasoning."""
+
+    start: str
+    end: str
+
+
+KNOWN_MARKERS = (
+    Markers("<think>", "</think>"),
+    Markers("[THINK]", "[/THINK]"),
+    Markers("<|channel|>analysis<|message|>", "<|channel|>final<|message|>"),
+)
+"""Of Qwen3, DeepSeek-R1, SmolLM3 and most others; of Magistral; of gpt-oss (OpenAI's harmony format)."""
+_TURN = ("<|end|>", "<|start|>assistant")
+"""What harmony writes between its channels."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitText:
+    """A text in its two parts."""
+
+    reasoning: str | None
+    """None where the model did not reason."""
+    answer: str
+    closed: bool = True
+    """Whether the reasoning ended; an open one has no answer."""
+
+
+def split_reasoning(text: str, markers: Sequence[Markers], *, opened: bool = False) -> SplitText:
+    """Return the reasoning and the answer of what a model wrote.
+
+    The text begins with a start mark, or holds an end mark whose start the chat template wrote. Without either it is
+    all answer, unless the prompt `opened` the reasoning and the text was cut before its end.
+    """
+    begun = text.lstrip()
+    for own in markers:
+        if begun.startswith(own.start):
+            return _after_start(begun.removeprefix(own.start), own)
+    for own in markers:
+        if own.end in text:
+            return _after_start(text.replace(own.start, "", 1), own)
+    if opened:
+        return SplitText(reasoning=text.strip(), answer="", closed=False)
+    return SplitText(reasoning=None, answer=text)
+
+
+def _after_start(text: str, markers: Markers) -> SplitText:
+    """Return the parts of a text within the reasoning; a second block of reasoning directly after it belongs to it."""
+    parts = []
+    while True:
+        reasoning, end, text = text.partition(markers.end)
+        parts.append(_without_turn(reasoning))
+        text = text.lstrip()
+        if not end or not text.startswith(markers.start):
+            break
+        text = text.removeprefix(markers.start)
+    return SplitText(reasoning="\n".join(filter(None, parts)), answer=text, closed=bool(end))
+
+
+def _without_turn(text: str) -> str:
+    text = text.strip()
+    for mark in reversed(_TURN):
+        text = text.removesuffix(mark).rstrip()
+    return text
+
+
+def separate_reasoning(answer: Generated, own: tuple[str, str] | None) -> Generated:
+    """Return an answer without reasoning in its text, where the adapter did not separate it itself.
+
+    Args:
+        answer: Of any adapter.
+        own: The marks of the prompt, besides the known ones.
+    """
+    if answer.reasoning is not None:
+        return answer
+    markers = KNOWN_MARKERS if own is None else (Markers(*own), *KNOWN_MARKERS)
+    found = split_reasoning(answer.text, markers)
+    if found.reasoning is None:
+        return answer
+    return replace(answer, text=found.answer, reasoning=found.reasoning, reasoning_tokens=None)

@@ -1,0 +1,283 @@
+"""The section on how items were asked: several answers per item, and several prompts per task."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from statistics import fmean
+from typing import Any
+
+from harness.analysis.comparison import compare_group
+from harness.analysis.systems import SystemGroup, group_systems
+from harness.registry.discovery import discover
+from harness.registry.registry import Registry
+from harness.reporting.formats import SectionReport
+from harness.reporting.model import BLANK, Block, Table, TableRow
+from harness.reporting.number import p_text, percent, signed, signed_interval, uncertainty
+from harness.statistics import holm
+from harness.storage.results import CellResult
+from harness.storage.run_folder import Run
+
+__all__ = ["PromptPair", "PromptScores", "prompt_pairs", "prompt_scores", "read_asked"]
+
+DEFAULT = "default"
+REPEAT_NOTE = (
+    "pass@k: the chance that at least one of k answers is right, estimated without bias (Chen et al. 2021); "
+    "majority: the answer that was given most often, the first one at a tie. Intervals draw items with all answers."
+)
+PROMPT_NOTE = (
+    "Spread: the best prompt minus the worst; the best of several prompts is chosen on the test items."
+)
+PAIR_NOTE = "p: of a paired permutation test, adjusted by Holm's method for all pairs of the task's prompts."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptScores:
+    """What the prompts of one task score in one language, as fractions."""
+
+    task: str
+    conditions: str
+    metric: str
+    language: str
+    scores: Mapping[str, float]
+    """By preset."""
+
+    @property
+    def best(self) -> str:
+        """The preset with the highest score, the first one at a tie."""
+        return max(self.scores, key=self.scores.__getitem__)
+
+    @property
+    def mean(self) -> float:
+        """The mean over the presets."""
+        return fmean(self.scores.values())
+
+    @property
+    def spread(self) -> float:
+        """The highest score minus the lowest."""
+        return max(self.scores.values()) - min(self.scores.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptPair:
+    """Two prompts on the same items: the second one's score minus the first one's, over all common languages."""
+
+    task: str
+    metric: str
+    first: str
+    second: str
+    difference: float
+    low: float | None
+    high: float | None
+    p: float | None
+    """Adjusted for all pairs of the task."""
+
+
+def read_asked(runs: Sequence[Run]) -> SectionReport | None:
+    """Return what the main run says of repeats and prompts; None where every item was asked once, with one prompt."""
+    run = runs[0]
+    repeated = [
+        cell for cell in run.cells if cell.is_scored and any("pass@" in name for name in cell.metrics)
+    ]
+    prompts = list(prompt_scores(run))
+    if not repeated and not prompts:
+        return None
+    pairs = prompt_pairs(run) if prompts else []
+    blocks: list[Block] = [*_repeat_tables(run, repeated), *_prompt_tables(prompts), *_pair_tables(pairs)]
+    notes = [*([REPEAT_NOTE] if repeated else []), *([PROMPT_NOTE, PAIR_NOTE] if prompts else [])]
+    return SectionReport(blocks=blocks, notes=notes, rows=lambda: _rows(repeated, prompts, pairs))
+
+
+# Repeats -----------------------------------------------------------------------------------------------
+
+
+def _repeat_tables(run: Run, cells: Sequence[CellResult]) -> Iterator[Table]:
+    by_title: dict[str, list[CellResult]] = {}
+    for cell in cells:
+        by_title.setdefault(" ".join([cell.task, _conditions(cell.view)]), []).append(cell)
+    for title, own in by_title.items():
+        names = [
+            name for name in own[0].metrics if "@" in name and name.partition("@")[0] in {"pass", "majority"}
+        ]
+        metric = run.manifest.tasks[own[0].task].headline[0]
+        heads = [f"mean {metric}", *names]
+        rows = [
+            TableRow(label=cell.language, fields=tuple(_score(cell, name) for name in (metric, *names)))
+            for cell in own
+        ]
+        yield Table(
+            title=f"{title}: several answers per item",
+            corner="language",
+            heads=tuple(heads),
+            rows=tuple(rows),
+        )
+
+
+def _score(cell: CellResult, name: str) -> str:
+    if name not in cell.metrics:
+        return BLANK
+    found = cell.metrics[name]
+    return f"{percent(found.value)} {uncertainty(found.value, found.ci)}".rstrip()
+
+
+# Prompts -----------------------------------------------------------------------------------------------
+
+
+def prompt_scores(run: Run) -> Iterator[PromptScores]:
+    """Yield the scores of every language that was asked with several prompts, by its first headline metric."""
+    found: dict[tuple[str, str, str], dict[str, list[float]]] = {}
+    for cell in run.cells:
+        # A task without scored cells is not in the manifest.
+        if cell.prompt is None or not cell.is_scored:
+            continue
+        metric = run.manifest.tasks[cell.task].headline[0]
+        if metric not in cell.metrics:
+            continue
+        view = {name: value for name, value in cell.view.items() if name != "prompt"}
+        key = (cell.task, f"{cell.protocol} {cell.method} {json.dumps(view, sort_keys=True)}", cell.language)
+        own = found.setdefault(key, {})
+        own.setdefault(_preset(cell.view), []).append(cell.metrics[metric].value)
+    for (task, conditions, language), scores in found.items():
+        if len(scores) > 1:
+            yield PromptScores(
+                task=task,
+                conditions=_conditions(json.loads(conditions.split(" ", 2)[2])),
+                metric=run.manifest.tasks[task].headline[0],
+                language=language,
+                scores={preset: fmean(values) for preset, values in scores.items()},
+            )
+
+
+def prompt_pairs(run: Run) -> list[PromptPair]:
+    """Return the differences of all pairs of prompts whose systems differ in nothing else, with adjusted p."""
+    metrics = Registry(discover()).metrics
+    found: list[PromptPair] = []
+    for group in group_systems([run], least=1):
+        pairs = []
+        for own in _alike(group):
+            for first, second in combinations(own, 2):
+                chosen = replace(group, systems=(group.systems[first], group.systems[second]))
+                compared = compare_group(chosen, metrics)
+                difference = compared.scores[0].differences[1] if compared is not None else None
+                if compared is None or difference is None or not compared.items:
+                    continue
+                names = [_preset(next(iter(system.cells.values())).view) for system in chosen.systems]
+                pairs.append(
+                    PromptPair(
+                        task=group.title,
+                        metric=compared.scores[0].metric,
+                        first=names[0],
+                        second=names[1],
+                        difference=difference.value,
+                        low=difference.low,
+                        high=difference.high,
+                        p=difference.p,
+                    )
+                )
+        found += _adjusted(pairs)
+    return found
+
+
+def _alike(group: SystemGroup) -> list[list[int]]:
+    """Return the numbers of systems that differ in their prompt alone."""
+    by_rest: dict[str, list[int]] = {}
+    for number, system in enumerate(group.systems):
+        cell = next(iter(system.cells.values()))
+        rest = {name: value for name, value in cell.view.items() if name != "prompt"}
+        if cell.prompt is not None:
+            named = json.dumps([cell.protocol, cell.method, cell.seed, rest], sort_keys=True)
+            by_rest.setdefault(named, []).append(number)
+    return list(by_rest.values())
+
+
+def _adjusted(pairs: Sequence[PromptPair]) -> list[PromptPair]:
+    known = [pair.p for pair in pairs if pair.p is not None]
+    adjusted = iter(holm(known).tolist() if known else ())
+    return [pair if pair.p is None else replace(pair, p=next(adjusted)) for pair in pairs]
+
+
+def _prompt_tables(scores: Sequence[PromptScores]) -> Iterator[Table]:
+    by_title: dict[str, list[PromptScores]] = {}
+    for own in scores:
+        by_title.setdefault(f"{own.task} {own.conditions}".rstrip(), []).append(own)
+    for title, languages in by_title.items():
+        presets = list(dict.fromkeys(name for own in languages for name in own.scores))
+        rows = [
+            TableRow(
+                label=own.language,
+                fields=(
+                    *(percent(own.scores.get(name)) for name in presets),
+                    own.best,
+                    percent(own.mean),
+                    percent(own.spread),
+                ),
+            )
+            for own in languages
+        ]
+        yield Table(
+            title=f"{title}: {languages[0].metric} by prompt",
+            corner="language",
+            heads=(*presets, "best", "mean", "spread"),
+            rows=tuple(rows),
+            words=frozenset({len(presets)}),
+        )
+
+
+def _pair_tables(pairs: Sequence[PromptPair]) -> Iterator[Table]:
+    for task in dict.fromkeys(pair.task for pair in pairs):
+        rows = [
+            TableRow(
+                label=f"{pair.second} - {pair.first}",
+                fields=(signed(pair.difference), signed_interval(pair.low, pair.high), p_text(pair.p)),
+            )
+            for pair in pairs
+            if pair.task == task
+        ]
+        heads = ("difference", "95 % interval", "p")
+        yield Table(title=f"{task}: prompts compared", corner="prompts", heads=heads, rows=tuple(rows))
+
+
+def _preset(view: Mapping[str, str]) -> str:
+    return view.get("prompt", DEFAULT)
+
+
+def _conditions(view: Mapping[str, str]) -> str:
+    return " ".join(f"{name}={value}" for name, value in sorted(view.items()))
+
+
+def _rows(
+    repeated: Sequence[CellResult], prompts: Sequence[PromptScores], pairs: Sequence[PromptPair]
+) -> list[dict[str, Any]]:
+    """Return rows of plain values: repeats by language, prompts by language, and pairs of prompts."""
+    answers = [
+        {
+            "about": "repeats",
+            "task": cell.task,
+            "view": dict(cell.view),
+            "language": cell.language,
+            **{name: found.value for name, found in cell.metrics.items()},
+        }
+        for cell in repeated
+    ]
+    scored = [
+        {
+            "about": "prompts",
+            "task": own.task,
+            "view": own.conditions,
+            "language": own.language,
+            "metric": own.metric,
+            **own.scores,
+            "best": own.best,
+            "mean": own.mean,
+            "spread": own.spread,
+        }
+        for own in prompts
+    ]
+    compared = [
+        {"about": "pairs", "task": pair.task, "metric": pair.metric, "first": pair.first, "second": pair.second,
+         "difference": pair.difference, "low": pair.low, "high": pair.high, "p": pair.p}
+        for pair in pairs
+    ]  # fmt: skip
+    return [*answers, *scored, *compared]

@@ -1,0 +1,123 @@
+"""Whole runs with several answers per item, several prompts, and reasoning before answers."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.api import evaluate
+from harness.errors import CapabilityError, UsageError
+from harness.prompts.prompter import item_seed
+from harness.reporting.asked import prompt_pairs, prompt_scores, read_asked
+from harness.storage.run_folder import Run
+
+RunTasks = Callable[..., Run]
+SAYS = "A|B|<think>hm</think>C|I do not know"
+
+
+@pytest.fixture(autouse=True)
+def calls(install_plugin: Callable[..., Path]) -> list[Any]:
+    """Install the adapter ``asks``; what its models were asked."""
+    source = Path(__file__).with_name("asking_adapter.py").read_text(encoding="utf-8")
+    install_plugin("asking_adapter", source)
+    kept: list[Any] = importlib.import_module("asking_adapter").CALLS
+    kept.clear()
+    return kept
+
+
+def _sampled(run: RunTasks, **settings: Any) -> Run:
+    options = {"says": SAYS, "temperature": "1"}
+    given = {"prompt": "letters", "repeats": 4, "options": options, **settings}
+    return run("xnli:en+sw", "asks:writes", **given)
+
+
+def test_every_item_is_asked_with_seeds_of_its_own(run: RunTasks, calls: list[Any]) -> None:
+    finished = _sampled(run)
+    asked = [request[1] for name, request in calls if name == "write"]
+    ids = {record.id for cell in finished.cells for record in finished.records(cell)}
+    expected = {item_seed(42, "xnli", None, name, repeat) for name in ids for repeat in range(4)}
+    assert {options.seed for options in asked} == expected
+    assert len(asked) == 2 * 5 * 4
+    assert {options.temperature for options in asked} == {1.0}
+
+
+def test_scores_and_records(run: RunTasks) -> None:
+    finished = _sampled(run)
+    for cell in finished.cells:
+        assert cell.status == "ok", cell.reason
+        assert cell.view == {"prompt": "letters", "repeats": "4", "temperature": "1"}
+        right = []
+        for record in finished.records(cell):
+            answers = record.prediction["repeats"]
+            assert len(answers) == 4
+            hits = [answer["label"] == record.reference for answer in answers]
+            assert record.scores["accuracy"] == sum(hits) / 4
+            assert record.scores["pass@4"] == float(any(hits))
+            assert record.correct == (record.scores["majority@4"] == 1.0)
+            assert [answer.get("reasoning") == "hm" for answer in answers] == [
+                answer["raw"] == "C" for answer in answers
+            ]
+            right.append(sum(hits) / 4)
+        values = {name: metric.value for name, metric in cell.metrics.items()}
+        assert values["accuracy"] == pytest.approx(sum(right) / len(right))
+        assert values["pass@1"] == pytest.approx(values["accuracy"])
+        assert set(values) == {"accuracy", "pass@1", "pass@2", "pass@4", "majority@4"}
+    report = read_asked([finished])
+    assert report is not None
+    assert [row["language"] for row in report.rows()] == ["en", "sw"]
+
+
+def test_a_resumed_run_asks_no_answer_twice(run: RunTasks, calls: list[Any]) -> None:
+    finished = _sampled(run)
+    calls.clear()
+    again = _sampled(run, reuse=(finished.path,))
+    assert not [name for name, _ in calls if name == "write"]
+    assert again.results.run.requests["asked"] == 0
+    assert [cell.metrics for cell in again.cells] == [cell.metrics for cell in finished.cells]
+
+
+def test_greedy_repeats_and_answers_with_parts_are_rejected() -> None:
+    given: dict[str, Any] = {"data": "sample", "limit": 2, "repeats": 4, "prompt": "letters"}
+    with pytest.raises(UsageError, match="temperature"):
+        evaluate("xnli:en", "asks:writes", **given)
+    with pytest.raises(CapabilityError, match="parts"):
+        evaluate("wikiann:de", "asks:writes", **{**given, "prompt": None, "options": {"temperature": "1"}})
+
+
+def test_ranking_is_rejected_where_the_model_is_to_reason() -> None:
+    for options in ({"thinking": "on"}, {"reasoning_budget": "9"}):
+        with pytest.raises(CapabilityError, match=r"log-likelihood.*--chat"):
+            evaluate("xnli:en", "asks:ranks", data="sample", options=options)
+    with pytest.raises(CapabilityError, match="--chat"):
+        evaluate("xnli:en", "asks:both", data="sample", method="generate", prompt="letters",
+                 options={"thinking": "off"})  # fmt: skip
+
+
+def test_reasoning_is_kept_and_counted(run: RunTasks) -> None:
+    finished = run("xnli:sw", "asks:writes", prompt="letters", options={"says": "<think>I think</think>A"})
+    [cell] = finished.cells
+    assert (cell.unparsed, cell.unfinished, cell.reasoning_tokens) == (0, 0, None)
+    assert cell.ledger["reasoning"]["answers"] == cell.ledger["answers"]["answers"] == 5
+    for record in finished.records(cell):
+        assert record.reasoning == "I think"
+        assert record.prediction["raw"] == "A"
+
+
+def test_prompts_are_compared(run: RunTasks) -> None:
+    finished = run("xnli:en+sw", "asks:ranks", prompt="letters,hybrid,default")
+    assert [cell.view.get("prompt") for cell in finished.cells if cell.language == "sw"] == [
+        "letters", "hybrid", None,
+    ]  # fmt: skip
+    scores = list(prompt_scores(finished))
+    by_language = {cell.language: cell.metrics["accuracy"].value for cell in finished.cells}
+    for own in scores:
+        assert set(own.scores) == {"letters", "hybrid", "default"}
+        assert own.spread == max(own.scores.values()) - min(own.scores.values())
+        assert own.mean == pytest.approx(by_language[own.language]), "the adapter always takes the first"
+    assert [(pair.first, pair.second) for pair in prompt_pairs(finished)] == [
+        ("letters", "hybrid"), ("letters", "default"), ("hybrid", "default"),
+    ]  # fmt: skip
