@@ -14,6 +14,8 @@ LOWEST_EXTRAS := baselines metrics retrieval translate typology
 WORKERS ?= 2
 export OMP_NUM_THREADS ?= 1
 export TOKENIZERS_PARALLELISM ?= false
+# Workers and the commands that tests start would compile every module again, where an image sets it.
+unexport PYTHONDONTWRITEBYTECODE
 
 # Two workers share the tests; the one that ends first takes tests of the other.
 PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal

@@ -7,6 +7,7 @@ import os
 
 from benchmarks import (
     checklist,
+    coverage,
     decoder_endtoend,
     decoder_scores,
     diagnosis,
@@ -58,6 +59,7 @@ def main() -> None:
     training.main([])
     # The last ones end with a status where they miss their limit.
     gap.main([])
+    coverage.main([])
     planning.main([])
     plugins.main([])
     fleet.main([])

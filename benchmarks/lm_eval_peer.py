@@ -94,6 +94,16 @@ def rank(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def _model(job: dict[str, Any]) -> Any:
+    if "url" in job:
+        completions: Any = importlib.import_module("lm_eval.models.openai_completions")
+        return completions.LocalCompletionsAPI(
+            model=job["served"],
+            base_url=f"{job['url']}/completions",
+            tokenizer=job["model"],
+            tokenizer_backend="huggingface",
+            num_concurrent=job["concurrency"],
+            batch_size=job["batch_size"],
+        )
     huggingface: Any = importlib.import_module("lm_eval.models.huggingface")
     importlib.import_module("torch").set_num_threads(job["threads"])
     return huggingface.HFLM(

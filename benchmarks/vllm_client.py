@@ -2,6 +2,9 @@
 
 Both keep 16 requests under way over keep-alive connections and read the JSON that comes back; ours also tokenises,
 checks every token of the answers, and puts them in order. The limit is 1.05 of the bare loop's time.
+
+Then against ``local-completions`` of lm-evaluation-harness (``--peers PATH``, an interpreter that has it), in turns on
+the same server: choices of one token, and long ones. Their scores must be equal.
 Run: make bench, or python -m benchmarks.vllm_client [--model DIR] [--python PATH] [--requests N] [--rounds N]
 """
 
@@ -10,12 +13,15 @@ from __future__ import annotations
 import argparse
 import http.client
 import json
+import os
 import statistics
+import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from benchmarks.lm_eval_peer import ask
 from benchmarks.measuring import alternate, show
 from harness.models.options import parse_options
 from harness.models.requests import LikelihoodRequest
@@ -29,6 +35,8 @@ LIMIT = 1.05
 SENTENCE = (
     "The committee met on day {number} and decided, after a long debate, that the bridge would be repaired. "
 )
+LETTERS = (" A", " B", " C", " D")
+EQUAL = 1e-3
 CHOICES = ("Therefore the bridge stays open.", "Therefore no one paid.", "Therefore the river was moved.")
 
 
@@ -85,11 +93,49 @@ def bare_loop(model: GeneratingModel, bodies: Sequence[bytes]) -> None:
         list(threads.map(work, range(CONCURRENCY)))
 
 
+def against_peer(model: GeneratingModel, folder: str, peers: str, count: int, rounds: int) -> None:
+    """Print how long our adapter and lm-eval take for the same continuations; raises where their scores differ."""
+    client = model._session.client.clients[0]
+    os.environ["OPENAI_API_KEY"] = str(client._key)
+    for name, choices in (("one token", LETTERS), ("long", tuple(f" {choice}" for choice in CHOICES))):
+        pairs = [
+            ((SENTENCE.format(number=number) * 3).rstrip(), choice)
+            for number in range(count // len(choices))
+            for choice in choices
+        ]
+        requests = [LikelihoodRequest(context=context, continuation=choice) for context, choice in pairs]
+        job = {
+            "job": "rank",
+            "model": folder,
+            "served": model._session.model,
+            "url": client.address.url(client.address.base),
+            "concurrency": CONCURRENCY,
+            "batch_size": 1,
+            "requests": pairs,
+        }
+        ours, theirs = [], []
+        for _ in range(rounds):
+            started = time.perf_counter()
+            sums = [answer.total for answer in model.loglikelihood(requests)]
+            ours.append(time.perf_counter() - started)
+            answer = ask(peers, job)
+            theirs.append(answer["seconds"][1])
+        worst = max(abs(one - other) for one, other in zip(sums, answer["sums"], strict=True))
+        if worst > EQUAL:
+            raise RuntimeError(f"Scores of {name} choices differ from those of lm-eval by {worst:.3g}.")
+        mine, other = statistics.median(ours), statistics.median(theirs)
+        print(
+            f"{len(pairs)} {name} choices: {mine:.2f} s, lm-eval's local-completions {other:.2f} s; "
+            f"ratio {other / mine:.2f}, scores differ by at most {worst:.1g}."
+        )
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Measure and print; without vLLM or a model, say what is missing."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--model", default="models/smollm2", help="folder of a decoder")
     parser.add_argument("--python", default=".venv-vllm/bin/python", help="interpreter that has vllm")
+    parser.add_argument("--peers", default=".venv-peers/bin/python", help="interpreter that has lm-eval")
     parser.add_argument("--requests", type=int, default=192)
     parser.add_argument("--rounds", type=int, default=5)
     given = parser.parse_args(arguments)
@@ -105,12 +151,17 @@ def main(arguments: list[str] | None = None) -> None:
     ]
     model = open_model(given.model, given.python)
     try:
+        model.loglikelihood(requests[:1])  # the checks of a new server
         bodies = record(model, requests)
         contenders = {
             "vllm adapter": lambda: rank(model, requests),
             "bare loop": lambda: bare_loop(model, bodies),
         }
         seconds = alternate(contenders, rounds=given.rounds)
+        if Path(given.peers).exists():
+            against_peer(model, given.model, given.peers, given.requests, given.rounds)
+        else:
+            print(f"lm-eval is not measured: there is no {given.peers}; make setup-peers makes it.")
     finally:
         model.close()
     show(f"{given.requests} continuations through vLLM", seconds, limits={"vllm adapter": f"{LIMIT}"})

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Protocol, Unpack, get_type_hints
 
 from harness.errors import UsageError
 from harness.planning.plan import Plan
-from harness.planning.run_config import RunConfig
+from harness.planning.run_config import RunConfig, settings
+from harness.planning.run_settings import RunSettings
 from harness.progress import Progress
 from harness.running.launch import join_processes
+from harness.running.processes import launched
 from harness.running.run import execute
 from harness.running.session import Session, check_output_folder, open_session, prepare_together
 from harness.storage.run_folder import Run
@@ -19,45 +25,101 @@ if TYPE_CHECKING:
     from harness.analysis.comparison import Comparison
     from harness.reporting.notebook import LoadedRun
 
-__all__ = ["compare_runs", "evaluate", "load", "run"]
+__all__ = ["SavesPretrained", "compare_runs", "evaluate", "load", "run"]
+
+
+class SavesPretrained(Protocol):
+    """A loaded model or tokenizer of transformers."""
+
+    def save_pretrained(self, save_directory: Path) -> object:
+        """Write it into a folder."""
 
 
 def evaluate(
     tasks: str | Sequence[str],
-    model: str,
+    model: str | SavesPretrained,
     *,
-    options: Mapping[str, Any] | None = None,
-    languages: str | Sequence[str] | None = None,
-    data: str | Path | Sequence[str | Path] = "hub",
+    tokenizer: SavesPretrained | None = None,
     progress: Progress | None = None,
-    **settings: Any,
+    **settings: Unpack[RunSettings],
 ) -> LoadedRun:
     """Evaluate a model and return the finished run, as `load` does; does what ``harness eval`` does.
 
     Args:
         tasks: Names of tasks or suites, globs, or ``xnli:sw+hi``.
-        model: ``ADAPTER:NAME_OR_PATH``, such as ``hf:xlm-roberta-base`` or ``baseline:char-ngram``.
-        options: Options of the adapter.
-        languages: Codes to restrict all tasks to.
-        data: ``hub``, ``sample``, or folders that hold the published files.
-        progress: Shows the progress of the run; nothing is shown by default.
-        settings: Further fields of `harness.planning.run_config.RunConfig`: ``limit=100``, ``seeds=(1, 2)``, ...
+        model: ``ADAPTER:NAME_OR_PATH``, such as ``hf:xlm-roberta-base`` or ``baseline:char-ngram``; or a loaded model
+            of transformers. That is saved into a temporary folder and opened from there: another copy on the disk and
+            in memory while the run lasts.
+        tokenizer: Of a loaded model.
+        progress: Shows the progress of the run. By default a notebook and a terminal show it, and nothing else does;
+            ``Progress()`` shows nothing.
+        settings: Further fields of `harness.planning.run_config.RunConfig`: ``data="sample"``, ``limit=100``,
+            ``seeds=(1, 2)``, ``options={"device": "cpu"}``, ...
 
     Raises:
-        UsageError: For unknown names, values of the wrong type, and a plan without cells. A failed cell does not
-            raise: it is in the run's cells with its reason.
+        UsageError: For unknown names, values of the wrong type, a loaded model without its tokenizer or in several
+            processes, and a plan without cells. A failed cell does not raise: it is in the run's cells with its reason.
     """
-    if not isinstance(model, str):
+    with ExitStack() as stack:
+        name = _model_name(model, tokenizer, stack)
+        given = {"tasks": tasks, "model": name, **settings}
+        config = RunConfig.read({key: value for key, value in given.items() if value is not None}, "evaluate")
+        check_output_folder(config)
+        session = open_session(config.tasks_from, allow_code=config.allow_code)
+
+        def show(_: Plan) -> Progress:
+            from harness.cli.live import show_in_program
+
+            return stack.enter_context(show_in_program()) if progress is None else progress
+
+        folder, _ = run(config, session, show)
+    return load(folder)
+
+
+def _signature() -> Signature:
+    """Return the signature of `evaluate` with all settings, for the completion and the help of notebooks."""
+    hints = get_type_hints(RunSettings)
+    own = [item for item in signature(evaluate).parameters.values() if item.kind is not Parameter.VAR_KEYWORD]
+    further = [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=setting.default, annotation=hints[name])
+        for name, setting in settings().items()
+        if name in hints
+    ]
+    return Signature([*own, *further], return_annotation="LoadedRun")
+
+
+evaluate.__signature__ = _signature()  # type: ignore[attr-defined]
+
+
+def _model_name(model: str | SavesPretrained, tokenizer: SavesPretrained | None, stack: ExitStack) -> str:
+    """Return what names a model; a loaded one is saved into a folder that is removed when `stack` is closed."""
+    if isinstance(model, str):
+        if tokenizer is not None:
+            raise UsageError(f"A tokenizer goes with a loaded model; {model!r} brings its own.")
+        return model
+    kind = type(model).__name__
+    if not callable(getattr(model, "save_pretrained", None)):
         raise UsageError(
-            f"The model must be a text such as 'hf:FOLDER', not an object of the class {type(model).__name__!r}.",
+            f"The model must be a text such as 'hf:FOLDER' or a loaded model of transformers, not an object of the "
+            f"class {kind!r}."
+        )
+    if tokenizer is None or not callable(getattr(tokenizer, "save_pretrained", None)):
+        raise UsageError(
+            f"The loaded model of the class {kind!r} needs its tokenizer.", hint="Add tokenizer=TOKENIZER."
+        )
+    if launched():
+        raise UsageError(
+            "A loaded model is evaluated in one process only.",
             hint="Save the model and its tokenizer with save_pretrained(FOLDER), then pass 'hf:FOLDER'.",
         )
-    given = {"tasks": tasks, "model": model, "languages": languages, "data": data, **settings}
-    config = RunConfig.read(given | ({} if options is None else {"options": options}), "evaluate")
-    check_output_folder(config)
-    session = open_session(config.tasks_from, allow_code=config.allow_code)
-    folder, _ = run(config, session, lambda _: progress or Progress())
-    return load(folder)
+    base = (
+        re.sub(r"[^A-Za-z0-9._-]+", "-", Path(str(getattr(model, "name_or_path", ""))).name).strip("-.")
+        or kind
+    )
+    folder = Path(stack.enter_context(TemporaryDirectory(prefix="harness-"))) / f"{base}-loaded"
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return f"hf:{folder}"
 
 
 def load(path: str | Path) -> LoadedRun:

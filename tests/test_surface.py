@@ -50,11 +50,18 @@ FURTHER: dict[str, str] = {
         "specs.schema specs.validating statistics table"
     ),
     "harness_hf": (
-        "data.records languages.table models.adapters models.capabilities models.options models.reasoning "
-        "models.requests"
+        "data.records languages.table models.adapters models.capabilities models.hub_access models.options "
+        "models.reasoning models.requests"
     ),
-    "harness_hub": "data.resolve",
-    "harness_lm_eval": ("data.readers.structured data.resolve languages.table metrics.catalog storage.files"),
+    "harness_hub": "data.resolve models.hub_access",
+    "harness_judge": (
+        "cli.output cli.table kinds.choosing kinds.kind reporting.number specs.loading specs.prompt specs.schema "
+        "specs.validating storage.files"
+    ),
+    "harness_lm_eval": (
+        "data.readers.column data.readers.reader data.readers.structured data.resolve languages.table metrics.catalog "
+        "storage.files"
+    ),
     "harness_minimal_pairs": "data.readers.reader data.readers.structured data.readers.text",
     "harness_probing": (
         "languages.table models.requests reporting.chart reporting.column reporting.console "
@@ -72,7 +79,7 @@ FURTHER: dict[str, str] = {
         "reporting.system_name running.session specs.loading specs.schema "
         "specs.selection specs.validating statistics storage.files"
     ),
-    "harness_vllm": "models.options models.reasoning models.requests storage.clean_text",
+    "harness_vllm": "models.hub_access models.options models.reasoning models.requests storage.clean_text",
     "harness_vyakarana": (
         "cli.live cli.output cli.table data.readers.conllu data.readers.delimited data.readers.reader errors "
         "registry.registry specs.loading specs.schema specs.validating storage.files"

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from harness.analysis.agreement import Agreement, agreement, answer_of, right_items
-from harness.analysis.significance import LanguageItems, Scores, assess, bound_note
+from harness.analysis.significance import LanguageItems, Scores, assess, bound_note, detectable_note
 from harness.analysis.systems import System, SystemGroup, group_systems
 from harness.errors import DataError, HarnessError, UsageError
 from harness.metrics.metric import Metric, MetricContext
@@ -219,7 +219,14 @@ def _compare_task(group: SystemGroup, metrics: Sequence[Metric]) -> TaskComparis
             *_left_out_languages(systems, common),
             *_left_out_items(parts, systems),
             *_unequal(systems),
-            *filter(None, (bound_note(own, [system.name for system in systems]) for own in scores)),
+            *filter(
+                None,
+                (
+                    note(own, [system.name for system in systems])
+                    for own in scores
+                    for note in (bound_note, detectable_note)
+                ),
+            ),
         ),
     )
 

@@ -66,8 +66,8 @@ class DiagnosisOptions:
     """One of `EDGES`: by the items of each language, by those of all languages, or as a paper printed them."""
     examples: int = 3
     """Ids in each row."""
-    common: bool = False
-    """Whether runs that differ are compared on what they have in common, instead of rejected."""
+    strict: bool = False
+    """Whether runs that differ are rejected, instead of compared on what they have in common."""
     most_items: int | None = None
     """Items of a cell that are read at most, with a note where a cell has more; None reads all."""
     vocabulary: frozenset[str] | None = None
@@ -204,10 +204,10 @@ class _Work:
         """Add the differences of the systems of the second run from those of the first."""
         for first, second in _pairs(group, runs, self.notes):
             differences = differences_of(first, second, group.task)
-            if differences and not self._options.common:
+            if differences and self._options.strict:
                 raise UsageError(
                     f"{first.name} and {second.name} cannot be compared in {group.title}: {'; '.join(differences)}.",
-                    hint="Compare what they have in common with --common.",
+                    hint="Without --strict, what they have in common is compared.",
                 )
             self.notes += [f"{group.title}: {clause}." for clause in differences]
             cells = []
@@ -220,7 +220,7 @@ class _Work:
                     if not any(map(len, both)):
                         self.notes.append(f"{group.title} {code}: no item has a gold answer.")
                         continue
-                    *items, notes = common_items(both[0], both[1], common=self._options.common)
+                    *items, notes = common_items(both[0], both[1], strict=self._options.strict)
                     self.notes += notes
                     features = [feature for feature in self._features if feature.of == "item"]
                     cells.append(self._attributes(items, first, features))

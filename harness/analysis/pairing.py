@@ -38,7 +38,7 @@ def differences_of(first: System, second: System, task: str) -> list[str]:
     return clauses
 
 
-def common_items(first: Items, second: Items, *, common: bool) -> tuple[Items, Items, list[str]]:
+def common_items(first: Items, second: Items, *, strict: bool) -> tuple[Items, Items, list[str]]:
     """Return the items of two systems that are the same, in the order of the first, and notes on what was skipped.
 
     Items are the same when they have the same id, what was asked and the gold answer.
@@ -46,10 +46,10 @@ def common_items(first: Items, second: Items, *, common: bool) -> tuple[Items, I
     Args:
         first: Those of the one system.
         second: Those of the other.
-        common: Whether items that are not the same are skipped; else they are an error.
+        strict: Whether items that are not the same are an error; else they are skipped.
 
     Raises:
-        UsageError: Where items differ and `common` is false, and where no item is left.
+        UsageError: Where items differ and `strict` is true, and where no item is left.
     """
     place = {identifier: row for row, identifier in enumerate(second.ids)}
     rows = [(row, place[identifier]) for row, identifier in enumerate(first.ids) if identifier in place]
@@ -63,10 +63,10 @@ def common_items(first: Items, second: Items, *, common: bool) -> tuple[Items, I
     }
     differences = [f"{count} {reason}" for reason, count in counts.items() if count]
     where = f"{first.task!r} in {first.language.code!r}"
-    if differences and not common:
+    if differences and strict:
         raise UsageError(
             f"The items of {where} are not the same: of {max(len(first), len(second))}, {', '.join(differences)}.",
-            hint="Diagnose the common ones with --common.",
+            hint="Without --strict, the common ones are diagnosed.",
         )
     if not same:
         raise UsageError(

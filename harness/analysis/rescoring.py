@@ -1,4 +1,4 @@
-"""Scores a run again from its records: needs neither the model nor the data."""
+"""Scores a run again from its records: needs neither the model nor the data; a metric may be another program."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
+from harness.analysis.metric_process import CommandScores, MetricCommand, ask_command
 from harness.errors import UsageError
 from harness.metrics.aggregation import aggregate_tasks
 from harness.metrics.metric import Metric, MetricContext
@@ -24,14 +26,19 @@ CHUNK = 2_048
 """Records that are scored together."""
 
 
-def rescore(path: Path, registry: Registry, further: Sequence[str] = ()) -> None:
-    """Compute all metrics of a run again, the run's own and `further` ones, and write its results.
+def rescore(
+    path: Path, registry: Registry, further: Sequence[str] = (), commands: Sequence[MetricCommand] = ()
+) -> None:
+    """Compute all metrics of a run again, the run's own, `further` ones and those of `commands`; write its results.
 
-    Raises `UsageError` when a further metric fits no task of the run, `DataError` where records are broken; then
-    nothing is written.
+    Raises `UsageError` when a further metric fits no task of the run, `HarnessError` where a command fails,
+    `DataError` where records are broken; then nothing is written.
     """
     own = Run(path)
-    wanted = [registry.metrics.get(name) for name in further]
+    wanted = [
+        *(registry.metrics.get(name) for name in further),
+        *(replace(registry.metrics.get(command.metric), ready=None) for command in commands),
+    ]
     kinds = {task.kind for task in own.manifest.tasks.values()}
     for metric in wanted:
         if not metric.kinds & kinds:
@@ -49,10 +56,13 @@ def rescore(path: Path, registry: Registry, further: Sequence[str] = ()) -> None
             )
         if metric.ready is not None:
             metric.ready()
+    given = [ask_command(command, with_baselines(own)) for command in commands]
     with ExitStack() as unfinished:
-        scored = [_score_run(run, registry, wanted, unfinished) for run in with_baselines(own)]
+        scored = [_score_run(run, registry, wanted, given, unfinished) for run in with_baselines(own)]
         for item in scored:
             _write(item, registry)
+    for scores in given:
+        scores.kept.unlink(missing_ok=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +77,13 @@ class _Rescored:
     """The new records of all scored cells, sealed."""
 
 
-def _score_run(run: Run, registry: Registry, further: Sequence[Metric], unfinished: ExitStack) -> _Rescored:
+def _score_run(
+    run: Run,
+    registry: Registry,
+    further: Sequence[Metric],
+    given: Sequence[CommandScores],
+    unfinished: ExitStack,
+) -> _Rescored:
     tasks = {}
     for name in dict.fromkeys(
         [*run.manifest.tasks, *(cell.task for cell in run.cells if cell.status == "ok")]
@@ -77,6 +93,10 @@ def _score_run(run: Run, registry: Registry, further: Sequence[Metric], unfinish
         tasks[name] = task.changed(
             metrics=list(dict.fromkeys([*task.metrics, *added])),
             shown=list(dict.fromkeys([*(task.shown or task.headline), *added])),
+            metric_options={
+                **task.metric_options,
+                **{own.command.metric: own.signature for own in given if own.command.metric in added},
+            },
         )
     scores, writers = {}, []
     for cell in run.cells:
@@ -89,8 +109,15 @@ def _score_run(run: Run, registry: Registry, further: Sequence[Metric], unfinish
                 if metric.scores_method(str(cell.method))
                 and (metric.missing is None or metric.missing() is None)
             ]
-            writer = unfinished.enter_context(RecordWriter(run.records_of(cell)))
-            scores[cell.digest] = _score(run.records(cell), cell, task, metrics, writer)
+            file, model = run.records_of(cell), run.manifest.model
+            writer = unfinished.enter_context(
+                RecordWriter(file, model=model, task=cell.task, language=cell.language)
+            )
+            records = run.records(cell)
+            for own in given:
+                if own.command.metric in task.metrics:
+                    records = map(partial(own.add, run=run, cell=cell), records)
+            scores[cell.digest] = _score(records, cell, task, metrics, writer)
             writers.append(writer)
     return _Rescored(run=run, tasks=tasks, metrics=scores, records=writers)
 

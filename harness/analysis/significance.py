@@ -6,6 +6,7 @@ are resampled apart. Languages are fixed.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -21,6 +22,7 @@ from harness.statistics import (
     Codes,
     Interval,
     cluster_sums,
+    detectable_difference,
     draw_codes,
     evaluated,
     holm,
@@ -36,7 +38,7 @@ from harness.statistics import (
     tied_with_best,
 )
 
-__all__ = ["Difference", "LanguageItems", "Scores", "assess", "bound_note"]
+__all__ = ["Difference", "LanguageItems", "Scores", "assess", "bound_note", "detectable_note"]
 
 Floats = npt.NDArray[np.float64]
 ALPHA = 0.05
@@ -152,6 +154,27 @@ def bound_note(scores: Scores, systems: Sequence[str]) -> str | None:
     return (
         f"{scores.metric}: so few clusters differ from those of {systems[0]} that p cannot be smaller than "
         f"{bounds}{adjusted}, whatever the scores. An interval can exclude 0 all the same."
+    )
+
+
+def detectable_note(scores: Scores, systems: Sequence[str]) -> str | None:
+    """Return which true differences to the first system these items would show, by their measured spread, else None.
+
+    Systems that `bound_note` names are left out: whatever their scores, no test of these items could be significant.
+    Source: Miller 2024, arXiv 2411.00640, section 5, as `harness.statistics.detectable_difference`.
+    """
+    found = []
+    unreachable = _out_of_reach([None if own is None else own.discordant for own in scores.differences])
+    for name, own, out in zip(systems, scores.differences, unreachable, strict=True):
+        if own is not None and not out and own.se and own.groups:
+            least = detectable_difference(own.se * math.sqrt(own.groups), own.groups)
+            if least is not None:
+                found.append(f"{least * 100:.1f} points for {name} ({own.groups:,} draws)")
+    if not found:
+        return None
+    return (
+        f"{scores.metric}: the smallest true difference to {systems[0]} that a test finds here with 80 % power: "
+        f"{', '.join(found)}. Smaller ones are seldom significant."
     )
 
 

@@ -2,116 +2,157 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from harness.cli import option as o
 from harness.cli.output import echo
-from harness.errors import DataError, UnknownNameError
+from harness.errors import DataError, UnknownNameError, UsageError
 
 if TYPE_CHECKING:
-    from harness.analysis.diagnosis import Diagnosis
+    from harness.reporting.model import Block
 
 app = typer.Typer(add_completion=False)
 FORMATS = ("text", "json")
 
 Tasks = Annotated[list[str] | None, typer.Option("--tasks", "-t", help="Only these tasks; names or globs.")]
 Languages = Annotated[
-    list[str] | None, typer.Option("--languages", "-l", help="Only these codes, each by itself too.")
+    list[str] | None,
+    typer.Option("--languages", "--language", "-l", help="Only these codes, each by itself too."),
+]
+Against = Annotated[
+    str | None,
+    typer.Option(
+        "--against", metavar="CODE", help="List what is right in this language, wrong in --languages."
+    ),
 ]
 Attributes = Annotated[list[str] | None, typer.Option("--attributes", "-a", help="Only these attributes.")]
 Training = Annotated[
     list[Path] | None,
     typer.Option("--training-text", metavar="FILE", help="Training text, for unknown words (oov)."),
 ]
+Runs = Annotated[list[Path], typer.Argument(metavar="RUN [RUN]", help="A run folder, or two to be compared.")]
+DataOnly = Annotated[
+    bool, typer.Option("--data-only", help="Show how attributes are distributed over languages.")
+]
+MetricName = Annotated[
+    str | None, typer.Option("--metric", help="Score with this one, not with the tasks' own.")
+]
+Edges = Annotated[
+    str, typer.Option("--edges", help="Of the buckets: language, pooled, or paper (Tables 25 and 26).")
+]
+Strict = Annotated[
+    bool, typer.Option("--strict", help="Reject two runs whose items, data or version of a task differ.")
+]
+Output = Annotated[Path | None, typer.Option("--output", "--out", help="Write the text or rows here.")]
 
 
 @app.command()
 def diagnose(
-    folders: Annotated[
-        list[Path], typer.Argument(metavar="RUN [RUN]", help="A run folder, or two to be compared.")
-    ],
-    data_only: Annotated[
-        bool, typer.Option("--data-only", help="Show how attributes are distributed over languages.")
-    ] = False,
+    folders: Runs,
+    data_only: DataOnly = False,
     tasks: Tasks = None,
     languages: Languages = None,
+    against: Against = None,
     attributes: Attributes = None,
-    metric: Annotated[
-        str | None, typer.Option("--metric", help="Score with this one, not with the tasks' own.")
-    ] = None,
-    edges: Annotated[
-        str, typer.Option("--edges", help="Of the buckets: language, pooled, or paper (Tables 25 and 26).")
-    ] = "language",
+    metric: MetricName = None,
+    edges: Edges = "language",
     examples: Annotated[int, typer.Option("--examples", min=0, help="Ids of items in each row.")] = 3,
-    common: Annotated[
-        bool, typer.Option("--common", help="Compare runs that differ on what they have in common.")
-    ] = False,
+    strict: Strict = False,
     training: Training = None,
     form: Annotated[str, typer.Option("--format", help="text or json.")] = "text",
-    output: Annotated[
-        Path | None, typer.Option("--output", "--out", help="Write the text or rows here.")
-    ] = None,
+    output: Output = None,
     json_file: o.JsonFile = None,
     allow_code: o.AllowCode = False,
 ) -> None:
     """Split the scores of a run by attributes of its items; needs no model and no data.
 
-    Example: harness diagnose runs/e5-small runs/char-ngram --tasks xquad
+    Example: harness diagnose runs/e5-small --language sw --against en
     """
     from harness.analysis.diagnosis import DiagnosisOptions
     from harness.analysis.diagnosis import diagnose as diagnose_runs
+    from harness.analysis.language_pair import language_pairs
     from harness.cli.live import show_steps
     from harness.cli.output import check_output_file, reporting_broken_plugins
+    from harness.reporting.diagnosis import diagnosis_blocks
+    from harness.reporting.language_pair import language_pair_blocks
     from harness.running.session import open_session
     from harness.specs.selection import split_names
     from harness.storage.run_folder import Run
 
-    if form not in FORMATS:
-        raise UnknownNameError("format", form, FORMATS)
+    _check_form(form)
     runs = [Run(folder) for folder in folders]
     check_output_file(output)
     check_output_file(json_file)
-    registry = open_session(allow_code=allow_code).registry
-    options = DiagnosisOptions(
-        tasks=split_names(tasks or []),
-        languages=split_names(languages or []),
-        attributes=split_names(attributes or []),
-        metric=metric,
-        edges=edges,
-        examples=examples,
-        common=common,
-        vocabulary=_vocabulary(training or []),
-    )
-    with reporting_broken_plugins(registry.plugins), show_steps():
-        found = diagnose_runs(runs, registry, options, data_only=data_only)
-    _show(found, form, output, json_file, each_language=bool(languages))
+    names, codes = split_names(tasks or []), split_names(languages or [])
+    if against is not None:
+        _check_alone(attributes=attributes, data_only=data_only, metric=metric, training_text=training)
+        with show_steps():
+            pairs, notes = language_pairs(runs, codes, against, tasks=names)
+        blocks = partial(language_pair_blocks, pairs, notes, examples=examples)
+        rows = [row for pair in pairs for row in pair.rows()]
+    else:
+        registry = open_session(allow_code=allow_code).registry
+        options = DiagnosisOptions(
+            tasks=names,
+            languages=codes,
+            attributes=split_names(attributes or []),
+            metric=metric,
+            edges=edges,
+            examples=examples,
+            strict=strict,
+            vocabulary=_vocabulary(training or []),
+        )
+        with reporting_broken_plugins(registry.plugins), show_steps():
+            found = diagnose_runs(runs, registry, options, data_only=data_only)
+        rows = found.rows()
+        blocks = partial(diagnosis_blocks, found, each_language=bool(languages))
+    _show(rows, blocks, form, output, json_file)
+
+
+def _check_form(form: str) -> None:
+    if form not in FORMATS:
+        raise UnknownNameError("format", form, FORMATS)
+
+
+def _check_alone(**given: object) -> None:
+    """Raise `UsageError` for an option of buckets: languages are compared by the answers that are right."""
+    names = [f"--{name.replace('_', '-')}" for name, value in given.items() if value]
+    if names:
+        raise UsageError(
+            f"--against does not split by attributes: got {' '.join(names)} too.",
+            hint="Run 'harness diagnose' once with --against and once without.",
+        )
 
 
 def _show(
-    found: Diagnosis, form: str, output: Path | None, json_file: Path | None, *, each_language: bool
+    rows: list[dict[str, Any]],
+    blocks: Callable[[], list[Block]],
+    form: str,
+    output: Path | None,
+    json_file: Path | None,
 ) -> None:
     import json
 
     from harness.cli.display import print_report
     from harness.cli.output import write_file, write_rows
     from harness.reporting.console import print_blocks
-    from harness.reporting.diagnosis import diagnosis_blocks
 
     if json_file is not None:
-        write_rows(json_file, found.rows())
+        write_rows(json_file, rows)
     if form == "json":
-        text = json.dumps(found.rows(), ensure_ascii=False, indent=1) + "\n"
+        text = json.dumps(rows, ensure_ascii=False, indent=1) + "\n"
         if output is None:
             echo(text, nl=False)
+    elif output is None:
+        print_report(blocks())
+        return
     else:
-        blocks = diagnosis_blocks(found, each_language=each_language)
-        if output is None:
-            print_report(blocks)
-            return
-        text = print_blocks(blocks)
+        text = print_blocks(blocks())
     if output is not None:
         write_file(output, text)
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from harness.cli.display import stderr
-from harness.cli.panel import Panel
+from harness.cli.panel import WIDEST, Panel, tally_lines
 from harness.cli.progress_text import cell_text, step_text, task_text, whole_text
 from harness.planning.plan import reason_without_language
 from harness.progress import CellOutcome, PlannedCell, PlannedFit, Progress, showing_steps
@@ -19,8 +19,17 @@ from harness.reporting.remark import counted
 from harness.running.tally import Tally
 from harness.storage.clean_text import redact
 
-__all__ = ["LineProgress", "PanelProgress", "show_progress", "show_steps"]
+__all__ = [
+    "LineProgress",
+    "NotebookProgress",
+    "PanelProgress",
+    "show_in_program",
+    "show_progress",
+    "show_steps",
+]
 
+UPDATE_EVERY = 0.25
+"""Seconds between two states of the progress in a notebook."""
 LINE_EVERY = 10.0
 """Seconds between two lines about unfinished work where there is no terminal."""
 
@@ -45,6 +54,29 @@ def show_steps() -> Iterator[None]:
     """Show the steps of what is done inside; what takes less than ten seconds prints nothing into a pipe."""
     with show_progress() as progress, showing_steps(progress.status):
         yield
+
+
+@contextmanager
+def show_in_program() -> Iterator[Progress]:
+    """Yield what shows the progress of a Python call: a notebook's own output, a panel in a terminal, or nothing."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    if getattr(shell, "kernel", None) is not None:
+        progress = NotebookProgress(_notebook_output())
+        yield progress
+        progress.close()
+    elif sys.stderr.isatty():
+        with show_progress() as shown:
+            yield shown
+    else:
+        yield Progress()
+
+
+def _notebook_output() -> Callable[[str], None]:
+    """Return what shows a text in the output of a notebook's cell, in the place of the text before."""
+    from IPython.display import display
+
+    handle = display({"text/plain": ""}, raw=True, display_id=True)
+    return lambda text: handle.update({"text/plain": text}, raw=True)
 
 
 class LineProgress(Progress):
@@ -191,6 +223,47 @@ class PanelProgress(LineProgress):
 
     def _print_if_due(self) -> None:
         pass
+
+
+class NotebookProgress(LineProgress):
+    """Shows the run as one text that changes; at its end, what had to be known at once stays.
+
+    Args:
+        show: Shows a text in the place of the one before.
+        clock: Seconds, as `time.monotonic`.
+    """
+
+    def __init__(self, show: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(clock=clock)
+        self._show = show
+        self._started = clock()
+        self._announced: list[str] = []
+
+    def announce(self, message: str) -> None:
+        """Show one line above the progress."""
+        self._announced.append(redact(message))
+        self._update()
+
+    def cell_finished(self, outcome: CellOutcome) -> None:
+        """Show the score of a cell, or why it failed."""
+        super().cell_finished(outcome)
+        self._print_if_due()
+
+    def close(self) -> None:
+        """Show how much was done."""
+        self._show("\n".join([*self._announced, *filter(None, [whole_text(self.tally)])]))
+
+    def _report(self, message: str) -> None:
+        pass
+
+    def _print_if_due(self) -> None:
+        if self._clock() - self._printed_at >= UPDATE_EVERY:
+            self._update()
+
+    def _update(self) -> None:
+        self._printed_at = self._clock()
+        lines = [line.plain for line in tally_lines(self.tally, WIDEST, self._started)]
+        self._show("\n".join([*self._announced, *map(redact, lines)]))
 
 
 def print_line(console: Console, message: str) -> None:

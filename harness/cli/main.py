@@ -48,7 +48,8 @@ SHIPPED = {
     "export": "Write a run in the formats of other tools: EEE, the Hub, MTEB, LaTeX.",
     "gap": "Show whether a benchmark's translations, not the model, cost the score.",
     "gate": "Decide in CI whether a run is no worse than an earlier one: GO or NO-GO.",
-    "new": "Write a package to begin with: plugin, task, language, adapter, metric.",
+    "judge": "Rate answers of finished runs with a second model; its agreement with gold.",
+    "new": "Write a task for your data, or a package: plugin, task, language, adapter, metric.",
     "overlap": "Compare what a classifier attends to in a text and its translation.",
     "treebank": "Colorless-green and code-switched treebanks: make, check, split.",
     "translate": "Translate the texts that variants of tasks need; ship them as a data set.",
@@ -56,6 +57,18 @@ SHIPPED = {
     "submission": "Score, export and import the public XTREME-R submission files.",
 }
 """Help of the commands that first-party plugins bring, shown without importing them."""
+OF_ADAPTER = {
+    "--device": "-o device=cpu, cuda, cuda:1 or mps",
+    "--dtype": "-o dtype=float32, bfloat16 or float16",
+    "--batch-size": "--batch-tokens N: batches are measured in tokens, padding included",
+    "--max-tokens": "-o max_tokens=N",
+    "--temperature": "-o temperature=T",
+    "--system": "-o system=TEXT",
+    "--stop": "-o stop=TEXT",
+    "--concurrency": "-o concurrency=N",
+    "--labels": "-o labels=NAME,NAME,...",
+}
+"""What to write in place of options that other tools have."""
 GROUP = "harness.commands"
 INTERRUPTED = 130
 HELP = """\
@@ -69,6 +82,7 @@ Commands:
 Options:
   --debug      Show the traceback of an error.
   --version    Show the version.
+  --install-completion  Complete commands and options in this shell, or in the one named.
   -h, --help   Show this message; 'harness COMMAND --help' shows a command's options.
 
 First run, offline:
@@ -106,6 +120,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _dispatch(given: list[str]) -> int:
+    if "_HARNESS_COMPLETE" in os.environ:
+        from harness.cli.completion import complete
+
+        return complete(_summaries(), _app)
     if not given or given[0] in {"-h", "--help", "help"}:
         sys.stdout.write(printable(_help()))
         return 0 if given else 2
@@ -114,15 +132,24 @@ def _dispatch(given: list[str]) -> int:
 
         sys.stdout.write(f"harness {version('multilingual-harness')}\n")
         return 0
+    if given[0] == "--install-completion":
+        from harness.cli.completion import install
+
+        shell, path = install(*given[1:2])
+        sys.stdout.write(f"{shell}: wrote {path}; open a new terminal to use it\n")
+        return 0
     name, rest = given[0], given[1:]
-    if name in COMMANDS:
-        return _invoke(importlib.import_module(COMMANDS[name][0]).app, name, rest)
-    plugin_commands = _plugin_commands()
-    if name in plugin_commands:
-        return _invoke(_load(name), name, rest)
+    plugin_commands = _plugin_commands() if name not in COMMANDS else {}
+    if name in COMMANDS or name in plugin_commands:
+        return _invoke(_app(name), name, rest)
     raise UnknownNameError(
         "command", name, [*COMMANDS, *plugin_commands], hint="Run 'harness --help' to see all."
     )
+
+
+def _app(name: str) -> Any:
+    """Return the typer app of a command."""
+    return importlib.import_module(COMMANDS[name][0]).app if name in COMMANDS else _load(name)
 
 
 def _load(name: str) -> Any:
@@ -181,6 +208,9 @@ def _invoke(app: Any, name: str, arguments: list[str]) -> int:
         message = error.format_message()
         if not message:  # a group without a command: its help was printed
             return 2
+        name = str(getattr(error, "option_name", ""))
+        if path in {"harness eval", "harness plan"} and name in OF_ADAPTER:
+            message = f"The command has no option {name}: it is the model's own. Write {OF_ADAPTER[name]}"
         end = "" if message.endswith((".", "?")) else "."
         _print_error(f"Error: {message}{end} Run '{path} --help' to see its options.")
         return 2
@@ -190,6 +220,13 @@ def _invoke(app: Any, name: str, arguments: list[str]) -> int:
 
 
 def _help() -> str:
+    return HELP.format(
+        commands="\n".join(f"  {name:<12} {summary}" for name, summary in _summaries().items())
+    )
+
+
+def _summaries() -> dict[str, str]:
+    """Return command -> its help, without importing any."""
     from harness.registry.plugin import package_of
 
     rows = {name: summary for name, (_, summary) in COMMANDS.items()}
@@ -197,7 +234,7 @@ def _help() -> str:
         rows.setdefault(
             name, SHIPPED.get(name) or f"Comes with the plugin package {package_of(entry_point.dist)[0]}."
         )
-    return HELP.format(commands="\n".join(f"  {name:<12} {summary}" for name, summary in rows.items()))
+    return rows
 
 
 def _entry_points(name: str) -> list[EntryPoint]:

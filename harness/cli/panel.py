@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from harness.running.tally import Tally
 
-__all__ = ["Panel"]
+__all__ = ["WIDEST", "Panel", "tally_lines"]
 
 WIDEST = 100
 """Columns of the panel in a wider terminal."""
@@ -106,7 +106,11 @@ class Panel:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         width = min(options.max_width - 1, WIDEST)
-        lines = [] if self._tally is None else self._lines(self._tally, width, ascii_only=options.ascii_only)
+        lines = []
+        if self._tally is not None:
+            lines = tally_lines(
+                self._tally, width, self._started, ascii_only=options.ascii_only, reported=self._reported
+            )
         lines = lines[: max(1, options.size.height - 1)]
         for line in lines:
             line.truncate(width, overflow="crop" if options.ascii_only else "ellipsis")
@@ -117,29 +121,42 @@ class Panel:
             line.end = ""
             yield from console.render(line, options.update(no_wrap=True))
 
-    def _lines(self, tally: Tally, width: int, *, ascii_only: bool) -> list[Text]:
-        lines = [self._head(tally, width, ascii_only=ascii_only)] if tally.cells else []
-        step = step_text(tally)
-        if step:
-            lines.append(Text(step if not tally.cells else f"  {step}"))
-        lines += [Text(f"  {text}", style="dim") for text in (tally.status, self._reported) if text]
-        return lines + _last_scores(tally)
 
-    def _head(self, tally: Tally, width: int, *, ascii_only: bool) -> Text:
-        place, model = whole_text(tally), short_name(tally.model)
-        if len(model) > width // 3:  # the end of a path says more than its beginning
-            model = ("..." if ascii_only else "…") + model[3 - width // 3 :]
-        so_far = f", {duration(time.monotonic() - self._started)} so far"
-        if width - cell_len(model + place + so_far) >= BAR[0] * 2:
-            place += so_far
-        room = min(width - cell_len(model) - cell_len(place) - 4, BAR[1])
-        head = Text(model, style="bold")
-        if room >= BAR[0]:
-            full, empty = ("#", "-") if ascii_only else ("━", "─")
-            done = int(room * tally.share)
-            head.append("  ").append(full * done, Style(color="green", bold=False))
-            head.append(empty * (room - done), Style(dim=True, bold=False))
-        return head.append(f"  {place}", Style(bold=False))
+def tally_lines(
+    tally: Tally, width: int, started: float, *, ascii_only: bool = False, reported: str = ""
+) -> list[Text]:
+    """Return how far a run is, one line each: the model with a bar, the current work, and the last scores.
+
+    Args:
+        tally: The run, or work outside one.
+        width: Columns of the first line.
+        started: When the run began, by `time.monotonic`.
+        ascii_only: Whether the bar is made of ``#`` and ``-``.
+        reported: What something else reports of its own work.
+    """
+    lines = [_head(tally, width, started, ascii_only=ascii_only)] if tally.cells else []
+    step = step_text(tally)
+    if step:
+        lines.append(Text(step if not tally.cells else f"  {step}"))
+    lines += [Text(f"  {text}", style="dim") for text in (tally.status, reported) if text]
+    return lines + _last_scores(tally)
+
+
+def _head(tally: Tally, width: int, started: float, *, ascii_only: bool) -> Text:
+    place, model = whole_text(tally), short_name(tally.model)
+    if len(model) > width // 3:  # the end of a path says more than its beginning
+        model = ("..." if ascii_only else "…") + model[3 - width // 3 :]
+    so_far = f", {duration(time.monotonic() - started)} so far"
+    if width - cell_len(model + place + so_far) >= BAR[0] * 2:
+        place += so_far
+    room = min(width - cell_len(model) - cell_len(place) - 4, BAR[1])
+    head = Text(model, style="bold")
+    if room >= BAR[0]:
+        full, empty = ("#", "-") if ascii_only else ("━", "─")
+        done = int(room * tally.share)
+        head.append("  ").append(full * done, Style(color="green", bold=False))
+        head.append(empty * (room - done), Style(dim=True, bold=False))
+    return head.append(f"  {place}", Style(bold=False))
 
 
 def _last_scores(tally: Tally) -> list[Text]:

@@ -46,7 +46,7 @@ PROBING, CONSISTENCY = "probing", "consistency"
 def report(
     folders: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders, the main one first.")],
     format_name: Annotated[
-        str, typer.Option("--format", "-f", help="console, markdown, html, latex, csv, json, or a plugin's.")
+        str, typer.Option("--format", "-f", help="console, markdown, html, latex, csv, json, svg, pdf, png.")
     ] = "console",
     output: Annotated[
         Path | None, typer.Option("--output", "--out", help="Write to this file, or folder.")

@@ -17,7 +17,17 @@ def score(
     folder: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")],
     metrics: Annotated[
         list[str] | None,
-        typer.Option("--metrics", "--metric", help="Further metrics, where they fit the kind of task."),
+        typer.Option(
+            "--metrics",
+            "--metric",
+            help="Further metrics, where they fit the kind of task; NAME=COMMAND asks a program (COMET).",
+        ),
+    ] = None,
+    timeout: Annotated[
+        float | None,
+        typer.Option(
+            "--timeout", min=1, help="End a metric's COMMAND that writes nothing for these seconds; 600."
+        ),
     ] = None,
     gold: o.Gold = None,
     output: Annotated[
@@ -33,6 +43,7 @@ def score(
 
     Example: harness score runs/my-run --gold relabelled.jsonl --output runs/my-run-relabelled
     """
+    from harness.analysis.metric_process import MetricCommand, is_command
     from harness.analysis.relabelling import relabel
     from harness.analysis.rescoring import rescore
     from harness.cli.display import show_run
@@ -43,10 +54,17 @@ def score(
 
     if (gold is None) is not (output is None):
         raise UsageError("--gold makes another run of RUN: give it together with --output DIR.")
+    commands = [MetricCommand.of(text, timeout) for text in metrics or [] if is_command(text)]
+    named = split_names([text for text in metrics or [] if not is_command(text)])
+    if gold is not None and commands:
+        raise UsageError(
+            "--gold and a metric's command cannot be given together.",
+            hint="Score the new run with the command afterwards.",
+        )
     registry = open_session(allow_code=allow_code).registry
     with reporting_broken_plugins(registry.plugins):
         if gold is not None and output is not None:
-            relabel(folder, gold, output, registry, tuple(split_names(metrics or [])))
+            relabel(folder, gold, output, registry, tuple(named))
         else:
-            rescore(folder, registry, split_names(metrics or []))
+            rescore(folder, registry, named, commands)
     return show_run(output or folder, json_file)

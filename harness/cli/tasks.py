@@ -68,7 +68,7 @@ def list_tasks(
     with reporting_broken_plugins(plugins, catalog):
         having = None if language is None else tasks_with(catalog, language)
         if pattern is not None and catalog.is_made(pattern):
-            names = catalog.names_made(pattern)
+            names = list(catalog.names_made(pattern))
         else:
             names = [name for name in catalog.names("task") if pattern is None or fnmatch(name, pattern)]
         rows = list(task_rows(catalog, [name for name in names if having is None or name in having]))

@@ -17,7 +17,7 @@ from harness.data.resolve import DataOptions, DataRef, HubFiles, LocalFiles, Res
 from harness.data.sampling import draw_items
 from harness.data.translation.translators import TranslatorContext
 from harness.data.translation.variants import TextChange, Translations
-from harness.errors import DataError, MissingDataError, UnknownNameError, UsageError
+from harness.errors import DataError, HarnessError, MissingDataError, UnknownNameError, UsageError
 from harness.languages.table import Language
 from harness.progress import Progress
 from harness.specs.schema import HubSource, LocalSource, Source
@@ -34,6 +34,7 @@ __all__ = [
     "columns_option",
     "data_ref",
     "find_split",
+    "with_conditions",
 ]
 
 Columns = Sequence[str] | Mapping[str, str] | None
@@ -81,16 +82,6 @@ def _codes(language: Language) -> Mapping[str, str]:
 
 
 def _alternatives(source: Source, codes: Mapping[str, str], owner: str) -> tuple[LocalFiles, ...]:
-    if isinstance(source.local, str):
-        # What `Source.alternatives` would make of it, without an object between.
-        only = LocalFiles(
-            paths=(_fill(source.local, codes, owner),),
-            reader=source.reader,
-            columns=_columns(source.columns, codes, owner),
-            options={name: _fill(value, codes, owner) for name, value in source.options.items()},
-            label_map=source.label_map or {},
-        )
-        return (only,)
     return tuple(
         _local_files(source, item, codes, owner) for item in source.alternatives if item.serves(codes)
     )
@@ -98,12 +89,13 @@ def _alternatives(source: Source, codes: Mapping[str, str], owner: str) -> tuple
 
 def _local_files(source: Source, item: LocalSource, codes: Mapping[str, str], owner: str) -> LocalFiles:
     options = source.options if item.options is None else item.options
+    where = source.where if item.where is None else item.where
     return LocalFiles(
         paths=tuple(_fill(path, codes, owner) for path in item.paths),
         split=item.split,
-        reader=item.reader or source.reader,
+        reader=source.reader_of(item),
         columns=_columns(source.columns if item.columns is None else item.columns, codes, owner),
-        options={name: _fill(value, codes, owner) for name, value in options.items()},
+        options=_options(options, where, codes, owner),
         label_map=(source.label_map if item.label_map is None else item.label_map) or {},
     )
 
@@ -119,7 +111,7 @@ def _hub_files(hub: HubSource | None, codes: Mapping[str, str], owner: str) -> H
         revision=hub.revision,
         reader=hub.reader,
         columns=_columns(hub.columns, codes, owner),
-        options={name: _fill(value, codes, owner) for name, value in hub.options.items()},
+        options=_options(hub.options, hub.where, codes, owner),
         label_map=hub.label_map or {},
     )
 
@@ -128,6 +120,20 @@ def _columns(columns: Columns, codes: Mapping[str, str], owner: str) -> str | No
     """Return the readers' ``columns`` option with the language's codes: a parallel file has a column per language."""
     given = columns_option(columns)
     return None if given is None else _fill(given, codes, owner)
+
+
+def _options(
+    options: Mapping[str, str], where: Mapping[str, str] | None, codes: Mapping[str, str], owner: str
+) -> dict[str, str]:
+    """Return the reader's options with the language's codes, `where` among them."""
+    return {name: _fill(value, codes, owner) for name, value in with_conditions(options, where).items()}
+
+
+def with_conditions(options: Mapping[str, str], where: Mapping[str, str] | None) -> Mapping[str, str]:
+    """Return options with the readers' ``where`` option: a condition per line."""
+    if not where:
+        return options
+    return {**options, "where": "\n".join(f"{column}={value}" for column, value in where.items())}
 
 
 def _sample_files(source: Source, codes: Mapping[str, str], owner: str) -> LocalFiles | None:
@@ -271,7 +277,31 @@ class DataFinder:
             )
         files = resolve(ref, self.options, lambda wanted: self._declared.resolve_data(wanted, self._cache))
         note = source.hub.note if source.hub is not None and files.origin == "hub" else ""
-        return FoundData(ref=ref, files=files, note=note)
+        found = FoundData(ref=ref, files=files, note=note)
+        self._check_kept(found)
+        return found
+
+    def _check_kept(self, found: FoundData) -> None:
+        """Raise `MissingDataError` where the user's file of several languages has no record of this one."""
+        files = found.files
+        readers = self._declared.readers
+        if files.origin != "local" or files.reader not in readers.names:
+            return
+        chosen = sorted(readers.get(files.reader).filters & files.options.keys())
+        if chosen and not self._has_rows(found):
+            kept = " and ".join(f"{name}: {files.options[name]}" for name in chosen)
+            raise MissingDataError(
+                f"No data of {found.ref}: {files.describe} has no record with {kept}.",
+                hint=f"Put a file there that has them ('harness tasks show {found.ref.owner}' says where it is from).",
+            )
+
+    def _has_rows(self, found: FoundData) -> bool:
+        """Return whether a split has a row, or a fault: that fails the cell, with file and line."""
+        reader, options = self._reader_of(found)
+        try:
+            return any(True for _ in reader.read(found.files.paths, options))
+        except HarnessError:
+            return True
 
     def rows(self, found: FoundData) -> Iterator[Row]:
         """Return the rows of a split, with the field names of the spec; raises `DataError`.
@@ -313,6 +343,10 @@ class DataFinder:
         return rows if found.drawn is None else _drawn(rows, found.drawn)
 
     def _read(self, found: FoundData) -> Iterator[Row]:
+        reader, options = self._reader_of(found)
+        return _checked_rows(reader, found, options, self._declared)
+
+    def _reader_of(self, found: FoundData) -> tuple[Reader, dict[str, str]]:
         files = found.files
         assert files.reader is not None
         reader = self._declared.readers.get(files.reader)
@@ -322,7 +356,7 @@ class DataFinder:
         unknown = sorted(set(options) - set(reader.options))
         if unknown:
             raise UnknownNameError(f"option of the reader {reader.name!r}", unknown[0], reader.options)
-        return _checked_rows(reader, found, options, self._declared)
+        return reader, options
 
 
 def find_split(

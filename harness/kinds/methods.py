@@ -50,8 +50,11 @@ class MethodContext:
 
     spec: TaskSpec
     language: Language
+    """Of prompts and answers: of a translation into English it is English."""
     protocol: str
     seed: int
+    cell_language: Language | None = None
+    """What the cell is named by, which is the other language of a translation; None where it is `language`."""
     pool: Sequence[Any] = field(default_factory=tuple)
     """All examples of the split, also those that a limit skips: the candidates of bitext retrieval."""
     candidates: CandidatePool | None = None
@@ -90,7 +93,7 @@ class Method:
     """One way to get predictions for one kind of task from a model with one capability."""
 
     name: str
-    """``head``, ``rank``, ``generate``, ``embed``, ``probe``."""
+    """``head``, ``rank``, ``generate``, ``translate``, ``embed``, ``probe``."""
     kind: str
     requires: Capability
     protocols: frozenset[str]
@@ -186,7 +189,10 @@ def choose_pairings(
     for protocol in wanted:
         serving = [method for method in allowed if protocol in method.protocols]
         able = [method for method in serving if _is_able(method, protocol, description, trained)]
-        if able:
+        strange = _label_fault(spec, description) if able and _reads_labels(able[0], protocol) else None
+        if strange is not None:
+            reasons.append(strange)
+        elif able:
             pairings.append(Pairing(protocol=protocol, method=able[0]))
         else:
             reasons.append(_why_not(spec, protocol, serving, description, trained, method_name))
@@ -232,6 +238,23 @@ def _is_able(method: Method, protocol: str, description: ModelDescription, head:
     if head is None or Capability.FITS not in description.offers:
         return False
     return method.requires in description.after_fit.get(head, frozenset())
+
+
+def _reads_labels(method: Method, protocol: str) -> bool:
+    return protocol not in FITTING_PROTOCOLS and method.requires is Capability.CLASSIFIES
+
+
+def _label_fault(spec: TaskSpec, description: ModelDescription) -> str | None:
+    """Return why a fine-tuned classifier's labels are not those of a task; None where they are, or it names none."""
+    own = sorted(label.casefold() for label in description.labels)
+    if not own or not spec.label_names or own == sorted(label.casefold() for label in spec.label_names):
+        return None
+    named = f"{description.ref} has the labels {', '.join(description.labels)}"
+    asked = f"the task {spec.task!r} has {', '.join(spec.label_names)}"
+    if len(own) != len(spec.label_names):
+        return f"{named} ({len(own)}), and {asked} ({len(spec.label_names)})"
+    names = ",".join(["NAME"] * len(own))
+    return f"{named}, and {asked}: give these names in the order of its outputs with -o labels={names}"
 
 
 def _why_not(

@@ -10,22 +10,25 @@ from harness.kinds.kind import ReadContext, TaskKind, cluster_of, group_of, id_o
 from harness.kinds.methods import MethodContext
 from harness.languages.table import known_languages
 from harness.models.capabilities import Generates
+from harness.models.requests import Generated
 from harness.prompts.asking import generate_answers
 from harness.prompts.preset import PromptItem
 from harness.specs.schema import TaskSpec
 
-__all__ = ["language_name", "predict", "writing_kind"]
+__all__ = ["language_name", "predict", "writing_kind", "written_prediction"]
 
 FIELDS = ("source", "source_name", "target_name")
 
 
-def writing_kind(name: str, spec_model: type[TaskSpec], summary: str) -> TaskKind:
+def writing_kind(
+    name: str, spec_model: type[TaskSpec], summary: str, *, methods: tuple[str, ...] = ("generate",)
+) -> TaskKind:
     """Return a kind whose answers are texts with one reference text."""
     return TaskKind(
         name=name,
         spec_model=spec_model,
         head=None,
-        methods=("generate",),
+        methods=methods,
         example=_example,
         reference=_reference,
         summary=summary,
@@ -75,6 +78,21 @@ def predict(adapter: Generates, examples: Sequence[SourceText], context: MethodC
     """Return what a model writes for each item, on one line, and whether it is the source again."""
     assert context.prompter is not None
     return generate_answers(adapter, examples, context.prompter, context.prompter.options, _read)
+
+
+def written_prediction(example: SourceText, answer: Generated) -> Prediction:
+    """Return what a model wrote for an item as `predict` keeps it, where no prompt was used."""
+    output, is_read = _read(example, answer.text)
+    unfinished = not answer.finished
+    return Prediction(
+        id=example.id,
+        output={**output, "raw": answer.text},
+        truncated=answer.truncated,
+        unparsed=not is_read and not unfinished,
+        unfinished=unfinished,
+        unanswered=unfinished and not is_read,
+        tokens=answer.tokens,
+    )
 
 
 def _read(example: SourceText, text: str) -> tuple[dict[str, Any], bool]:

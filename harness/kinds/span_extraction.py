@@ -121,5 +121,7 @@ KIND = TaskKind(
     summary="the answer to a question is a span of its context",
     prompt_item=_prompt_item,
     prompt_fields=lambda spec: ("context", "question"),
-    texts=lambda example, spec: (example.question, example.context),
+    texts=lambda example, spec: (
+        (example.question, example.context) if example.context else (example.question,)
+    ),
 )

@@ -1,16 +1,26 @@
-"""Translation: a text is translated out of, or into, one language that all cells share (NTREX)."""
+"""Translation: a text is translated out of, or into, one language that all cells share (NTREX).
+
+Translation models (NLLB) get the text with their own language codes, by the method `translate`; others get a prompt.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from pydantic import model_validator
 
-from harness.kinds.methods import generate_method
-from harness.kinds.source_text import language_name, predict, writing_kind
+from harness.data.records import Prediction, SourceText
+from harness.kinds.methods import Method, MethodContext, generate_method
+from harness.kinds.source_text import language_name, predict, writing_kind, written_prediction
+from harness.models.capabilities import Capability, Generates
+from harness.models.requests import GenerateOptions
 from harness.specs.schema import Code, TaskSpec
 
 __all__ = ["KIND", "METHODS", "TranslationSpec"]
+
+MOST_TOKENS = 512
+"""Longest translation of a translation model, which was trained on sentences."""
 
 
 class TranslationSpec(TaskSpec):
@@ -41,6 +51,27 @@ class TranslationSpec(TaskSpec):
         return self
 
 
-METHODS = (generate_method("translation", predict),)
+def _translate(
+    adapter: Generates, examples: Sequence[SourceText], context: MethodContext
+) -> list[Prediction]:
+    """Return what a translation model makes of each text; raises `CapabilityError` for a language it does not know."""
+    assert isinstance(context.spec, TranslationSpec)
+    language = (context.cell_language or context.language).code
+    pair = (context.spec.source_language or language, context.spec.target_language or language)
+    options = GenerateOptions(max_tokens=MOST_TOKENS, languages=pair)
+    answers = adapter.generate([example.source for example in examples], [options] * len(examples))
+    return [written_prediction(example, answer) for example, answer in zip(examples, answers, strict=True)]
 
-KIND = writing_kind("translation", TranslationSpec, "a text is translated")
+
+METHODS = (
+    Method(
+        name="translate",
+        kind="translation",
+        requires=Capability.TRANSLATES,
+        protocols=frozenset({"prompted"}),
+        predict=_translate,
+    ),
+    generate_method("translation", predict),
+)
+
+KIND = writing_kind("translation", TranslationSpec, "a text is translated", methods=("translate", "generate"))

@@ -166,6 +166,23 @@ class LanguageTable:
         )
         return f"{code!r} is the {' and '.join(schemes)} of {language.name}: use {language.code!r}"
 
+    def code_of(self, name: str) -> str | None:
+        """Return the code of a language by its code, English name or a code of another collection; None if unknown.
+
+        ``hin_Latn`` is Hindi in Latin script, where the table has it, though FLORES-200 does not.
+        """
+        if name in self._languages:
+            return name
+        by_name = {language.name.lower(): language.code for language in self}
+        if name.lower() in by_name:
+            return by_name[name.lower()]
+        meant = self.meant_by(name) if name else None
+        if meant is not None:
+            return meant.rsplit("'", 2)[-2]
+        language, _, script = name.partition("_")
+        base = self.code_of(language) if script else None
+        return f"{base}-{script}" if f"{base}-{script}" in self._languages else None
+
     def extended(self, additional: Mapping[str, Language]) -> LanguageTable:
         """Return a table that knows the additional languages too."""
         return LanguageTable({**additional, **self._languages})

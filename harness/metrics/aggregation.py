@@ -27,7 +27,7 @@ from harness.storage.results import (
     Value,
 )
 
-__all__ = ["aggregate_suites", "aggregate_tasks", "cell_value", "cells_of_row"]
+__all__ = ["aggregate_suites", "aggregate_tasks", "cell_value", "cells_of_row", "interval_of"]
 
 Group = tuple[str, str | None, str | None, str]
 NORMAL = 1.959963984540054
@@ -117,7 +117,7 @@ def _interval(cells: Sequence[CellResult], metric: str, value: float, *, linked:
     are left to `harness.metrics.task_intervals`.
     """
     own = [cell for cell in cells if metric in cell.metrics]
-    parts = [_interval_of(cell.metrics[metric]) for cell in own]
+    parts = [interval_of(cell.metrics[metric]) for cell in own]
     if len(own) == 1:
         return parts[0].to_json()
     if linked or len(own) > len({cell.language for cell in own}):
@@ -125,7 +125,8 @@ def _interval(cells: Sequence[CellResult], metric: str, value: float, *, linked:
     return independent_mean(parts, value).to_json()
 
 
-def _interval_of(kept: Value) -> Interval:
+def interval_of(kept: Value) -> Interval:
+    """Return the uncertainty that is kept with a score."""
     low, high = kept.ci or (None, None)
     return Interval(
         se=kept.se,

@@ -8,6 +8,7 @@ from harness.metrics import (
     chunk,
     classification,
     label,
+    mkqa,
     mlqa,
     ranking,
     retrieval,
@@ -34,6 +35,7 @@ _BY_RANK = frozenset({"rank"})
 
 _XTREME = "google-research/xtreme evaluate.py"
 _SQUAD = "Rajpurkar et al. (2016), SQuAD v1.1 evaluation script evaluate-v1.1.py"
+_MKQA = "Longpre et al. (2021), apple/ml-mkqa mkqa_eval_util.py"
 _MLQA = "Lewis et al. (2020), MLQA evaluation script mlqa_evaluation_v1.py"
 _SEQEVAL = "seqeval 0.0.12 metrics/sequence_labeling.py, as used by google-research/xtreme evaluate.py"
 _CONLL = "Tjong Kim Sang and De Meulder (2003), section 2.3, on characters; XTREME-R publishes no span metric"
@@ -114,6 +116,24 @@ METRICS: Final[tuple[Metric, ...]] = (
         options=("answer_language",),
         languages=mlqa.LANGUAGES,
         source=_MLQA,
+        by_item=True,
+    ),
+    Metric(
+        name="mkqa_f1",
+        compute=mkqa.f1,
+        kinds=_SPANS,
+        description="Mean over questions of the best token F1 over answers and aliases, with MKQA's normaliser.",
+        languages=mkqa.LANGUAGES,
+        source=_MKQA,
+        by_item=True,
+    ),
+    Metric(
+        name="mkqa_exact_match",
+        compute=mkqa.exact_match,
+        kinds=_SPANS,
+        description="Share of answers equal to a gold answer or alias, with MKQA's normaliser.",
+        languages=mkqa.LANGUAGES,
+        source=_MKQA,
         by_item=True,
     ),
     Metric(

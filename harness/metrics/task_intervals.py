@@ -1,22 +1,25 @@
-"""Intervals of means over languages that need the items: those of parallel tasks, and of several seeds.
+"""Intervals of means over languages and of differences between languages, from the items where these are needed.
 
 In a parallel task an item's translations are drawn together, so that what makes the item hard counts once. Several
-seeds of a model answer the same items: their mean is that of item scores averaged over seeds, and how much seeds
-differ is reported apart (``seed_sd``).
+seeds of a model answer the same items: the items' part is that of item scores averaged over seeds, to which the
+spread over seeds is added. The differences between languages come from the same items and resamples.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from harness.errors import HarnessError
-from harness.metrics.aggregation import aggregate_suites, cells_of_row
+from harness.metrics.aggregation import aggregate_suites, cells_of_row, interval_of
+from harness.metrics.language_differences import Contrasts, language_differences
 from harness.metrics.metric import Metric
 from harness.statistics import (
     DRAWS,
@@ -25,9 +28,13 @@ from harness.statistics import (
     Statistic,
     cluster_sums,
     draw_codes,
+    drawn_contrasts,
     evaluated,
+    independent_contrasts,
     independent_mean,
     mean_of_codes,
+    over_seeds,
+    paired_contrasts,
     percentile_interval,
     resampled_sums,
     seed_of,
@@ -71,23 +78,40 @@ def task_intervals(
     locate: Locate,
     metrics: Table[Metric],
 ) -> list[TaskScore]:
-    """Return the scores of `aggregate_tasks` with the intervals that it left open."""
+    """Return the scores of `aggregate_tasks` with the intervals that it left open, and those of its differences."""
     found = []
     for score in scores:
         by_language, task = cells_of_row(score, cells), tasks[score.task]
         linked = task.parallel and len(by_language) > 1
+        kept = [interval_of(own[0].metrics[score.metric]) for own in by_language.values()]
+        values = _seed_values(by_language, score.metric)
         if not linked and all(len(own) == 1 for own in by_language.values()):
-            found.append(score)
+            apart = partial(independent_contrasts, kept, values)
+            found.append(_with(score, language_differences(score, task.source, apart)))
             continue
         parts = [_read(language, own, score.metric, locate) for language, own in by_language.items()]
         known = [part for part in parts if isinstance(part, _Part)]
         if len(known) < len(parts):
             reason = next(part for part in parts if isinstance(part, str))
-            interval = Interval(se=None, low=None, high=None, method=reason)
-        else:
-            interval = _interval(score, known, metrics, linked=linked, unpaired=task.unpaired)
-        found.append(TaskScore.model_validate({**score.to_json(), **interval.to_json()}))
+            found.append(_with(score, _without(reason).to_json()))
+            continue
+        mean, contrasts = _estimates(score, known, values, metrics, task if linked else None)
+        mean = over_seeds(mean, values.mean(axis=1))
+        differences = language_differences(score, task.source, contrasts)
+        found.append(_with(score, mean.to_json() | differences))
     return found
+
+
+def _with(score: TaskScore, fields: Mapping[str, Any]) -> TaskScore:
+    return TaskScore.model_validate({**score.to_json(), **fields})
+
+
+def _seed_values(by_language: Mapping[str, Sequence[CellResult]], metric: str) -> Floats:
+    """Return the scores, shape (seeds, languages); their means in one row where languages have other seeds."""
+    if len({tuple(cell.seed for cell in own) for own in by_language.values()}) == 1:
+        rows = [[cell.metrics[metric].value for cell in own] for own in by_language.values()]
+        return np.array(rows).T
+    return np.array([[fmean(cell.metrics[metric].value for cell in own) for own in by_language.values()]])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,42 +148,70 @@ def _read(language: str, cells: Sequence[CellResult], metric: str, locate: Locat
     return _Part(language=language, ids=ids, clusters=clusters, scores=np.array([own[2] for own in found]))
 
 
-def _interval(
+def _estimates(
     score: TaskScore,
     parts: Sequence[_Part],
+    values: Floats,
     metrics: Table[Metric],
-    *,
-    linked: bool,
-    unpaired: Collection[str] = (),
-) -> Interval:
+    linked: TaskSummary | None,
+) -> tuple[Interval, Contrasts]:
+    """Return the interval of the mean over languages for the seeds that were run, and what estimates differences.
+
+    Args:
+        score: The mean.
+        parts: The items of its languages.
+        values: The scores, shape (seeds, languages).
+        metrics: The registry's.
+        linked: The task, where translations of an item are drawn together.
+    """
     if parts[0].scores.ndim == 2:
         means = [part.scores.mean(axis=0) for part in parts]
-        if linked:
+        if linked is not None:
             strata = np.repeat(np.arange(len(parts)), [len(part.ids) for part in parts])
-            return stratified_mean(np.concatenate(means), strata, _codes(parts, unpaired))
+            codes = _codes(parts, linked.unpaired)
+            by_seed = [np.concatenate(row) for row in zip(*(part.scores for part in parts), strict=True)]
+            items = np.array(by_seed) if len(values) > 1 else np.concatenate(means)[None]
+            mean = stratified_mean(np.concatenate(means), strata, codes)
+            return mean, partial(paired_contrasts, items, strata, codes)
         own = [mean_of_codes(mean, _codes([part])) for mean, part in zip(means, parts, strict=True)]
     else:
-        try:
-            statistic = metrics.get(score.metric).from_counts
-        except HarnessError:
-            statistic = None
+        statistic = _statistic(metrics, score.metric)
         if statistic is None:
-            return Interval(se=None, low=None, high=None, method="the metric is not at hand")
-        names = (score.task, score.metric)
-        if linked:
-            return _bootstrap(parts, statistic, names, unpaired)
-        own = [_bootstrap([part], statistic, names) for part in parts]
-    return own[0] if len(own) == 1 else independent_mean(own, score.value or 0.0)
+            own = [_without("the metric is not at hand")] * len(parts)
+        elif linked is not None:
+            drawn, interval = _drawn(parts, statistic, (score.task, score.metric), linked.unpaired)
+            mean = interval if drawn is None else _percentile(drawn.mean(axis=1), interval)
+            return mean, partial(drawn_contrasts, values, drawn, interval)
+        else:
+            own = [_alone(part, statistic, (score.task, score.metric)) for part in parts]
+    mean = own[0] if len(own) == 1 else independent_mean(own, score.value)
+    return mean, partial(independent_contrasts, own, values)
 
 
-def _bootstrap(
+def _statistic(metrics: Table[Metric], name: str) -> Statistic | None:
+    try:
+        return metrics.get(name).from_counts
+    except HarnessError:
+        return None
+
+
+def _alone(part: _Part, statistic: Statistic, names: Sequence[str]) -> Interval:
+    drawn, interval = _drawn([part], statistic, names)
+    return interval if drawn is None else _percentile(drawn[:, 0], interval)
+
+
+def _drawn(
     parts: Sequence[_Part], statistic: Statistic, names: Sequence[str], unpaired: Collection[str] = ()
-) -> Interval:
-    """Return the interval of the mean over languages and seeds of a set-level metric, items drawn jointly."""
+) -> tuple[Floats | None, Interval]:
+    """Return a set-level metric in resamples of all languages' items together, shape (draws, languages).
+
+    It is averaged over seeds. The interval has the method, the groups and the seed of the resamples, or why there are
+    none.
+    """
     codes = _codes(parts, unpaired)
     groups = int(codes.max()) + 1
     if groups < 2:
-        return Interval(se=None, low=None, high=None, method="one cluster")
+        return None, _without("one cluster")
     seed = seed_of(*names, *(part.language for part in parts))
     sums, start = [], 0
     for part in parts:
@@ -170,9 +222,19 @@ def _bootstrap(
     drawn = resampled_sums(np.concatenate(sums, axis=1), seed=seed).reshape(DRAWS, -1, k)
     scores = evaluated(statistic, drawn)
     ends = np.cumsum([len(part.scores) for part in parts])[:-1]
-    by_language = [part.mean(axis=1) for part in np.split(scores, ends, axis=1)]
+    by_language = np.stack([part.mean(axis=1) for part in np.split(scores, ends, axis=1)], axis=1)
     method = "bootstrap" if groups == len(codes) else "cluster bootstrap"
-    return percentile_interval(np.mean(by_language, axis=0), method=method, groups=groups, seed=seed)
+    return by_language, replace(_without(method), groups=groups, seed=seed)
+
+
+def _percentile(replicates: Floats, drawn: Interval) -> Interval:
+    return percentile_interval(
+        replicates, method=str(drawn.method), groups=drawn.groups, seed=drawn.seed or 0
+    )
+
+
+def _without(reason: str) -> Interval:
+    return Interval(se=None, low=None, high=None, method=reason)
 
 
 def _codes(parts: Sequence[_Part], unpaired: Collection[str] = ()) -> Codes:

@@ -73,6 +73,8 @@ class Capability(StrEnum):
     GENERATES = "Generates"
     FITS = "Fits"
     COUNTS_TOKENS = "CountsTokens"
+    TRANSLATES = "Translates"
+    """Is a translation model: its `Generates` obeys `GenerateOptions.languages`."""
     PREDICTS = "Predicts"
     """Has predictions already, as a submission does; the method that asks for it knows how to look them up."""
 

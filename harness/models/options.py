@@ -35,6 +35,27 @@ class SamplingOptions(AdapterOptions):
         le=1,
         description="Share of the likeliest tokens that are drawn from; by default as the prompt says.",
     )
+    max_tokens: int | None = Field(
+        default=None,
+        ge=1,
+        description="Tokens that a written answer may have; by default as the prompt says.",
+    )
+    stop: str | None = Field(
+        default=None,
+        min_length=1,
+        description="TEXT,TEXT,...: a written answer ends before the first of them; \\n is a line end. By default as "
+        "the prompt says; with --chat none.",
+    )
+    system: str | None = Field(
+        default=None,
+        min_length=1,
+        description="The system turn with --chat, else the text before everything; by default as the prompt says.",
+    )
+    answer_regex: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Regular expression whose last match, or its first group, is read as the answer.",
+    )
 
 
 class ReasoningOptions(SamplingOptions):

@@ -127,6 +127,8 @@ class GenerateOptions:
 
     `stop` and `max_tokens` are about the answer alone; how long the reasoning may be is an option of the adapter.
     """
+    languages: tuple[str, str] | None = None
+    """Codes of the languages of prompt and answer, for models that only translate: the prompt is the text alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from hashlib import blake2b
+from typing import Any
+
 from harness.errors import CapabilityError, UsageError
 from harness.kinds.methods import Pairing
 from harness.models.capabilities import Capability
 from harness.models.options import ReasoningOptions, SamplingOptions
 from harness.planning.plan import Model
 from harness.planning.run_config import RunConfig
+from harness.prompts.answer_regex import answer_regex
 from harness.specs.prompt import PromptSpec
 
 __all__ = ["AskingPlanner"]
 
 WRITES = "generate"
+LONGEST = 24
+"""Characters of an option's value in a view."""
 
 
 class AskingPlanner:
@@ -28,12 +34,21 @@ class AskingPlanner:
         self._in_turns = config.chat or Capability.SCORES_CONTINUATIONS not in model.description.offers
 
     def sampled(self, spec: PromptSpec, method: str) -> PromptSpec:
-        """Return a prompt with the temperature and the share of tokens that the user gave."""
-        given = {
-            name: value
-            for name in SamplingOptions.model_fields
-            if (value := getattr(self._sampling, name)) is not None
-        }
+        """Return a prompt with what the user gave in place of its own: temperature, limit, stops, system turn ...
+
+        Raises `UsageError` for a regular expression that is not valid, or could take very long.
+        """
+        given = self._given()
+        if "stop" in given:
+            # Commas part them, and a shell passes no line end.
+            stops = tuple(given["stop"].replace("\\n", "\n").split(","))
+            given |= {"stop": tuple(map(_plain, stops)), "chat_stop": stops}
+        if "system" in given:
+            given["system"] = _plain(given["system"]) + "\n\n"
+        try:
+            answer_regex(given.get("answer_regex", ""))
+        except ValueError as error:
+            raise UsageError(f"The option answer_regex is {given['answer_regex']!r}, but {error}.") from error
         return spec.model_copy(update=given) if given and method == WRITES else spec
 
     def repeats(self, method: str) -> int:
@@ -83,10 +98,27 @@ class AskingPlanner:
         if method != WRITES:
             return {}
         view = {"repeats": str(self._config.repeats)} if self._config.repeats > 1 else {}
-        for name in SamplingOptions.model_fields:
-            if (value := getattr(self._sampling, name)) is not None:
-                view[name] = f"{value:g}"
+        view |= {name: _short(value) for name, value in self._given().items()}
         return view | _reasoning_view(self._reasoning)
+
+    def _given(self) -> dict[str, Any]:
+        values = {name: getattr(self._sampling, name) for name in SamplingOptions.model_fields}
+        return {name: value for name, value in values.items() if value is not None}
+
+
+def _plain(text: str) -> str:
+    """Return a text as a template writes it: without slots."""
+    return text.replace("{", "{{").replace("}", "}}")
+
+
+def _short(value: float | str) -> str:
+    """Return the value of an option for a view, which heads columns: a long text by its beginning and a digest."""
+    if not isinstance(value, str):
+        return f"{value:g}"
+    if len(value) <= LONGEST and value.isprintable():
+        return value
+    digest = blake2b(value.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
+    return f"{' '.join(value.split())[: LONGEST - 8]}\u2026{digest}"
 
 
 def _reasoning_view(options: ReasoningOptions) -> dict[str, str]:

@@ -239,8 +239,12 @@ class PromptPlan:
     @property
     def digest(self) -> str:
         """A digest of templates, words, and where the shots come from."""
+        spec = self.spec.model_dump(mode="json")
+        for name in ("chat_stop", "answer_regex"):  # later than the digests on disk
+            if not spec[name]:
+                del spec[name]
         content = [
-            self.spec.model_dump(mode="json"),
+            spec,
             None if self.inherited is None else self.inherited.model_dump(mode="json"),
             [self.policy, self.instruction, self.shots, self.chat, self.constrained],
             None if self.pool is None else [self.pool.owner, self.pool.language, self.pool.found.digest()],

@@ -412,6 +412,8 @@ class _Planner:
                 f"--limit {self._config.limit}: at most {self._config.limit} {items} per language",
                 *notes,
             ]
+        if base := self._model.description.metadata.get("base"):
+            notes.append(f"{self._model.reference} is a LoRA adapter on {base}")
         notes += dict.fromkeys(self._fits.notes)
         notes += dict.fromkeys(self._learning.notes)
         notes += self._prompts.notes

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from harness.data.readers.reader import reader_advice
 from harness.data.resolve import check_relative
-from harness.data.sources import columns_option
+from harness.data.sources import columns_option, with_conditions
 from harness.errors import DataError, HarnessError, Problem, SpecError, UnknownNameError, UsageError
 from harness.languages.table import CODE_NAMES, LanguageTable, known_languages
 from harness.planning.word_checks import word_problems
@@ -361,8 +361,9 @@ def _unfit(path: KeyPath, source: Source, registry: Registry) -> Iterator[Found]
     if isinstance(source.sample, LocalSource):
         places.append(((*path, "sample"), source.sample))
     for where, item in places:
-        name = item.reader or source.reader
-        options = dict(source.options if item.options is None else item.options)
+        name = source.reader_of(item)
+        given = source.options if item.options is None else item.options
+        options = dict(with_conditions(given, source.where if item.where is None else item.where))
         columns = columns_option(source.columns if item.columns is None else item.columns)
         if columns is not None:
             options["columns"] = columns
@@ -416,14 +417,16 @@ def _parts(path: KeyPath, source: Source) -> Iterator[tuple[KeyPath, Part]]:
 
 
 def _reader(path: KeyPath, part: Part, source: Source, registry: Registry) -> Iterator[Found]:
-    name = part.reader or source.reader
+    alone = next(iter(source.alternatives), None)
+    item = part if isinstance(part, LocalSource) else alone
+    name = part.reader or (source.reader_of(item) if item is not None else source.reader or "tsv")
     try:
         reader = registry.readers.get(name)
     except HarnessError as error:
         if part.reader is not None:
             yield (*path, "reader"), str(error)
         return
-    for option in part.options or ():
+    for option in with_conditions(part.options or {}, part.where):
         if option not in reader.options:
             unknown = UnknownNameError(f"option of the reader {name!r}", option, reader.options)
             yield (*path, "options", option), str(unknown)

@@ -14,7 +14,7 @@ from harness.planning.prompt_checks import prompt_problems
 from harness.planning.spec_checks import published_problems, suite_problems, task_problems, training_problems
 from harness.registry.registry import Registry
 from harness.specs.catalog import Catalog
-from harness.specs.folder import read_entry, yaml_files
+from harness.specs.folder import read_entries, yaml_files
 from harness.specs.fragment import FragmentSpec
 from harness.specs.partial import valid_part
 from harness.specs.prompt import PromptSpec
@@ -67,13 +67,13 @@ def validate_specs(registry: Registry, catalog: Catalog, targets: Sequence[str])
     return rows
 
 
-def _read(target: str, catalog: Catalog) -> list[Entry | SpecError]:
+def _read(target: str, catalog: Catalog) -> Sequence[Entry | SpecError]:
     """Return the documents that a target means, and what is wrong with those that cannot be read."""
     path = Path(target)
     if path.suffix in {".yaml", ".yml"} or path.is_file():
-        return [_read_file(path)]
+        return _read_file(path)
     if path.is_dir() and target not in catalog.names("task"):
-        return [_read_file(file) for file in _files_in(path)]
+        return [entry for file in _files_in(path) for entry in _read_file(file)]
     return [catalog.entry("task", target)]
 
 
@@ -92,11 +92,11 @@ def _files_in(folder: Path) -> list[Path]:
     return files
 
 
-def _read_file(path: Path) -> Entry | SpecError:
+def _read_file(path: Path) -> Sequence[Entry | SpecError]:
     try:
-        return read_entry(str(path), path, path.parent)
+        return read_entries(str(path), path, path.parent)
     except SpecError as error:
-        return error
+        return [error]
     except OSError as error:
         raise UsageError(f"The spec {str(path)!r} cannot be read: {error.strerror}.") from error
 

@@ -14,6 +14,7 @@ from harness.metrics.repeats import joined_answers
 from harness.models.capabilities import CountsTokens, Generates, ScoresContinuations
 from harness.models.reasoning import separate_reasoning
 from harness.models.requests import Generated, GenerateOptions, LikelihoodAnswer, LikelihoodRequest, Prompt
+from harness.prompts.answer_regex import answer_regex
 from harness.prompts.preset import ChoicePrompt
 from harness.prompts.prompter import Prompter
 
@@ -142,9 +143,11 @@ def generate_answers(
     prompts = [prompter.generation(example, count) for example, count in zip(examples, shots, strict=True)]
     answers = _written(adapter, examples, prompts, prompter, options)
     lengths = _prompt_lengths(adapter, prompts)
+    pattern = prompter.prompt.spec.answer_regex
+    find = (lambda text: text) if pattern is None else answer_regex(pattern).find
     predictions = []
     for example, own, count, length in zip(examples, answers, shots, lengths, strict=True):
-        readings = [_reading(answer, *read(example, answer.text), whole=whole) for answer in own]
+        readings = [_reading(answer, *read(example, find(answer.text) or ""), whole=whole) for answer in own]
         prediction = _joined(example.id, readings)
         dropped = min(prompter.shots, len(prompter.pool)) - count
         predictions.append(replace(prediction, dropped_shots=dropped, prompt_tokens=length))

@@ -13,6 +13,33 @@ from typing import Final
 __all__ = ["PARSERS", "read_answer", "read_choice", "read_letter"]
 
 _LETTER = re.compile(r"\W*([A-Z])(?:\W|$)")
+_LEADS = (
+    r"(?:so,? )?(?:the |my )?(?:correct |right |best |final )?(?:answer|option|choice)(?: is)?(?: option)?",
+    r"(?:die )?(?:richtige )?antwort(?: ist| lautet)?",
+    r"(?:la )?(?:respuesta|opci\u00f3n)(?: correcta)?(?: es)?",
+    r"(?:la )?(?:bonne )?r\u00e9ponse(?: correcte)?(?: est)?",
+    r"(?:a )?resposta(?: correta| certa)?(?: \u00e9)?",
+    r"(?:la )?risposta(?: corretta)?(?: \u00e8)?",
+    r"het (?:juiste )?antwoord is",
+    r"(?:\u043f\u0440\u0430\u0432\u0438\u043b\u044c\u043d\u044b\u0439 )?\u043e\u0442\u0432\u0435\u0442",
+    r"(?:do\u011fru )?cevap",
+    r"jibu(?: sahihi)?(?: ni)?",
+    r"jawaban(?:nya)?(?: yang benar)?(?: adalah)?",
+    r"(?:\u0111\u00e1p \u00e1n|c\u00e2u tr\u1ea3 l\u1eddi)(?: \u0111\u00fang)?(?: l\u00e0)?",
+    r"(?:\u6b63\u786e)?\u7b54\u6848(?:\u662f|\u4e3a)?",
+    r"(?:\u6b63\u89e3|\u7b54\u3048)(?:\u306f)?",
+    r"(?:\uc815)?\ub2f5(?:\uc740)?",
+    r"\u0627\u0644\u0625\u062c\u0627\u0628\u0629(?: \u0627\u0644\u0635\u062d\u064a\u062d\u0629)?(?: \u0647\u064a)?",
+    r"(?:\u0938\u0939\u0940 )?\u0909\u0924\u094d\u0924\u0930(?: \u0939\u0948)?",
+)
+_LEAD = re.compile(rf"[^\w\n]*(?:{'|'.join(_LEADS)})[^\w\n]*", re.IGNORECASE)
+"""What announces an answer, at the beginning of a text: ``The answer is C.``, ``**Answer:** C``, ``Antwort: C``."""
+
+
+def _announced(text: str) -> str | None:
+    """Return what follows words such as 'The answer is' at the beginning; None where there are none."""
+    match = _LEAD.match(unicodedata.normalize("NFC", text).lstrip())
+    return None if match is None else match.string[match.end() :]
 
 
 def _plain(text: str) -> str:
@@ -30,8 +57,15 @@ def read_choice(text: str, words: Sequence[str]) -> int | None:
     """Return which of the words a text is, or begins with; None where it is none, or more than one fits equally.
 
     Case, marks at both ends and spaces do not matter. The longest word that the text begins with wins, and what
-    follows it must not continue the word: ``no`` is not read in ``nothing``.
+    follows it must not continue the word: ``no`` is not read in ``nothing``. A text that is none is read once more
+    after words such as 'The answer is'.
     """
+    found = _begun(text, words)
+    announced = _announced(text) if found is None else None
+    return found if announced is None else _begun(announced, words)
+
+
+def _begun(text: str, words: Sequence[str]) -> int | None:
     given = _plain(text)
     plain = [_plain(word) for word in words]
     fitting = [index for index, word in enumerate(plain) if word and _begins(given, word)]
@@ -53,8 +87,12 @@ def _begins(text: str, word: str) -> bool:
 
 
 def read_letter(text: str, words: Sequence[str]) -> int | None:
-    """Return which choice a text names by its letter: the first character that is a capital letter alone."""
-    match = _LETTER.match(unicodedata.normalize("NFC", text))
+    """Return which choice a text names by its letter: the first word is a capital letter alone.
+
+    Words such as 'The answer is' may precede it.
+    """
+    announced = _announced(text)
+    match = _LETTER.match(unicodedata.normalize("NFC", text) if announced is None else announced)
     if match is None:
         return None
     index = ord(match.group(1)) - ord("A")

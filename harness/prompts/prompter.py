@@ -93,7 +93,7 @@ class Prompter:
         spec = self.prompt.spec
         return GenerateOptions(
             max_tokens=spec.max_tokens,
-            stop=() if self.chat else self.prompt.stop,
+            stop=spec.chat_stop if self.chat else self.prompt.stop,
             temperature=spec.temperature,
             top_p=spec.top_p,
             seed=self.seed_of(example),

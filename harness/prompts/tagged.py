@@ -15,7 +15,7 @@ from harness.metrics.chunk import chunks
 __all__ = ["SEPARATOR", "entity_text", "read_entities", "read_spans", "read_tagged", "tagged_text"]
 
 SEPARATOR = " $$ "
-_ENTITY = re.compile(r"\s*([A-Z]+)\s*:\s*(.+?)\s*", re.DOTALL)
+_ENTITY = re.compile(r"\s*([^\s:]+)\s*:\s*(.+?)\s*", re.DOTALL)
 
 
 def tagged_text(tokens: Sequence[str], tags: Sequence[str]) -> str:

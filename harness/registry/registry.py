@@ -64,11 +64,13 @@ class Registry:
     @cached_property
     def metrics(self) -> Table[Metric]:
         """Metrics."""
+        from harness.metrics.command import COMMAND, command_metric  # numpy, which listing does not need
+
         hook = "harness_register_metrics"
         pairs = self._declared("metric", hook, "harness.metrics.metric.Metric")
         triples = [(plugin, item.name, item) for plugin, item in pairs]
         own = {source.name: source.open_metric for source in self.task_sources if source.metric is not None}
-        families = {**own, **(self._metric_families or {})}
+        families = {COMMAND: command_metric, **own, **(self._metric_families or {})}
         return Table("metric", self.plugins.drop_shadowed_names("metric", triples), families=families)
 
     @cached_property

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.errors import UsageError
 from harness.reporting.formats import ReportFormat, ReportSection
 from harness.reporting.rows import render_csv, render_json
 
 if TYPE_CHECKING:
+    from harness.reporting.model import Block
     from harness.reporting.summary import Summary
     from harness.storage.run_folder import Run
 
@@ -37,24 +41,40 @@ def terminal_text(runs: Sequence[Run], *, width: int = 100, details: bool = True
 
 
 def markdown_text(runs: Sequence[Run]) -> str:
-    """Return the summary of the first run, the others' means under it, as a Markdown document."""
+    """Return what `latex_text` has as a Markdown document, and what the languages cost."""
     from harness.reporting.equity.report import equity_report
     from harness.reporting.equity.table import equity_blocks
     from harness.reporting.markdown import escape_markdown, render_markdown
     from harness.reporting.model import Note
-    from harness.reporting.summary_blocks import summary_blocks
 
     summary, equity = _summary(runs), equity_report(runs)
     cost = [Note("What the languages cost", "heading"), *equity_blocks(equity)] if equity else []
-    return f"# {escape_markdown(summary.title)}\n" + render_markdown([*summary_blocks(summary), *cost])
+    return f"# {escape_markdown(summary.title)}\n" + render_markdown([*_blocks(runs, summary), *cost])
 
 
 def latex_text(runs: Sequence[Run]) -> str:
-    """Return the summary of the first run, the others' means under it, as LaTeX tables for the booktabs package."""
-    from harness.reporting.latex import render_latex
-    from harness.reporting.summary_blocks import summary_blocks
+    """Return the summary of the first run, with the others' means, as LaTeX tables for the booktabs package.
 
-    return render_latex(summary_blocks(_summary(runs)))
+    Several runs that are not each other's baselines come with a table of all means, and a table by language each.
+    """
+    from harness.reporting.latex import render_latex
+
+    return render_latex(_blocks(runs, _summary(runs)))
+
+
+def _blocks(runs: Sequence[Run], summary: Summary) -> list[Block]:
+    """Return the summary of the first run; of several, all means before it, and the others' tables after it."""
+    from harness.reporting.material import read_material
+    from harness.reporting.summary import summarise
+    from harness.reporting.summary_blocks import language_table, summary_blocks
+    from harness.reporting.systems import system_table
+
+    material = read_material(runs) if len(runs) > 1 else None
+    if material is None or len(material.runs) < 2:
+        return summary_blocks(summary)
+    means = system_table(material)
+    others = [replace(language_table(summarise([run])), untitled=False) for run in material.runs[1:]]
+    return [*([] if means is None else [means]), *summary_blocks(summary), *others]
 
 
 def html_text(runs: Sequence[Run]) -> str:
@@ -63,6 +83,28 @@ def html_text(runs: Sequence[Run]) -> str:
     from harness.reporting.page import render_html
 
     return render_html(html_report(runs))
+
+
+def _figures(format_name: str) -> ReportFormat:
+    """Return a format that writes the charts of every run into a folder."""
+
+    def render(runs: Sequence[Run]) -> str:
+        raise UsageError(
+            f"The format {format_name!r} writes figures into a folder.", hint="Name it with --output."
+        )
+
+    def write(runs: Sequence[Run], folder: Path) -> list[Path]:
+        from harness.reporting.figures import write_figures
+
+        return write_figures(runs, folder, format_name)
+
+    return ReportFormat(
+        name=format_name,
+        suffix=f".{format_name}",
+        render=render,
+        summary="heat map and gap of every run as figures",
+        write=write,
+    )
 
 
 FORMATS = (
@@ -76,6 +118,7 @@ FORMATS = (
     ReportFormat(name="latex", suffix=".tex", render=latex_text, summary="tables of the summary in LaTeX"),
     ReportFormat(name="csv", suffix=".csv", render=render_csv, summary="one row per metric and cell"),
     ReportFormat(name="json", suffix=".json", render=render_json, summary="results.json, baselines included"),
+    *map(_figures, ("svg", "pdf", "png")),
 )
 
 SECTIONS = (

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from harness.storage.results import CellResult
 from harness.storage.run_folder import Run
 
-__all__ = ["METRIC_SHORT", "PROTOCOL_SHORT", "Column", "cells_of", "conditions_of"]
+__all__ = ["METRIC_SHORT", "PROTOCOL_SHORT", "Column", "cells_of", "conditions_of", "short_protocol"]
 
 PROTOCOL_SHORT = {
     "zero_shot_transfer": "",
@@ -37,6 +37,17 @@ METRIC_SHORT = {
 }
 
 
+OWN_HEAD = "fine-tuned by you"
+"""A model that came with a head for the task."""
+
+
+def short_protocol(protocol: str, method: str) -> str:
+    """Return a protocol as heads of columns name it; empty for the usual one."""
+    if (protocol, method) == ("frozen", "head"):
+        return OWN_HEAD
+    return PROTOCOL_SHORT.get(protocol, protocol)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
     """One headline metric of a task under one protocol, method and view."""
@@ -55,7 +66,7 @@ class Column:
     @property
     def title(self) -> str:
         """The lines of its head: task, protocol where it is not the usual one, metric."""
-        lines = [self.task, PROTOCOL_SHORT.get(self.protocol, self.protocol), self.view]
+        lines = [self.task, short_protocol(self.protocol, self.method), self.view]
         return "\n".join([line for line in lines if line] + [METRIC_SHORT.get(self.metric, self.metric)])
 
     @property

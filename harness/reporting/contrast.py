@@ -1,4 +1,4 @@
-"""Differences of two scores that are taken as independent, from their own standard errors and intervals."""
+"""Differences of two scores: those of languages as the run keeps them, others from their standard errors."""
 
 from __future__ import annotations
 
@@ -10,11 +10,23 @@ from typing import Any
 
 from harness.reporting.column import Column
 from harness.reporting.material import cells_of
+from harness.reporting.mean_row import row_of
 from harness.reporting.unreadable import is_unreadable
 from harness.statistics import wilson
+from harness.storage.results import Difference
 from harness.storage.run_folder import Run
 
-__all__ = ["NORMAL", "Contrast", "Estimate", "contrast", "estimate_of_row", "mean_of_others", "score_of"]
+__all__ = [
+    "NORMAL",
+    "Contrast",
+    "Estimate",
+    "contrast",
+    "estimate_of_row",
+    "from_others",
+    "from_source",
+    "mean_of_others",
+    "score_of",
+]
 
 NORMAL = 1.959963984540054
 """The 97.5 % quantile of the normal distribution."""
@@ -40,15 +52,17 @@ class Contrast:
     low: float
     high: float
     p: float
-    """Two-sided, of the normal distribution: for large samples."""
+    """Two-sided; of the normal distribution where it is not one that the run keeps."""
+    is_paired: bool = False
+    """Whether it is over the same items in both, as in parallel tasks."""
 
 
 def contrast(one: Estimate, other: Estimate) -> Contrast | None:
     """Return the first minus the second, with a 95 % interval and p.
 
     The interval recovers the variances from the two intervals, each of its own kind (MOVER; Zou and Donner 2008).
-    Where both are of the same items, as in parallel data, it is too wide rather than too narrow. None where an error or
-    interval is unknown, or both errors are 0.
+    Where both are of the same items it is too wide rather than too narrow. None where an error or interval is unknown,
+    or both errors are 0.
     """
     if one.se is None or other.se is None or one.interval is None or other.interval is None:
         return None
@@ -64,8 +78,38 @@ def contrast(one: Estimate, other: Estimate) -> Contrast | None:
     )
 
 
+def from_others(run: Run, column: Column, code: str, codes: Sequence[str]) -> Contrast | None:
+    """Return a language minus the mean of the others, as the run keeps it where these are its languages.
+
+    Runs of older versions and means over fewer languages have it from the scores' own intervals, unpaired.
+    """
+    row, others = row_of(run, column), mean_of_others(run, column, code, codes)
+    own = score_of(run, column, code)
+    scored = {other for other in {*codes, code} if score_of(run, column, other) is not None}
+    kept = row.from_others.get(code) if row is not None and scored == set(row.by_language) else None
+    if kept is not None:
+        return _kept(kept)
+    return None if own is None or others is None else contrast(own, others)
+
+
+def from_source(run: Run, column: Column, code: str, source: str) -> Contrast | None:
+    """Return a language minus the source language, as the run keeps it, or from the scores' own intervals."""
+    row, own, origin = row_of(run, column), score_of(run, column, code), score_of(run, column, source)
+    if own is None or origin is None:
+        return None
+    kept = row.from_source.get(code) if row is not None else None
+    return contrast(own, origin) if kept is None else _kept(kept)
+
+
+def _kept(found: Difference) -> Contrast | None:
+    if found.ci is None or found.p is None:
+        return None
+    is_paired = str(found.ci_method).startswith("paired")
+    return Contrast(difference=found.value, low=found.ci[0], high=found.ci[1], p=found.p, is_paired=is_paired)
+
+
 def score_of(run: Run, column: Column, code: str) -> Estimate | None:
-    """Return the score of one language; that of several seeds is their mean, without an interval.
+    """Return the score of one language; that of several seeds is their mean, with the interval that the run keeps.
 
     Unreadable cells have none.
     """
@@ -85,6 +129,10 @@ def score_of(run: Run, column: Column, code: str) -> Estimate | None:
         if interval is None and entry.ci_method == "constant" and not is_clustered:
             interval = _constant_interval(entry.value, draws)
         return _estimate(entry.value, entry.se, interval, draws)
+    row = row_of(run, column) if found else None
+    if row is not None and code in row.over_seeds:
+        kept = row.over_seeds[code]
+        return Estimate(value=row.by_language[code], se=kept.se, interval=kept.ci, draws=kept.clusters or 0)
     return Estimate(value=fmean(entry.value for _, entry in found)) if found else None
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from harness.analysis.diagnosis import LEAST_ITEMS, SIGNIFICANCE
 from harness.reporting.column import METRIC_SHORT
-from harness.reporting.contrast import Contrast, contrast, mean_of_others, score_of
+from harness.reporting.contrast import Contrast, from_others, mean_of_others, score_of
 from harness.reporting.material import Material
 from harness.reporting.number import interval_text, level_text
 from harness.reporting.weakness import Row, Weakness, by_attribute, things_of
@@ -62,7 +62,7 @@ def _behind_others(material: Material) -> Iterator[Finding]:
             own, others = score_of(run, column, code), mean_of_others(run, column, code, codes)
             if own is None or others is None or min(own.draws, others.draws) < LEAST_ITEMS:
                 continue
-            found = contrast(own, others)
+            found = from_others(run, column, code, codes)
             if found is not None:
                 metric = METRIC_SHORT.get(column.metric, column.metric)
                 text = (
@@ -73,7 +73,8 @@ def _behind_others(material: Material) -> Iterator[Finding]:
     rates = benjamini_hochberg([found.p for *_, found in tested]).tolist()
     for (code, text, found), q in zip(tested, rates, strict=True):
         if q <= SIGNIFICANCE and found.high < 0:
-            sentence = f"{text}, {level_text('q', q)})."
+            how = "paired over the same items" if found.is_paired else "languages taken as independent"
+            sentence = f"{text}, {level_text('q', q)}; {how})."
             yield Finding(language=code, text=sentence, difference=found.difference, q=q)
 
 

@@ -38,7 +38,16 @@ from harness.reporting.remark import counted
 from harness.reporting.severity import CLASSIFYING, confidence_of, first_rank, worst
 from harness.storage.records import ItemRecord
 
-__all__ = ["LONGEST", "WorstItem", "item_blocks", "item_index", "item_table", "item_text", "worst_items"]
+__all__ = [
+    "LONGEST",
+    "WorstItem",
+    "field_rows",
+    "item_blocks",
+    "item_index",
+    "item_table",
+    "item_text",
+    "worst_items",
+]
 
 ITEMS = 3
 """Items of a task and language."""
@@ -171,7 +180,7 @@ def _same(record: ItemRecord, other: ItemRecord | None) -> ItemRecord | None:
 def item_table(item: WorstItem) -> Table:
     """Return the item as a table: a row for each field, the gold answer, and each system."""
     gold = gold_parts(item.record, item.kind, item.language, item.texts)
-    rows = [*_fields(item), TableRow(label="gold", fields=(Field(parts=gold),))]
+    rows = [*field_rows(item), TableRow(label="gold", fields=(Field(parts=gold),))]
     for name, answer in item.answers:
         if answer is None:
             shown: str | Field = "does not have this item"
@@ -190,8 +199,8 @@ def item_table(item: WorstItem) -> Table:
     )
 
 
-def _fields(item: WorstItem) -> Iterator[TableRow]:
-    """Yield the fields of the example in the order in which they are read; nothing for runs that kept none."""
+def field_rows(item: WorstItem) -> Iterator[TableRow]:
+    """Yield a row for each field of the example in the order in which they are read; none for runs that kept none."""
     fields = _shown_fields(item)
     ranked = sorted(fields, key=lambda name: (ORDER.index(name) if name in ORDER else len(ORDER), name))
     for name in ranked:

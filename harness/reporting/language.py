@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from harness.analysis.diagnosis import LEAST_ITEMS
 from harness.languages.table import known_languages
 from harness.reporting.column import Column
-from harness.reporting.contrast import Estimate, contrast, mean_of_others, score_of
+from harness.reporting.contrast import Contrast, Estimate, from_others, from_source, mean_of_others, score_of
 from harness.reporting.item_origin import is_added
 from harness.reporting.items import WorstItem, item_index
 from harness.reporting.material import Material, script_of
@@ -142,7 +142,11 @@ def _score_row(
         codes = list(row.by_language) if row is not None else []
         origin = run.manifest.tasks[column.task].source
         source = score_of(run, column, origin) if origin and origin != code else None
-        differences = (_difference(own, mean_of_others(run, column, code, codes)), _difference(own, source))
+        others = mean_of_others(run, column, code, codes)
+        differences = (
+            _difference(own, others, from_others(run, column, code, codes)),
+            _difference(own, source, from_source(run, column, code, origin or "")),
+        )
     return (column.plain_title, _score(own), *differences, *map(_score, found[1:]))
 
 
@@ -152,13 +156,13 @@ def _score(own: Estimate | None) -> str | Field:
     )
 
 
-def _difference(own: Estimate, other: Estimate | None) -> str | Field:
+def _difference(own: Estimate, other: Estimate | None, found: Contrast | None) -> str | Field:
     if other is None:
         return NOTHING
-    found = contrast(own, other)
     if found is None:
         return signed(own.value - other.value)
-    return Field(text=signed(found.difference), small=f"({signed(found.low)} to {signed(found.high)})")
+    how = ", paired" if found.is_paired else ""
+    return Field(text=signed(found.difference), small=f"({signed(found.low)} to {signed(found.high)}{how})")
 
 
 def _buckets(weakness: Weakness, code: str, name: str, sentences: Sequence[str]) -> list[Block]:

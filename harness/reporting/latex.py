@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 from harness.reporting.model import BLANK, Block, Field, Fold, Note, Notes, Table, TableRow, as_field
@@ -27,6 +28,7 @@ _ESCAPES = {
     "]": "{]}",
     "*": "{*}",
     "±": r"$\pm$",
+    "≤": r"$\leq$",
     "–": "--",
     "°": r"\textdegree{}",
     "§": r"\S{}",
@@ -34,12 +36,18 @@ _ESCAPES = {
     "‡": r"\ddag{}",
     "⁺": r"$^{+}$",
 }
+_MINUS = re.compile(r"(?<![\w.-])-(?=\d)")
 HEAD = "% Needs booktabs: \\usepackage{booktabs}. Names in other scripts need XeLaTeX or LuaLaTeX."
+FITTED_HEAD = HEAD.replace("booktabs: \\usepackage{booktabs}", "\\usepackage{booktabs,graphicx}")
+BOX = r"\sbox0{"
+FITTED = r"\ifdim\wd0>\linewidth\resizebox{\linewidth}{!}{\usebox0}\else\usebox0\fi"
+"""Prints the table that was kept in a box, not wider than the column of the page."""
 
 
-def render_latex(blocks: Iterable[Block]) -> str:
-    """Return blocks as the body of a LaTeX document."""
-    return "\n".join([HEAD, *(line for block in blocks for line in _block(block))]) + "\n"
+def render_latex(blocks: Iterable[Block], *, fitted: bool = False) -> str:
+    """Return blocks as the body of a LaTeX document; `fitted` tables are scaled to their column, by graphicx."""
+    lines = [line for block in blocks for line in _block(block, fitted=fitted)]
+    return "\n".join([FITTED_HEAD if fitted else HEAD, *lines]) + "\n"
 
 
 def escape_latex(text: str) -> str:
@@ -48,33 +56,34 @@ def escape_latex(text: str) -> str:
     return "".join(_ESCAPES.get(character, character) for character in plain)
 
 
-def _block(block: Block) -> Iterator[str]:
+def _block(block: Block, *, fitted: bool) -> Iterator[str]:
     if isinstance(block, Table):
-        yield from _table(block)
+        yield from _table(block, fitted=fitted)
     elif isinstance(block, Note):
         yield from [_comment(block.text)] if block.text else []
     elif isinstance(block, Notes):
         yield from map(_comment, dict.fromkeys(block.texts))
     elif isinstance(block, Fold):
         for inner in block.blocks:
-            yield from _block(inner)
+            yield from _block(inner, fitted=fitted)
 
 
 def _comment(text: str) -> str:
     return f"% {' '.join(text.split())}"
 
 
-def _table(table: Table) -> Iterator[str]:
+def _table(table: Table, *, fitted: bool) -> Iterator[str]:
     columns = "".join("l" if column in table.words else "r" for column in range(len(table.heads)))
     yield from ["", r"\begin{table}", r"\centering", rf"\caption{{{escape_latex(table.title)}}}"]
-    yield from [rf"\begin{{tabular}}{{l{columns}}}", r"\toprule"]
+    yield from [rf"{BOX if fitted else ''}\begin{{tabular}}{{l{columns}}}", r"\toprule"]
     yield " & ".join(map(escape_latex, [table.corner, *table.plain_heads])) + r" \\"
     yield r"\midrule"
     for row in table.rows:
         yield _row(row, len(table.heads))
         if row.ends:
             yield r"\addlinespace"
-    yield from [r"\bottomrule", r"\end{tabular}", r"\end{table}"]
+    yield from [r"\bottomrule", r"\end{tabular}" + ("}" if fitted else ""), *([FITTED] if fitted else [])]
+    yield r"\end{table}"
     yield from map(_comment, table.notes)
 
 
@@ -88,6 +97,6 @@ def _field(content: str | Field) -> str:
     own = as_field(content)
     if str(own) == BLANK:
         return "--"
-    text = escape_latex(own.text.strip() if not own.parts else str(own))
+    text = _MINUS.sub("$-$", escape_latex(own.text.strip() if not own.parts else str(own)))
     small = rf" {{\small {escape_latex(own.small)}}}" if own.small else ""
     return (rf"\textbf{{{text}}}" if own.style == "best" else text) + small

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from harness.reporting.model import Block, Charts, Fold, Note, Notes, Table, TableRow, as_field
+from harness.reporting.model import Block, Charts, Field, Fold, Note, Notes, Table, TableRow, as_field
 
 __all__ = ["escape_markdown", "render_markdown"]
 
@@ -44,8 +44,13 @@ def _table(table: Table) -> Iterator[str]:
 
 def _row(row: TableRow, columns: int) -> str:
     label = escape_markdown(str(row.label))
-    fields = (escape_markdown(str(as_field(own))) for own in row.fields or ("",) * columns)
+    fields = (_field(as_field(own)) for own in row.fields or ("",) * columns)
     return f"| {f'**{label}**' if row.style in {'head', 'bold'} or not row.fields else label} | {' | '.join(fields)} |"
+
+
+def _field(own: Field) -> str:
+    text = escape_markdown(str(own))
+    return f"**{text}**" if own.style == "best" else text
 
 
 def _line(texts: Iterable[str]) -> str:

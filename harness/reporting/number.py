@@ -71,7 +71,7 @@ def uncertainty(value: float, interval: tuple[float, float] | None) -> str:
     """Return how sure a score in [0, 1] is, as all reports print it after the score; empty without an interval.
 
     ``±3.1`` is half a 95 % interval that is symmetric about the score; of others, and where ``±`` would reach beyond 0
-    or 100, the ends are printed: ``(86.2–100)``.
+    or 100, the ends are printed: ``(86.2–100)``. A difference, which may be below 0, has ``±`` beyond it too.
     """
     if interval is None:
         return ""
@@ -79,8 +79,10 @@ def uncertainty(value: float, interval: tuple[float, float] | None) -> str:
     half = round((high - low) * 50, 1)
     shown = round(value * 100, 1)
     is_symmetric = abs(value - (low + high) / 2) <= max(ROUNDING, LOPSIDED * (high - low) / 2)
-    if is_symmetric and round(shown - half, 1) >= 0 and round(shown + half, 1) <= 100:
+    if is_symmetric and (low < 0 or (round(shown - half, 1) >= 0 and round(shown + half, 1) <= 100)):
         return f"±{half:.1f}"
+    if low < 0:
+        return f"({signed_interval(low, high)})"
     return f"({_end(low)}–{_end(high)})"
 
 

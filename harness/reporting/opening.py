@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from harness.languages.table import recorded_name
+from harness.reporting.column import short_protocol
 from harness.reporting.glance import Completeness, completeness
 from harness.reporting.material import Material
 from harness.reporting.model import Banner
@@ -20,7 +21,6 @@ MISSING = "missing"
 """The anchor of the section that lists what has no score."""
 SAMPLE = "They show that the machinery works and say nothing about a model."
 _MADE = {
-    "frozen": "frozen",
     "prompted": "prompted",
     "in_language": "fine-tuned in each language",
     "translate_train": "fine-tuned on translations",
@@ -36,8 +36,10 @@ def chips(run: Run) -> list[str]:
 
 def _chips(run: Run) -> Iterator[str]:
     config = run.manifest.config
-    for protocol in dict.fromkeys(cell.protocol for cell in run.cells if cell.status == "ok"):
-        yield _trained(run) if protocol == "zero_shot_transfer" else _MADE.get(str(protocol), str(protocol))
+    scored = ((str(cell.protocol), str(cell.method)) for cell in run.cells if cell.status == "ok")
+    for protocol, method in dict.fromkeys(scored):
+        made = short_protocol(protocol, method) if protocol == "frozen" else _MADE.get(protocol, protocol)
+        yield _trained(run) if protocol == "zero_shot_transfer" else made
     recipes = dict.fromkeys(str(stage["recipe"]) for stage in _stages(run) if stage.get("recipe"))
     yield from (f"recipe {name}" for name in recipes)
     if shots := config.get("shots"):

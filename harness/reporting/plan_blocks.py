@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from harness.planning.plan import Cell, Plan, grouped_reason, reason_without_language
 from harness.planning.unused_options import NO_EFFECT
-from harness.reporting.column import PROTOCOL_SHORT, conditions_of
+from harness.reporting.column import conditions_of, short_protocol
 from harness.reporting.missing import Missing, missing
 from harness.reporting.model import BLANK, Block, Note, Notes, Table, TableRow
 from harness.reporting.remark import counted
@@ -120,4 +120,4 @@ def _row(key: tuple[str, str, str, str], cells: Sequence[Cell], skipped: int) ->
 
 
 def _protocol(cell: Cell) -> str:
-    return PROTOCOL_SHORT.get(cell.pairing.protocol, cell.pairing.protocol)
+    return short_protocol(cell.pairing.protocol, cell.pairing.method.name)

@@ -20,7 +20,7 @@ from harness.storage.run_folder import Run
 if TYPE_CHECKING:
     from altair import FacetChart, LayerChart
 
-__all__ = ["Plots", "conditions"]
+__all__ = ["INK", "OTHERS", "SOFT", "SOURCE", "Plots", "conditions", "load_altair", "styled"]
 
 INK, SOFT, LINE = "#1a1c1e", "#565d64", "#e3e6e8"
 SOURCE, OTHERS = "#d55e00", "#08519c"
@@ -49,7 +49,7 @@ class Plots:
             MissingExtraError: altair is not installed.
             UsageError: The run has no cells.
         """
-        alt = _altair()
+        alt = load_altair()
         rows = [
             self._field(task, label, language)
             for task, label in zip(self._glance.tasks, self._labels, strict=True)
@@ -74,7 +74,7 @@ class Plots:
             "Dashed: asked for, without a score. Blank: not a language of the task.",
             *self._hidden(),
         )
-        whole: FacetChart = _styled(chart.properties(title=title))
+        whole: FacetChart = styled(chart.properties(title=title))
         return whole
 
     def _fields(self, alt: Any, rows: Sequence[Mapping[str, Any]]) -> Any:
@@ -122,6 +122,11 @@ class Plots:
         ).properties(width=alt.Step(52), height=alt.Step(17))
         return layers
 
+    @property
+    def has_gap(self) -> bool:
+        """Whether some task has a score in its source language and in another one, which `gap` needs."""
+        return any(task.transfer_gap is not None for task in self._glance.tasks)
+
     def gap(self) -> LayerChart:
         """Return a chart of every task's source language against the mean of the others, with 95 % intervals.
 
@@ -131,7 +136,7 @@ class Plots:
             MissingExtraError: altair is not installed.
             UsageError: No task has a score in its source language and in another one.
         """
-        alt = _altair()
+        alt = load_altair()
         rows = self._gap_rows()
         if not rows:
             raise UsageError(
@@ -180,7 +185,7 @@ class Plots:
             "At the right: the gap, in points of the score.",
         )
         sized = chart.properties(width=460, height=alt.Step(18, **{"for": "offset"}), title=title)
-        whole: LayerChart = _styled(sized)
+        whole: LayerChart = styled(sized)
         return whole
 
     def _hidden(self) -> list[str]:
@@ -252,8 +257,9 @@ class Plots:
         return found
 
 
-def _altair() -> Any:
-    with require_extra("run.plot", "plots", f"{__name__}:Plots"):
+def load_altair(purpose: str = "run.plot") -> Any:
+    """Return altair; raises `MissingExtraError`, which names what it is for."""
+    with require_extra(purpose, "plots", f"{__name__}:Plots"):
         import altair
     return altair
 
@@ -287,7 +293,8 @@ def _blues() -> list[str]:
     return [found[1] for found in re.finditer(r"--h\d: (#[0-9a-f]{6})", light)]
 
 
-def _styled(chart: Any) -> Any:
+def styled(chart: Any) -> Any:
+    """Return a chart with the fonts and colours of all charts."""
     return (
         chart.configure(
             font=FONT, background="white", padding={"left": 8, "top": 8, "right": 24, "bottom": 8}

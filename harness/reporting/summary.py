@@ -13,7 +13,7 @@ from harness.reporting.column import METRIC_SHORT, Column, cells_of, conditions_
 from harness.reporting.formats import ReportSection, SectionReport
 from harness.reporting.item_origin import origin_mark, published_means
 from harness.reporting.matrix import Matrix, is_crossed, matrices
-from harness.reporting.mean_row import MeanRow, mean_labels, mean_remarks, mean_row
+from harness.reporting.mean_row import MeanRow, mean_labels, mean_remarks, mean_row, row_of
 from harness.reporting.remark import Remark, sentences
 from harness.reporting.run_remarks import published_remarks, run_remarks
 from harness.reporting.score import Score
@@ -21,7 +21,7 @@ from harness.reporting.sections import read_sections
 from harness.reporting.suite import SuiteTable, published_rows, suite_tables
 from harness.reporting.system_name import short_name
 from harness.reporting.unreadable import UNREADABLE, is_unreadable, marked_mean
-from harness.storage.results import CellResult, TaskSummary
+from harness.storage.results import CellResult, TaskSummary, Value
 from harness.storage.run_folder import Run
 
 __all__ = ["Section", "SkippedGroup", "Summary", "chance_of", "columns_of", "script_of", "summarise"]
@@ -169,9 +169,11 @@ def _sections(run: Run, columns: Sequence[Column], group_of: Callable[[str], str
     """Return the languages by group, the largest group first."""
     scores: dict[str, dict[Column, Score]] = {}
     for column in columns:
+        row = row_of(run, column)
+        over_seeds = {} if row is None else row.over_seeds
         for code, cells in _by_language(cells_of(run, column)).items():
             mark = origin_mark(cells[0], run.manifest.tasks[column.task])
-            scores.setdefault(code, {})[column] = _score(cells, column.metric, mark)
+            scores.setdefault(code, {})[column] = _score(cells, column.metric, mark, over_seeds.get(code))
     groups: dict[str, list[str]] = {}
     for code in sorted(scores):
         groups.setdefault(group_of(code), []).append(code)
@@ -248,7 +250,7 @@ def _by_language(cells: Sequence[CellResult]) -> dict[str, list[CellResult]]:
     return grouped
 
 
-def _score(cells: Sequence[CellResult], metric: str, mark: str) -> Score:
+def _score(cells: Sequence[CellResult], metric: str, mark: str, over_seeds: Value | None = None) -> Score:
     """Return the score of one language: the mean over its seeds, with the mark of where its items come from."""
     if any(cell.status == "failed" for cell in cells):
         return Score(mark="!")
@@ -258,7 +260,8 @@ def _score(cells: Sequence[CellResult], metric: str, mark: str) -> Score:
     if not found:
         return Score()
     value = fmean(entry.value for entry in found)
-    interval = found[0].ci if len(found) == 1 else None
+    only = found[0] if len(found) == 1 else over_seeds
+    interval = None if only is None else only.ci
     return Score(value=value, interval=interval, mark=f"{'*' if cells[0].stands_in else ''}{mark}")
 
 
@@ -291,7 +294,12 @@ def _means(
     for key, label in (("transfer_gap", "transfer gap"), ("human_gap", "gap to human")):
         gaps = [None if field.row is None else getattr(field.row, key) for field in own]
         if key == "transfer_gap" or any(gap is not None for gap in gaps):
-            shown = [mean.marked(Score(value=gap)) for mean, gap in zip(own, gaps, strict=True)]
+            kept = [field.row and field.row.transfer_gap_interval for field in own]
+            ends = [one.ci if one and key == "transfer_gap" else None for one in kept]
+            shown = [
+                mean.marked(Score(value=gap, interval=end))
+                for mean, gap, end in zip(own, gaps, ends, strict=True)
+            ]
             rows.append((label, tuple(shown)))
     return tuple(rows), (*remarks, *mean_remarks(marked))
 

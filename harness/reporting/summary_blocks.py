@@ -23,6 +23,7 @@ from harness.reporting.unreadable import UNREADABLE, WITH_UNREADABLE
 __all__ = [
     "Grouping",
     "detail_blocks",
+    "language_table",
     "mark_legend",
     "matrix_blocks",
     "matrix_table",
@@ -56,7 +57,7 @@ def summary_blocks(summary: Summary) -> list[Block]:
     """Return the whole summary for a document."""
     return [
         *_warning(summary),
-        *([_table(summary, range(len(summary.columns)), whole=True)] if summary.columns else []),
+        *([language_table(summary)] if summary.columns else []),
         *map(matrix_table, summary.matrices),
         *map(suite_table, summary.suites),
         *(block for report in summary.shown_extra for block in (*report.blocks, Notes(report.notes))),
@@ -119,6 +120,11 @@ def _interval_legend(table: Table, width: int) -> str:
         return ""
     smalls = [own.small for row in table.rows for own in row.fields if isinstance(own, Field)]
     return INTERVAL_LEGEND if any("–" in small for small in smalls) else HALF_LEGEND
+
+
+def language_table(summary: Summary) -> Table:
+    """Return the table by language of all columns, with all means under it."""
+    return _table(summary, range(len(summary.columns)), whole=True)
 
 
 def _table(summary: Summary, shown: Sequence[int], *, by: Grouping = "family", whole: bool = False) -> Table:

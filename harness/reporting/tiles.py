@@ -10,7 +10,7 @@ from statistics import fmean
 from harness.analysis.diagnosis import SIGNIFICANCE
 from harness.languages.table import known_languages
 from harness.reporting.chance import above_chance
-from harness.reporting.contrast import NORMAL, Contrast, contrast, mean_of_others, score_of
+from harness.reporting.contrast import NORMAL, Contrast, from_others, mean_of_others, score_of
 from harness.reporting.glance import Glance, TaskGlance
 from harness.reporting.material import Material
 from harness.reporting.model import Tile
@@ -127,8 +127,7 @@ def _against(material: Material, task: TaskGlance, code: str) -> Contrast | None
     """Return a language's score in one task minus the mean of the others in the task's mean."""
     run, column = material.runs[0], task.column
     codes = [language.code for language in task.languages if language.is_in_mean]
-    own, others = score_of(run, column, code), mean_of_others(run, column, code, codes)
-    return None if own is None or others is None else contrast(own, others)
+    return from_others(run, column, code, codes)
 
 
 def lags(material: Material, first: Glance) -> list[Lag]:
@@ -144,7 +143,7 @@ def lags(material: Material, first: Glance) -> list[Lag]:
             codes = [language.code for language in task.languages if language.is_in_mean]
             own, others = score_of(run, task.column, code), mean_of_others(run, task.column, code, codes)
             if own is not None and others is not None:
-                pairs.append((own.value - others.value, contrast(own, others)))
+                pairs.append((own.value - others.value, from_others(run, task.column, code, codes)))
         if pairs:
             found.append(_lag(code, name, pairs))
     least = min(FEWEST_TASKS, max((lag.tasks for lag, _ in found), default=0))

@@ -15,7 +15,16 @@ from harness.reporting.remark import counted
 from harness.reporting.system_name import short_system
 from harness.statistics import holm
 
-__all__ = ["forest_blocks", "has_few_languages", "language_forest", "verdict_blocks"]
+__all__ = [
+    "FEW",
+    "LEVEL",
+    "forest_blocks",
+    "has_few_languages",
+    "language_forest",
+    "language_levels",
+    "task_levels",
+    "verdict_blocks",
+]
 
 LEVEL = 0.05
 FEW = 16
@@ -70,6 +79,23 @@ def _by_systems(compared: Comparison) -> dict[tuple[str, str], list[_Pair]]:
         models = _model(first), _model(second)
         groups.setdefault(models if models[0] != models[1] else (first, second), []).append(pair)
     return groups
+
+
+def task_levels(compared: Comparison) -> dict[tuple[str, str], float | None]:
+    """Return p by task and further system, after Holm over all that the verdict compares; others have none."""
+    pairs = (pair for own in _by_systems(compared).values() for pair in own)
+    return {(pair.task.title, pair.names[1]): pair.p for pair in pairs}
+
+
+def language_levels(task: TaskComparison, place: int) -> dict[str, float | None]:
+    """Return p of a further system by language, after Holm over the languages of the task."""
+    found = {
+        part.language: own.p
+        for part in task.languages
+        if (own := part.scores[0].differences[place]) is not None
+    }
+    adjusted = iter(holm([p for p in found.values() if p is not None]))
+    return {code: None if p is None else float(next(adjusted)) for code, p in found.items()}
 
 
 def _places(task: TaskComparison) -> list[int]:
@@ -193,10 +219,10 @@ def _language_rows(task: TaskComparison, place: int) -> list[tuple[ForestRow, fl
     ]
     if len(found) < 2:
         return []
-    adjusted = iter(holm([own.p for _, own, _ in found if own.p is not None]))
+    levels = language_levels(task, place)
     rows = []
     for code, own, items in found:
-        p = None if own.p is None else float(next(adjusted))
+        p = levels[code]
         name = f"{table.get(code).name} ({code})" if code in table else code
         rows.append((_row(name, own, items, decided=p is not None and p <= LEVEL, depth=1), p))
     return sorted(rows, key=lambda row: row[0].value or 0.0)

@@ -330,6 +330,7 @@ class CellContexts:
         return MethodContext(
             spec=cell.spec,
             language=cell.text_language,
+            cell_language=cell.language,
             protocol=cell.pairing.protocol,
             seed=cell.seed,
             pool=pool,

@@ -67,7 +67,13 @@ class CellWriter:
             language=cell.text_language.code, labels=spec.label_names, options=spec.metric_options
         )
         self._scorer = CellScorer(metrics, context, task=spec.task)
-        self._writer = RecordWriter(run.records_path(spec.task, cell.language.code, cell.digest))
+        code = cell.language.code
+        self._writer = RecordWriter(
+            run.records_path(spec.task, code, cell.digest),
+            model=run.manifest.model,
+            task=spec.task,
+            language=code,
+        )
         self._counts = dict.fromkeys(("n", *COUNTED), 0)
         self._replaced = self._unanswered = 0
         self._reasoned: int | None = 0

@@ -106,8 +106,9 @@ def _generation(request: tuple[str | tuple[Turn, ...], GenerateOptions]) -> list
     # A greedy answer does not depend on the seed of the item, so that a text that is asked twice is asked once.
     chance = None if options.temperature == 0 else [options.temperature, options.top_p, options.seed]
     marks = [] if options.reasoning_markers is None else [options.reasoning_markers]
+    languages = [] if options.languages is None else [{"languages": options.languages}]
     constraint = [options.choices, options.regex, schema]
-    return [_prompt(prompt), options.max_tokens, options.stop, chance, *constraint, *marks]
+    return [_prompt(prompt), options.max_tokens, options.stop, chance, *constraint, *marks, *languages]
 
 
 def _json(value: Any) -> bytes:

@@ -77,7 +77,7 @@ def _task_summary(spec: TaskSpec, languages: dict[str, tuple[str, str]], plan: P
         parallel=spec.parallel,
         **{name: part for name, part in parts.items() if part},
         chance=spec.chance,
-        source=spec.transfer.source if spec.transfer is not None else None,
+        source=spec.gap_source,
         axes=list(spec.axes),
         human=dict(plan.human.get(spec.task, {})),
         published_languages=list(plan.published.get(spec.task, ())),

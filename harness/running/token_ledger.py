@@ -36,6 +36,7 @@ REPORTING = {
     Capability.SCORES_CONTINUATIONS,
     Capability.FILLS_MASKS,
     Capability.GENERATES,
+    Capability.TRANSLATES,
 }
 """Abilities whose answers say whether the model saw all of the item."""
 SILENT = {Capability.CLASSIFIES, Capability.CHOOSES_BEST, Capability.EMBEDS}
@@ -70,7 +71,7 @@ class CellLedger:
             if method.requires is Capability.EMBEDS
             else None
         )
-        writes = method.requires is Capability.GENERATES
+        writes = method.requires in {Capability.GENERATES, Capability.TRANSLATES}
         self._answers = AnswerLanguages(language) if writes else None
         self._reasoning = AnswerLanguages(language) if writes else None
         self._written = self._reasoned = 0

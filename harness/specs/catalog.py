@@ -94,14 +94,22 @@ class Catalog:
         prefix, colon, _ = name.partition(":")
         return bool(colon) and self._sources is not None and prefix in self._sources.names
 
-    def names_made(self, pattern: str) -> list[str]:
-        """Return the names of the tasks that a task, group or glob after ``PREFIX:`` means; makes none of them."""
+    def names_made(self, pattern: str) -> dict[str, list[str] | None]:
+        """Return the tasks that a task, group or glob after ``PREFIX:`` means, each with its languages, None for all.
+
+        None of them is made. ``:code+code`` behind the pattern picks languages.
+        """
         assert self._sources is not None
         prefix, _, wanted = pattern.partition(":")
-        return [f"{prefix}:{name}" for name in self._sources.get(prefix).open().names(wanted)]
+        wanted, _, chosen = wanted.partition(":")
+        found: dict[str, list[str] | None] = {}
+        for name in self._sources.get(prefix).open().names(wanted):
+            task, _, codes = name.partition(":")
+            found[f"{prefix}:{task}"] = [code for code in (chosen or codes).split("+") if code] or None
+        return found
 
-    def make(self, pattern: str, shots: int = 0) -> list[str]:
-        """Make the tasks of `names_made` and return their names; `shots` of 0 leaves their number to the task.
+    def make(self, pattern: str, shots: int = 0) -> dict[str, list[str] | None]:
+        """Make the tasks of `names_made` and return what it does; `shots` of 0 leaves their number to the task.
 
         Raises `HarnessError` for a task that cannot be taken.
         """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -17,6 +18,7 @@ __all__ = [
     "MOST_BYTES",
     "MOST_ENTRIES",
     "SORTS",
+    "read_entries",
     "read_entry",
     "read_file",
     "read_folder",
@@ -88,7 +90,7 @@ def read_folder(
         return [], [error]
     for file in files:
         try:
-            entries.append(read_entry(plugin, file, folder, index))
+            entries += read_entries(plugin, file, folder, index)
         except HarnessError as error:
             problems.append(error)
         except Exception as error:  # noqa: BLE001, RUF100  a stranger's Traversable may raise anything
@@ -97,26 +99,48 @@ def read_folder(
 
 
 def read_entry(plugin: str, file: Traversable, folder: Traversable, index: SpecIndex | None = None) -> Entry:
-    """Return one document; raises `SpecError` where its sort is unclear."""
+    """Return the first document of a file; raises `SpecError` where its sort is unclear."""
+    return read_entries(plugin, file, folder, index)[0]
+
+
+def read_entries(
+    plugin: str, file: Traversable, folder: Traversable, index: SpecIndex | None = None
+) -> list[Entry]:
+    """Return the documents of a file, which lines ``---`` separate; raises `SpecError` where a sort is unclear."""
     content = read_file(file)
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
         raise SpecError(str(file), [Problem(message=f"is not UTF-8: {error}")]) from error
     known = None if index is None else index.get(content)
-    if known is None:
-        document = read_yaml(text, str(file))
-        if index is not None:
-            index.put(content, document.data)
+    given = plugin in {str(file), str(folder)}  # a plugin is never named as its files are
+    if known is not None:
+        documents = [Document(source=str(file), data=known, text=text)]
     else:
-        document = Document(source=str(file), data=known, text=text)
+        documents = [read_yaml(part, str(file)) for part in _parts(text)]
+        if index is not None and len(documents) == 1:
+            index.put(content, documents[0].data)
+    return [_entry(document, plugin, folder, given=given) for document in documents]
+
+
+def _parts(text: str) -> list[str]:
+    """Return the text of each document; empty lines before it keep the numbers of its lines."""
+    parts: list[str] = []
+    line = 0
+    for part in re.split(r"^---[ \t]*$\n?", text, flags=re.MULTILINE):
+        if part.strip() or not text.strip():
+            parts.append("\n" * line + part)
+        line += part.count("\n") + 1
+    return parts or [text]
+
+
+def _entry(document: Document, plugin: str, folder: Traversable, *, given: bool) -> Entry:
     sorts = [sort for sort in SORTS if sort in document.data]
     if "published" in sorts:
         sorts = ["published"]  # published scores also name their suite and their recipe
     if len(sorts) != 1 or not isinstance(document.data[sorts[0]], str):
         expected = ", ".join(f"'{sort}: NAME'" for sort in SORTS)
-        raise SpecError(str(file), [Problem(message=f"expected exactly one of {expected}", line=1)])
-    given = plugin in {str(file), str(folder)}  # a plugin is never named as its files are
+        raise SpecError(document.source, [Problem(message=f"expected exactly one of {expected}", line=1)])
     name = document.data[sorts[0]]
     return Entry(sort=sorts[0], name=name, plugin=plugin, document=document, folder=folder, given=given)
 
@@ -133,7 +157,7 @@ def read_given(path: Path) -> list[Entry]:
     if not path.is_file():
         raise UsageError(f"The path {str(path)!r} given with --tasks-from does not exist.")
     try:
-        return [read_entry(str(path), path, path.parent)]
+        return read_entries(str(path), path, path.parent)
     except OSError as error:
         raise unreadable(path, error) from error
 

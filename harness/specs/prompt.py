@@ -76,6 +76,8 @@ class PromptSpec(SpecModel):
     """The language of the shots, in place of what ``--shots-language`` says."""
     stop: tuple[str, ...] = ("\n",)
     """A written answer ends before the first of them; ``{question_word}`` is filled with the literal."""
+    chat_stop: tuple[str, ...] = ()
+    """The same in a conversation, where an answer ends by itself."""
     max_tokens: Annotated[int, Field(ge=1)] = 32
     """A written answer has at most so many."""
     temperature: Annotated[float, Field(ge=0)] = 0.0
@@ -86,6 +88,8 @@ class PromptSpec(SpecModel):
     """The marks that the prompt asks the model to put before and after its reasoning; what is between is no answer."""
     parser: Name | None = None
     """How a generated text is read; None takes the kind's."""
+    answer_regex: str | None = None
+    """What of a generated text is read: the first group of the last match, or the whole match."""
     literals_from: PromptName | None = None
     """A prompt whose literals are taken where this one has no words."""
     literals: dict[Code, Literals] = Field(default={})

@@ -49,6 +49,8 @@ ProtocolName = Literal[
 Phrases = dict[str, dict[str, str]]
 TRANSLATED = ("zs", "tt", "te", "bt")
 """Variants that every task with `translate` has: the human translation, and three that a translator makes."""
+NAMED_READERS = ("csv", "jsonl", "json", "parquet")
+"""Readers that are recognised by the ending of a file."""
 SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 
 
@@ -67,6 +69,8 @@ class LocalSource(SpecModel):
     """The split that this file really is, where it replaces another one."""
     reader: str | None = None
     columns: tuple[str, ...] | dict[str, str] | None = None
+    where: dict[str, str] | None = None
+    """As that of the split."""
     label_map: dict[str, str] | None = None
     options: dict[str, str] | None = None
     only: dict[str, str | tuple[str, ...]] = {}
@@ -107,6 +111,8 @@ class HubSource(SpecModel):
     """A commit hash; null means that it is not pinned yet."""
     reader: str = "parquet"
     columns: dict[str, str] | None = None
+    where: dict[str, str] | None = None
+    """As that of the split."""
     label_map: dict[str, str] | None = None
     options: dict[str, str] = {}
     lacks: dict[str, str] = {}
@@ -129,10 +135,18 @@ class Source(SpecModel):
     """What ``--data hub`` reads."""
     sample: str | LocalSource | None = None
     """Below the folder ``sample`` next to the spec: JSON lines, or what the reader that it names reads."""
-    reader: str = "tsv"
+    reader: str | None = None
+    """None goes by the files' ending: ``.csv``, ``.jsonl``, ``.json``, ``.parquet``; all others are ``tsv``."""
     columns: tuple[str, ...] | dict[str, str] | None = None
+    where: dict[str, str] | None = None
+    """Column -> value of the rows that are read; a value may hold ``{language}`` or another code."""
     label_map: dict[str, str] | None = None
     options: dict[str, str] = {}
+
+    def reader_of(self, item: LocalSource) -> str:
+        """Return the reader of files: their own, the source's, or the one that is named like their ending."""
+        ending = item.paths[0].rpartition(".")[2].lower()
+        return item.reader or self.reader or (ending if ending in NAMED_READERS else "tsv")
 
     def read_like(self, shared: Source) -> Source:
         """Return a source that is read as another one is: reader, columns, options and labels that it does not give.
@@ -158,7 +172,7 @@ def _reading(own: Source | HubSource, shared: Source | HubSource) -> dict[str, A
     """Return how a source is read as far as only the shared one says it."""
     keys = {"label_map"}
     if "reader" not in own.model_fields_set or own.reader == shared.reader:
-        keys |= {"reader", "columns", "options"}
+        keys |= {"reader", "columns", "where", "options"}
     return {key: getattr(shared, key) for key in keys - own.model_fields_set}
 
 
@@ -283,9 +297,10 @@ class TaskSpec(_WithLanguages):
     """The name."""
     kind: Name
     version: Annotated[int, Field(ge=1)]
-    description: str
-    citation: str
-    license: str
+    description: str = ""
+    citation: str = ""
+    license: str = ""
+    """These three may be empty in a task that is not published."""
     metrics: tuple[str, ...] = Field(min_length=1)
     """The first one is the task's headline; `score_metrics` says what a task score averages."""
     score_metrics: tuple[str, ...] = ()
@@ -330,6 +345,11 @@ class TaskSpec(_WithLanguages):
     def unpaired(self) -> list[str]:
         """The languages of a parallel task whose items are others than those of the same ids elsewhere."""
         return [code for code in self.languages if self.parallel and not self.pairs(code)]
+
+    @property
+    def gap_source(self) -> str | None:
+        """The language whose score minus the mean of the others is the gap: that of the training data."""
+        return None if self.transfer is None else self.transfer.source
 
     def provenance_of(self, language: str) -> Provenance | None:
         """Return how the test items of a language were made, or None where the spec does not say."""

@@ -51,7 +51,7 @@ def select(
     suites: dict[str, list[str]] = {}
     for pattern in split_names(patterns):
         if catalog.is_made(pattern):
-            chosen |= dict.fromkeys(catalog.make(pattern, shots))
+            chosen |= catalog.make(pattern, shots)
             continue
         for task, suite, codes in _named(catalog, pattern):
             before, own = chosen.get(task, []), codes or _suite_languages(catalog, task, suite)

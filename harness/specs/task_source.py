@@ -28,6 +28,8 @@ class MakesTasks(Protocol):
     def names(self, pattern: str) -> Sequence[str]:
         """Return the names (without prefix) that a task, a group or a glob means.
 
+        ``name:code+code`` means some languages of a task.
+
         Raises `UnknownNameError` with near names, and `HarnessError` where what the source needs is not installed.
         """
 

@@ -15,6 +15,13 @@ from harness.statistics.bootstrap import (
     seed_of,
 )
 from harness.statistics.cluster import ClusterCodes, Codes, draw_codes, key_codes, linked_codes, own_names
+from harness.statistics.contrast import (
+    Contrast,
+    drawn_contrasts,
+    independent_contrasts,
+    over_seeds,
+    paired_contrasts,
+)
 from harness.statistics.interval import Interval
 from harness.statistics.margin import beyond_margin_p, largest_drop, t_interval
 from harness.statistics.mean import (
@@ -38,6 +45,7 @@ __all__ = [
     "AnyFloats",
     "ClusterCodes",
     "Codes",
+    "Contrast",
     "Interval",
     "Statistic",
     "benjamini_hochberg",
@@ -49,9 +57,11 @@ __all__ = [
     "count_interval",
     "detectable_difference",
     "draw_codes",
+    "drawn_contrasts",
     "evaluated",
     "half_sums",
     "holm",
+    "independent_contrasts",
     "independent_mean",
     "key_codes",
     "largest_drop",
@@ -59,7 +69,9 @@ __all__ = [
     "linked_codes",
     "mcnemar",
     "mean_of_codes",
+    "over_seeds",
     "own_names",
+    "paired_contrasts",
     "paired_difference",
     "paired_sd",
     "percentile_interval",

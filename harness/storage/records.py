@@ -38,6 +38,9 @@ __all__ = [
 ]
 
 RECORD_COLUMNS = (
+    "model",
+    "task",
+    "language",
     "id",
     "inputs_digest",
     "prediction",
@@ -53,8 +56,8 @@ RECORD_COLUMNS = (
     "correct",
     "reasoning",
 )
-DERIVED_COLUMNS = frozenset({"answer", "correct"})
-"""Columns for readers of the file alone; an `ItemRecord` computes them from its other fields."""
+DERIVED_COLUMNS = frozenset({"model", "task", "language", "answer", "correct"})
+"""Columns for readers of the files alone: an `ItemRecord` has the rest, or computes it from its other fields."""
 LATER_COLUMNS = frozenset({"inputs", "tokens", "reasoning", *DERIVED_COLUMNS})
 """Columns that are missing in the files of older versions."""
 _STORED = tuple(name for name in RECORD_COLUMNS if name not in DERIVED_COLUMNS)
@@ -142,10 +145,19 @@ class RecordWriter:
 
     As a context manager it leaves nothing behind where it was not closed. All raise `StorageError` where the file
     cannot be written. The bytes of the file depend on the records alone, not on the chunks.
+
+    Args:
+        path: The file.
+        model: What answered the items, for readers of the file alone.
+        task: Whose items they are.
+        language: Their language.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(
+        self, path: Path, *, model: str | None = None, task: str | None = None, language: str | None = None
+    ) -> None:
         self._path = path
+        self._origin = {"model": model, "task": task, "language": language}
         with self._storage_errors():
             path.parent.mkdir(parents=True, exist_ok=True)
         self._waiting: list[ItemRecord] = []
@@ -204,7 +216,7 @@ class RecordWriter:
 
     def _opened(self) -> _RecordFile:
         with self._storage_errors():
-            return _RecordFile(self._path)
+            return _RecordFile(self._path, self._origin)
 
     def _write(self, file: _RecordFile, records: Sequence[ItemRecord]) -> None:
         with self._storage_errors():
@@ -239,10 +251,11 @@ class RecordWriter:
 class _RecordFile:
     """A Parquet file next to the one that it replaces at the end."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, origin: Mapping[str, str | None]) -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
+        self._origin = origin
         self._schema = pa.schema(
             [
                 (name, {"tokens": pa.int32(), "correct": pa.bool_()}.get(name, pa.string()))
@@ -258,6 +271,7 @@ class _RecordFile:
         import pyarrow as pa
 
         columns = {
+            **{name: [value] * len(records) for name, value in self._origin.items()},
             "id": [record.id for record in records],
             "inputs_digest": [record.inputs_digest for record in records],
             "prediction": [_compact(record.prediction) for record in records],

@@ -15,6 +15,7 @@ __all__ = [
     "STOPPED",
     "CellResult",
     "DamagedRunError",
+    "Difference",
     "Entry",
     "ExtendedScore",
     "FitResult",
@@ -90,6 +91,14 @@ class GroupValue(Value):
 
     value: float
     n: int = 0
+
+
+class Difference(Value):
+    """A language against others, as a difference of scores; `ci_method` says whether their items were paired."""
+
+    value: float
+    p: float | None = None
+    """Two-sided, against 0."""
 
 
 class MetricValue(Value):
@@ -183,6 +192,13 @@ class TaskScore(Value):
     by_family: dict[str, float] = {}
     by_script: dict[str, float] = {}
     transfer_gap: float | None = None
+    transfer_gap_interval: Difference | None = None
+    from_others: dict[str, Difference] = {}
+    """Each language minus the mean of the others."""
+    from_source: dict[str, Difference] = {}
+    """Each other language minus the source."""
+    over_seeds: dict[str, Value] = {}
+    """Each language with an interval, where there are several seeds."""
     human_gap: float | None = None
     matrix: dict[str, dict[str, GroupValue]] = {}
     same_language: dict[str, float | None] | None = None

@@ -131,9 +131,9 @@ class Run:
     def items(self, task: str | None = None, language: str | None = None) -> pa.Table:
         """Return an Arrow table with one row per item of the finished cells.
 
-        Its columns: ``task``, ``language``, ``protocol``, ``method``, ``fit``, ``seed`` and ``view`` of the cell; and
-        ``id``, ``inputs``, ``gold`` and ``answer`` of the item, whether it is ``correct``, one column of item
-        scores per metric, ``cluster``, ``group``, ``tags``, ``truncated``, ``unparsed`` and ``tokens``.
+        Its columns: the ``model``; ``task``, ``language``, ``protocol``, ``method``, ``fit``, ``seed`` and ``view`` of
+        the cell; and ``id``, ``inputs``, ``gold`` and ``answer`` of the item, whether it is ``correct``, one column of
+        item scores per metric, ``cluster``, ``group``, ``tags``, ``truncated``, ``unparsed`` and ``tokens``.
 
         Args:
             task: Only items of this task.
@@ -163,9 +163,11 @@ class Run:
         for cell in chosen:
             table = read_table(self.records_of(cell))
             view = _view_text(cell.view)
-            own = [cell.task, cell.language, cell.protocol, cell.method, cell.fit, cell.seed, view]
-            names = ("task", "language", "protocol", "method", "fit", "seed", "view")
-            for place, (name, value) in enumerate(zip(names, own, strict=True)):
+            names = ("task", "language", "protocol", "method", "fit", "seed")
+            own = {name: getattr(cell, name) for name in names}
+            for place, (name, value) in enumerate(
+                {"model": self.manifest.model, **own, "view": view}.items()
+            ):
                 sort = pa.int64() if name == "seed" else pa.string()
                 table = table.add_column(place, name, pa.array([value] * table.num_rows, sort))
             tables.append(table)
@@ -178,15 +180,17 @@ class Run:
     def scores(self) -> pa.Table:
         """Return an Arrow table with one row per cell and metric; a cell without scores has one row, without a metric.
 
-        Its columns: ``task``, ``language``, ``family`` and ``script``, ``protocol``, ``method``, ``view`` and ``seed``
-        of the cell, its ``status`` and ``reason``, the number of items ``n``; ``metric``, whether it is a ``headline``
-        of the task, its ``value``, and the ends ``low`` and ``high`` of its 95 % interval. Scores are fractions.
+        Its columns: the ``model``; ``task``, ``language``, ``family`` and ``script``, ``protocol``, ``method``,
+        ``view`` and ``seed`` of the cell, its ``status`` and ``reason``, the number of items ``n``; ``metric``, whether
+        it is a ``headline`` of the task, its ``value``, and the ends ``low`` and ``high`` of its 95 % interval. Scores
+        are fractions.
         """
         import pyarrow as pa
 
         text, number, score = pa.string(), pa.int64(), pa.float64()
         columns = {
-            **dict.fromkeys(("task", "language", "family", "script", "protocol", "method", "view"), text),
+            **dict.fromkeys(("model", "task", "language", "family", "script"), text),
+            **dict.fromkeys(("protocol", "method", "view"), text),
             "seed": number,
             **dict.fromkeys(("status", "reason"), text),
             "n": number,
@@ -201,6 +205,7 @@ class Run:
         spec = self.manifest.tasks.get(cell.task, TaskSummary())
         family, script = spec.languages.get(cell.language, (None, None))
         own = {
+            "model": self.manifest.model,
             **{name: getattr(cell, name) for name in ("task", "language", "protocol", "method", "seed")},
             **{name: getattr(cell, name) for name in ("status", "reason", "n")},
             "view": _view_text(cell.view),

@@ -5,7 +5,15 @@ from __future__ import annotations
 from importlib.util import find_spec
 from pathlib import Path
 
-from harness import AdapterError, AdapterOptions, Capability, CapabilityError, Head, ModelDescription
+from harness import (
+    AdapterError,
+    AdapterOptions,
+    Capability,
+    CapabilityError,
+    Head,
+    ModelDescription,
+    UsageError,
+)
 from harness.models.capabilities import HEAD_CAPABILITY
 from harness_hf.architecture import (
     CAUSAL_TYPES,
@@ -62,6 +70,8 @@ CAUSAL_OFFERS = frozenset(
     }
 )
 SEQ2SEQ_OFFERS = CAUSAL_OFFERS
+TRANSLATION_TYPES = frozenset({"m2m_100", "marian", "mbart", "nllb-moe"})
+"""Types whose models translate: NLLB's dense models are of the type of M2M100."""
 OUTPUT_LAYERS = ("lm_head.", "embed_out.", "output_layer.")
 """First parts of the names of the weights that turn a decoder's states into words; tied ones are not written."""
 MASKED_ARCHITECTURE = "ForMaskedLM"
@@ -95,10 +105,11 @@ def describe(ref: str, options: AdapterOptions) -> ModelDescription:
     assert isinstance(options, EncoderOptions)
     found = read_config(ref, options)
     architecture = find_architecture(found, options, Family.ENCODER)
-    head, note = _usable_head(architecture)
+    labels = options.label_names or architecture.labels
+    head, note = _usable_head(architecture, labels)
     notes = [note] if note else []
     record = read_record(found.folder) if found.folder is not None else None
-    labels = architecture.labels
+    _require_matching_labels(ref, options, architecture)
     if record is not None and architecture.head is None and record.head is not Head.DUAL_ENCODER:
         head, labels = record.head, record.labels
     own: frozenset[Capability] = frozenset()
@@ -183,10 +194,11 @@ def describe_seq2seq(ref: str, options: AdapterOptions) -> ModelDescription:
             f"fitted on text pairs: sources cut at {record.max_length} tokens, "
             f"targets at {record.settings.max_target_length}"
         )
+    translates = record is None and architecture.model_type in TRANSLATION_TYPES
     return ModelDescription(
         adapter="hf-seq2seq",
         ref=ref,
-        offers=SEQ2SEQ_OFFERS,
+        offers=SEQ2SEQ_OFFERS | ({Capability.TRANSLATES} if translates else set()),
         after_fit={Head.TEXT_TO_TEXT: SEQ2SEQ_OFFERS},
         revision=found.revision,
         parameters=count_parameters(found.folder) if found.folder else None,
@@ -200,6 +212,11 @@ def find_architecture(found: ModelConfig, options: ModelOptions, family: Family)
     """Return the architecture of a model of a family; raises where the model is something else or unknown."""
     require_packages(found.ref, read_quantization(found.config))
     _require_kernel(options)
+    if family is not Family.ENCODER and isinstance(options, EncoderOptions) and options.labels is not None:
+        raise UsageError(
+            f"The option labels names the outputs of a fine-tuned encoder, and {found.ref!r} is {ADAPTERS[family][1]}.",
+            hint="Omit -o labels.",
+        )
     architecture = architecture_of(found)
     adapter, article, known_types = ADAPTERS[family]
     is_read_alone = family is Family.ENCODER and architecture.model_type in TEXT_ENCODERS
@@ -241,26 +258,49 @@ def _require_kernel(options: ModelOptions) -> None:
 
 
 def _metadata(found: ModelConfig, architecture: Architecture) -> dict[str, str]:
-    quantization = read_quantization(found.config)
+    quantization, base = read_quantization(found.config), _base(found.folder)
     return {
         "model_type": architecture.model_type,
         "architecture": architecture.name,
         **({} if quantization is None else {"quantised": quantization.title}),
+        **({} if base is None else {"base": base}),
     }
 
 
-def _adapter_note(folder: Path | None) -> list[str]:
-    """Return the note about the base of a low-rank adapter, none for any other folder."""
+def _base(folder: Path | None) -> str | None:
+    """Return the base that the low-rank adapter in a folder names, None for any other folder."""
     if folder is None or not (folder / ADAPTER_CONFIG).is_file():
-        return []
-    return [f"a LoRA adapter on {read_json(folder / ADAPTER_CONFIG).get('base_model_name_or_path')}"]
+        return None
+    return str(read_json(folder / ADAPTER_CONFIG).get("base_model_name_or_path"))
+
+
+def _adapter_note(folder: Path | None) -> list[str]:
+    base = _base(folder)
+    return [] if base is None else [f"a LoRA adapter on {base}"]
 
 
 def _offers_with(head: Head) -> frozenset[Capability]:
     return ENCODER_OFFERS | {HEAD_CAPABILITY[head]} | HEAD_OFFERS.get(head, frozenset())
 
 
-def _usable_head(architecture: Architecture) -> tuple[Head | None, str]:
+def _require_matching_labels(ref: str, options: EncoderOptions, architecture: Architecture) -> None:
+    """Raise `UsageError` where the option `labels` does not name every output of the head once."""
+    names, outputs = options.label_names, len(architecture.labels)
+    if not names:
+        return
+    if not outputs:
+        raise UsageError(
+            f"The option labels names {len(names)} labels, and {ref!r} has no head with labels.",
+            hint="Omit -o labels: the model is fine-tuned by the harness first.",
+        )
+    if len(names) != outputs or len({name.casefold() for name in names}) != len(names) or "" in names:
+        raise UsageError(
+            f"The option labels is {options.labels!r}; expected {outputs} different names with commas between them, "
+            f"one per output of the head of {ref!r}, in their order."
+        )
+
+
+def _usable_head(architecture: Architecture, labels: tuple[str, ...]) -> tuple[Head | None, str]:
     """Return the head that a checkpoint can be used with before fitting, and a note about it."""
     if architecture.head is None:
         return None, ""
@@ -269,10 +309,10 @@ def _usable_head(architecture: Architecture) -> tuple[Head | None, str]:
             f"its {architecture.name} head gives {len(architecture.labels)} scores that are not exclusive "
             "labels, so it does not classify"
         )
-    if architecture.labels and all(label.startswith(GENERIC_LABEL) for label in architecture.labels):
+    if labels and all(label.startswith(GENERIC_LABEL) for label in labels):
         return architecture.head, (
-            f"its labels are unnamed ({', '.join(architecture.labels[:3])}): "
-            "name them in id2label of its config.json"
+            f"its labels are unnamed ({', '.join(labels[:3])}): name them in their order with -o labels=NAME,NAME,... "
+            "or in id2label of its config.json"
         )
     return architecture.head, ""
 

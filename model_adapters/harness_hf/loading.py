@@ -15,8 +15,8 @@ from transformers.utils import logging
 from harness import AdapterError, TrainingError, UsageError
 from harness_hf.fit_record import read_record
 from harness_hf.identity import weights_digest
-from harness_hf.low_rank import attach_low_rank, quantization
-from harness_hf.model_folder import ADAPTER_CONFIG, adapter_base, read_json, weight_files
+from harness_hf.low_rank import attach_low_rank, merge_adapter, quantization
+from harness_hf.model_folder import ADAPTER_CONFIG, adapted_head, adapter_base, read_json, weight_files
 from harness_hf.options import ModelOptions
 from harness_hf.quantization import read_quantization
 
@@ -181,6 +181,7 @@ def open_network(
     """Return a network read from safetensors and the problems that transformers found; raises `AdapterError`.
 
     An adapter's folder gives its base with the low-rank matrices next to the weights; `trainable` ones can be trained.
+    One with a head of peft is merged into its base.
     """
     weight_files(folder)
     if (folder / ADAPTER_CONFIG).is_file():
@@ -189,6 +190,14 @@ def open_network(
         if record is not None:
             _require_same_base(folder, base, record.base_weights)
             extra = {**quantization(record.settings.quantize), **extra}
+        head = {} if trainable else adapted_head(folder)
+        if head:
+            labels = {int(number): name for number, name in head["id2label"].items()}
+            extra = {**extra, "id2label": labels, "ignore_mismatched_sizes": True}
+            network, information = open_network(auto_class, base, str(base), options, extra)
+            network, saved = merge_adapter(network, folder)
+            missing = [name for name in information["missing_keys"] if name not in saved]
+            return network, {**information, "missing_keys": missing}
         network, information = open_network(auto_class, base, str(base), options, extra)
         with quiet_transformers():
             attach_low_rank(network, folder, trainable=trainable)
@@ -255,10 +264,20 @@ def first_line(error: Exception) -> str:
 def choose_device(name: str) -> torch.device:
     """Return the device of the option: of several processes on a machine each has the GPU of its own number.
 
-    Raises `AdapterError` for a GPU that is not there.
+    A number after ``cuda:`` is for one process. Raises `AdapterError` for a device that is not there.
     """
-    if name == "cuda" and not torch.cuda.is_available():
-        raise AdapterError("The option device is 'cuda', but torch sees no GPU.", hint="Pass -o device=cpu.")
+    if name.startswith("cuda") and not torch.cuda.is_available():
+        raise AdapterError(
+            f"The option device is {name!r}, but torch sees no GPU.", hint="Pass -o device=cpu."
+        )
+    if name == "mps" and not torch.backends.mps.is_available():
+        raise AdapterError(
+            "The option device is 'mps', but torch sees no Apple GPU.", hint="Pass -o device=cpu."
+        )
+    if name == "mps":
+        return torch.device(name)
+    if ":" in name:
+        return _numbered_gpu(name)
     if name == "cpu" or not torch.cuda.is_available():
         return torch.device("cpu")
     given = os.environ.get("LOCAL_RANK")
@@ -272,6 +291,21 @@ def choose_device(name: str) -> torch.device:
             hint="Start as many processes as there are GPUs, or pass -o device=cpu.",
         )
     return torch.device("cuda", int(given))
+
+
+def _numbered_gpu(name: str) -> torch.device:
+    """Return the GPU that an option names: ``cuda:1``; raises `AdapterError` where torch does not see so many."""
+    if int(name.partition(":")[2]) >= torch.cuda.device_count():
+        raise AdapterError(
+            f"The option device is {name!r}, but torch sees {torch.cuda.device_count()}, numbered from 0.",
+            hint="Pass -o device=cuda, or the number of one of them.",
+        )
+    if os.environ.get("WORLD_SIZE", "1") != "1":
+        raise AdapterError(
+            f"The option device is {name!r}, and several processes are running, each on a GPU of its own.",
+            hint="Omit -o device.",
+        )
+    return torch.device(name)
 
 
 def choose_dtype(name: str, device: torch.device) -> torch.dtype | str:

@@ -7,6 +7,7 @@ Finetuning of Quantized LLMs.
 from __future__ import annotations
 
 import logging
+import warnings
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ __all__ = [
     "add_low_rank",
     "attach_low_rank",
     "is_adapted",
+    "merge_adapter",
     "quantization",
     "require_packages",
     "require_same_shape",
@@ -138,6 +140,38 @@ def attach_low_rank(network: Any, folder: Path, *, trainable: bool = False) -> N
     )
     if faulty:
         raise AdapterError(f"The adapter in {str(folder)!r} does not fit its base: see {faulty[0]!r}.")
+
+
+def merge_adapter(network: Any, folder: Path) -> tuple[Any, frozenset[str]]:
+    """Return a network with an adapter of peft merged into its weights, and the names of the modules saved whole.
+
+    Raises `AdapterError` where the folder's weights are not all those of such an adapter on this network.
+    """
+    _require_package(f"The adapter folder {str(folder)!r}", "peft")
+    from peft import PeftModel, get_peft_model_state_dict
+
+    kind = read_json(folder / ADAPTER_CONFIG).get("peft_type")
+    if kind != "LORA":
+        raise AdapterError(
+            f"The folder {str(folder)!r} holds an adapter with {kind}; only LoRA is read.",
+            hint="Load it with peft, call merge_and_unload, and save the merged model with save_pretrained.",
+        )
+    try:
+        weights = load_file(folder / ADAPTER_WEIGHTS)
+        with warnings.catch_warnings():  # what matters in them is checked below
+            warnings.simplefilter("ignore")
+            adapted = PeftModel.from_pretrained(network, str(folder))
+        expected = set(get_peft_model_state_dict(adapted))
+        faulty = sorted(expected ^ set(weights))
+        if faulty:
+            raise AdapterError(f"The adapter in {str(folder)!r} does not fit its base: see {faulty[0]!r}.")
+        merged = adapted.merge_and_unload()
+    except (OSError, SafetensorError, RuntimeError, ValueError, TypeError, KeyError) as error:
+        raise AdapterError(
+            f"The adapter in {str(folder)!r} does not fit its base: {type(error).__name__}: {error}."
+        ) from error
+    whole = (name.removeprefix("base_model.model.") for name in weights if ".lora_" not in name)
+    return merged, frozenset(whole)
 
 
 def _use_plain_kernel(network: Any) -> None:

@@ -19,6 +19,7 @@ from harness import (
     UsageError,
     near_names,
 )
+from harness.models.hub_access import hub_is_unreachable
 from harness_hf.options import ModelOptions
 from harness_hf.quantization import read_quantization, unpacked_size
 
@@ -30,6 +31,7 @@ __all__ = [
     "ModelConfig",
     "Pooling",
     "SentenceFiles",
+    "adapted_head",
     "adapter_base",
     "count_parameters",
     "fetch_folder",
@@ -51,6 +53,9 @@ INDEX_SUFFIX = ".safetensors.index.json"
 ADAPTER_CONFIG = "adapter_config.json"
 """Names the base that low-rank matrices belong to, which transformers would open with any type of weights."""
 ADAPTER_WEIGHTS = "adapter_model.safetensors"
+ADAPTED_HEADS = {"SEQ_CLS": "ForSequenceClassification", "TOKEN_CLS": "ForTokenClassification"}
+"""How the class of the base with its head ends, by the task type of peft."""
+HEAD_WEIGHT = re.compile(r"base_model\.model\.(classifier|score)\.(\w+\.)?weight")
 SNAPSHOT_IGNORED = ["onnx/*", "openvino/*", "coreml/*", "[!0-9]*/*.safetensors"]
 """Weights in folders are other models, but for those of modules such as ``2_Dense``."""
 
@@ -73,7 +78,8 @@ def read_config(ref: str, options: ModelOptions) -> ModelConfig:
     if path.is_dir():
         if not (path / "config.json").is_file() and (path / ADAPTER_CONFIG).is_file():
             base = adapter_base(path, options)
-            return ModelConfig(ref=ref, config=read_json(base / "config.json"), folder=path, revision=None)
+            config = {**read_json(base / "config.json"), **adapted_head(path)}
+            return ModelConfig(ref=ref, config=config, folder=path, revision=None)
         if not (path / "config.json").is_file():
             raise UsageError(
                 f"The folder {ref!r} has no config.json, so it is not a model that transformers can open.",
@@ -183,6 +189,23 @@ def adapter_base(folder: Path, options: ModelOptions | None = None) -> Path:
     return base
 
 
+def adapted_head(folder: Path) -> dict[str, Any]:
+    """Return the fields of ``config.json`` that the head in an adapter's folder changes; empty where it has none.
+
+    peft names the task, and saves a whole head next to the low-rank matrices, but not the names of its labels: the
+    number of outputs is read from the headers of the weights.
+    """
+    ending = ADAPTED_HEADS.get(str(read_json(folder / ADAPTER_CONFIG).get("task_type")))
+    if ending is None or not (folder / ADAPTER_WEIGHTS).is_file():
+        return {}
+    shapes = _shapes(folder / ADAPTER_WEIGHTS)
+    outputs = [shape[0] for name, shape in shapes.items() if HEAD_WEIGHT.match(name)]
+    if not outputs:
+        return {}
+    labels = {str(number): f"LABEL_{number}" for number in range(min(outputs))}
+    return {"architectures": [ending], "id2label": labels, "problem_type": None}
+
+
 def _weights_name(folder: Path) -> str:
     """Return the file, or the index of several files, that transformers reads: one that config.json names is first."""
     config = folder / "config.json"
@@ -259,16 +282,15 @@ def _from_hub(ref: str, options: ModelOptions, file: str | None, revision: str |
     from huggingface_hub import hf_hub_download, snapshot_download
 
     revision = revision or options.revision
+    is_local = options.local_files_only or hub_is_unreachable()
     try:
         if file is not None:
-            return str(
-                hf_hub_download(ref, file, revision=revision, local_files_only=options.local_files_only)
-            )
+            return str(hf_hub_download(ref, file, revision=revision, local_files_only=is_local))
         return str(
             snapshot_download(
                 ref,
                 revision=revision,
-                local_files_only=options.local_files_only,
+                local_files_only=is_local,
                 allow_patterns=SNAPSHOT_PATTERNS,
                 ignore_patterns=SNAPSHOT_IGNORED,
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Literal
 
@@ -17,8 +18,9 @@ class ModelOptions(AdapterOptions):
     """How any model folder or hub id is found, loaded and run, and how its texts become vectors."""
 
     revision: str | None = Field(default=None, description="Branch, tag or commit of a hub model.")
-    device: Literal["auto", "cpu", "cuda"] = Field(
-        default="auto", description="Where the model runs; auto takes a GPU where there is one."
+    device: str = Field(
+        default="auto",
+        description="Where the model runs: auto (a GPU where there is one), cpu, cuda, cuda:1 ... or mps (Apple).",
     )
     device_map: Literal["auto", "balanced", "sequential"] | None = Field(
         default=None,
@@ -68,6 +70,13 @@ class ModelOptions(AdapterOptions):
         default=False, description="Whether a hub model is only looked for among what is already downloaded."
     )
 
+    @field_validator("device")
+    @classmethod
+    def _require_device(cls, device: str) -> str:
+        if re.fullmatch(r"auto|cpu|mps|cuda(:\d{1,3})?", device) is None:
+            raise ValueError("expected auto, cpu, cuda, cuda:NUMBER or mps")
+        return device
+
     @field_validator("device_map")
     @classmethod
     def _require_one_placement(cls, device_map: str | None, info: ValidationInfo) -> str | None:
@@ -87,6 +96,12 @@ class ModelOptions(AdapterOptions):
 
 class EncoderOptions(ModelOptions):
     """Options of ``hf-encoder``."""
+
+    labels: str | None = Field(
+        default=None,
+        description="NAME,NAME,...: what the outputs of a fine-tuned classifier mean, in their order, where its "
+        "config.json says LABEL_0, LABEL_1.",
+    )
 
     mixed_precision: Literal["auto", "no", "bf16", "fp16"] = Field(
         default="auto",
@@ -112,6 +127,11 @@ class EncoderOptions(ModelOptions):
     train_checkpoint_minutes: float = Field(
         default=10.0, ge=0.0, description="Minutes between checkpoints of a training; 0 makes one every step."
     )
+
+    @property
+    def label_names(self) -> tuple[str, ...]:
+        """The names that `labels` gives to a head's outputs; empty where it is not given."""
+        return () if self.labels is None else tuple(name.strip() for name in self.labels.split(","))
 
 
 class CausalOptions(EncoderOptions, ReasoningOptions):

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from harness import (
     AdapterError,
@@ -19,17 +19,13 @@ from harness.models.reasoning import KNOWN_MARKERS, Markers, split_reasoning
 from harness_vllm.answers import Choice, read_choices
 
 __all__ = [
-    "Form",
     "Reading",
-    "ScoredPrompt",
     "Written",
     "chat_messages",
     "check_constraint",
     "constraint_fields",
-    "read_scores",
     "read_written",
     "sampling_fields",
-    "scoring_payload",
 ]
 
 FINISHED = frozenset({"stop"})
@@ -169,105 +165,3 @@ def _is_json(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-Form = Literal["prompt_logprobs", "echo"]
-Ids = tuple[int, ...]
-
-NAMED_ID = "token_id:"
-"""What vLLM puts before an id in place of a token's text, with ``--return-tokens-as-token-ids``."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScoredPrompt:
-    """Numbers of every token of a prompt but the first, which has none."""
-
-    logprobs: tuple[float, ...]
-    likeliest: tuple[bool, ...]
-    """Whether the token is the one that the model would have chosen."""
-
-
-def scoring_payload(model: str, prompts: Sequence[Ids], form: Form) -> dict[str, Any]:
-    """Return the request for the log-probabilities of prompts, given as token ids.
-
-    ``prompt_logprobs: 0`` is vLLM's own and gives the prompt's tokens alone, with their ranks; ``echo`` with
-    ``logprobs: 1`` is the older form of OpenAI's completions.
-    """
-    wanted: dict[str, Any] = (
-        {"prompt_logprobs": 0} if form == "prompt_logprobs" else {"echo": True, "logprobs": 1}
-    )
-    prompt = [list(ids) for ids in prompts] if len(prompts) > 1 else list(prompts[0])
-    return {"model": model, "prompt": prompt, "max_tokens": 1, "temperature": 0, **wanted}
-
-
-def read_scores(answer: Any, prompts: Sequence[Ids], form: Form, url: str) -> list[ScoredPrompt]:
-    """Return the numbers of every prompt; raises `AdapterError` for an answer that does not fit what was asked."""
-    choices, usage = read_choices(answer, len(prompts), url)
-    count = sum(map(len, prompts))
-    if usage.prompt_tokens not in (None, count):  # it put one before the prompt, for example
-        raise _other_tokens(url, f"usage.prompt_tokens={usage.prompt_tokens} instead of {count}")
-    read = _from_prompt_logprobs if form == "prompt_logprobs" else _from_echo
-    scored = []
-    for choice, ids in zip(choices, prompts, strict=True):
-        if choice.prompt_token_ids not in (None, list(ids)):
-            raise _other_tokens(url, "other ids in prompt_token_ids")
-        scored.append(read(choice, ids, url))
-    return scored
-
-
-def _from_prompt_logprobs(choice: Choice, ids: Ids, url: str) -> ScoredPrompt:
-    entries = choice.prompt_logprobs
-    if entries is None:
-        raise AdapterError(
-            f"The server at {url} gives no log-probabilities of prompts.",
-            hint="If it knows echo with logprobs, pass -o scoring=echo; a chat endpoint is for openai:URL.",
-        )
-    if len(entries) != len(ids):
-        raise _other_tokens(url, f"{len(entries)} tokens instead of {len(ids)}")
-    own = [(entry or {}).get(str(token)) for entry, token in zip(entries[1:], ids[1:], strict=True)]
-    scores = [score for score in own if score is not None]
-    if len(scores) < len(own):
-        position = own.index(None) + 1
-        raise _other_tokens(
-            url, f"no log-probability and rank of token {ids[position]} in prompt_logprobs[{position}]"
-        )
-    return ScoredPrompt(
-        logprobs=tuple(min(score.logprob, 0.0) for score in scores),
-        likeliest=tuple(score.rank == 1 for score in scores),
-    )
-
-
-def _from_echo(choice: Choice, ids: Ids, url: str) -> ScoredPrompt:
-    table = choice.logprobs
-    numbers, best = (None, None) if table is None else (table.token_logprobs, table.top_logprobs)
-    if table is None or numbers is None or best is None:
-        raise AdapterError(
-            f"The server at {url} gives no log-probabilities of prompts, neither as prompt_logprobs nor by echo.",
-            hint="Use a server that does, vLLM for one; a chat endpoint is for openai:URL.",
-        )
-    # One token more than the prompt's: the server generates one.
-    if len(numbers) not in (len(ids), len(ids) + 1) or len(best) != len(numbers):
-        raise _other_tokens(url, f"{len(numbers)} tokens instead of {len(ids)}")
-    _check_token_names(table.tokens or (), ids, url)
-    logprobs, likeliest = [], []
-    for position in range(1, len(ids)):
-        value, top = numbers[position], best[position]
-        if value is None or not top:
-            raise _other_tokens(url, f"no log-probability or no likeliest tokens at logprobs[{position}]")
-        logprobs.append(min(value, 0.0))
-        likeliest.append(logprobs[-1] >= min(max(top.values()), 0.0))
-    return ScoredPrompt(logprobs=tuple(logprobs), likeliest=tuple(likeliest))
-
-
-def _check_token_names(names: Sequence[Any], ids: Ids, url: str) -> None:
-    """Raise `AdapterError` where names of tokens that hold their ids, as ``token_id:17``, are not the prompt's.
-
-    Names that are texts are not compared: servers write the bytes of a token in several ways.
-    """
-    for position, (name, token) in enumerate(zip(names, ids, strict=False)):
-        if isinstance(name, str) and name.startswith(NAMED_ID) and name != f"{NAMED_ID}{token}":
-            raise _other_tokens(url, f"{name!r} in logprobs.tokens[{position}] instead of token {token}")
-
-
-def _other_tokens(url: str, found: str) -> AdapterError:
-    return AdapterError(f"The server at {url} did not score the tokens that it was sent: it gave {found}.")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import closing
-from itertools import islice
+from collections.abc import Generator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from harness import (
@@ -20,37 +19,23 @@ from harness import (
 )
 from harness.models.options import ReasoningOptions
 from harness.models.requests import Answered, Call
-from harness_vllm.answers import read_choices
 from harness_vllm.client import StatusError
 from harness_vllm.completions import (
-    Form,
-    Ids,
-    ScoredPrompt,
     Written,
     chat_messages,
     check_constraint,
     constraint_fields,
-    read_scores,
     read_written,
-    scoring_payload,
 )
-from harness_vllm.reasoning import Asked, chat_fields
+from harness_vllm.options import ChatOptions
+from harness_vllm.ranking import Ranker
+from harness_vllm.reasoning import Asked, Unasked, chat_fields
+from harness_vllm.responses import as_chat, responses_payload
+from harness_vllm.scoring import NEUTRAL, Ids
 from harness_vllm.session import ServerModel, ServerSession, ability_error, in_order, one_by_one
-from harness_vllm.tokenizing import Boundary, Tokenizer, cut_continuation, cut_prompt, token_ids
+from harness_vllm.tokenizing import Tokenizer, cut_prompt, token_ids
 
 __all__ = ["ChatModel", "GeneratingModel"]
-
-NEUTRAL: Mapping[str, Any] = {
-    "top_k": -1,
-    "min_p": 0.0,
-    "repetition_penalty": 1.0,
-    "presence_penalty": 0.0,
-    "frequency_penalty": 0.0,
-}
-"""Sampling that a server would else take from the model folder's generation_config.json."""
-
-_Batch = Mapping[Ids, Sequence[int]]
-"""Prompts of one request, each with the indices of what it answers."""
 
 
 class GeneratingModel(ServerModel):
@@ -59,8 +44,7 @@ class GeneratingModel(ServerModel):
     Args:
         session: The connection to the server, and the server itself where the adapter started it.
         tokenizer: The model's tokenizer.
-        form: The form of requests for log-probabilities of prompts; None finds the form with the first request.
-        prompts_per_request: The most prompts that are ranked in one request.
+        ranker: Ranks continuations.
         reasoning: How the model reasons before it answers.
     """
 
@@ -69,16 +53,15 @@ class GeneratingModel(ServerModel):
         session: ServerSession,
         tokenizer: Tokenizer,
         *,
-        form: Form | None,
-        prompts_per_request: int,
+        ranker: Ranker,
         reasoning: ReasoningOptions,
     ) -> None:
         super().__init__(session)
         self._reasoning = reasoning
         self._opens: bool | None = None
+        self._texts, self._conversations = Unasked(), Unasked()
         self._tokenizer = tokenizer
-        self._form = form
-        self._prompts_per_request = prompts_per_request
+        self._ranker = ranker
 
     @property
     def _completions(self) -> str:
@@ -90,87 +73,16 @@ class GeneratingModel(ServerModel):
         if call.ability == "generate":
             return one_by_one(self._session, self._generate, call, blocks)
         if call.ability == "loglikelihood":
-            return self._rank(call, blocks)
+            return self._ranker.rank(call, blocks)
         raise ability_error(self._session.model, call.ability)
-
-    # Ranking --------------------------------------------------------------------------------------------
 
     def loglikelihood(self, requests: Sequence[LikelihoodRequest]) -> list[LikelihoodAnswer]:
         """Return per-token log-probabilities of every continuation; prompts of the same tokens are sent once."""
         return in_order(self.stream(Call(ability="loglikelihood"), [requests]), len(requests))
 
-    def _rank(
-        self, call: Call, blocks: Sequence[Sequence[LikelihoodRequest]]
-    ) -> Generator[Answered, None, None]:
-        requests = [request for block in blocks for request in block]
-        splits = self._split_all(requests, call)
-        if call.stopping() or not requests:
-            return
-        if self._form is None:
-            forms = dict(self._session.stream(self._find_form, [splits[0].ids], call.stopping))
-            if not forms:  # the user stops the run
-                return
-            self._form = forms[0]
-        batches: list[_Batch] = []
-        first = 0
-        for block in blocks:
-            batches += self._batches(splits, range(first, first + len(block)))
-            first += len(block)
-        with closing(self._session.stream(self._score, batches, call.stopping)) as stream:
-            for number, scored in stream:
-                found = {
-                    index: _answer(requests[index], splits[index], scored[ids])
-                    for ids, indices in batches[number].items()
-                    for index in indices
-                }
-                yield Answered(indices=list(found), answers=list(found.values()))
-
-    def _split_all(self, requests: Sequence[LikelihoodRequest], call: Call) -> Sequence[Boundary]:
-        """Return the tokens of every request; fewer where the user stops the run."""
-        if not self._tokenizer.remote:
-            # Threads would only take turns here.
-            return [self._split(request) for request in requests]
-        found = dict(self._session.stream(self._split, requests, call.stopping))
-        return [found[index] for index in sorted(found)]
-
-    def _split(self, request: LikelihoodRequest) -> Boundary:
-        if not request.continuation:
-            raise AdapterError(
-                f"The continuation of {request.context[-40:]!r} is empty, so it cannot be scored."
-            )
-        split = self._tokenizer.split(request.context, request.continuation)
-        # The server needs room for one token after the prompt.
-        limit = None if self._session.context_length is None else self._session.context_length - 1
-        return cut_continuation(split, limit, len(self._tokenizer.prefix), request.continuation)
-
-    def _batches(self, splits: Sequence[Boundary], block: range) -> list[_Batch]:
-        """Return what is sent together of a block: prompts, each once, with the requests that they answer."""
-        requests: dict[Ids, list[int]] = {}
-        for index in block:
-            requests.setdefault(splits[index].ids, []).append(index)
-        share = -(-len(requests) // self._session.concurrency)
-        size = max(1, min(self._prompts_per_request, share))
-        prompts = iter(requests.items())
-        return [dict(islice(prompts, size)) for _ in range(0, len(requests), size)]
-
-    def _score(self, batch: _Batch) -> dict[Ids, ScoredPrompt]:
-        form, prompts = self._form or "prompt_logprobs", list(batch)
-        answer = self._session.client.post(
-            "/completions", scoring_payload(self._session.model, prompts, form)
-        )
-        return dict(zip(prompts, read_scores(answer, prompts, form, self._completions), strict=True))
-
-    def _find_form(self, prompt: Ids) -> Form:
-        """Return the form that a server of unknown kind understands."""
-        payload = scoring_payload(self._session.model, [prompt], "prompt_logprobs")
-        try:
-            answer = self._session.client.post("/completions", payload)
-        except StatusError as error:
-            if error.status in (400, 422) and "prompt_logprobs" in error.reason:
-                return "echo"
-            raise
-        [choice], _ = read_choices(answer, 1, self._completions)
-        return "prompt_logprobs" if choice.prompt_logprobs is not None else "echo"
+    def notices(self) -> Sequence[str]:
+        """Return a sentence for each server that was dropped, and how log-probabilities were read."""
+        return [*super().notices(), *self._ranker.notices()]
 
     # Generation -----------------------------------------------------------------------------------------
 
@@ -191,13 +103,11 @@ class GeneratingModel(ServerModel):
         opened = not isinstance(prompt, str) and self._opens_reasoning(prompt)
         asked = Asked.of(self._reasoning, options, opened=opened)
         if asked.expects and not isinstance(prompt, str):
-            written = self._converse(prompt, options, asked)
+            generated = self._converse(prompt, options, asked).generated
         else:
-            written = self._write(prompt, options, asked.without_budget())
-            if written.generated.reasoning is not None:
-                # It reasons unasked: the stop strings and the limit of the answer may have ended the reasoning.
-                written = self._write(prompt, options, asked)
-        generated = asked.judged(written.generated, lambda text: len(self._tokenizer.pieces(text)))
+            unasked = self._texts if isinstance(prompt, str) else self._conversations
+            generated = unasked.ask(lambda one: self._write(prompt, options, one).generated, asked)
+        generated = asked.judged(generated, lambda text: len(self._tokenizer.pieces(text)))
         check_constraint(generated, options, self._completions)
         return generated
 
@@ -303,18 +213,6 @@ class GeneratingModel(ServerModel):
         return tuple(token_ids(answer, self._session.client))
 
 
-def _answer(request: LikelihoodRequest, split: Boundary, scored: ScoredPrompt) -> LikelihoodAnswer:
-    # The first token of a prompt has no log-probability, so all are shifted by one to the left.
-    first = split.start - 1
-    return LikelihoodAnswer(
-        token_logprobs=scored.logprobs[first:],
-        is_greedy=all(scored.likeliest[first:]),
-        byte_length=len(request.continuation.encode("utf-8")),
-        truncated=split.truncated,
-        straddles=split.straddles,
-    )
-
-
 def _no_template(model: str) -> CapabilityError:
     return CapabilityError(
         f"The model {model!r} has no chat template, so it takes no conversations.",
@@ -327,16 +225,14 @@ class ChatModel(ServerModel):
 
     Args:
         session: The connection to the endpoint.
-        token_limit_field: What the endpoint calls the limit of written tokens.
-        reasoning: How the model reasons before it answers.
+        options: Of the adapter: which interface, and how the model reasons before it answers.
     """
 
-    def __init__(
-        self, session: ServerSession, *, token_limit_field: str, reasoning: ReasoningOptions
-    ) -> None:
+    def __init__(self, session: ServerSession, options: ChatOptions) -> None:
         super().__init__(session)
-        self._reasoning = reasoning
-        self._token_limit_field = token_limit_field
+        self._options = options
+        self._path = "/responses" if options.api == "responses" else "/chat/completions"
+        self._unasked = Unasked()
 
     def generate(self, prompts: Sequence[Prompt], options: Sequence[GenerateOptions]) -> list[Generated]:
         """Return one text per prompt; raises `CapabilityError` for a constraint other than a JSON schema."""
@@ -352,29 +248,33 @@ class ChatModel(ServerModel):
     def _generate(self, item: tuple[Prompt, GenerateOptions]) -> Generated:
         prompt, options = item
         turns = (Turn(role="user", text=prompt),) if isinstance(prompt, str) else prompt
-        asked = Asked.of(self._reasoning, options)
-        generated = self._post(turns, options, asked if asked.expects else asked.without_budget())
-        if generated.reasoning is not None and not asked.expects:
-            # It reasons unasked: the stop strings and the limit of the answer may have ended the reasoning.
+        asked = Asked.of(self._options, options)
+        if asked.expects:
             generated = self._post(turns, options, asked)
+        else:
+            generated = self._unasked.ask(lambda one: self._post(turns, options, one), asked)
         generated = asked.judged(generated)
-        check_constraint(generated, options, self._session.url("/chat/completions"))
+        check_constraint(generated, options, self._session.url(self._path))
         return generated
 
     def _post(self, turns: Sequence[Turn], options: GenerateOptions, asked: Asked) -> Generated:
-        context = self._session.context_length
-        fields = asked.fields(context)
-        fields[self._token_limit_field] = fields.pop("max_tokens")
+        session, chosen = self._session, self._options
+        fields = {**asked.fields(session.context_length), **_response_format(options)}
+        if chosen.api == "responses":
+            payload = responses_payload(session.model, turns, fields, chosen.reasoning_effort)
+            answer = as_chat(session.client.post(self._path, payload), session.url(self._path))
+            # It takes no stop strings.
+            reading = replace(asked.reading, stop=options.stop)
+            return read_written(answer, session.url(self._path), reading=reading).generated
+        fields[chosen.token_limit_field] = fields.pop("max_tokens")
         payload = {
-            "model": self._session.model,
+            "model": session.model,
             "messages": chat_messages(turns),
             **fields,
-            **chat_fields(self._reasoning),
-            **_response_format(options),
+            **chat_fields(chosen),
         }
-        answer = self._session.client.post("/chat/completions", payload)
-        url = self._session.url("/chat/completions")
-        return read_written(answer, url, reading=asked.reading).generated
+        answer = session.client.post(self._path, payload)
+        return read_written(answer, session.url(self._path), reading=asked.reading).generated
 
 
 def _response_format(options: GenerateOptions) -> dict[str, Any]:

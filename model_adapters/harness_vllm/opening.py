@@ -15,6 +15,7 @@ from harness_vllm.embedder import EmbeddingModel
 from harness_vllm.endpoints import Endpoints, check_same_model, parse_addresses
 from harness_vllm.generator import ChatModel, GeneratingModel
 from harness_vllm.options import ChatOptions, ClientOptions, VllmOptions
+from harness_vllm.ranking import Ranker
 from harness_vllm.served import (
     choose_model,
     folder_fingerprint,
@@ -22,7 +23,7 @@ from harness_vllm.served import (
     served_fingerprint,
     server_version,
 )
-from harness_vllm.server import OwnServer, own_server
+from harness_vllm.server import CACHES_PREFIXES, OwnServer, own_server
 from harness_vllm.session import ServerSession
 from harness_vllm.tokenizing import Tokenizer, open_tokenizer
 
@@ -82,6 +83,7 @@ def open_chat(description: ModelDescription, options: AdapterOptions) -> Adapter
             "model": model.name,
             "host": address.host,
             **served_fingerprint(model, local=local),
+            **({} if options.api == "chat" else {"option.api": options.api}),
             **options.reasoning_identity(),
         }
         for address, model in zip(addresses, served, strict=True)
@@ -94,7 +96,7 @@ def open_chat(description: ModelDescription, options: AdapterOptions) -> Adapter
         version="unknown",
         identity=identities[0],
     )
-    return ChatModel(session, token_limit_field=options.token_limit_field, reasoning=options)
+    return ChatModel(session, options)
 
 
 def _require_one_process(ref: str) -> None:
@@ -151,14 +153,15 @@ def _connect(
         prefixes: Mapping[str, str] = {"query": options.query_prefix, "passage": options.passage_prefix}
         pooling = options.pooling if server is not None else None
         return EmbeddingModel(session, prefixes=prefixes, pooling=pooling)  # type: ignore[arg-type]
-    form = options.scoring if options.scoring != "auto" else None
-    return GeneratingModel(
+    tokenizer = _tokenizer(ref, endpoints, served[0], options, local=local)
+    ranker = Ranker(
         session,
-        _tokenizer(ref, endpoints, served[0], options, local=local),
-        form="prompt_logprobs" if form is None and server is not None else form,
+        tokenizer,
+        scoring=options.scoring,
         prompts_per_request=options.prompts_per_request,
-        reasoning=options,
+        orderly=server is not None and CACHES_PREFIXES not in options.server_args,
     )
+    return GeneratingModel(session, tokenizer, ranker=ranker, reasoning=options)
 
 
 def _context_length(served: ServedModel, options: VllmOptions) -> int | None:
@@ -195,6 +198,8 @@ def _identity(
     else:
         digest = folder_fingerprint(folder) if folder.is_dir() else {}
     chosen = {f"option.{name}": str(getattr(options, name)) for name in ANSWER_OPTIONS}
+    if options.scoring == "next_token":  # the other ways give the same numbers
+        chosen["option.scoring"] = options.scoring
     return {
         "adapter": "vllm",
         "model": served.name,

@@ -50,10 +50,10 @@ class VllmOptions(ClientOptions):
         description="Folder of the model's tokenizer; by default the model folder where it is on this "
         "machine, else the server tokenises.",
     )
-    scoring: Literal["auto", "prompt_logprobs", "echo"] = Field(
+    scoring: Literal["auto", "prompt_logprobs", "echo", "next_token"] = Field(
         default="auto",
-        description="How log-probabilities of prompts are requested: vLLM's prompt_logprobs, or the older "
-        "echo with logprobs.",
+        description="How log-probabilities are requested: vLLM's prompt_logprobs, the older echo with logprobs, or "
+        "choices of one token from the next token of their context; auto does so where a check gives the same.",
     )
     prompts_per_request: int = Field(
         default=4, ge=1, le=256, description="Prompts that are ranked in one request, at most."
@@ -107,4 +107,7 @@ class ChatOptions(ClientOptions):
     key_env: str = Field(default="OPENAI_API_KEY", description="Environment variable with the key.")
     token_limit_field: Literal["max_tokens", "max_completion_tokens"] = Field(
         default="max_tokens", description="Name that the endpoint gives to the limit of written tokens."
+    )
+    api: Literal["chat", "responses"] = Field(
+        default="chat", description="Which of OpenAI's interfaces is used: Chat Completions or Responses."
     )

@@ -14,7 +14,7 @@ from harness import Generated, GenerateOptions
 from harness.models.options import ReasoningOptions
 from harness_vllm.completions import Reading, sampling_fields
 
-__all__ = ["Asked", "chat_fields"]
+__all__ = ["Asked", "Unasked", "chat_fields"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +73,26 @@ class Asked:
             return replace(generated, text="", finished=False, reasoning_tokens=tokens)
         fits = generated.tokens - tokens <= self.options.max_tokens + MARKS or bool(self.options.stop)
         return replace(generated, finished=generated.finished and fits, reasoning_tokens=tokens)
+
+
+class Unasked:
+    """Asks a model without a wish for reasoning, and the next item as the last one answered."""
+
+    def __init__(self) -> None:
+        self._reasons = False
+
+    def ask(self, write: Callable[[Asked], Generated], asked: Asked) -> Generated:
+        """Return the answer with room for reasoning where the model reasons, else the usual one.
+
+        It is asked a second time where the first request was the other one: stop strings and the limit of the answer
+        may have ended the reasoning, or not have ended the answer.
+        """
+        first = asked if self._reasons else asked.without_budget()
+        found = write(first)
+        if (found.reasoning is not None) != first.has_budget:
+            found = write(asked.without_budget() if first.has_budget else asked)
+        self._reasons = found.reasoning is not None
+        return found
 
 
 MARKS = 16

@@ -36,6 +36,8 @@ LINE = 120
 TAIL_LINES = 12
 TAIL_BYTES = 8192
 LOOPBACK = "127.0.0.1"
+CACHES_PREFIXES = "--enable-prefix-caching"
+NO_PREFIXES = "--no-enable-prefix-caching"
 OURS = frozenset({"--model", "--served-model-name", "--host", "--port", "--api-key"})
 
 
@@ -66,6 +68,8 @@ def server_command(
         command += ["--pooler-config", f'{{"pooling_type": "{options.pooling.upper()}"}}']
     command += ["--enforce-eager"] if options.enforce_eager else []
     command += ["--trust-remote-code"] if options.trust_remote_code else []
+    # Under prefix caching, log-probabilities of prompts may depend on the order of requests (vLLM issue 42019).
+    command += [NO_PREFIXES] if options.runner == "generate" else []
     return command + _further(options.server_args)
 
 

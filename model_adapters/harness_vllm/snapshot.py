@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from harness import AdapterError, AdapterOptions, ModelDescription
+from harness.models.hub_access import hub_is_unreachable
 from harness_vllm.client import is_url
 from harness_vllm.options import VllmOptions
 
@@ -31,7 +32,11 @@ def fetch_folder(description: ModelDescription, options: AdapterOptions) -> Path
         try:
             folder = Path(
                 snapshot_download(
-                    ref, revision=options.revision, allow_patterns=patterns, ignore_patterns=IGNORED
+                    ref,
+                    revision=options.revision,
+                    allow_patterns=patterns,
+                    ignore_patterns=IGNORED,
+                    local_files_only=hub_is_unreachable(),
                 )
             )
         except Exception as error:

@@ -307,6 +307,8 @@ def _replaceable(example: Any) -> list[str]:
         return []
     names = ("question", "context", "query", "target", "text")
     given = [value for name in names if isinstance(value := getattr(example, name, None), str)]
+    if getattr(example, "context", None) == "":  # a question that is asked without a passage
+        given.remove("")
     inputs = getattr(example, "inputs", None)
     if isinstance(inputs, Mapping) and inputs:
         given = [*inputs.values()]

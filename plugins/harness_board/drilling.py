@@ -56,7 +56,7 @@ def diagnosed(runs: Sequence[Run]) -> list[dict[str, Any]]:
     if not runs:
         raise UsageError("--with-diagnosis needs runs: published scores have no items.")
     registry = open_session().registry
-    options = DiagnosisOptions(examples=SHOWN, common=True)
+    options = DiagnosisOptions(examples=SHOWN)
     jobs: list[tuple[list[Run], bool]] = [([runs[0]], True), *(([run], False) for run in runs)]
     jobs += [([runs[0], other], False) for other in runs[1:]]
     rows: list[dict[str, Any]] = []

@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 from harness import DataError, DataRef, MissingDataError, ResolvedData, near_names
 from harness.data.resolve import HubFiles
+from harness.models.hub_access import hub_is_unreachable
 
 __all__ = ["fetch"]
 
@@ -239,7 +240,11 @@ def _download(hub: HubFiles, revision: str | None, patterns: Sequence[str]) -> P
     page = f"https://huggingface.co/datasets/{hub.path}"
     try:
         folder = snapshot_download(
-            hub.path, repo_type="dataset", revision=revision, allow_patterns=list(patterns)
+            hub.path,
+            repo_type="dataset",
+            revision=revision,
+            allow_patterns=list(patterns),
+            local_files_only=hub_is_unreachable(),
         )
     except errors.GatedRepoError as error:
         raise MissingDataError(

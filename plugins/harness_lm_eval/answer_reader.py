@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness import DataError, Reader, Row
+from harness.data.readers.column import Column
+from harness.data.readers.reader import choice
 from harness.data.readers.structured import read_jsonl, read_parquet
 
 __all__ = ["READER"]
@@ -16,49 +18,50 @@ def read(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
     """Yield one row per record of Parquet or JSON-lines files, with ``context``, ``question`` and ``answers``.
 
     The offset of an answer is that of its first match in the context, or -1 without one: such an answer is scored, but
-    not trained on. Raises `DataError` where the answer is neither a text nor a list of texts.
+    not trained on. Raises `DataError` where the answer is neither a text nor a list of texts or of objects with
+    ``text`` and ``aliases``.
     """
-    keys = options.get("answers", "answer").split(".")
+    skipping = choice(options, "unanswerable", ("keep", "skip")) == "skip"
     for path in paths:
         reading = read_parquet if path.suffix == ".parquet" else read_jsonl
         for row in reading([path], {}):
             context = _text(row, options["context"]) if "context" in options else ""
+            answers = _answers(row, options.get("answers", "answer"))
+            if skipping and not answers:
+                continue
             fields: dict[str, Any] = {
                 "context": context,
                 "question": _text(row, options.get("question", "question")),
+                "answers": [{"text": answer, "start": context.find(answer)} for answer in answers],
             }
-            fields["answers"] = [
-                {"text": answer, "start": context.find(answer)} for answer in _answers(row, keys)
-            ]
+            named = {name: _value(row, options[name]) for name in ("id", "group") if name in options}
+            fields |= {name: str(value) for name, value in named.items()}
             yield Row(fields=fields, path=row.path, line=row.line)
 
 
-def _text(row: Row, name: str) -> str:
-    value = row.fields.get(name)
+def _value(row: Row, source: str) -> Any:
+    return Column(field=source, source=source).value(row.fields, row.where)
+
+
+def _text(row: Row, source: str) -> str:
+    value = _value(row, source)
     if not isinstance(value, str):
-        found = ", ".join(sorted(row.fields)) if name not in row.fields else type(value).__name__
-        raise DataError(f"{row.where}: expected the text field {name!r}, found {found}.")
+        raise DataError(f"{row.where}: expected the text field {source!r}, found {type(value).__name__}.")
     return value
 
 
-def _answers(row: Row, keys: Sequence[str]) -> list[str]:
-    value: Any = row.fields
-    for key in keys:
-        if isinstance(value, Mapping) and key in value:
-            value = value[key]
-        elif (
-            isinstance(value, Sequence)
-            and not isinstance(value, str)
-            and key.isdigit()
-            and int(key) < len(value)
-        ):
-            value = value[int(key)]
+def _answers(row: Row, source: str) -> list[str]:
+    """Return the texts of the answers; an answer whose text is null is none."""
+    value = _value(row, source)
+    texts: list[Any] = []
+    for answer in [value] if isinstance(value, str) else value if isinstance(value, list) else [value]:
+        if isinstance(answer, Mapping) and "text" in answer:
+            texts += [text for text in (answer["text"], *(answer.get("aliases") or ())) if text is not None]
         else:
-            raise DataError(f"{row.where}: expected the answer in {'.'.join(keys)!r}, found no {key!r}.")
-    texts = [value] if isinstance(value, str) else value
-    if not isinstance(texts, list) or not all(isinstance(text, str) and text for text in texts):
+            texts.append(answer)
+    if not all(isinstance(text, str) and text for text in texts):
         raise DataError(f"{row.where}: expected an answer or a list of answers, found {value!r}.")
-    return texts
+    return list(dict.fromkeys(texts))
 
 
 READER: Final = Reader(
@@ -68,6 +71,10 @@ READER: Final = Reader(
     options={
         "context": "the column of the passage; without it there is none",
         "question": "the column of the question (default: question)",
-        "answers": "the column of the answer or the list of answers; dots go inside: answers.text (default: answer)",
+        "answers": "the column of the answer or the list of answers, which are texts or objects with 'text' and "
+        "'aliases'; dots go inside: answers.text (default: answer)",
+        "id": "the column of the id; without it, items are numbered",
+        "group": "the column by which scores are also shown",
+        "unanswerable": "'keep' (default: a question without answers is an unlabelled item) or 'skip'",
     },
 )

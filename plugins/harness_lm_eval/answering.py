@@ -136,7 +136,7 @@ def _live(examples: Sequence[LmEvalExample], context: MethodContext) -> LiveTask
     """Return lm-eval's task; raises `DataError` where its requests changed."""
     spec = context.spec
     assert isinstance(spec, LmEvalSpec)
-    live = live_task(spec.lm_eval_name, spec.shots)
+    live = live_task(spec.lm_eval_name(context.language.code), spec.shots)
     for example in examples:
         asked = [instance.args[0] for instance in live.asked.get(example.id, ())]
         if asked != [request[0] for request in example.requests]:

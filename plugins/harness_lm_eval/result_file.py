@@ -118,8 +118,11 @@ def _named_cells(run: Run) -> list[tuple[CellResult, str]]:
 
 
 def _plain_name(run: Run, cell: CellResult) -> str:
-    task = str(cell.task)
-    return task.partition(":")[2] if _is_theirs(_spec(run, cell)) else f"{task}_{cell.language}"
+    spec = _spec(run, cell)
+    if not _is_theirs(spec):
+        return f"{cell.task}_{cell.language}"
+    path: str = spec["languages"][cell.language]["test"]["hub"]["path"]
+    return path.partition(":")[2]
 
 
 def _conditions(cell: CellResult) -> dict[str, str]:
@@ -147,7 +150,11 @@ def _results(run: Run, hashes: Mapping[str, str | None]) -> dict[str, Any]:
         "group_subtasks": {name: members for name, (_, members) in groups.items()},
         "configs": {name: _task_config(run, cell, name) for cell, name in named},
         "versions": {
-            **{str(cell.task): cell.version for cell, _ in named if cell.task in groups},
+            **{
+                name: cell.version
+                for cell, _ in named
+                if (name := str(cell.task).rpartition(":")[2]) in groups
+            },
             **{name: _version(run, cell) for cell, name in named},
         },
         "n-shot": shots,
@@ -212,15 +219,20 @@ def _groups(run: Run, named: Sequence[tuple[CellResult, str]]) -> dict[str, tupl
         rows = [row for row in run.results.tasks if row.task == task and row.value is not None]
         metrics = [row.metric for row in rows]
         alone = all(name == _plain_name(run, cell) for cell, name in members)
-        if _is_theirs(_spec(run, members[0][0])) or not alone or len(members) < 2 or not rows:
+        if not alone or len(members) < 2 or not rows:
             continue
         if len(set(metrics)) < len(metrics):
             continue
-        own: dict[str, Any] = {"name": task, "alias": task, "sample_len": sum(one.n for one, _ in members)}
+        named_task = task.rpartition(":")[2]
+        own: dict[str, Any] = {
+            "name": named_task,
+            "alias": named_task,
+            "sample_len": sum(one.n for one, _ in members),
+        }
         for row in rows:
             if row.metric in members[0][0].metrics:
                 own |= _scored(row.metric, row)
-        groups[task] = own, [name for _, name in members]
+        groups[named_task] = own, [name for _, name in members]
     return groups
 
 

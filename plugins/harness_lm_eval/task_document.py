@@ -6,13 +6,12 @@ Only the task file is read: no data, and no Python is run.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from harness import MadeTask, Problem, SpecError, UsageError, near_names
-from harness.languages.table import known_languages
+from harness_lm_eval.task_family import family_members, family_names
 from harness_lm_eval.task_index import (
     CODE_VARIABLE,
     PREFIX,
@@ -22,11 +21,11 @@ from harness_lm_eval.task_index import (
     code_is_allowed,
     find_place,
     installed_version,
-    names_of,
     read_task,
 )
+from harness_lm_eval.task_language import read_language
 
-__all__ = ["GENERATION", "LIKELIHOOD", "SOURCE", "make_document", "read_language"]
+__all__ = ["GENERATION", "LIKELIHOOD", "SOURCE", "make_document"]
 
 LIKELIHOOD: Final = "lm_eval_likelihood"
 GENERATION: Final = "lm_eval_generation"
@@ -58,10 +57,6 @@ _UNSUPPORTED: Final = {
 }
 _UNDETERMINED: Final = {"name": "Undetermined", "script": "Zyyy", "family": "Undetermined"}
 """The ISO 639-3 and ISO 15924 names of an unknown language and script."""
-_LOCALE = re.compile(r"([A-Za-z]{2})[_-][A-Z]{2}")
-"""A language with its country: ``HI_IN`` is Hindi, though ``in`` alone once meant Indonesian."""
-_LEAST_WORD = 4
-"""Letters of a name such as ``thai``; shorter ends are often words: ``physics_gre``, ``meta_ar_msa``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,40 +70,61 @@ class _Scoring:
 
 
 def make_document(name: str, shots: int) -> MadeTask:
-    """Return the document of a task.
+    """Return the document of a task, or of all that differ from it in their language only.
 
     Raises `SpecError` with every key that cannot be taken, and `UsageError` where lm-eval is not installed or the
     task does not let its shots be changed.
     """
     version = installed_version(name)
-    place = find_place(name)
-    task = read_task(place.path)
-    problems = [*_problems(task, place)]
-    metrics = list(_metrics(name, task, problems))
+    members = family_members(name)
+    files = {task: _checked(task) for task in members.values() or [name]}
+    first, task = next(iter(files.items()))
+    problems: list[Problem] = []
+    metrics = list(_metrics(first, task, problems))
     if not problems and not any(metric.is_shown for metric in metrics):
         problems.append(task.problem("metric_list", "no metric is a share of the items"))
     if problems:
+        raise SpecError(task.path, problems)
+    own_shots = _shots(name, task, shots)
+    found = read_language(task.data)
+    if members:
+        languages = {code: _test(member, files[member], own_shots) for code, member in members.items()}
+        note = " One task of lm-eval for each language."
+    elif found is not None:
+        languages = {found[0]: _test(name, task, own_shots)}
+        note = f" Its language {found[0]!r} was read off {found[1]} ({task.data[found[1]]})."
+    else:
+        languages, note = {"und": {**_test(name, task, own_shots), **_UNDETERMINED}}, ""
+    description = f"The task {name} of lm-evaluation-harness {version}, asked and scored by it.{note}"
+    content = _content(name, task.data, metrics, own_shots, languages) | {"description": description}
+    return MadeTask(text=json.dumps(content, ensure_ascii=False), source=str(task.path))
+
+
+def _checked(name: str) -> TaskFile:
+    """Return the file of one task; raises `SpecError` with every key that cannot be taken."""
+    place = find_place(name)
+    task = read_task(place.path)
+    problems = [*_problems(task, place)]
+    if problems:
         raise SpecError(place.path, sorted(problems, key=lambda item: (item.line or 0, item.key)))
-    content = _content(name, task, metrics, _shots(name, task, shots), version)
-    return MadeTask(text=json.dumps(content, ensure_ascii=False), source=str(place.path))
+    return task
+
+
+def _test(name: str, task: TaskFile, shots: int) -> dict[str, Any]:
+    split = task.data.get("test_split") or task.data.get("validation_split")
+    source = {"path": f"{PREFIX}:{name}", "split": str(split), "reader": "jsonl"}
+    return {"test": {"hub": source | ({"config": "{shots}"} if shots else {})}}
 
 
 def _content(
-    name: str, task: TaskFile, metrics: list[_Scoring], shots: int, version: str
-) -> Mapping[str, Any]:
-    data = task.data
+    name: str, data: Mapping[str, Any], metrics: list[_Scoring], shots: int, languages: Mapping[str, Any]
+) -> dict[str, Any]:
     output_type = _output_type(data)
     keys = [(metric, name) for metric in metrics for name in _filters(data)]
-    split = data.get("test_split") or data.get("validation_split")
-    source = {"path": f"{PREFIX}:{name}", "split": str(split), "reader": "jsonl"}
-    found = read_language(data)
-    source_note = f" Its language {found[0]!r} was read off {found[1]} ({data[found[1]]})." if found else ""
-    language = {"test": {"hub": source | ({"config": "{shots}"} if shots else {})}}
     return {
         "task": f"{PREFIX}:{name}",
         "kind": _KINDS[output_type],
         "version": 1,
-        "description": f"The task {name} of lm-evaluation-harness {version}, asked and scored by it.{source_note}",
         "citation": "unknown",
         "license": "unknown",
         "output_type": output_type,
@@ -123,7 +139,7 @@ def _content(
         },
         "protocols": ["prompted"],
         **({"axes": {"shots": [str(shots)]}} if shots else {}),
-        "languages": {found[0]: language} if found else {"und": {**language, **_UNDETERMINED}},
+        "languages": languages,
     }
 
 
@@ -231,62 +247,11 @@ def _metrics(name: str, task: TaskFile, problems: list[Problem]) -> Iterator[_Sc
         )
 
 
-# The language ------------------------------------------------------------------------------------------
-
-
-def read_language(data: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return the language code and the key that it comes from, ``dataset_name`` or ``task``; None without one.
-
-    A code that is only the end of a longer name counts where no other part of the task's name is a code:
-    ``blimp_nl__om_te`` is not Telugu.
-    """
-    for key in ("dataset_name", "task"):
-        name = str(data.get(key) or "")
-        for part in _whole_codes(name):
-            code = _known_code(part)
-            if code is not None:
-                return code, key
-        code = _ending(name, str(data.get("task") or ""))
-        if code is not None:
-            return code, key
-    return None
-
-
-def _whole_codes(name: str) -> Iterator[str]:
-    """Yield full codes: the name, the language of ``HI_IN``, and ``swh_Latn`` at its end."""
-    yield name
-    locale = _LOCALE.fullmatch(name)
-    if locale is not None:
-        yield locale.group(1).lower()
-    pair = re.split(r"[_.\-]", name)[-2:]
-    if len(pair) == 2 and len(pair[1]) == _LEAST_WORD:
-        yield "_".join(pair)
-
-
-def _ending(name: str, task: str) -> str | None:
-    parts = re.split(r"[_.\-]", name)
-    known = known_languages()
-    if len(parts[-1]) >= _LEAST_WORD:
-        return _known_code(parts[-1])
-    others = {*parts[:-1], *re.split(r"[_.\-]", task)} - {parts[-1]}
-    is_pair = re.search(rf"(?:^|_)[a-z]{{2,3}}-{re.escape(parts[-1])}$", name) is not None
-    if parts[-1] not in known or (not is_pair and any(part in known for part in others)):
-        return None
-    return parts[-1]
-
-
-def _known_code(name: str) -> str | None:
-    """Return the language code of a name that is a known code."""
-    table = known_languages()
-    meant = table.meant_by(name) if name else None
-    return name if name in table else meant.rsplit("'", 2)[-2] if meant else None
-
-
 class _Source:
     """The source of ``lm_eval:NAME``; see `harness.specs.task_source.MakesTasks`."""
 
     def names(self, pattern: str) -> list[str]:
-        return names_of(pattern)
+        return family_names(pattern)
 
     def document(self, name: str, shots: int) -> MadeTask:
         return make_document(name, shots)

@@ -29,6 +29,7 @@ __all__ = [
     "TaskPlace",
     "code_is_allowed",
     "find_place",
+    "find_places",
     "installed_version",
     "names_of",
     "read_task",
@@ -60,6 +61,8 @@ class TaskPlace:
     is_group: bool
     is_included: bool
     """Whether it is a file of the user rather than of lm-eval."""
+    benchmark: str = ""
+    """The folder that it lies in, at any depth, below that of all tasks; empty for a file next to those."""
 
 
 def installed_version(wanted: str) -> str:
@@ -83,7 +86,7 @@ def names_of(pattern: str) -> list[str]:
     Raises `UnknownNameError` with near names, and `SpecError` for a group that changes its tasks.
     """
     installed_version(pattern)
-    places = _places()
+    places = find_places()
     if _GLOB & set(pattern):
         found = [name for name, place in places.items() if not place.is_group and fnmatchcase(name, pattern)]
         if found:
@@ -98,7 +101,7 @@ def names_of(pattern: str) -> list[str]:
 
 def find_place(name: str) -> TaskPlace:
     """Return the file of one task; raises `UnknownNameError` with near names."""
-    places = _places()
+    places = find_places()
     if name not in places or places[name].is_group:
         raise UnknownNameError(
             "lm-eval task", name, [own for own, place in places.items() if not place.is_group]
@@ -106,7 +109,8 @@ def find_place(name: str) -> TaskPlace:
     return places[name]
 
 
-def _places() -> Mapping[str, TaskPlace]:
+def find_places() -> Mapping[str, TaskPlace]:
+    """Return the files of all tasks and groups by name; those of the user go before those of lm-eval."""
     own = find_spec("lm_eval")  # finds the package without running any of it
     locations = () if own is None else own.submodule_search_locations or ()
     places = dict(_installed(tuple(Path(location) / "tasks" for location in locations)))
@@ -139,7 +143,8 @@ def _read_folder(folder: Path, *, is_included: bool) -> dict[str, TaskPlace]:
         group = _GROUP.search(text)
         match = group or _TASK.search(text)
         if match is not None:
-            place = TaskPlace(path, is_group=group is not None, is_included=is_included)
+            above = path.relative_to(folder).parts[:-1]
+            place = TaskPlace(path, group is not None, is_included, above[0] if above else "")
             places.setdefault(match.group(1), place)
     return places
 
@@ -253,7 +258,10 @@ class TaskFile:
         return Problem(message=message + where, line=line, key=key)
 
 
-class _Loader(yaml.SafeLoader):
+_SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _Loader(_SafeLoader):  # type: ignore[misc]
     """YAML 1.1 as lm-eval reads it; unknown tags become `Python`."""
 
 

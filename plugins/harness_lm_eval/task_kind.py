@@ -24,10 +24,17 @@ class LmEvalSpec(TaskSpec):
     further: dict[str, str] = Field(default_factory=dict)
     """``METRIC,FILTER`` -> aggregation, of metrics that are no share of the items."""
 
+    def lm_eval_name(self, language: str) -> str:
+        """Return the name in lm-eval of the task in a language."""
+        source = self.source(language, "test")
+        assert source is not None
+        assert source.hub is not None
+        return source.hub.path.partition(":")[2]
+
     @property
-    def lm_eval_name(self) -> str:
-        """The task's name in lm-eval."""
-        return self.task.partition(":")[2]
+    def gap_source(self) -> str | None:
+        """English, where the task has it."""
+        return "en" if "en" in self.languages else None
 
 
 class LikelihoodSpec(LmEvalSpec):

@@ -106,4 +106,5 @@ XWINOGRAD = Reader(
     read=_read,
     summary="XWinograd: its table of all languages, or the Parquet columns of the Hub's copy.",
     options={"language": "the code of a language in the table's first column, such as 'jp'"},
+    filters=frozenset({"language"}),
 )

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from harness import Session
+    from harness_scaffold.data_task import TableColumns
     from harness_scaffold.scaffold import PackageName
 
 __all__ = ["app"]
@@ -20,7 +21,7 @@ __all__ = ["app"]
 app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
-    help="Write a small working package with tests, to install and change.",
+    help="Write a task for a table of yours, or a small working package with tests.",
 )
 
 Name = Annotated[
@@ -50,11 +51,105 @@ def plugin(name: Name, output: Output = None) -> None:
 
 
 @app.command()
-def task(name: Name, output: Output = None) -> None:
-    """Write a package with a task: its spec, a prompt, and a sample in three languages."""
+def task(
+    name: Name,
+    table: Annotated[
+        Path | None,
+        typer.Option(
+            "--from", metavar="FILE", help="Write one YAML for this .csv, .tsv, .jsonl or .parquet."
+        ),
+    ] = None,
+    text: Annotated[str, typer.Option("--text", help="The column of the text, or of two: a,b.")] = "text",
+    label: Annotated[str, typer.Option("--label", help="The column of the label.")] = "label",
+    language_column: Annotated[
+        str | None, typer.Option("--language-column", help="The column of the language: code or name.")
+    ] = None,
+    only: Annotated[
+        str | None, typer.Option("--language", metavar="CODE", help="The language of all rows.")
+    ] = None,
+    identifier: Annotated[
+        str | None,
+        typer.Option("--id", help="The column of an id that is the same item in every language."),
+    ] = None,
+    train: Annotated[
+        Path | None, typer.Option("--train", metavar="FILE", help="The rows to train on; default: none.")
+    ] = None,
+    share: Annotated[
+        float | None,
+        typer.Option("--test-share", min=0.01, max=0.99, help="Test on this share, train on the rest."),
+    ] = None,
+    output: Output = None,
+) -> None:
+    """Write a task: of your own file with --from, else a package with a spec, a prompt and a sample."""
+    if table is not None:
+        from harness_scaffold.data_task import TableColumns
+
+        texts = tuple(part.strip() for part in text.split(","))
+        columns = TableColumns(
+            texts=texts, label=label, language=language_column, only=only, identifier=identifier
+        )
+        _write_from_table(name, table, columns, train, share, output)
+        return
     session, checked = _opened(name, output)
     _check_names(session, checked.package)
     _write("task", checked, output, _task_words("accuracy"))
+
+
+def _write_from_table(
+    name: str, file: Path, columns: TableColumns, train: Path | None, share: float | None, output: Path | None
+) -> None:
+    from harness import UsageError, open_session
+    from harness_scaffold.data_task import divide, read_table, shared_texts, spec_text, training_language
+    from harness_scaffold.scaffold import check_output_folder, package_name
+
+    if (columns.language is None) == (columns.only is None):
+        raise UsageError("Say which language the rows are in: --language-column COLUMN, or --language CODE.")
+    if train is not None and share is not None:
+        raise UsageError("--train and --test-share cannot be given together: the test set is the whole file.")
+    task = package_name(name).package
+    target = output or Path(f"{task}.yaml")
+    session = open_session()
+    _check_names(session, task)
+    written = [target]
+    table = read_table(session, file, columns)
+    files, source, folder = {"test": file.name}, None, file.parent
+    if train is not None:
+        if train.resolve().parent != file.resolve().parent:
+            raise UsageError(f"{str(train)!r} must lie in the folder of {str(file)!r}, which --data names.")
+        learned = read_table(session, train, columns)
+        shared = shared_texts(table, learned, columns)
+        if shared:
+            raise UsageError(
+                f"{shared} rows of {str(file)!r} are also in {str(train)!r}, which is trained on.",
+                hint="Remove them from one of the files, or give one file with --test-share.",
+            )
+        source = training_language(learned)
+        files = {"train": train.name, **files}
+    elif share is not None:
+        parts = divide(table, columns, share)
+        files = {split: f"{task}-{split}.jsonl" for split in ("train", "test")}
+        folder = target.parent
+        written += [folder / part for part in files.values()]
+        source = training_language(table)
+    for path in written:
+        check_output_folder(path)
+    for path, rows in zip(written[1:], parts if share is not None else (), strict=True):
+        _write_lines(path, rows)
+    target.write_text(spec_text(task, table, columns, files, source), encoding="utf-8")
+    echo(f"{' '.join(map(str, written))}: {table.summary()}")
+    if source is None:
+        echo(
+            "All rows are test items: a model is prompted. To fine-tune, give --train FILE or --test-share 0.3."
+        )
+    model = "MODEL" if source is None else "baseline:majority"
+    echo(f"Run: harness eval --tasks {task} --tasks-from {target} --data {folder} --model {model}")
+
+
+def _write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    import json
+
+    lines = (json.dumps(dict(row), ensure_ascii=False, default=str) + "\n" for row in rows)
+    path.write_text("".join(lines), encoding="utf-8")
 
 
 @app.command()

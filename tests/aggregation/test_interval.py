@@ -148,16 +148,73 @@ def test_seeds_are_averaged_item_by_item(tmp_path: Path) -> None:
     folder = Run.at(tmp_path)
     _write(folder, cells, scores.tolist())
     row = _from_records(folder, cells)
-    expected = clustered_mean(scores.mean(axis=0), [None] * 30)
-    assert (row["se"], row["ci"]) == (
-        pytest.approx(expected.se),
-        pytest.approx([expected.low, expected.high]),
-    )
+    # Seeds are a second source of variance, with few degrees of freedom (Satterthwaite 1946).
+    items = stats.sem(scores.mean(axis=0)) ** 2
+    seeds = scores.mean(axis=1).var(ddof=1) / 3
+    se = math.sqrt(items + seeds)
+    reach = stats.t.ppf(0.975, (items + seeds) ** 2 / (items**2 / 29 + seeds**2 / 2)) * se
+    assert row["se"] == pytest.approx(se)
+    assert row["ci"] == pytest.approx([scores.mean() - reach, scores.mean() + reach])
+    assert row["over_seeds"]["de"]["ci"] == pytest.approx(row["ci"])
     assert row["seed_sd"] == pytest.approx(float(np.std(scores.mean(axis=1), ddof=1)))
     _write(folder, cells[:1], [scores[0][:-1].tolist()])
     assert _from_records(folder, cells)["ci_method"] == "items differ between seeds"
     folder.records_of(CellResult.model_validate(cells[1])).unlink()
     assert _from_records(folder, cells)["ci_method"] == "records are missing"
+
+
+def test_languages_of_a_parallel_task_are_compared_item_by_item(tmp_path: Path) -> None:
+    random = np.random.default_rng(6)
+    hardness = random.random(200)
+    scores = [(hardness < ease).astype(float) for ease in (0.8, 0.75, 0.7)]
+    cells = [
+        _cell(
+            code, value=float(own.mean()), se=float(stats.sem(own)), ci=[0.6, 0.85], clusters=200, digest=code
+        )
+        for code, own in zip(("en", "de", "sw"), scores, strict=True)
+    ]
+    folder = Run.at(tmp_path)
+    _write(folder, cells, [own.tolist() for own in scores])
+    row = _from_records(folder, cells, parallel=True)
+    for code, own in zip(("de", "sw"), scores[1:], strict=True):
+        paired = stats.ttest_rel(own, scores[0])
+        found = row["from_source"][code]
+        assert (found["value"], found["p"]) == (
+            pytest.approx(np.mean(own - scores[0])),
+            pytest.approx(paired.pvalue),
+        )
+        assert found["ci"] == pytest.approx(list(paired.confidence_interval()))
+        assert found["ci_method"] == "paired t"
+    gap = stats.ttest_1samp(scores[0] - (scores[1] + scores[2]) / 2, 0)
+    assert row["transfer_gap_interval"]["value"] == pytest.approx(row["transfer_gap"])
+    assert row["transfer_gap_interval"]["ci"] == pytest.approx(list(gap.confidence_interval()))
+    # Items that are others in every language are not paired: MOVER of equal distances is that of the errors.
+    apart = _from_records(folder, cells)
+    found = apart["from_source"]["de"]
+    below = math.hypot(scores[1].mean() - 0.6, 0.85 - scores[0].mean())
+    assert found["ci"][0] == pytest.approx(found["value"] - below)
+    assert (found["ci_method"], found["p"] > row["from_source"]["de"]["p"]) == ("independent", True)
+    unpaired = _from_records(folder, cells, parallel=True, unpaired=["sw"])
+    methods = {code: own["ci_method"] for code, own in unpaired["from_source"].items()}
+    assert methods == {"de": "paired t", "sw": "independent t"}
+
+
+def test_set_level_metrics_of_parallel_languages_are_compared_in_the_same_resamples(tmp_path: Path) -> None:
+    random = np.random.default_rng(7)
+    first = _tags(random, 0.7)
+    second = [[max(0.0, right - float(random.random() < 0.2)), gold, given] for right, gold, given in first]
+    cells = [
+        _cell(code, metric="chunk_f1", value=f1_from_counts(np.sum(own, axis=0)), digest=code)
+        for code, own in (("en", first), ("de", second))
+    ]
+    folder = Run.at(tmp_path)
+    _write(folder, cells, [first, second])
+    row = _from_records(folder, cells, metrics=["chunk_f1"], headline=["chunk_f1"], parallel=True)
+    # Every sentence has three gold and three given chunks, so that F1 is the mean of the shares.
+    paired = stats.ttest_rel(np.array(first)[:, 0] / 3, np.array(second)[:, 0] / 3)
+    gap = row["transfer_gap_interval"]
+    assert gap["ci"] == pytest.approx(list(paired.confidence_interval()), abs=0.01)
+    assert gap["ci_method"] == "paired cluster bootstrap"
 
 
 def _tags(random: np.random.Generator, right: float) -> list[list[float]]:

@@ -267,7 +267,7 @@ def test_every_option_of_generation_is_varied() -> None:
     """A new option must change the key, too."""
     assert {item.name for item in fields(GenerateOptions)} == {
         *("max_tokens", "stop", "temperature", "top_p", "seed", "choices", "regex", "json_schema"),
-        "reasoning_markers",
+        *("reasoning_markers", "languages"),
     }
     assert len(FORMS["generate"].content(("p", OPTIONS))) == 7, "as older journals have it"
     assert len(argument_content({"options": EmbedOptions()})["options"]) == len(fields(EmbedOptions))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli.live import LineProgress, show_progress
+from harness.cli.live import UPDATE_EVERY, LineProgress, NotebookProgress, show_in_program, show_progress
 from harness.cli.progress_text import duration, time_left_text
 from harness.progress import CellOutcome, PlannedCell, PlannedFit
 from harness.running.tally import TimeLeft
@@ -221,3 +221,35 @@ def test_verbose_prints_cells_and_is_no_setting_of_the_run(cli: Cli) -> None:
         assert shown[0].endswith(f", {cell.n} items")
     assert "Reusing the fit" in err
     assert "Reusing the fit" not in cli(*EVAL, "--languages", "de,en", "--output", "third")[2]
+
+
+def test_a_notebook_shows_one_text_that_changes() -> None:
+    shown: list[str] = []
+    now = [0.0]
+    progress = NotebookProgress(shown.append, clock=lambda: now[0])
+    cells = planned("xnli", "en", "de")
+    progress.announce("Data of 2016.")
+    progress.plan("hf:small", cells)
+    for cell, outcome in zip(cells, (ended(cells[0], 0.5), ended(cells[1], failure="no file")), strict=True):
+        progress.cell_started(cell.digest)
+        progress.start(cell.task, 10, "items")
+        for _ in range(10):
+            now[0] += UPDATE_EVERY / 5
+            progress.advance(1)
+        progress.finish()
+        progress.cell_finished(outcome)
+    progress.close()
+    assert len(shown) < 10
+    assert all(text.startswith("Data of 2016.\n") for text in shown[1:])
+    assert any("small  " in text and "xnli  en  accuracy 50.0" in text for text in shown)
+    assert shown[-1].splitlines() == [
+        "Data of 2016.",
+        "xnli:de failed: no file",
+        "2 of 2 cells done, 1 failed",
+    ]
+
+
+def test_a_program_without_a_terminal_shows_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    with show_in_program() as progress:
+        progress.announce("Data of 2016.")
+    assert capsys.readouterr().err == ""

@@ -117,7 +117,11 @@ def test_many_clusters_bound_nothing(make_run: MakeRun, registry: Registry) -> N
     runs = [make_run(name, [("xnli", "de", labelled(text, gold), {})]) for name, text in texts.items()]
     [task] = compare(runs, registry.metrics).tasks
     assert task.scores[0].out_of_reach == (False, False, True), "z differs from y in two items"
-    assert task.notes == ()
+    [note] = task.notes  # 2.80 standard errors (Miller 2024, section 5), here of independent items
+    for name, own in zip("yz", task.scores[0].differences[1:], strict=True):
+        assert own is not None
+        assert own.se is not None
+        assert f"{(1.959964 + 0.841621) * own.se * 100:.1f} points for m:{name} (30 draws)" in note
 
 
 def test_set_level_metrics_count_the_clusters_that_differ(make_run: MakeRun, registry: Registry) -> None:

@@ -280,8 +280,8 @@ def test_runs_that_differ_raise_or_are_reported(
     cells = {("xquad", "en"): _questions("90909")}
     runs = [make_run("a", cells), make_run("b", cells, **second)]
     with pytest.raises(UsageError, match=expected_text):
-        diagnose(runs, registry, DiagnosisOptions())
-    found = diagnose(runs, registry, DiagnosisOptions(common=True))
+        diagnose(runs, registry, DiagnosisOptions(strict=True))
+    found = diagnose(runs, registry, DiagnosisOptions())
     assert expected_text in " ".join(found.notes)
 
 
@@ -291,13 +291,13 @@ def test_items_that_differ_raise_or_are_skipped(make_run: MakeRun, registry: Reg
     runs = [make_run("a", {("xquad", "en"): first}), make_run("b", {("xquad", "en"): second[::-1]})]
     expected_text = "of 5, 2 only the first run has, 1 were asked something else"
     with pytest.raises(UsageError, match=expected_text):
-        diagnose(runs, registry, DiagnosisOptions())
-    found = diagnose(runs, registry, DiagnosisOptions(common=True))
+        diagnose(runs, registry, DiagnosisOptions(strict=True))
+    found = diagnose(runs, registry, DiagnosisOptions())
     rows = _rows(found, "pairwise", "qLen")
     assert [(own["n"], own["values"]) for own in rows] == [(1, [0, 1]), (1, [1, 1])]
     nothing = [runs[0], make_run("c", {("xquad", "en"): [question("z", 1, 1.0)]})]
     with pytest.raises(UsageError, match="No item of 'xquad' in 'en' is common"):
-        diagnose(nothing, registry, DiagnosisOptions(common=True))
+        diagnose(nothing, registry, DiagnosisOptions())
 
 
 def test_runs_without_what_is_needed(make_run: MakeRun, registry: Registry) -> None:

@@ -27,11 +27,13 @@ from tests.docs.page import DOCS, PAGES, ROOT, Block, blocks, page_name, unfence
 ALL_PAGES = [*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
 SCHEMA = ROOT / "task_specs/harness_task_specs/task.schema.json"
 FOREIGN_OPTIONS = {
+    "--install-completion": "harness itself",
     "--generation-config": "vllm serve",
+    "--no-enable-prefix-caching": "vllm serve",
     "--reasoning-parser": "vllm serve",
     "--signal": "sbatch",
 }
-"""Options of other programs that the text names."""
+"""Options of no command of the harness that the text names."""
 
 
 def text_of(page: Path) -> str:

@@ -34,7 +34,10 @@ def _stored(cell: Mapping[str, Any]) -> tuple[str, Mapping[str, str]]:
     """Return what a cell printed, and its result by format."""
     streams = [output for output in cell["outputs"] if output["output_type"] == "stream"]
     results = [output["data"] for output in cell["outputs"] if output["output_type"] == "execute_result"]
-    assert len(streams) + len(results) == len(cell["outputs"]), "no errors, no warnings"
+    progress = [output["data"] for output in cell["outputs"] if output["output_type"] == "display_data"]
+    assert len(streams) + len(results) + len(progress) == len(cell["outputs"]), "no errors, no warnings"
+    for own in progress:
+        assert re.fullmatch(r"\d+ of \d+ cells done", "".join(own["text/plain"]))
     printed = "".join("".join(output["text"]) for output in streams)
     data = results[0] if results else {}
     return printed, {name: "".join(content) for name, content in data.items()}

@@ -26,7 +26,7 @@ from harness.storage.files import cache_folder
 from tests.docs.page import DOCS, PAGES, ROOT, blocks, commands, page_name
 
 LONGEST_PAGE = 150
-QUICK_PAGES = {"compare", "concepts", "diagnose", "first-run", "plugins", "resume-a-run"}
+QUICK_PAGES = {"concepts", "diagnose", "first-run", "plugins"}
 """The pages whose commands `make test` runs; `make test-all` runs those of all others."""
 PIP = ("-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--no-build-isolation", "--target")
 

@@ -231,3 +231,31 @@ def test_parameters_are_unknown_without_safetensors(tmp_path: Path) -> None:
     assert describe(ref, OPTIONS).parameters is None
     (tmp_path / "model" / "model.safetensors").write_bytes(b"\x08\x00")
     assert describe(ref, OPTIONS).parameters is None
+
+
+def test_labels_are_named_by_an_option_and_checked(tmp_path: Path) -> None:
+    names = {str(number): f"LABEL_{number}" for number in range(3)}
+    folder = write_config(
+        tmp_path / "m", model_type="bert", architectures=["BertForSequenceClassification"], id2label=names
+    )
+    found = describe(folder, EncoderOptions(labels="yes, no,maybe"))
+    assert found.labels == ("yes", "no", "maybe")
+    assert "unnamed" in describe(folder, OPTIONS).note
+    assert "unnamed" not in found.note
+    for labels in ("yes,no", "yes,Yes,no", "yes,,no"):
+        with pytest.raises(UsageError, match="expected 3 different names"):
+            describe(folder, EncoderOptions(labels=labels))
+    bare = write_config(tmp_path / "bare", model_type="bert", architectures=["BertModel"])
+    with pytest.raises(UsageError, match="no head with labels"):
+        describe(bare, EncoderOptions(labels="yes,no"))
+
+
+@pytest.mark.parametrize("device", ["auto", "cpu", "mps", "cuda", "cuda:1"])
+def test_devices_are_known(device: str) -> None:
+    assert EncoderOptions(device=device).device == device
+
+
+@pytest.mark.parametrize("device", ["gpu", "cuda:", "cuda:x", "0"])
+def test_other_devices_are_rejected(device: str) -> None:
+    with pytest.raises(ValueError, match="expected auto, cpu"):
+        EncoderOptions(device=device)

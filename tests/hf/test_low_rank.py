@@ -14,10 +14,10 @@ import pytest
 import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
-from transformers import AutoModel, AutoModelForCausalLM
+from transformers import AutoModel, AutoModelForCausalLM, AutoModelForSequenceClassification
 
 from harness.errors import AdapterError, TrainingError
-from harness.models.capabilities import FitOptions, Head, TrainingSettings
+from harness.models.capabilities import FitOptions, Head, TextInput, TrainingSettings
 from harness.models.requests import LikelihoodRequest
 from harness.testing.examples import head_spec, training_examples
 from harness_hf import low_rank
@@ -242,3 +242,26 @@ def test_pickled_and_foreign_adapters_are_rejected(base: Path, tmp_path: Path, o
     (folder / "adapter_model.safetensors").rename(folder / "adapter_model.bin")
     with pytest.raises(AdapterError, match=r"no 'adapter_model\.safetensors'"):
         open_decoder(folder)
+
+
+@by_peft
+@pytest.mark.parametrize("base", ["xlm-roberta"], indirect=True)
+def test_a_classifier_saved_by_peft_keeps_its_head(base: Path, tmp_path: Path, open_folder: Open) -> None:
+    torch.manual_seed(1)
+    config = peft.LoraConfig(
+        task_type="SEQ_CLS", r=2, target_modules=["query", "value"], init_lora_weights=False
+    )
+    bare = AutoModelForSequenceClassification.from_pretrained(base, num_labels=3)
+    network: Any = peft.get_peft_model(bare, config).eval()
+    network.save_pretrained(tmp_path / "lora")
+    model = open_folder(tmp_path / "lora", labels="yes,no,maybe")
+    ids = model._session.tokenizer(["The cat sat"], return_tensors="pt")["input_ids"]
+    with torch.no_grad():
+        expected = network(ids).logits[0].log_softmax(dim=-1)
+    found = torch.from_numpy(model.classify([TextInput(text="The cat sat")], ("maybe", "yes", "no")))[0]
+    assert torch.allclose(found, expected[[2, 0, 1]], atol=1e-5)
+    weights = load_file(tmp_path / "lora" / "adapter_model.safetensors")
+    weights.pop(next(name for name in weights if "lora_A" in name))
+    save_file(weights, tmp_path / "lora" / "adapter_model.safetensors")
+    with pytest.raises(AdapterError, match="does not fit its base"):
+        open_folder(tmp_path / "lora", labels="yes,no,maybe")

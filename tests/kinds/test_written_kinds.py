@@ -14,8 +14,11 @@ from pydantic import ValidationError
 from harness.data.records import Row
 from harness.errors import DataError
 from harness.kinds.kind import ReadContext
+from harness.kinds.methods import MethodContext
 from harness.kinds.numeric_answer import _read as read_number
 from harness.kinds.source_text import _read as read_text
+from harness.kinds.translation import METHODS
+from harness.models.requests import Generated
 from harness.prompts.preset import compile_prompt
 from harness.prompts.prompter import Prompter
 from harness.running.session import Session, open_session
@@ -121,6 +124,34 @@ def test_translations_name_both_languages_and_their_answers() -> None:
         prompter("ntrex_mt_to_en", "default", "de").generation(back, 0) == "German: Guten Morgen.\nEnglish:"
     )
     assert (spec_of("ntrex_mt").answer_language, spec_of("ntrex_mt_to_en").answer_language) == (None, "en")
+
+
+@pytest.mark.parametrize(
+    ("task", "texts", "pair"), [("ntrex_mt", "de", ("en", "de")), ("ntrex_mt_to_en", "en", ("de", "en"))]
+)
+def test_translation_models_are_asked_for_both_languages(
+    task: str, texts: str, pair: tuple[str, str]
+) -> None:
+    asked: list[Any] = []
+
+    class Model:
+        def generate(self, prompts: Any, options: Any) -> list[Generated]:
+            asked.extend(zip(prompts, [one.languages for one in options], strict=True))
+            return [Generated(text="Ja", tokens=1, finished=True)]
+
+    languages = session().registry.languages
+    context = MethodContext(
+        spec=spec_of(task),
+        language=languages.get(texts),
+        cell_language=languages.get("de"),
+        protocol="prompted",
+        seed=0,
+    )
+    (method,) = [one for one in METHODS if one.name == "translate"]
+    item = example(task, "de", source="Yes", target="Ja")
+    (prediction,) = method.predict(Model(), [item], context)
+    assert asked == [("Yes", pair)]
+    assert prediction.output == {"text": "Ja", "copied": False, "raw": "Ja"}
 
 
 def test_a_translation_shares_one_side() -> None:

@@ -13,8 +13,10 @@ from harness.errors import SpecError, UnknownNameError, UsageError
 from harness.metrics.metric import MetricContext
 from harness.models.requests import GenerateOptions
 from harness.running.session import open_session
+from harness.specs.selection import select
 from harness_lm_eval.answering import generate_options, likelihood_request
-from harness_lm_eval.task_document import read_language
+from harness_lm_eval.task_kind import LmEvalSpec
+from harness_lm_eval.task_language import read_language
 
 Cli = Callable[..., tuple[int, str, str]]
 
@@ -118,7 +120,7 @@ def test_filters_shots_and_other_metrics(installed: Path) -> None:
 
 def test_the_number_of_shots_is_the_users_unless_the_task_forbids_it(installed: Path) -> None:
     catalog = open_session().catalog
-    assert catalog.make("lm_eval:weather_sw", shots=2) == ["lm_eval:weather_sw"]
+    assert catalog.make("lm_eval:weather_sw", shots=2) == {"lm_eval:weather_sw": None}
     assert catalog.task("lm_eval:weather_sw").spec.axes == {"shots": ("2",)}
     with pytest.raises(UsageError, match="num_fewshot: 0"):
         catalog.make("lm_eval:weather_hi", shots=2)
@@ -133,8 +135,73 @@ def test_groups_tags_and_globs_expand_to_their_tasks(installed: Path, pattern: s
 @pytest.mark.parametrize("pattern", ["clouds", "all_clouds", "cloud_*"])
 def test_names_with_quoted_keys_and_tags_of_included_files_are_found(installed: Path, pattern: str) -> None:
     """A seventh of lm-eval's files write ``"task": "NAME"``; a member of a group may be a tag."""
-    names = open_session().catalog.names_made(f"lm_eval:{pattern}")
-    assert sorted(names) == ["lm_eval:cloud_de", "lm_eval:cloud_fr"]
+    catalog = open_session().catalog
+    assert catalog.names_made(f"lm_eval:{pattern}") == {"lm_eval:cloud": None}
+    assert catalog.task("lm_eval:cloud").spec.languages.keys() == {"de", "fr"}
+
+
+LANGUAGES = {
+    "bele/_shared": CHOICE,
+    "bele/all.yaml": "group: bele\ntask: [bele_eng_Latn, bele_swh_Latn, bele_hin_Latn]\n",
+    **{
+        f"bele/bele_{code}.yaml": f"include: _shared\ntask: bele_{code}\ndataset_name: {code}\n"
+        for code in ("eng_Latn", "swh_Latn", "hin_Latn")
+    },
+    "story/_shared": CHOICE,
+    **{
+        f"story/{code}.yaml": f"include: _shared\ntask: story_{code}\ndataset_name: {code}\n"
+        for code in ("en", "sw")
+    },
+    "other_bench/story_ca.yaml": f"task: story_ca\n{CHOICE}",
+    **{
+        f"afri/{way}/{code}.yaml": f"task: afri_{code}_prompt_{way}\ndataset_name: {code}\n{CHOICE}"
+        for way in (1, 2)
+        for code in ("eng", "swa", "amh")
+    },
+    "maths/_shared": WRITTEN.partition("\n")[2],
+    **{f"maths/{code}.yaml": f"include: _shared\ntask: maths_{code}\n" for code in ("en", "de")},
+    "maths/te.yaml": "include: _shared\ntask: maths_te\nnum_fewshot: 8\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        ("bele", {"bele": {"en": "bele_eng_Latn", "sw": "bele_swh_Latn", "hi-Latn": "bele_hin_Latn"}}),
+        ("bele_*_Latn", {"bele": {"en": "bele_eng_Latn", "sw": "bele_swh_Latn", "hi-Latn": "bele_hin_Latn"}}),
+        ("story_*", {"story": {"en": "story_en", "sw": "story_sw"}, "story_ca": {"ca": "story_ca"}}),
+        (
+            "afri_*",
+            {
+                f"afri_prompt_{way}": {
+                    code: f"afri_{other}_prompt_{way}"
+                    for code, other in {"en": "eng", "sw": "swa", "am": "amh"}.items()
+                }
+                for way in (1, 2)
+            },
+        ),
+        ("maths_*", {"maths": {"en": "maths_en", "de": "maths_de"}, "maths_te": {"te": "maths_te"}}),
+    ],
+)
+def test_tasks_that_differ_in_their_language_are_one_task(
+    installed: Path, pattern: str, found: dict[str, dict[str, str]]
+) -> None:
+    """Files of another benchmark, and other numbers of shots, stay tasks of their own."""
+    _write(installed / "lm_eval" / "tasks", LANGUAGES)
+    catalog = open_session().catalog
+    assert catalog.make(f"lm_eval:{pattern}") == {f"lm_eval:{name}": None for name in found}
+    for name, members in found.items():
+        spec = catalog.task(f"lm_eval:{name}").spec
+        assert isinstance(spec, LmEvalSpec)
+        assert {code: spec.lm_eval_name(code) for code in spec.languages} == members
+        assert spec.gap_source == ("en" if "en" in members else None)
+
+
+def test_some_languages_of_a_task_can_be_named(installed: Path) -> None:
+    _write(installed / "lm_eval" / "tasks", LANGUAGES)
+    for pattern in ("lm_eval:bele_[es]*", "lm_eval:bele:en+sw"):
+        [chosen] = select(open_session().catalog, [pattern])
+        assert (chosen.entry.spec.task, set(chosen.languages)) == ("lm_eval:bele", {"en", "sw"})
 
 
 def test_listing_a_glob_shows_its_tasks_and_unsupported_ones(installed: Path, cli: Cli) -> None:

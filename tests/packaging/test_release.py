@@ -267,3 +267,13 @@ def _digests(site: Path) -> dict[str, str]:
     return {
         name: digest for name, digest in rows.items() if name.split("/")[0].startswith("harness") and digest
     }
+
+
+def test_the_readme_names_the_repository() -> None:
+    """The placeholder of the clone command is replaced, once the package states the URL of its repository."""
+    url = PROJECT.get("urls", {}).get("Repository")
+    if url is None:
+        pytest.skip("pyproject.toml has no [project.urls] Repository: the project has no public address yet")
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "<repository URL>" not in readme
+    assert url in readme

@@ -35,6 +35,7 @@ NAMES = sorted(
         "masakhanews": "default lm_eval",
         "massive_intent": "default",
         "mgsm": "boxed default direct en_cot lm_eval lm_eval_cot",
+        "mkqa": "default",
         "mlqa": "lm_eval",
         "mmlu": "default letters lm_eval",
         "mmlu_prox": "letters",
@@ -49,11 +50,15 @@ NAMES = sorted(
         "wikiann": "default mega mt5",
         "wikiann_raw": "default",
         "xcopa": "default hybrid letters lm_eval lm_eval-bugcompat mega mt5",
+        "xglue_nc": "default",
+        "xglue_qam": "default",
         "xlsum": "default",
         "xnli": "default hybrid letters lm_eval lm_eval-bugcompat mega mt5",
         "xquad": "lm_eval lm_eval-bugcompat",
         "xsid_intent": "default",
+        "xsid_slots": "default",
         "xstorycloze": "default lm_eval",
+        "xtreme_up_qa": "default",
     }.items()
     for preset in presets.split()
 )
@@ -62,6 +67,7 @@ BEYOND_MGSM = set("am ar ee ha id ig it ko lg ln ms om pt rw sn st tw vai vi wo 
 WITHOUT_WORDS = {
     "mgsm/default": BEYOND_MGSM,
     "mgsm/direct": BEYOND_MGSM,
+    "mkqa/default": {"da", "km", "no", "sv", "zh-Hant", "zh-HK"},
     "mgsm/en_cot": BEYOND_MGSM | set("bn de es fr ja ru sw te th zh".split()),
     "qa/default": {"bem", "fon", "ig", "rw", "tw", "zu"},
     "xcopa/default": {"qu"},
@@ -90,7 +96,6 @@ PRESETS_OF_RAW_TEXT: dict[str, set[str]] = {
     "udpos_raw": set(),
     "massive_slots": set(),
     "masakhaner_x": {"default"},
-    "xsid_slots": set(),
 }
 """A list of entities says where they are in a text; one of words and parts of speech would not."""
 
@@ -174,7 +179,8 @@ def is_read_back(compiled: CompiledPrompt, item: PromptItem, answer: str, exampl
         return read_answer(answer) == gold
     if spec.kind == "token_tagging":
         if spec.parser == "entities":
-            return read_entities(answer, example.tokens, ENTITIES) == list(example.tags)
+            types = {*ENTITIES, *(tag[2:] for tag in example.tags)}
+            return read_entities(answer, example.tokens, sorted(types)) == list(example.tags)
         return read_tagged(answer, example.tokens, sorted(set(example.tags))) == list(example.tags)
     if spec.kind == "text_marking":
         spans = [(span.start, span.end, span.tag) for span in example.spans]

@@ -16,7 +16,7 @@ from harness.storage.run_folder import Run
 
 COMMANDS = re.compile(
     r"\\textbackslash\{\}|\\textasciicircum\{\}|\\textasciitilde\{\}|\\textless\{\}|\\textgreater\{\}|\\textbar\{\}"
-    r"|\\textdegree\{\}|\\S\{\}|\\d?dag\{\}|\$\^\{\+\}\$|\$\\pm\$|\\[{}$&#%_]|\{[\[\]*]\}"
+    r"|\\textdegree\{\}|\\S\{\}|\\d?dag\{\}|\$\^\{\+\}\$|\$\\(?:pm|leq)\$|\\[{}$&#%_]|\{[\[\]*]\}"
 )
 
 

@@ -6,15 +6,18 @@ import json
 import subprocess
 import sys
 from html.parser import HTMLParser
+from inspect import signature
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 
 import harness
 from harness import LoadedRun, Run
 from harness.errors import UsageError
+from harness.planning.run_config import settings
+from harness.planning.run_settings import RunSettings
 
 
 def _results(run: Run) -> dict[str, Any]:
@@ -66,6 +69,18 @@ def test_evaluate_returns_a_loaded_run(loaded: LoadedRun, trained_sample_run: Ru
     assert loaded.results == trained_sample_run.results
     with pytest.raises(UsageError, match="does not exist"):
         harness.load("no/such/run")
+
+
+def test_the_signature_has_every_setting() -> None:
+    hints = get_type_hints(RunSettings)
+    assert ["tasks", "model", *hints] == list(settings())
+    shown = signature(harness.evaluate).parameters
+    assert list(shown) == ["tasks", "model", "tokenizer", "progress", *hints]
+    for name, hint in hints.items():
+        setting = settings()[name]
+        assert (shown[name].annotation, shown[name].default) == (hint, setting.default)
+        if setting.default is not None:
+            assert setting.read(setting.default) == setting.default
 
 
 def test_the_line_counts_what_has_a_score(loaded: LoadedRun) -> None:

@@ -14,7 +14,7 @@ from harness.errors import DataError, UnknownNameError
 from harness.storage.results import DamagedRunError, Manifest
 
 RunTasks = Callable[..., Run]
-CELL = ["task", "language", "protocol", "method", "fit", "seed", "view"]
+CELL = ["model", "task", "language", "protocol", "method", "fit", "seed", "view"]
 ITEM = ["id", "inputs", "gold", "answer", "correct"]
 REST = ["cluster", "group", "tags", "truncated", "unparsed", "unfinished", "tokens", "reasoning"]
 
@@ -30,6 +30,7 @@ def test_items_are_a_table_with_one_row_per_item(run: RunTasks) -> None:
     assert [row["gold"] for row in rows] == [record.reference for record in records]
     assert [row["accuracy"] for row in rows] == [record.scores["accuracy"] for record in records]
     assert {row["fit"] for row in rows} == {cell.fit}
+    assert {row["model"] for row in rows + finished.scores().to_pylist()} == {finished.manifest.model}
     assert rows[0]["inputs"].keys() == {"premise", "hypothesis"}
     assert finished.items("xnli").num_rows == 10
     whole = finished.items()
@@ -45,6 +46,22 @@ def test_a_data_frame_has_the_same_rows(run: RunTasks) -> None:
     frame = finished.to_pandas(language="sw")
     assert list(frame.columns) == finished.items().column_names
     assert len(frame) == 5
+
+
+def test_the_folder_of_records_is_one_table(run: RunTasks) -> None:
+    import pyarrow.parquet as pq
+
+    finished = run(["xnli:de+sw", "udpos:de"])
+    columns = ["model", "task", "language", "id", "answer", "correct"]
+    table = pq.read_table(finished.path / "records", columns=columns)
+    assert sorted(map(str, table.to_pylist())) == sorted(
+        map(str, finished.items().select(columns).to_pylist())
+    )
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.read_parquet(finished.path / "records")
+    assert list(frame.groupby(["model", "task", "language"]).size()) == [
+        cell.n for cell in sorted(finished.cells, key=lambda cell: (cell.task, cell.language))
+    ]
 
 
 @pytest.mark.parametrize(

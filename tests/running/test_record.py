@@ -164,7 +164,7 @@ def test_records_without_a_column_or_broken_ones_are_reported(tmp_path: Path) ->
     with pytest.raises(DataError, match=r"b\.parquet' cannot be read: scores, flags"):
         list(read_records(tmp_path / "b.parquet"))
     good = path.read_bytes()
-    for broken in (good[:-20], b"", b"PAR1" + b"\0" * 40 + good[44:]):
+    for broken in (good[:-20], b"", b"PAR1" + b"\0" * 1_000 + good[1_004:]):
         path.write_bytes(broken)
         with pytest.raises(DataError, match=r"The records '.*a\.parquet' cannot be read"):
             list(read_records(path))

@@ -121,3 +121,22 @@ def test_prompts_are_compared(run: RunTasks) -> None:
     assert [(pair.first, pair.second) for pair in prompt_pairs(finished)] == [
         ("letters", "hybrid"), ("letters", "default"), ("hybrid", "default"),
     ]  # fmt: skip
+
+
+def test_options_of_writing_reach_the_model_and_the_reader(run: RunTasks, calls: list[Any]) -> None:
+    given = {"max_tokens": "7", "stop": "##,\\n", "system": "Say {it}.", "answer_regex": "is ([A-C])"}
+    options = {"says": "I think it is B, not A", **given}
+    finished = run("xnli:sw", "asks:writes", prompt="letters", options=options)
+    (cell,) = finished.cells
+    asked = [request for name, request in calls if name == "write"]
+    assert {(own.max_tokens, own.stop) for _, own in asked} == {(7, ("##", "\n"))}
+    assert all(str(prompt).startswith("Say {it}.\n\n") for prompt, _ in asked)
+    assert {record.prediction["label"] for record in finished.records(cell)} == {"entailment"}
+    assert all(record.prediction["raw"] == "I think it is B, not A" for record in finished.records(cell))
+    assert cell.unparsed == 0
+    assert given.keys() <= cell.view.keys()
+
+
+def test_a_regular_expression_that_could_hang_is_rejected(run: RunTasks) -> None:
+    with pytest.raises(UsageError, match="answer_regex"):
+        run("xnli:sw", "asks:writes", prompt="letters", options={"says": "A", "answer_regex": "(a+)+"})

@@ -40,7 +40,7 @@ def test_a_source_makes_tasks_when_they_are_named(install_plugin: InstallPlugin,
     install_plugin("with_source", source)
     session = open_session()
     assert session.registry.metrics.get("made:m").name == "made:m"
-    assert session.catalog.make("made:x", shots=2) == ["made:x"]
+    assert session.catalog.make("made:x", shots=2) == {"made:x": None}
     assert session.catalog.task("made:x").spec.description == "with 2 shots"
     assert session.catalog.task("made:x").plugin == "with_source"
     assert [item.entry.spec.task for item in select(session.catalog, ["made:*"])] == ["made:one", "made:two"]

@@ -58,7 +58,6 @@ languages:
 def test_all_faults_of_a_file_are_reported_each_with_its_line(problems: Problems) -> None:
     found = problems(FAULTY_TASK)
     expected = [
-        "the key 'description' is missing",
         "line 3: version: Input should be greater than or equal to 1, found 0",
         "line 4: descripton: unknown key 'descripton'; did you mean 'description'?",
         "line 5: citation: Input should be a valid string, found 5",

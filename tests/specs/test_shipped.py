@@ -32,6 +32,7 @@ PUBLISHED = {
     "colorless_green_agreement": 4,  # two of Gulordava et al. (2018), two of our own
     "flores_mt": 205,  # NLLB Team (2022), as the language table has them
     "flores_mt_to_en": 205,
+    "flores_plus": 217,  # devtest as others list its files, those that the language table has a code for
     "lareqa": 11,  # Roy et al. (2020); Ruder et al. (2021), Table 1
     "masakhaner2": 20,  # Adelani et al. (2022)
     "masakhaner_x": 20,
@@ -39,6 +40,7 @@ PUBLISHED = {
     "masakhapos": 20,  # Dione et al. (2023)
     "mewslix": 11,  # Ruder et al. (2021), Table 1
     "mgsm": 11,  # Shi et al. (2023)
+    "mkqa": 26,  # Longpre et al. (2021)
     "mlqa": 7,  # Lewis et al. (2020); Ruder et al. (2021), Table 1
     "mlqa_cross": 7,
     "msvamp": 10,  # Chen et al. (2023)
@@ -69,11 +71,14 @@ PUBLISHED = {
     "wikiann": 48,  # Ruder et al. (2021), tables of results
     "wikiann_raw": 48,
     "xcopa": 11,  # Ponti et al. (2020)
+    "xglue_nc": 5,  # Liang et al. (2020)
+    "xglue_qam": 3,
     "xlsum": 45,  # Hasan et al. (2021): 44 languages, Serbian in two scripts
     "xnli": 15,  # Conneau et al. (2018)
     "xquad": 11,  # Artetxe et al. (2020); Ruder et al. (2021), Table 1
     "xsid_intent": 19,  # van der Goot et al. (2021), release 0.7
     "xsid_slots": 19,
+    "xtreme_up_qa": 9,  # the authors' evaluation/constants.py
     "xwinograd": 6,  # Tikhonov and Ryabinin (2021)
 }
 PUBLISHED |= {name: len(configs) for name, configs in CONFIGS.items()}
@@ -86,7 +91,9 @@ WRITTEN = {
     "afrimgsm": (3, 1),
     "flores_mt": (5, 3),
     "flores_mt_to_en": (5, 3),
+    "flores_plus": (5, 3),
     "mgsm": (6, 2),
+    "mkqa": (6, 3),
     "msvamp": (6, 2),
     "ntrex_mt": (5, 3),
     "ntrex_mt_to_en": (5, 3),
@@ -94,6 +101,7 @@ WRITTEN = {
     "nusax_mt_to_en": (1, 1),
     "polymath": (5, 2),
     "xlsum": (3, 2),
+    "xtreme_up_qa": (3, 2),
 }
 """Tasks whose answers are written, which no baseline can do -> the languages and scripts of their samples."""
 # The sample of these tasks is smaller: they have fewer languages or scripts, or not those of the other samples.
@@ -114,6 +122,8 @@ SMALLER = {
     "nusax_bitext",
     "nusax_senti",
     "sib200",
+    "xglue_nc",
+    "xglue_qam",
     "colorless_green_agreement",
     "mewslix",
     "mlqa",
@@ -165,6 +175,16 @@ class TestAfriqa(SpecContract):
     @pytest.fixture
     def task(self) -> str:
         return "afriqa"
+
+
+class TestXglue(SpecContract):
+    sample_languages = 3
+    sample_items = 6
+    sample_scripts = 1
+
+    @pytest.fixture(params=["xglue_nc", "xglue_qam"])
+    def task(self, request: pytest.FixtureRequest) -> str:
+        return str(request.param)
 
 
 class TestWritten(SpecContract):
@@ -282,6 +302,15 @@ def test_a_task_is_trained_on_what_the_paper_trains_on(
     transfer = session.catalog.task(task).spec.transfer
     assert transfer is not None
     assert (list(transfer.stages), transfer.source) == (stages, "en")
+
+
+@pytest.mark.parametrize("task", SHIPPED)
+def test_a_shipped_task_says_where_it_is_from(session: Session, task: str) -> None:
+    """A task of your own may leave these out."""
+    spec = session.catalog.task(task).spec
+    assert spec.description
+    assert spec.citation
+    assert spec.license
 
 
 def test_every_task_says_how_many_languages_were_published() -> None:

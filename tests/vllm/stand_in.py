@@ -104,6 +104,13 @@ class StandIn(ThreadingHTTPServer):
         self.planted: Counter[str] = Counter()
         self.missing: set[str] = set()
         """What this kind of server does not know: ``tokenize``, ``prompt_logprobs``, ``chat``, ``embeddings``."""
+        self.next_tokens: float | None = None
+        """How far its log-probabilities of next tokens are from those of prompts; None where it gives none."""
+        self.lost: int | None = None
+        """A token whose log-probability after a context is minus infinity."""
+        self.stale = 0.0
+        """How far the numbers of a prompt are off where it was sent before, as in vLLM issue 42019."""
+        self.sent: set[tuple[int, ...]] = set()
         self.requests: list[tuple[str, dict[str, Any]]] = []
         self.served: list[tuple[str, dict[str, Any]]] = []
         """The requests that got an answer, in the order they came."""
@@ -245,6 +252,8 @@ class Handler(BaseHTTPRequestHandler):
             self.complete(payload, fault)
         elif route == "chat/completions":
             self.chat(payload)
+        elif route == "responses":
+            self.respond(payload)
         elif route == "embeddings":
             self.embed(payload, fault)
         else:
@@ -299,6 +308,16 @@ class Handler(BaseHTTPRequestHandler):
             found["prompt_logprobs"] = [
                 None if place == 0 else self.number(ids[: place + 1]) for place in range(len(ids))
             ]
+            if tuple(ids) in self.server.sent and len(ids) > 1:
+                for score in found["prompt_logprobs"][1].values():
+                    score["logprob"] -= self.server.stale
+            self.server.sent.add(tuple(ids))
+        if "logprob_token_ids" in payload and self.server.next_tokens is not None:
+            asked = {token: logprob([*ids, token]) for token in payload["logprob_token_ids"]}
+            table = {f"token_id:{token}": value - self.server.next_tokens for token, value in asked.items()}
+            if self.server.lost in asked:
+                table[f"token_id:{self.server.lost}"] = -9999.0
+            found["logprobs"] = {"top_logprobs": [table]}
         if payload.get("echo"):
             numbers = [None] + [logprob(ids[: place + 1]) for place in range(1, len(ids))]
             best = [
@@ -364,6 +383,25 @@ class Handler(BaseHTTPRequestHandler):
         choice = {"index": 0, "message": message, "finish_reason": "stop" if ended else "length"}
         usage = {"prompt_tokens": len(ids), "completion_tokens": tokens}
         self.answer({"choices": [choice], "usage": usage})
+
+    def respond(self, payload: dict[str, Any]) -> None:
+        """As OpenAI's server does: a summary of the reasoning, and its tokens."""
+        given = {**payload, "messages": payload["input"]}
+        ids = self.chat_ids(given)
+        text, ended, tokens = self.write(ids, {**given, "max_tokens": payload["max_output_tokens"]})
+        reasoning, mark, rest = text.removeprefix("<think>").partition("</think>")
+        output: list[dict[str, Any]] = []
+        if text.startswith("<think>"):
+            parts = [{"type": "summary_text", "text": reasoning}]
+            output.append({"type": "reasoning", "id": "r", "summary": parts})
+        answer = rest if mark else "" if output else text
+        output.append({"type": "message", "content": [{"type": "output_text", "text": answer}]})
+        thought = len(self.server.ids(reasoning)) if len(output) > 1 else 0
+        usage = {"input_tokens": len(ids), "output_tokens": tokens}
+        found: dict[str, Any] = {"status": "completed" if ended else "incomplete", "output": output}
+        if not ended:
+            found["incomplete_details"] = {"reason": "max_output_tokens"}
+        self.answer({**found, "usage": {**usage, "output_tokens_details": {"reasoning_tokens": thought}}})
 
     def embed(self, payload: dict[str, Any], fault: str | None) -> None:
         data = [

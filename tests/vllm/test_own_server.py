@@ -272,6 +272,14 @@ def test_options_become_arguments() -> None:
     assert {"--enforce-eager", "--trust-remote-code"} <= set(command)
 
 
+def test_prompts_are_not_cached_unless_asked() -> None:
+    """What vLLM issue 42019 needs."""
+    options = VllmOptions(server_args="--enable-prefix-caching")
+    command = server_command("m", "m", 1, options)
+    assert command.index("--no-enable-prefix-caching") < command.index("--enable-prefix-caching")
+    assert "--no-enable-prefix-caching" not in server_command("m", "m", 1, VllmOptions(runner="pooling"))
+
+
 def test_code_of_a_repository_is_not_trusted_unless_asked() -> None:
     command = server_command("m", "m", 1, VllmOptions())
     assert "--trust-remote-code" not in command

@@ -137,10 +137,11 @@ def test_a_continuation_without_a_token_is_rejected(
 
 
 def test_the_same_tokens_are_sent_once(ranker: Ranker, stand_in: Any) -> None:
-    answers = ranker(scoring="prompt_logprobs").loglikelihood(
-        requests([("yes", " no red"), ("yes no", " red")] * 3)
-    )
-    assert len(stand_in.posted("completions")) == 1
+    model = ranker(scoring="prompt_logprobs")
+    model.loglikelihood(requests([("one", " two")]))
+    before = len(stand_in.posted("completions"))
+    answers = model.loglikelihood(requests([("yes", " no red"), ("yes no", " red")] * 3))
+    assert len(stand_in.posted("completions")) == before + 1
     assert [len(answer.token_logprobs) for answer in answers] == [3, 2] * 3
 
 
@@ -204,3 +205,73 @@ def test_a_server_without_log_probabilities_is_rejected(ranker: Ranker, stand_in
     stand_in.missing.add("prompt_logprobs")
     with pytest.raises(AdapterError, match=r"gives no log-probabilities of prompts.*scoring=echo"):
         ranker(scoring="prompt_logprobs").loglikelihood(requests(PAIRS))
+
+
+LABELS = [("The cat sat on the", label) for label in ("!", "?", "=")]
+"""Choices of one token each."""
+
+
+@pytest.mark.parametrize("here", [True, False], ids=["tokenizer here", "server tokenises"])
+def test_choices_of_one_token_are_one_prompt(
+    ranker: Ranker, stand_in: Any, folders: dict[str, Path], here: bool
+) -> None:
+    stand_in.next_tokens = 0.0005
+    model = ranker(tokenizer=folders["plain"] if here else None)
+    model.loglikelihood(requests(PAIRS))
+    before = len(stand_in.posted("completions"))
+    answers = model.loglikelihood(requests([*LABELS, PAIRS[0]]))
+    sent = stand_in.posted("completions")[before:]
+    context = stand_in.ids(LABELS[0][0])
+    assert sorted(payload["prompt"] for payload in sent) == sorted([context, stand_in.ids("".join(PAIRS[0]))])
+    for (text, label), answer in zip(LABELS, answers, strict=False):
+        [wanted] = expected(stand_in, stand_in.ids(text + label), len(context))
+        assert answer.token_logprobs == pytest.approx((wanted - 0.0005,), abs=1e-9)
+    assert len(answers[-1].token_logprobs) > 1
+    assert model.notices() == [
+        "3 of 9 continuations were scored by the next token of their context, the others as whole prompts: "
+        "the two ways differed by 0.0005 in a check."
+    ]
+
+
+def test_a_choice_that_is_not_in_the_answer_is_a_whole_prompt(ranker: Ranker, stand_in: Any) -> None:
+    stand_in.next_tokens = 0.0005
+    [stand_in.lost] = stand_in.ids("?")
+    model = ranker()
+    answers = model.loglikelihood(requests(LABELS))
+    start = len(stand_in.ids(LABELS[0][0]))
+    wanted = [expected(stand_in, stand_in.ids(text + label), start)[0] for text, label in LABELS]
+    found = [answer.token_logprobs[0] for answer in answers]
+    assert found == pytest.approx([wanted[0] - 0.0005, wanted[1], wanted[2] - 0.0005], abs=1e-9)
+    assert "2 of 3 continuations" in model.notices()[0]
+
+
+@pytest.mark.parametrize("scoring", ["auto", "prompt_logprobs", "next_token"])
+def test_another_next_token_is_not_used(ranker: Ranker, stand_in: Any, scoring: str) -> None:
+    """A server whose numbers of written tokens are changed by its sampling."""
+    stand_in.next_tokens = 0.01
+    model = ranker(scoring=scoring)
+    answers = model.loglikelihood(requests(LABELS))
+    start, off = len(stand_in.ids(LABELS[0][0])), 0.01 if scoring == "next_token" else 0.0
+    for (text, label), answer in zip(LABELS, answers, strict=True):
+        [wanted] = expected(stand_in, stand_in.ids(text + label), start)
+        assert answer.token_logprobs == pytest.approx((wanted - off,), abs=1e-9)
+    assert len(model.notices()) == (scoring != "prompt_logprobs")
+    assert ("option.scoring" in model.identity()) == (scoring == "next_token")
+
+
+def test_a_server_without_next_tokens_cannot_be_made_to_give_them(ranker: Ranker) -> None:
+    with pytest.raises(AdapterError, match=r"next token by token id.*Run without -o scoring=next_token"):
+        ranker(scoring="next_token").loglikelihood(requests(LABELS))
+
+
+@pytest.mark.parametrize("scoring", ["auto", "prompt_logprobs"])
+@pytest.mark.parametrize("prompts_per_request", [1, 4])
+def test_a_server_whose_numbers_depend_on_the_order_is_rejected(
+    ranker: Ranker, stand_in: Any, scoring: str, prompts_per_request: int
+) -> None:
+    stand_in.stale = 2.0
+    model = ranker(scoring=scoring, prompts_per_request=prompts_per_request)
+    with pytest.raises(AdapterError, match=r"differ by up to 2 .*42019.*--no-enable-prefix-caching"):
+        model.loglikelihood(requests(PAIRS))
+    stand_in.stale = 0.001
+    assert len(model.loglikelihood(requests(PAIRS))) == len(PAIRS), "rounding is no fault"

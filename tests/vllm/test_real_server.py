@@ -93,7 +93,8 @@ def model(python: str, folder: Path) -> Iterator[Any]:
 
 
 def open_vllm(ref: str, **options: Any) -> Any:
-    [entry] = [entry for entry in harness_register_adapters() if entry.name == "vllm"]
+    adapter = options.pop("adapter", "vllm")
+    [entry] = [entry for entry in harness_register_adapters() if entry.name == adapter]
     assert isinstance(entry, AdapterEntry)
     given = parse_options(entry, {name: str(value) for name, value in options.items()})
     return entry.open(entry.describe_model(ref, given), given)
@@ -134,6 +135,32 @@ def test_loglikelihoods_are_those_of_transformers(model: Any, folder: Path) -> N
         alone = tokenizer(context, add_special_tokens=False).input_ids
         assert answer.straddles == (whole[: len(alone)] != alone)
         assert count == len(whole) - len(alone) + answer.straddles
+
+
+def test_choices_of_one_token_are_read_together(model: Any, folder: Path) -> None:
+    """Their numbers are those of transformers, and of whole prompts."""
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    contexts = ["The cat sat on the", "Der Hund", "Кошка сидит на", "yes no"]
+    requests = [LikelihoodRequest(context=text, continuation=end) for text in contexts for end in "!?=+#"]
+    posted, sent = model._session.client.post, []
+
+    def post(path: str, payload: Any) -> Any:
+        sent.append(payload)
+        return posted(path, payload)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(model._session.client, "post", post)
+        answers = model.loglikelihood(requests)
+    last = [payload for payload in sent if "logprob_token_ids" in payload][-len(contexts) :]
+    assert [len(payload["logprob_token_ids"]) for payload in last] == [5] * len(contexts)
+    whole = [answer.token_logprobs for answer in (model.loglikelihood([one])[0] for one in requests)]
+    for request, answer, other in zip(requests, answers, whole, strict=True):
+        context, token = tokenizer(request.context).input_ids, tokenizer(request.continuation).input_ids[0]
+        logprobs = own_logprobs(folder, context)[-1]
+        assert answer.token_logprobs == pytest.approx((float(logprobs[token]),), abs=1e-3)
+        assert answer.token_logprobs == pytest.approx(other, abs=1e-3)
+        assert answer.is_greedy == (int(logprobs.argmax()) == token)
+    assert "were scored by the next token of their context" in model.notices()[0]
 
 
 def test_echo_gives_the_same_numbers(model: Any, python: str, folder: Path) -> None:
@@ -183,6 +210,20 @@ def test_conversations_and_lengths(model: Any, folder: Path) -> None:
     long = (Turn(role="user", text="the dog " * 200),)
     [cut] = model.generate([long], [GenerateOptions(max_tokens=4)])
     assert cut.truncated
+
+
+def test_the_responses_api_gives_the_answers_of_chat(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = model._session.client.clients[0]
+    monkeypatch.setenv("OPENAI_API_KEY", client._key)
+    options = [GenerateOptions(max_tokens=6), GenerateOptions(max_tokens=6, stop=("e",))]
+    found = []
+    for api in ("chat", "responses"):
+        endpoint = open_vllm(client.address.url("/v1"), adapter="openai", api=api)
+        found.append(endpoint.generate(["The cat?"] * 2, options))
+        endpoint.close()
+    for chat, answer in zip(*found, strict=True):
+        assert (answer.text, answer.finished, answer.reasoning) == (chat.text, chat.finished, None)
+    assert found[1][0].tokens == found[0][0].tokens
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,13 @@ def test_abilities_of_other_models_are_rejected(ranker: Ranker, open_model: Rank
 
 def test_equal_tokens_are_sent_once_and_answered_all(ranker: Ranker, stand_in: Any) -> None:
     model = ranker(scoring="prompt_logprobs")
-    found = list(model.stream(Call(ability="loglikelihood"), [REQUESTS[:2] * 3]))
+    pair = [
+        LikelihoodRequest(context="the", continuation=" yes no red"),
+        LikelihoodRequest(context="the yes", continuation=" no red"),
+    ]
+    model.loglikelihood(pair)  # it learns what the server can do
+    stand_in.requests.clear()
+    found = list(model.stream(Call(ability="loglikelihood"), [pair * 3]))
     assert len(stand_in.posted("completions")) == 1
     assert [sorted(answered.indices) for answered in found] == [[0, 1, 2, 3, 4, 5]]
 
@@ -121,6 +127,8 @@ def test_few_requests_are_handed_over_ahead(ranker: Ranker) -> None:
 @pytest.mark.parametrize("ability", ["generate", "loglikelihood"])
 def test_who_wants_to_stop_gets_what_is_under_way(ranker: Ranker, stand_in: Any, ability: Any) -> None:
     model = ranker(concurrency=4, prompts_per_request=1, scoring="prompt_logprobs")
+    model.loglikelihood(REQUESTS[:2])  # it learns what the server can do
+    stand_in.requests.clear()
     stand_in.pause = 0.05
     stop = threading.Event()
     requests = PAIRS if ability == "generate" else REQUESTS

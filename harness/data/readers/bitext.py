@@ -7,6 +7,7 @@ from pathlib import Path
 
 from harness.data.readers.delimited import CSV, TSV
 from harness.data.readers.reader import Reader, choice
+from harness.data.readers.structured import read_jsonl, read_parquet
 from harness.data.readers.text import numbered_lines
 from harness.data.records import Row
 from harness.errors import DataError, UsageError
@@ -54,11 +55,15 @@ def _joined(query_path: Path, target_path: Path, options: Mapping[str, str]) -> 
 
 
 def _table(path: Path, options: Mapping[str, str]) -> dict[str, Row]:
-    columns = {"columns": f"key={options['key']},text={options['text']}", "header": "true"}
-    if path.suffix == ".csv":
-        rows = CSV.read([path], columns)
+    columns = {"columns": f"key={options['key']},text={options['text']}"}
+    if path.suffix == ".parquet":
+        rows = read_parquet([path], columns)
+    elif path.suffix == ".jsonl":
+        rows = read_jsonl([path], columns)
+    elif path.suffix == ".csv":
+        rows = CSV.read([path], {**columns, "header": "true"})
     else:
-        rows = TSV.read([path], {**columns, "quoting": "rfc4180"})
+        rows = TSV.read([path], {**columns, "header": "true", "quoting": "rfc4180"})
     found: dict[str, Row] = {}
     for row in rows:
         key = str(row.fields["key"])
@@ -92,7 +97,7 @@ BITEXT = Reader(
     options={
         "query_index": "which of the two files holds the queries: '0' (default) or '1'",
         "query": "the field that queries become: 'query' (default), or 'source' of translations",
-        "key": "for tables with a header (.csv, else tabs): the column by which rows are joined, and the id",
+        "key": "for tables (.parquet, .jsonl; with a header .csv, else tabs): the column that joins rows, and the id",
         "text": "their column with the sentence",
     },
     check=_check,

@@ -26,7 +26,8 @@ COLUMNS = (
     "joins two columns with a slash, and 'A=choices.0' is the first value of a list"
 )
 WHERE = (
-    "only records with this value, 'partition=test'; 'label' keeps those that have any value in the column"
+    "only records with this value, 'partition=test'; 'label' keeps those that have any value in the column; all "
+    "conditions must hold, one per line"
 )
 
 
@@ -84,28 +85,35 @@ def _literal(text: str, source: str, where: str) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """Which records are kept."""
+    """Which records are kept: those with all of the values."""
 
-    column: str
-    value: str | None
-    """The value as text; None means any value but null."""
+    values: Mapping[str, str | None]
+    """Column -> the value as text; None means any value but null."""
 
     def holds(self, record: Mapping[str, Any], where: str) -> bool:
         """Return whether a record is kept; raises `DataError` for a column that is missing."""
-        if self.column not in record:
-            raise missing_column(self.column, record, where)
-        found = record[self.column]
-        return found is not None if self.value is None else str(found) == self.value
+        return all(self._has(record, column, value, where) for column, value in self.values.items())
+
+    def _has(self, record: Mapping[str, Any], column: str, value: str | None, where: str) -> bool:
+        if column not in record:
+            raise missing_column(column, record, where)
+        found = record[column]
+        return found is not None if value is None else str(found) == value
 
 
 def wanted_records(options: Mapping[str, str]) -> Condition | None:
     """Return the condition of the option ``where``, None when it is not given; raises `UsageError` without a column."""
     if "where" not in options:
         return None
-    column, equals, value = options["where"].partition("=")
-    if not column.strip():
-        raise UsageError(f"The reader option 'where' must name a column, found {options['where']!r}.")
-    return Condition(column=column.strip(), value=value.strip() if equals else None)
+    values: dict[str, str | None] = {}
+    for condition in options["where"].split("\n"):
+        column, equals, value = (part.strip() for part in condition.partition("="))
+        if not column or column in values:
+            raise UsageError(
+                f"The reader option 'where' must name a column once, found {options['where']!r}."
+            )
+        values[column] = value if equals else None
+    return Condition(values=values)
 
 
 def wanted_columns(options: Mapping[str, str]) -> tuple[Column, ...] | None:

@@ -7,7 +7,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.data.readers.column import COLUMNS, Column, counted, pick, wanted_columns
+from harness.data.readers.column import (
+    COLUMNS,
+    WHERE,
+    Column,
+    Condition,
+    counted,
+    pick,
+    wanted_columns,
+    wanted_records,
+)
 from harness.data.readers.reader import Reader, choice, flag
 from harness.data.readers.text import numbered_lines
 from harness.data.records import Row
@@ -28,6 +37,7 @@ class _Dialect:
     """Whether a cell may be quoted as RFC 4180 says; otherwise quotation marks are text."""
     header: bool
     columns: tuple[Column, ...] | None
+    condition: Condition | None
 
     def __post_init__(self) -> None:
         """Raise `UsageError` where nothing names the columns, or they are renamed without a header."""
@@ -53,6 +63,7 @@ def _tsv(options: Mapping[str, str]) -> _Dialect:
         quoted=choice(options, "quoting", ("none", "rfc4180")) == "rfc4180",
         header=flag(options, "header", default=False),
         columns=wanted_columns(options),
+        condition=wanted_records(options),
     )
 
 
@@ -63,6 +74,7 @@ def _csv(options: Mapping[str, str]) -> _Dialect:
         quoted=True,
         header=flag(options, "header", default=True),
         columns=wanted_columns(options),
+        condition=wanted_records(options),
     )
 
 
@@ -91,6 +103,8 @@ def _file_rows(path: Path, dialect: _Dialect) -> Iterator[Row]:
                 f"{path}:{line}: expected {counted(len(names))} ({', '.join(names)}), found {len(cells)}."
             )
         record = dict(zip(names, cells, strict=True))
+        if dialect.condition is not None and not dialect.condition.holds(record, f"{path}:{line}"):
+            continue
         yield Row(fields=pick(record, columns, f"{path}:{line}"), path=str(path), line=line)
 
 
@@ -141,6 +155,7 @@ TSV = Reader(
     summary="Tab-separated values, one row per line.",
     options={
         "columns": COLUMNS,
+        "where": WHERE,
         "header": _HEADER + " (default false)",
         "quoting": "'none' (default: quotation marks are text) or 'rfc4180'",
     },
@@ -151,6 +166,6 @@ CSV = Reader(
     name="csv",
     read=_read_csv,
     summary="Comma-separated values, quoted as RFC 4180 says.",
-    options={"columns": COLUMNS, "header": _HEADER + " (default true)"},
+    options={"columns": COLUMNS, "where": WHERE, "header": _HEADER + " (default true)"},
     check=_csv,
 )

@@ -27,6 +27,8 @@ class Reader:
     """Option name -> what it does; no other option is understood."""
     check: Callable[[Mapping[str, str]], object] | None = None
     """Raises `UsageError` for options that do not fit together, before there is a file."""
+    filters: frozenset[str] = frozenset({"where"})
+    """The options that keep some records of a file, so that a file may have none for a language."""
 
     def rows(
         self, paths: Sequence[Path], options: Mapping[str, str], *, split: str = "The file"

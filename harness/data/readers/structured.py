@@ -88,7 +88,7 @@ def _sources(
     if columns is None:
         return None
     names = [name for column in columns for name, *_ in column.parts(known)]
-    names += [] if condition is None else [condition.column]
+    names += [] if condition is None else condition.values
     for name in names:
         if name not in known:
             raise missing_column(name, known, where)

@@ -111,5 +111,6 @@ class EncoderSession(ModelSession):
         return read_templates(self.tokenizer)
 
     def own_identity(self) -> Mapping[str, str]:
-        """Return the name of the head."""
-        return {"head": str(self.head or "none")}
+        """Return the name of the head, and the labels that the user gave its outputs."""
+        given = {} if self.options.labels is None else {"option.labels": self.options.labels}
+        return {"head": str(self.head or "none"), **given}

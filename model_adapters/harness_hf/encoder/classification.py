@@ -80,7 +80,7 @@ def match_labels(asked: Sequence[str], known: Sequence[str], ref: str) -> list[i
         raise CapabilityError(
             f"The model {ref!r} has the labels {', '.join(map(repr, known))}; "
             f"the task asks for {', '.join(map(repr, asked))}.",
-            hint="Rename them in id2label of its config.json, or fine-tune a bare encoder.",
+            hint="Name them in their order with -o labels=NAME,NAME,..., or fine-tune a bare encoder.",
         )
     return [by_name[label] for label in wanted]
 

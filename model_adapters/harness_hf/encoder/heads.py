@@ -30,6 +30,7 @@ from harness_hf.encoder.multiple_choice import ChoiceScorer, prepare_multiple_ch
 from harness_hf.encoder.span_extraction import SpanExtractor, SpanLimits, prepare_span_extraction
 from harness_hf.encoder.tagging import Tagger, prepare_tagging
 from harness_hf.fit_record import HEAD_NAME, FitRecord, read_record, require_record
+from harness_hf.heads.network import name_labels
 from harness_hf.heads.opening import base_weights, dual_pooling, load_trainable
 from harness_hf.low_rank import require_packages
 from harness_hf.model_folder import SENTENCE_FILES, read_config, resolve_folder, sentence_module_files
@@ -60,6 +61,7 @@ def open_encoder(description: ModelDescription, options: AdapterOptions) -> Adap
         # Its config.json is that of a bare encoder; only the record names the head.
         head = record.head
     session = EncoderSession(ref=description.ref, folder=folder, options=options, head=head)
+    name_labels(session.network.config, options.label_names)
     return _adapter_class(session, description)(session, record, HEADS)
 
 

@@ -41,7 +41,7 @@ def encode_prompts(
     asked = [(number, text) for number, option in enumerate(options) for text in option.choices or ()]
     tokens = session.target_tokens([text for _, text in asked])
     return Writings(
-        sources=session.prompt_sources(prompts, session.length_limit()),
+        sources=_sources(session, prompts, options),
         options=options,
         choices=[text for _, text in asked],
         targets=[
@@ -51,16 +51,32 @@ def encode_prompts(
     )
 
 
+def _sources(
+    session: Seq2SeqSession, prompts: Sequence[Prompt], options: Sequence[GenerateOptions]
+) -> list[Source]:
+    """Return the encoder inputs of prompts, each with the codes of its languages."""
+    groups: dict[tuple[str, str] | None, list[int]] = {}
+    for number, option in enumerate(options):
+        groups.setdefault(option.languages, []).append(number)
+    found: dict[int, Source] = {}
+    for languages, numbers in groups.items():
+        direction = session.direction(languages)
+        own = session.prompt_sources([prompts[one] for one in numbers], session.length_limit(), direction)
+        found |= zip(numbers, own, strict=True)
+    return [found[number] for number in range(len(prompts))]
+
+
 def write_texts(
     session: Seq2SeqSession, writings: Writings, call: Call
 ) -> Iterator[tuple[list[int], list[Generated]]]:
     """Yield (numbers of prompts, what the model writes for them) after every batch."""
     sources, options = writings.sources, writings.options
-    groups: dict[int, list[int]] = {}
+    groups: dict[tuple[int, int], list[int]] = {}
     for number, option in enumerate(options):
         if option.choices is None:
-            groups.setdefault(_room(session, option.max_tokens), []).append(number)
-    for room, numbers in sorted(groups.items(), reverse=True):
+            start = len(sources[number].prefix)
+            groups.setdefault((_room(session, option.max_tokens, start), start), []).append(number)
+    for (room, _), numbers in sorted(groups.items(), reverse=True):
         lengths = [len(sources[number].encoded) + room for number in numbers]
 
         def write(batch: list[int], numbers: list[int] = numbers, room: int = room) -> list[Generated]:
@@ -72,10 +88,10 @@ def write_texts(
     yield from _choose(session, writings, call)
 
 
-def _room(session: Seq2SeqSession, wanted: int) -> int:
-    """Return how many tokens the decoder can write: the last one is not read again."""
+def _room(session: Seq2SeqSession, wanted: int, start: int) -> int:
+    """Return how many tokens the decoder can write after the first ones: the last one is not read again."""
     limit = session.target_limit
-    return wanted if limit is None else min(wanted, limit - len(session.prefix) + 1)
+    return wanted if limit is None else min(wanted, limit - start + 1)
 
 
 def _choose(
@@ -108,18 +124,20 @@ def _write(
     session: Seq2SeqSession, sources: Sequence[Source], options: Sequence[GenerateOptions], room: int
 ) -> list[Generated]:
     inputs = session.pad([source.encoded for source in sources])
-    prefix = torch.tensor([session.prefix] * len(sources), device=session.device)
-    stops = StopText(session, len(session.prefix), [option.stop for option in options])
+    start = len(sources[0].prefix)
+    prefix = torch.tensor([source.prefix for source in sources], device=session.device)
+    stops = StopText(session, start, [option.stop for option in options])
     with quiet_transformers():
         rows = session.network.generate(
             **inputs,
             decoder_input_ids=prefix,
+            decoder_start_token_id=prefix[:, 0].tolist(),  # transformers puts its own before any other
             max_new_tokens=room,
             logits_processor=LogitsProcessorList([SeededChoice(options)]),
             stopping_criteria=StoppingCriteriaList([stops]),
         )
     return [
-        _read(session, ids[len(session.prefix) :], stops.lengths[number], options[number], source)
+        _read(session, ids[start:], stops.lengths[number], options[number], source)
         for number, (ids, source) in enumerate(zip(rows.tolist(), sources, strict=True))
     ]
 

@@ -19,6 +19,7 @@ from harness_hf.inference.template import read_affixes
 from harness_hf.loading import placing, read_tokenizer, require_fitting_vocabulary
 from harness_hf.model_folder import SentenceFiles
 from harness_hf.options import Seq2SeqOptions
+from harness_hf.seq2seq.direction import Direction, find_direction
 
 __all__ = ["Seq2SeqSession", "Source"]
 
@@ -45,6 +46,8 @@ class Source:
 
     encoded: Encoded
     truncated: bool
+    prefix: tuple[int, ...]
+    """What the decoder reads before the first token of the answer."""
 
 
 class Seq2SeqSession(ModelSession):
@@ -82,6 +85,8 @@ class Seq2SeqSession(ModelSession):
         self.ends = _end_tokens(network, self.tokenizer)
         self.prefix = (_start_token(network, ref), *self.target_affixes.before)
         """What the decoder reads before the first token of an answer."""
+        self._own = Direction(single=self.single, prefix=self.prefix)
+        self._directions: dict[tuple[str, str], Direction] = {}
         self.vocabulary = int(network.get_output_embeddings().weight.shape[0])
         network.generation_config = _greedy(network.generation_config, self.prefix[0], self.ends, self.pad_id)
 
@@ -128,23 +133,48 @@ class Seq2SeqSession(ModelSession):
         """Return the tokens of decoder outputs without special tokens."""
         return self._tokens("text_target", texts)
 
-    def sources(self, texts: Sequence[str], limit: int) -> list[Source]:
+    def direction(self, languages: tuple[str, str] | None) -> Direction:
+        """Return how texts of one language are translated into another one; None is the tokenizer's own pair.
+
+        Raises `CapabilityError` for a language that the model does not know.
+        """
+        if languages is None:
+            return self._own
+        if languages not in self._directions:
+            with self.tokenizing:
+                self._directions[languages] = find_direction(
+                    self.tokenizer, self.ref, languages, start=self.prefix[0], own=self._own
+                )
+        return self._directions[languages]
+
+    def sources(self, texts: Sequence[str], limit: int, direction: Direction | None = None) -> list[Source]:
         """Return encoder inputs, cut to `limit` tokens at the side that the option says."""
-        room = limit - self.single.size
+        direction = direction or self._own
+        room = limit - direction.single.size
         if room < 1:
             raise UsageError(f"An input of {limit} tokens has no room for a text next to its special tokens.")
         return [
-            self._source(self.single.wrap(self._cut(ids, room)).input_ids, truncated=len(ids) > room)
-            for ids in self._tokens("text", texts)
+            self._source(
+                direction.single.wrap(self._cut(ids, room)).input_ids,
+                truncated=len(ids) > room,
+                prefix=direction.prefix,
+            )
+            for ids in self._tokens("text", [f"{direction.token}{text}" for text in texts])
         ]
 
-    def prompt_sources(self, prompts: Sequence[Prompt], limit: int) -> list[Source]:
+    def prompt_sources(
+        self, prompts: Sequence[Prompt], limit: int, direction: Direction | None = None
+    ) -> list[Source]:
         """Return the encoder inputs of texts and conversations; raises `CapabilityError` without a template."""
-        texts = iter(self.sources([prompt for prompt in prompts if isinstance(prompt, str)], limit))
+        texts = iter(self.sources([one for one in prompts if isinstance(one, str)], limit, direction))
         return [
             next(texts)
             if isinstance(prompt, str)
-            else self._source(self._cut(ids := self.chat_tokens(prompt), limit), truncated=len(ids) > limit)
+            else self._source(
+                self._cut(ids := self.chat_tokens(prompt), limit),
+                truncated=len(ids) > limit,
+                prefix=self.prefix,
+            )
             for prompt in prompts
         ]
 
@@ -177,9 +207,9 @@ class Seq2SeqSession(ModelSession):
             return ids
         return ids[-room:] if self.options.truncation_side == "left" else ids[:room]
 
-    def _source(self, ids: Sequence[int], *, truncated: bool) -> Source:
+    def _source(self, ids: Sequence[int], *, truncated: bool, prefix: tuple[int, ...]) -> Source:
         # An encoder needs something to read, and not every tokenizer ends an empty text with a token.
-        return Source(encoded=Encoded(ids or [self.pad_id]), truncated=truncated)
+        return Source(encoded=Encoded(ids or [self.pad_id]), truncated=truncated, prefix=prefix)
 
 
 def _load_tokenizer(folder: Path, ref: str, options: Seq2SeqOptions) -> Any:
@@ -187,6 +217,8 @@ def _load_tokenizer(folder: Path, ref: str, options: Seq2SeqOptions) -> Any:
     tokenizer = read_tokenizer(folder, ref, options)
     if tokenizer.pad_token_id is None:
         raise AdapterError(f"The tokenizer of {ref!r} has no padding token.")
+    if getattr(tokenizer, "lang_code_to_token", None) and tokenizer.tgt_lang is None:
+        tokenizer.tgt_lang = tokenizer.src_lang  # M2M100 writes no target without one
     languages = (("src_lang", options.source_language), ("tgt_lang", options.target_language))
     for name, code in languages:
         if code is None:

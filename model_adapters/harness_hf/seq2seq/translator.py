@@ -1,10 +1,8 @@
-"""The translator ``hf-seq2seq``: NLLB, M2M100, MADLAD and mBART behind the adapter of sequence-to-sequence models."""
+"""The translator ``hf-seq2seq``: NLLB, M2M100, mBART-50 and MADLAD, through the adapter of these models."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
 
 from harness import (
     AdapterError,
@@ -21,35 +19,17 @@ from harness_hf.loading import read_tokenizer
 from harness_hf.model_folder import read_config, resolve_folder
 from harness_hf.options import Seq2SeqOptions
 from harness_hf.seq2seq.adapter import Seq2Seq
+from harness_hf.seq2seq.language_codes import SCHEMES, find_scheme
 from harness_hf.seq2seq.session import Seq2SeqSession
 
-__all__ = ["SCHEMES", "Seq2SeqTranslator", "open_translator"]
+__all__ = ["Seq2SeqTranslator", "open_translator"]
 
 MOST_TOKENS = 512
 """Longest output; NLLB was trained on sentences."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scheme:
-    """How a family of models names languages."""
-
-    name: str
-    code: Any
-    """Language -> its token."""
-    is_prefix: bool = False
-    """Whether the target's token is written before the text (MADLAD); otherwise the tokenizer knows the languages."""
-
-
-SCHEMES = (
-    Scheme(name="FLORES-200 (NLLB)", code=lambda language: language.flores),
-    Scheme(name="M2M100", code=lambda language: f"__{language.code}__"),
-    Scheme(name="MADLAD-400", code=lambda language: f"<2{language.code}>", is_prefix=True),
-)
-"""The first one whose token for English the vocabulary has is the model's."""
-
-
 class Seq2SeqTranslator:
-    """Opens the model for one direction at a time: its tokenizer has to know both languages."""
+    """Translates between all languages whose codes the model knows; it is opened at the first segment."""
 
     def __init__(self, ref: str, options: Seq2SeqOptions, context: TranslatorContext) -> None:
         found = read_config(ref, options)
@@ -59,17 +39,13 @@ class Seq2SeqTranslator:
         self._folder = resolve_folder(ref, options, found.revision)
         self._revision = found.revision
         self._open: Seq2Seq | None = None
-        self._pair: tuple[str, str] | None = None
-        self._vocabulary, self._tokens = self._read_vocabulary()
-        self._scheme = next(
-            (scheme for scheme in SCHEMES if scheme.code(context.languages.get("en")) in self._vocabulary),
-            None,
-        )
+        self._vocabulary = self._read_vocabulary()
+        self._scheme = find_scheme(self._vocabulary, context.languages.get("en"))
         if self._scheme is None:
             raise AdapterError(
                 f"The model {ref!r} has no language tokens that are known here; expected one of "
-                f"{', '.join(repr(scheme.code(context.languages.get('en'))) for scheme in SCHEMES)}.",
-                hint="Take an NLLB, M2M100 or MADLAD checkpoint, or write a translator plugin.",
+                f"{', '.join(repr(scheme.codes(context.languages.get('en'))[0]) for scheme in SCHEMES)}.",
+                hint="Take an NLLB, M2M100, mBART-50 or MADLAD checkpoint, or write a translator plugin.",
             )
         self._identity = self._describe()
 
@@ -81,15 +57,12 @@ class Seq2SeqTranslator:
         """Whether the vocabulary has tokens for both languages (MADLAD: for the target)."""
         assert self._scheme is not None
         asked = (target,) if self._scheme.is_prefix else (source, target)
-        return all(code in self._languages and self._token(code) in self._vocabulary for code in asked)
+        return all(code in self._languages and bool(self._token(code)) for code in asked)
 
     def translate(self, segments: Sequence[str], source: str, target: str) -> list[Translation]:
         """Return what the model writes; a segment that is longer than its input is cut, which counts as truncated."""
-        assert self._scheme is not None
-        model = self._opened(source, target)
-        prefix = f"{self._token(target)} " if self._scheme.is_prefix else ""
-        prompts = [prefix + segment for segment in segments]
-        answers = model.generate(prompts, [GenerateOptions(max_tokens=MOST_TOKENS)] * len(prompts))
+        options = GenerateOptions(max_tokens=MOST_TOKENS, languages=(source, target))
+        answers = self._opened().generate(segments, [options] * len(segments))
         return [
             Translation(
                 text=answer.text.strip(),
@@ -103,40 +76,24 @@ class Seq2SeqTranslator:
         """Free the model; a second call does nothing."""
         if self._open is not None:
             self._open.close()
-        self._open, self._pair = None, None
+        self._open = None
 
     def _token(self, code: str) -> str:
         assert self._scheme is not None
         language: Language = self._languages.get(code)
-        return str(self._scheme.code(language))
+        return self._scheme.token(language, self._vocabulary) or ""
 
-    def _opened(self, source: str, target: str) -> Seq2Seq:
-        assert self._scheme is not None
-        pair = ("", "") if self._scheme.is_prefix else (source, target)
-        if self._open is None or self._pair != pair:
-            self.close()
-            named: Mapping[str, str] = (
-                {}
-                if self._scheme.is_prefix
-                else {
-                    "source_language": self._tokens.get(self._token(source), self._token(source)),
-                    "target_language": self._tokens.get(self._token(target), self._token(target)),
-                }
-            )
-            options = self._options.model_copy(update=dict(named))
-            self._open = Seq2Seq(Seq2SeqSession(ref=self._ref, folder=self._folder, options=options))
-            self._pair = pair
+    def _opened(self) -> Seq2Seq:
+        if self._open is None:
+            self._open = Seq2Seq(Seq2SeqSession(ref=self._ref, folder=self._folder, options=self._options))
         return self._open
 
-    def _read_vocabulary(self) -> tuple[frozenset[str], Mapping[str, str]]:
-        """Return the tokens of the vocabulary, and what the tokenizer calls those of languages (``__en__``: ``en``)."""
+    def _read_vocabulary(self) -> frozenset[str]:
+        """Return the tokens of the vocabulary, those of languages among them."""
         safe = self._options.model_copy(update={"trust_remote_code": False})
         tokenizer = read_tokenizer(self._folder, self._ref, safe)
         names = getattr(tokenizer, "lang_code_to_token", None) or {}
-        return (
-            frozenset(tokenizer.get_vocab()) | frozenset(names.values()),
-            {token: code for code, token in dict(names).items()},
-        )
+        return frozenset(tokenizer.get_vocab()) | frozenset(names.values())
 
     def _describe(self) -> TranslatorInfo:
         versions = library_versions()

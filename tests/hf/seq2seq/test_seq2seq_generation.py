@@ -196,6 +196,6 @@ def test_a_decoder_with_positions_writes_no_further(
     seq2seq_folders: dict[str, Any], open_seq2seq_folder: Open
 ) -> None:
     bart = open_seq2seq_folder(seq2seq_folders["bart"])
-    assert seq2seq_generation._room(bart._session, 500) == 63
+    assert seq2seq_generation._room(bart._session, 500, len(bart._session.prefix)) == 63
     (answer,) = write(bart, ["yes"], GenerateOptions(max_tokens=500))
     assert answer.tokens <= 63

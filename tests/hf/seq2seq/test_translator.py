@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import torch
 from transformers import (
-    M2M100Config,
     M2M100ForConditionalGeneration,
     NllbTokenizer,
     T5Config,
@@ -22,6 +21,7 @@ from harness.running.session import open_session
 from harness.testing.translator_contract import TranslatorContract
 from harness_hf import harness_register_translators
 from harness_hf.seq2seq.translator import open_translator
+from tests.translation_models import save_nllb, save_writing
 
 CODES = ("eng_Latn", "hin_Deva", "swh_Latn")
 SEGMENTS = ["the cat", "a dog sat", "the the the cat on a mat", "mat"]
@@ -32,42 +32,9 @@ def context() -> TranslatorContext:
     return open_session().registry
 
 
-def save_writing(network: Any, tokenizer: Any, folder: Path) -> None:
-    """Save an untrained network that writes neither special tokens nor spaces, which would leave its answers empty."""
-    with torch.no_grad():
-        network.lm_head.weight[[*tokenizer.all_special_ids, tokenizer.convert_tokens_to_ids("▁")]] = 0.0
-        network.lm_head.weight[len(tokenizer) :] = 0.0
-    network.save_pretrained(folder)
-
-
 @pytest.fixture(scope="module")
 def nllb(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("nllb")
-    pieces = ["<s>", "<pad>", "</s>", "<unk>", "▁", *"acdeghmnost", *CODES, "<mask>"]
-    make: Any = NllbTokenizer
-    tokenizer = make(
-        vocab={piece: index for index, piece in enumerate(pieces)},
-        merges=[],
-        extra_special_tokens=list(CODES),
-    )
-    config = M2M100Config(
-        vocab_size=len(tokenizer),
-        d_model=32,
-        encoder_layers=1,
-        decoder_layers=1,
-        encoder_attention_heads=2,
-        decoder_attention_heads=2,
-        encoder_ffn_dim=32,
-        decoder_ffn_dim=32,
-        max_position_embeddings=64,
-        decoder_start_token_id=2,
-        init_std=0.5,
-        tie_word_embeddings=False,
-    )
-    torch.manual_seed(0)
-    save_writing(M2M100ForConditionalGeneration(config), tokenizer, folder)
-    tokenizer.save_pretrained(folder)
-    return folder
+    return save_nllb(tmp_path_factory.mktemp("nllb"), CODES)
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,344 @@
+"""Asks a metric that is a program of its own, such as COMET or MetricX in another environment, to score answers.
+
+The program reads JSON lines: ``source``, ``prediction``, ``reference``, ``source_language``, ``language`` and ``id`` of
+one answer per line. It writes JSON lines: first ``{"model": ..., "version": ...}``, which names what scores, then
+``{"score": NUMBER}`` for every answer, in order. It runs without a shell. Scores are kept as they come, so that a
+program that fails continues where it was.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import queue
+import re
+import shlex
+import signal
+import subprocess
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from pathlib import Path
+from typing import IO, Any
+
+from harness.errors import DataError, HarnessError, UsageError
+from harness.metrics.command import COMMAND, COMMAND_KINDS, COMMAND_SCORES
+from harness.metrics.repeats import answers_of, repeat_count
+from harness.storage.clean_text import clean_text
+from harness.storage.records import REPEATS, ItemRecord
+from harness.storage.results import CellResult
+from harness.storage.run_folder import Run
+
+__all__ = ["CommandScores", "MetricCommand", "ask_command", "is_command"]
+
+NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
+SILENCE = 600.0
+"""Seconds without a line after which a program is ended, where the user names none."""
+SIGNATURE = 200
+"""Characters of a signature, at most."""
+
+
+def is_command(text: str) -> bool:
+    """Return whether a value of ``--metric`` is ``NAME=COMMAND`` rather than names of metrics."""
+    return "=" in text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricCommand:
+    """A program that scores answers."""
+
+    name: str
+    words: tuple[str, ...]
+    silence: float = SILENCE
+
+    @classmethod
+    def of(cls, text: str, silence: float | None = None) -> MetricCommand:
+        """Return the command of ``NAME=COMMAND``; raises `UsageError` for a name or command that cannot be used."""
+        name, _, command = text.partition("=")
+        if not NAME.fullmatch(name):
+            raise UsageError(
+                f"The metric {name!r} cannot be named so; expected small letters, digits, '-' and '_', "
+                "as in --metric comet='python comet_driver.py'."
+            )
+        try:
+            words = tuple(shlex.split(command))
+        except ValueError as error:
+            raise UsageError(f"The command of the metric {name!r} cannot be read: {error}.") from error
+        if not words:
+            raise UsageError(f"The metric {name!r} has no command; expected {name}=COMMAND.")
+        return cls(name=name, words=words, silence=SILENCE if silence is None else silence)
+
+    @property
+    def metric(self) -> str:
+        """The name of the metric in results."""
+        return f"{COMMAND}:{self.name}"
+
+    def digest(self) -> str:
+        """Return a digest of the command and of the files that it names."""
+        found = blake2b(digest_size=8)
+        for word in self.words:
+            found.update(word.encode("utf-8", "surrogatepass") + b"\0")
+        for word in self.words[1:]:
+            with suppress(OSError):
+                found.update(Path(word).read_bytes() if Path(word).is_file() else b"")
+        return found.hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandScores:
+    """What a program gave for the answers of a run, by their content."""
+
+    command: MetricCommand
+    signature: str
+    scores: Mapping[str, float]
+    kept: Path
+    """The file that holds them until the run's results do."""
+
+    def add(self, record: ItemRecord, run: Run, cell: CellResult) -> ItemRecord:
+        """Return a record whose answers have their scores."""
+        items = _items(record, run, cell)
+        if not items:
+            return record
+        answers = [
+            {
+                **answer,
+                COMMAND_SCORES: {**answer.get(COMMAND_SCORES, {}), self.command.name: self.scores[key]},
+            }
+            for answer, (key, _) in zip(answers_of(record.prediction), items, strict=True)
+        ]
+        several = repeat_count(record.prediction) > 1
+        return replace(record, prediction={**record.prediction, REPEATS: answers} if several else answers[0])
+
+
+def ask_command(command: MetricCommand, runs: Sequence[Run]) -> CommandScores:
+    """Return the scores of all answers of runs; the first run's folder keeps them until they are written.
+
+    Raises `HarnessError` where the program cannot be started, fails, is silent for too long, or writes something else
+    than one score per answer; `DataError` where the records have no texts.
+    """
+    kept = _Kept(path=runs[0].path / f"{COMMAND}-{command.name}.jsonl", digest=command.digest())
+    kept.read()
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as asked:
+        pending: dict[str, str] = {}
+        for run in runs:
+            for cell in run.cells:
+                if cell.status == "ok" and run.manifest.tasks[cell.task].kind in COMMAND_KINDS:
+                    for record in run.records(cell):
+                        for key, item in _items(record, run, cell):
+                            if key not in kept.scores and key not in pending:
+                                pending[key] = f"{item['id']!r} of {cell.task}:{cell.language}"
+                                asked.write(json.dumps(item, ensure_ascii=False) + "\n")
+        asked.flush()
+        asked.seek(0)
+        if pending:
+            _ask(command, asked, pending, kept)
+    return CommandScores(command=command, signature=kept.signature, scores=kept.scores, kept=kept.path)
+
+
+def _items(record: ItemRecord, run: Run, cell: CellResult) -> list[tuple[str, dict[str, Any]]]:
+    """Return what the program reads for each answer of a record, with its digest; nothing without a reference."""
+    if record.reference is None:
+        return []
+    spec = run.manifest.specs.get(cell.task, {})
+    source = record.fields.get("source")
+    if source is None:
+        raise DataError(
+            f"The records of {cell.task}:{cell.language} have no source texts, which a metric with a command needs."
+        )
+    common = {
+        "source": source,
+        "reference": record.reference[0],
+        "source_language": spec.get("source_language") or cell.language,
+        "language": run.manifest.tasks[cell.task].answer_language or cell.language,
+        "id": record.id,
+    }
+    found = []
+    for answer in answers_of(record.prediction):
+        item = {**common, "prediction": (answer or {}).get("text") or ""}
+        content = json.dumps({**item, "id": ""}, sort_keys=True)
+        found.append((blake2b(content.encode(), digest_size=16).hexdigest(), item))
+    return found
+
+
+@dataclass(slots=True, kw_only=True)
+class _Kept:
+    """The scores that a program has given so far, in a file of the run."""
+
+    path: Path
+    digest: str
+    signature: str = ""
+    scores: dict[str, float] = field(default_factory=dict)
+
+    def read(self) -> None:
+        """Read what the same command has given before; a line that was cut off does not count."""
+        with suppress(FileNotFoundError):
+            for line in self.path.read_text(encoding="utf-8").splitlines():
+                with suppress(ValueError):
+                    own = json.loads(line)
+                    if "key" in own:
+                        self.scores[own["key"]] = float(own["score"])
+                    elif own.get("digest") == self.digest:
+                        self.signature = str(own["signature"])
+                    else:
+                        return
+
+    def begin(self, signature: str) -> IO[str]:
+        """Return the open file; raises `HarnessError` where other scores in it are of another model."""
+        if self.scores and signature != self.signature:
+            raise HarnessError(
+                f"The scores in {str(self.path)!r} are of {self.signature!r}, and the command names itself "
+                f"{signature!r} now.",
+                hint="Delete that file to score all answers again.",
+            )
+        self.signature = signature
+        file = self.path.open("a" if self.scores else "w", encoding="utf-8")
+        # A line of its own, also after one that was cut off.
+        file.write("\n" + json.dumps({"digest": self.digest, "signature": signature}) + "\n")
+        return file
+
+    def drop(self) -> None:
+        """Forget everything: scores of a program that miscounts belong to other answers."""
+        self.scores.clear()
+        self.path.unlink(missing_ok=True)
+
+
+def _ask(command: MetricCommand, asked: IO[str], pending: Mapping[str, str], kept: _Kept) -> None:
+    with _Process(command, asked) as process:
+        lines = process.lines()
+        line, given = next(lines, None), 0
+        if line is not None:
+            with kept.begin(_signature(command, line)) as file:
+                for key, place in pending.items():
+                    line = next(lines, None)
+                    if line is None:
+                        break
+                    kept.scores[key] = _score(command, line, place)
+                    file.write(json.dumps({"key": key, "score": kept.scores[key]}) + "\n")
+                    file.flush()
+                    given += 1
+                else:
+                    line = next(lines, None)
+        status = process.wait()
+        if status != 0:
+            raise _fault(
+                command,
+                f"ended with status {status} after {given:,} of {len(pending):,} scores{process.reason()}",
+            )
+        if given < len(pending) or line is not None:
+            kept.drop()
+            more = "more than " if line is not None else ""
+            raise HarnessError(
+                f"The command of the metric {command.name!r} wrote {more}{given:,} scores for {len(pending):,} "
+                "answers; expected one line per answer, so none of them was taken."
+            )
+
+
+def _signature(command: MetricCommand, line: str) -> str:
+    """Return the signature of a program whose first line is given."""
+    own = _parsed(line)
+    if not isinstance(own.get("model"), str) or not own["model"].strip() or "score" in own:
+        raise HarnessError(
+            f"The command of the metric {command.name!r} began with {line[:80]!r}; expected its name first, "
+            'as in {"model": "Unbabel/wmt22-comet-da", "version": "unbabel-comet 2.2.7"}.'
+        )
+    parts = [" ".join(own[key].split()) for key in ("model", "version") if isinstance(own.get(key), str)]
+    return f"{'|'.join(clean_text(part) for part in parts)[:SIGNATURE]}|command:{command.digest()}"
+
+
+def _score(command: MetricCommand, line: str, place: str) -> float:
+    score = _parsed(line).get("score")
+    if isinstance(score, bool) or not isinstance(score, int | float) or not math.isfinite(score):
+        raise _fault(command, f'answered {line[:80]!r} to the item {place}; expected {{"score": NUMBER}}')
+    return float(score)
+
+
+def _parsed(line: str) -> Mapping[str, Any]:
+    try:
+        own = json.loads(line)
+    except ValueError:
+        return {}
+    return own if isinstance(own, dict) else {}
+
+
+def _fault(command: MetricCommand, what: str) -> HarnessError:
+    return HarnessError(
+        f"The command of the metric {command.name!r} {what}.",
+        hint="Scores that it wrote before are kept: the same command continues after them.",
+    )
+
+
+class _Process:
+    """The program while it runs; it is ended with all that it started."""
+
+    def __init__(self, command: MetricCommand, asked: IO[str]) -> None:
+        self._command = command
+        self._asked = asked
+        self._lines: queue.Queue[str | None] = queue.Queue()
+        self._errors = tempfile.TemporaryFile()
+
+    def __enter__(self) -> _Process:
+        try:
+            self._process = subprocess.Popen(
+                self._command.words,
+                stdin=self._asked,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+                start_new_session=True,
+                encoding="utf-8",
+                errors="replace",
+            )
+        except OSError as error:
+            self._errors.close()
+            raise HarnessError(
+                f"The command of the metric {self._command.name!r} cannot be started: "
+                f"{self._command.words[0]!r}: {error.strerror}."
+            ) from error
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        self._reader.join(timeout=5)  # something that it started may hold its output open
+        self._errors.close()
+
+    def lines(self) -> Iterator[str]:
+        """Yield the lines as they come; raises `HarnessError` where none comes for too long."""
+        while (line := self._next()) is not None:
+            yield line
+
+    def wait(self) -> int:
+        """Return the exit status of a program that has closed its output."""
+        try:
+            return self._process.wait(self._command.silence)
+        except subprocess.TimeoutExpired as error:
+            raise self._too_silent() from error
+
+    def reason(self) -> str:
+        """Return the last line of the error output, for the end of a sentence."""
+        self._errors.seek(max(0, self._errors.seek(0, os.SEEK_END) - 4096))
+        lines = [line for line in self._errors.read().decode("utf-8", "replace").splitlines() if line.strip()]
+        return f": {clean_text(lines[-1].strip()[:300]).rstrip('.')}" if lines else ""
+
+    def _next(self) -> str | None:
+        try:
+            return self._lines.get(timeout=self._command.silence)
+        except queue.Empty as error:
+            raise self._too_silent() from error
+
+    def _too_silent(self) -> HarnessError:
+        return _fault(self._command, f"wrote nothing for {self._command.silence:g} s and was ended")
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        with self._process.stdout:
+            for line in self._process.stdout:
+                if line.strip():
+                    self._lines.put(line.rstrip("\n"))
+        self._lines.put(None)

@@ -1,0 +1,189 @@
+"""Differences between languages of one system, paired where items are shared, and intervals over several seeds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from harness.statistics.bootstrap import percentile_interval
+from harness.statistics.cluster import Codes
+from harness.statistics.interval import Interval
+
+__all__ = ["Contrast", "drawn_contrasts", "independent_contrasts", "over_seeds", "paired_contrasts"]
+
+Floats = npt.NDArray[np.float64]
+NORMAL = 1.959963984540054
+"""The 97.5 % quantile of the normal distribution."""
+ROUNDING = 1e-12
+"""What differences that are all the same leave."""
+_NOTHING = Interval(se=None, low=None, high=None, method=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contrast:
+    """A weighted sum of the scores of languages, such as one of them minus the mean of the others."""
+
+    value: float
+    interval: Interval
+    """95 %; its method says whether the languages were paired or taken as independent."""
+    p: float | None = None
+    """Two-sided, of t, against 0."""
+
+
+def paired_contrasts(scores: Floats, strata: Codes, codes: Codes, weights: Floats) -> list[Contrast]:
+    """Return contrasts of languages whose items are drawn together: the translations of an item.
+
+    With the weights w_s of the S languages and n_s items each, for G draws, SE^2 = G / (G - 1) * sum_c (sum_{i in c}
+    w_s(i) / n_s(i) * (x_i - mean_s(i)))^2: the estimator of `stratified_mean` with other weights, in which what makes
+    an item hard in all languages falls out (Miller 2024, arXiv 2411.00640, section 4.2). Seeds add as in `over_seeds`.
+
+    Args:
+        scores: Shape (seeds, n): the items of all languages after each other.
+        strata: Shape (n,): the language, 0, 1, ... S - 1; each occurs.
+        codes: Shape (n,): the number of each item's draw, 0, 1, ... G - 1.
+        weights: Shape (contrasts, S).
+    """
+    counts = np.bincount(strata)
+    groups, size = int(codes.max()) + 1, len(counts)
+    means = np.array([np.bincount(strata, weights=own) / counts for own in scores])
+    residuals = (scores.mean(axis=0) - means.mean(axis=0)[strata]) / counts[strata]
+    places = codes * size + strata
+    sums = np.bincount(places, weights=residuals, minlength=groups * size).reshape(groups, size)
+    members = np.bincount(places, minlength=groups * size).reshape(groups, size)
+    found = []
+    for weight in weights:
+        by_seed = means @ weight
+        own = members[:, weight != 0]
+        drawn = int(own.any(axis=1).sum())
+        by_draw = sums @ weight
+        if drawn < 2 or float(np.abs(by_draw).max()) < ROUNDING:
+            interval = replace(_NOTHING, method="one cluster" if drawn < 2 else "constant")
+        else:
+            se = math.sqrt(drawn / (drawn - 1) * float(np.square(by_draw).sum()))
+            name = "paired" if ((own > 0).sum(axis=1) > 1).any() else "independent"
+            method = f"{name} clustered t" if (own > 1).any() else f"{name} t"
+            interval = _t(float(by_seed.mean()), se, drawn - 1, method, drawn)
+        found.append(_tested(float(by_seed.mean()), interval, by_seed))
+    return found
+
+
+def drawn_contrasts(
+    values: Floats, replicates: Floats | None, drawn: Interval, weights: Floats
+) -> list[Contrast]:
+    """Return contrasts of set-level scores from resamples of the items of all languages together.
+
+    Args:
+        values: Shape (seeds, S): the scores.
+        replicates: Shape (draws, S): those of every resample; None where there are none.
+        drawn: Has the method, groups and seed of the resamples, or why there are none.
+        weights: Shape (contrasts, S).
+    """
+    found = []
+    for weight in weights:
+        by_seed, interval = values @ weight, drawn
+        if replicates is not None:
+            method, groups = f"paired {drawn.method}", drawn.groups
+            interval = percentile_interval(
+                replicates @ weight, method=method, groups=groups, seed=drawn.seed or 0
+            )
+        found.append(_tested(float(by_seed.mean()), interval, by_seed))
+    return found
+
+
+def independent_contrasts(parts: Sequence[Interval], values: Floats, weights: Floats) -> list[Contrast]:
+    """Return contrasts of languages whose items were drawn independently of each other.
+
+    The interval recovers the variances from those of the parts, each of its own kind (MOVER; Zou and Donner 2008): with
+    the distances d_s from a score to the end of its interval, those of the contrast are sqrt(sum_s (w_s d_s)^2). Where
+    the items of a part are all right or all wrong, its error is that of the reach of its interval, not 0. There is no
+    interval where a part has none.
+
+    Args:
+        parts: The uncertainty of the scores averaged over seeds.
+        values: Shape (seeds, S): the scores.
+        weights: Shape (contrasts, S).
+    """
+    means = values.mean(axis=0)
+    found = []
+    for weight in weights:
+        by_seed = values @ weight
+        kept = [
+            (part, own, factor)
+            for part, own, factor in zip(parts, means.tolist(), weight.tolist(), strict=True)
+            if factor
+        ]
+        found.append(_tested(float(by_seed.mean()), _recovered(kept), by_seed))
+    return found
+
+
+def _recovered(parts: Sequence[tuple[Interval, float, float]]) -> Interval:
+    """Return the interval of a weighted sum from the parts' intervals, scores and weights."""
+    value = sum(weight * own for _, own, weight in parts)
+    below = above = variance = 0.0
+    for part, own, weight in parts:
+        if part.low is None or part.high is None:
+            return replace(_NOTHING, method=part.method)
+        ends = (own - part.low, part.high - own)
+        down, up = ends if weight > 0 else ends[::-1]
+        below, above = below + (weight * down) ** 2, above + (weight * up) ** 2
+        variance += (weight * (part.se or max(ends) / NORMAL)) ** 2
+    return Interval(
+        se=math.sqrt(variance),
+        low=max(-1.0, value - math.sqrt(below)),
+        high=min(1.0, value + math.sqrt(above)),
+        method="independent",
+        groups=sum(part.groups or 2 for part, _, _ in parts),
+    )
+
+
+def over_seeds(interval: Interval, by_seed: Floats, *, least: float = 0.0) -> Interval:
+    """Return the interval of a mean over seeds that covers other seeds as well as other items.
+
+    The interval of the seeds' average covers items alone. Seeds are a second source of variance, drawn independently of
+    the items: SE^2 = SE_items^2 + s^2 / K for K seeds whose scores have the variance s^2, and the interval is t with
+    the degrees of freedom of Satterthwaite (1946) for G - 1 and K - 1. It adds the two ways of clustering of Cameron,
+    Gelbach and Miller (2011, equation 2.7) without taking off their common part, which makes it wide where seeds have
+    little in common. For two or three seeds that differ more than items do it is too narrow (docs/error-bars.md). Seeds
+    that all score the same change nothing.
+
+    Args:
+        interval: That of the items, for the scores averaged over seeds.
+        by_seed: Shape (K,): the score of each seed.
+        least: The lowest possible score.
+    """
+    return _over_seeds(interval, by_seed, least)[0]
+
+
+def _over_seeds(interval: Interval, by_seed: Floats, least: float) -> tuple[Interval, float]:
+    """Return an interval over seeds and its degrees of freedom."""
+    items = max(1.0, (interval.groups or 2) - 1)
+    spread = float(by_seed.var(ddof=1)) / len(by_seed) if len(by_seed) > 1 else 0.0
+    if spread < ROUNDING**2 or interval.se is None:
+        return interval, items
+    total = interval.se**2 + spread
+    freedom = total**2 / (interval.se**4 / items + spread**2 / (len(by_seed) - 1))
+    value, se, method = float(by_seed.mean()), math.sqrt(total), f"{interval.method}, and seeds"
+    return _t(value, se, freedom, method, interval.groups, least=least), freedom
+
+
+def _t(
+    value: float, se: float, freedom: float, method: str, groups: int | None, *, least: float = -1.0
+) -> Interval:
+    from scipy.special import stdtrit
+
+    reach = float(stdtrit(freedom, 0.975)) * se
+    low, high = max(least, value - reach), min(1.0, value + reach)
+    return Interval(se=se, low=low, high=high, method=method, groups=groups)
+
+
+def _tested(value: float, interval: Interval, by_seed: Floats) -> Contrast:
+    """Return a contrast with its interval over seeds, and p of the t distribution of that."""
+    from scipy.special import stdtr
+
+    found, freedom = _over_seeds(interval, by_seed, -1.0)
+    p = 2 * float(stdtr(freedom, -abs(value) / found.se)) if found.se else None
+    return Contrast(value=value, interval=found, p=p)

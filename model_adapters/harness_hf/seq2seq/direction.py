@@ -1,0 +1,81 @@
+"""A pair of languages as a translation model is asked for it: special tokens of the input and first of the answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from harness import CapabilityError
+from harness.languages.table import Language, known_languages
+from harness_hf.inference.template import Template, read_affixes
+from harness_hf.seq2seq.language_codes import MBART, find_scheme
+
+__all__ = ["Direction", "find_direction"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Direction:
+    """How a text is given to the model, for one pair of languages."""
+
+    single: Template
+    prefix: tuple[int, ...]
+    token: str = ""
+    """What is written before the text."""
+
+
+def find_direction(
+    tokenizer: Any, ref: str, languages: tuple[str, str], *, start: int, own: Direction
+) -> Direction:
+    """Return how a model translates from the first into the second language; the tokenizer stays as it is.
+
+    Args:
+        tokenizer: The model's.
+        ref: The model, for errors.
+        languages: Codes of the harness.
+        start: The token that the decoder begins with.
+        own: How the model reads a text without codes: Marian's models of one pair.
+
+    Raises:
+        CapabilityError: For a language that the model does not know.
+    """
+    named = getattr(tokenizer, "lang_code_to_token", None) or {}
+    vocabulary = frozenset(tokenizer.get_vocab()) | frozenset(named.values())
+    scheme = find_scheme(vocabulary, known_languages().get("en"))
+    if scheme is None:
+        _require_own_pair(tokenizer, ref, languages)
+        return own
+    tokens = [
+        scheme.token(known_languages().get(code), vocabulary) if code in known_languages() else None
+        for code in languages
+    ]
+    for code, token in list(zip(languages, tokens, strict=True))[scheme.is_prefix :]:
+        if token is None:
+            raise CapabilityError(
+                f"The model {ref!r} has no code of {scheme.name} for the language {code!r}."
+            )
+    if scheme.is_prefix:
+        return Direction(single=own.single, prefix=own.prefix, token=f"{tokens[1]} ")
+    names = {token: code for code, token in dict(named).items()}
+    before, tokenizer.src_lang = tokenizer.src_lang, names.get(tokens[0], tokens[0])
+    try:
+        single = read_affixes(tokenizer, ref)
+    finally:
+        tokenizer.src_lang = before
+    target = int(tokenizer.convert_tokens_to_ids(tokens[1]))
+    # The first mBART has the source's code after the text, and its decoder begins with the target's (Liu et al. 2020).
+    is_start = scheme is MBART and not single.before
+    return Direction(single=single, prefix=(target,) if is_start else (start, target))
+
+
+def _require_own_pair(tokenizer: Any, ref: str, languages: tuple[str, str]) -> None:
+    """Raise `CapabilityError` unless a model of one pair translates this one; a group such as ``ROMANCE`` may."""
+    pair = getattr(tokenizer, "source_lang", None), getattr(tokenizer, "target_lang", None)
+    known = {name for language in known_languages() for name in (language.code, language.iso639_3)}
+    for code, own in zip(languages, pair, strict=True):
+        language: Language | None = known_languages().get(code) if code in known_languages() else None
+        names = {code} if language is None else {language.code, language.iso639_3}
+        if own is None or (own in known and own not in names):
+            raise CapabilityError(
+                f"The model {ref!r} translates from {pair[0]!r} into {pair[1]!r}, not from {languages[0]!r} "
+                f"into {languages[1]!r}."
+            )

@@ -1,0 +1,193 @@
+"""The folder of a judgement: a spec, a prompt, and the answers of a run, or two, as its items."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from harness import CellResult, DataError, ItemRecord, Run, UsageError
+from harness.storage.files import write_atomically
+from harness_judge.metrics import ORDERS
+from harness_judge.rubric import Rubric
+
+__all__ = ["write_tasks"]
+
+Item = dict[str, Any]
+Cells = Mapping[tuple[str, str], CellResult]
+TAG = re.compile(r"<(?=\s*/?\s*(?:source|reference|answer|answer[12])\s*>)", re.IGNORECASE)
+
+NO_TEXTS = frozenset({"id", "names"})
+"""Fields of an item that the judge does not see."""
+
+
+def write_tasks(runs: Sequence[Run], rubric: Rubric, folder: Path) -> dict[str, dict[str, int]]:
+    """Write a task for every task of the runs, and return its items by language.
+
+    Raises:
+        UsageError: Where the rubric does not fit the runs, a run has two cells of a task in a language, or the folder
+            is not empty.
+        DataError: For damaged records, and a task or language whose name cannot be that of a file.
+    """
+    wanted = 2 if rubric.judges == "pair" else 1
+    if len(runs) != wanted:
+        raise UsageError(
+            f"The rubric {rubric.rubric!r} judges {'two runs' if wanted == 2 else 'one run'}, got {len(runs)}."
+        )
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UsageError(f"The folder {str(folder)!r} is not empty.", hint="Give another one with --output.")
+    sides = [_cells(run) for run in runs]
+    items: dict[str, dict[str, list[Item]]] = {}
+    for task, language in sides[0]:
+        if all((task, language) in side for side in sides):
+            cells = [side[task, language] for side in sides]
+            own = list(_items(runs, cells, rubric))
+            if own:
+                items.setdefault(task, {})[language] = own
+    if not items:
+        raise UsageError("The runs have no answers to judge: no finished cell is in all of them.")
+    written = {}
+    for task, by_language in items.items():
+        name = f"judge_{_plain(task)}_{rubric.rubric}"
+        _write(name, task, by_language, rubric, runs, folder)
+        written[name] = {code: len(own) for code, own in by_language.items()}
+    return written
+
+
+def _cells(run: Run) -> Cells:
+    found: dict[tuple[str, str], CellResult] = {}
+    for cell in run.cells:
+        if cell.status != "ok":
+            continue
+        if found.setdefault((cell.task, cell.language), cell) is not cell:
+            raise UsageError(
+                f"The run {str(run.path)!r} has several cells of {cell.task} in {cell.language}; a judged run has one "
+                "prompt, seed and variant.",
+                hint="Evaluate again with one of them: --prompt NAME, --seeds N or --variants NAME.",
+            )
+    return found
+
+
+def _items(runs: Sequence[Run], cells: Sequence[CellResult], rubric: Rubric) -> Iterator[Item]:
+    first = runs[0].records(cells[0])
+    if rubric.judges == "pair":
+        others = {record.id: record for record in runs[1].records(cells[1])}
+        for record in first:
+            other = others.get(record.id)
+            if other is not None and other.inputs == record.inputs:
+                yield from _pair(record, other)
+        return
+    for record in first:
+        own: Item = {"id": record.id, "cluster": record.cluster or record.id, "label": None}
+        own |= {"source": _source(record), "answer": _answer(record)}
+        if rubric.judges == "gold":
+            if record.correct is None:
+                raise UsageError(
+                    f"{cells[0].task} has no answers that are right or wrong, which the rubric "
+                    f"{rubric.rubric!r} compares the judge with.",
+                    hint="Use a rubric with a scale, such as --rubric translation.",
+                )
+            own |= {
+                "reference": _data(record.gold or ""),
+                "label": rubric.labels[-1 if record.correct else 0],
+            }
+        yield own
+
+
+def _pair(record: ItemRecord, other: ItemRecord) -> Iterator[Item]:
+    answers = [_answer(record), _answer(other)]
+    for order in ORDERS:
+        shown = answers if order == ORDERS[0] else answers[::-1]
+        yield {
+            "id": f"{record.id}-{order}",
+            "cluster": record.cluster or record.id,
+            "label": None,
+            "meta": {"pair": record.id, "order": order},
+            "source": _source(record),
+            "first": shown[0],
+            "second": shown[1],
+        }
+
+
+def _source(record: ItemRecord) -> str:
+    return _data(
+        "\n".join(_texts({key: value for key, value in record.fields.items() if key not in NO_TEXTS}))
+    )
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield the texts of an item; the choices of one with choices are among them, names of fields are not."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for own in value.values():
+            yield from _texts(own)
+    elif isinstance(value, list):
+        for own in value:
+            yield from _texts(own)
+
+
+def _answer(record: ItemRecord) -> str:
+    """Return what the model wrote where it wrote, otherwise its answer; empty where there is none."""
+    prediction = record.prediction
+    written = prediction.get("raw") if isinstance(prediction, Mapping) else None
+    return _data(written if isinstance(written, str) else record.answer or "")
+
+
+def _data(text: str) -> str:
+    """Return a text in which no tag of a rubric ends it early: a judged answer is data, not part of the prompt."""
+    return TAG.sub("‹", text)
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9_]+", "_", name.lower())
+
+
+def _write(
+    name: str, task: str, items: Mapping[str, list[Item]], rubric: Rubric, runs: Sequence[Run], folder: Path
+) -> None:
+    judged = " and ".join(
+        f"{run.results.run.id} ({run.results.model.ref}, {run.results.run.data} data)" for run in runs
+    )
+    spec = {
+        "task": name,
+        "kind": "judgement",
+        "version": 1,
+        "description": f"{rubric.description} The answers of {judged} to {task}.",
+        "citation": rubric.source,
+        "license": "that of the judged items and answers",
+        "inputs": list(rubric.inputs),
+        "labels": list(rubric.labels),
+        "metrics": list(rubric.metrics),
+        "cluster": "cluster",
+        "draw": "clusters" if rubric.judges == "pair" else "items",
+        "protocols": ["prompted"],
+        "splits": {"test": {"local": f"{name}/{{language}}.jsonl", "reader": "jsonl"}},
+        "languages": {code: {} for code in items},
+    }
+    prompt = {
+        "prompt": f"{name}/default",
+        "tasks": [name],
+        "kind": "judgement",
+        "formulation": "hybrid",
+        "max_tokens": 16,
+        "stop": [],
+        **rubric.model_dump(mode="json", include={"description", "source", "item", "choice", "literals"}),
+    }
+    for code, own in items.items():
+        if not re.fullmatch(r"[A-Za-z0-9_-]+", code):
+            raise DataError(f"The language {code!r} of {task} cannot be the name of a file.")
+        lines = "".join(json.dumps(item, ensure_ascii=False) + "\n" for item in own)
+        _keep(folder / name / f"{code}.jsonl", lines)
+    for suffix, document in (("", spec), (".prompt", prompt)):
+        text = yaml.safe_dump(document, allow_unicode=True, sort_keys=False, width=110)
+        _keep(folder / f"{name}{suffix}.yaml", text)
+
+
+def _keep(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, text)

@@ -1,0 +1,197 @@
+"""A comparison for a paper: its tables have the numbers of the comparison, and its files are what their names say."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import pytest
+
+import harness
+from harness.analysis.comparison import Comparison, compare
+from harness.registry.registry import Registry
+from harness.reporting.catalog import latex_text, markdown_text
+from harness.reporting.figures import forest_figure, save_figure
+from harness.reporting.model import Notes, Table
+from harness.reporting.paper import paper_blocks, paper_rows, paper_text
+from harness.statistics import holm
+from harness.storage.run_folder import Run
+
+from .conftest import labelled
+
+MakeRun = Callable[..., Run]
+Cli = Callable[..., tuple[int, str, str]]
+GOLD = "abc" * 20
+WRONG = "bca" * 20
+ANSWERS = {"de": GOLD[:30] + WRONG[30:], "sw": WRONG[:5] + GOLD[5:], "tr": GOLD}
+
+
+@pytest.fixture
+def runs(make_run: MakeRun) -> list[Run]:
+    """A run with all right, and one that is wrong on 30 items, 5 items and no item."""
+    return [
+        make_run("x_1", [("xnli", code, labelled(GOLD, GOLD), {}) for code in ANSWERS]),
+        make_run("y", [("xnli", code, labelled(text, GOLD), {}) for code, text in ANSWERS.items()]),
+    ]
+
+
+def _tables(compared: Comparison, registry: Registry) -> list[Table]:
+    return [block for block in paper_blocks(compared, registry.metrics) if isinstance(block, Table)]
+
+
+def test_the_rows_are_those_of_the_comparison(runs: list[Run], registry: Registry) -> None:
+    compared = compare(runs, registry.metrics)
+    rows = list(csv.DictReader(io.StringIO(paper_text(compared, registry.metrics, "csv"))))
+    assert [(row["language"], row["system"]) for row in rows] == [
+        (code, name) for code in (*ANSWERS, "") for name in ("m:x_1", "m:y")
+    ]
+    values = {row["language"]: float(row["value"]) for row in rows if row["system"] == "m:y"}
+    assert values == pytest.approx({"de": 0.5, "sw": 55 / 60, "tr": 1.0, "": fmean((0.5, 55 / 60, 1.0))})
+    languages = [part.scores[0].differences[1] for part in compared.tasks[0].languages]
+    adjusted = holm([own.p for own in languages if own is not None and own.p is not None])
+    shown = [row for row in rows if row["system"] == "m:y"]
+    assert [float(row["p_holm"]) for row in shown[:3]] == pytest.approx(list(adjusted))
+    mean = compared.tasks[0].scores[0].differences[1]
+    assert mean is not None
+    assert [float(shown[3][name]) for name in ("difference", "ci_low", "ci_high", "p")] == pytest.approx(
+        [mean.value, mean.low, mean.high, mean.p]
+    )
+    assert [row["significant"] for row in shown] == ["True", "False", "False", "True"]
+
+
+def test_the_best_is_bold_and_a_difference_is_marked(runs: list[Run], registry: Registry) -> None:
+    scores, differences = _tables(compare(runs, registry.metrics), registry)
+    assert scores.heads == ("de", "sw", "tr", "mean")
+    shown = {str(row.label): [(str(own), own.style) for own in row.fields] for row in scores.rows}  # type: ignore[union-attr]
+    assert shown["x_1"] == [("100.0", "best")] * 4
+    assert shown["y"] == [("50.0*", ""), ("91.7", ""), ("100.0", "best"), ("80.6*", "")]
+    assert [row.fields[2] for row in differences.rows] == ["-50.0", "-8.3", "+0.0", "-19.4"]
+    assert [row.fields[-1] for row in differences.rows] == ["60", "60", "60", "180"]
+
+
+def test_of_a_metric_that_falls_the_lowest_is_the_best(runs: list[Run], registry: Registry) -> None:
+    class Falling:
+        def __contains__(self, name: str) -> bool:
+            return True
+
+        def get(self, name: str) -> Any:
+            return type("Falling", (), {"higher_is_better": False})
+
+    found: Any = Falling()
+    best = [row["system"] for row in paper_rows(compare(runs, registry.metrics), found) if row["best"]]
+    assert best == ["m:y", "m:y", "m:x_1", "m:y", "m:y"]
+
+
+def test_many_languages_are_rows(make_run: MakeRun, registry: Registry) -> None:
+    codes = [f"q{letter}" for letter in "abcdefghijklmnopq"]
+    runs = [
+        make_run(name, [("xnli", code, labelled(text, GOLD), {}) for code in codes])
+        for name, text in (("x", GOLD), ("y", WRONG))
+    ]
+    scores, _ = _tables(compare(runs, registry.metrics), registry)
+    assert scores.heads == ("x", "y")
+    assert [row.label for row in scores.rows] == [*codes, "mean"]
+
+
+def test_the_sentence_to_quote_is_in_every_document(runs: list[Run], registry: Registry) -> None:
+    compared = compare(runs, registry.metrics)
+    [sentence] = [
+        block.texts[0] for block in paper_blocks(compared, registry.metrics)[:1] if isinstance(block, Notes)
+    ]
+    assert re.fullmatch(
+        r"xnli: y is 19\.4 points below x_1 \([\d.]+ to [\d.]+\), p < \.001, 180 items in 3 languages\.",
+        sentence,
+    )
+    assert f"% {sentence}" in paper_text(compared, registry.metrics, "latex")
+    assert "**100.0** | **100.0**" in paper_text(compared, registry.metrics, "markdown")
+
+
+def test_a_report_of_several_runs_has_all_of_them_and_compiles(registry: Registry, tmp_path: Path) -> None:
+    runs: list[Run] = [
+        harness.evaluate("xnli:de+sw", f"baseline:{name}", data="sample", output=tmp_path / name)
+        for name in ("majority", "random")
+    ]
+    text = latex_text(runs)
+    for caption in (
+        "baseline:majority on sample data",
+        "baseline:random on sample data",
+        "Means over languages",
+    ):
+        assert text.count(rf"\caption{{{caption}") == 1
+    assert "### baseline:random on sample data" in markdown_text(runs)
+    latex = shutil.which("pdflatex")
+    if latex is None:
+        pytest.skip("pdflatex is not installed")
+    text += paper_text(compare(runs, registry.metrics), registry.metrics, "latex")
+    head = r"\documentclass{article}\usepackage{booktabs,graphicx}\begin{document}"
+    (tmp_path / "paper.tex").write_text(f"{head}\n{text}\\end{{document}}\n", encoding="utf-8")
+    done = subprocess.run(
+        [latex, "-interaction=nonstopmode", "-halt-on-error", "paper.tex"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert "Overfull" not in done.stdout
+
+
+@pytest.mark.parametrize(("format_name", "start"), [("svg", b"<svg"), ("pdf", b"%PDF"), ("png", b"\x89PNG")])
+def test_figures(format_name: str, start: bytes, runs: list[Run], registry: Registry, tmp_path: Path) -> None:
+    pytest.importorskip("altair", reason="altair is not installed: pip install '.[plots]'")
+    pytest.importorskip("vl_convert", reason="vl-convert-python is not installed: pip install '.[plots]'")
+    path = tmp_path / f"figure.{format_name}"
+    save_figure(forest_figure(compare(runs, registry.metrics)), path, format_name)
+    content = path.read_bytes()
+    assert content.startswith(start)
+    if format_name == "svg":
+        assert {"xnli", "-19.4", "Swahili (sw)", "y minus x_1, points"} <= {
+            text.strip("\xa0").partition(" (-")[0]
+            for text in re.findall(r">([^<>]+)</text>", content.decode())
+        }
+
+
+def test_the_suffix_is_the_format(runs: list[Run], cli: Cli, tmp_path: Path) -> None:
+    folders = [str(run.path) for run in runs]
+    for name, start in (
+        ("c.tex", "% Needs"),
+        ("c.md", "\n- xnli"),
+        ("c.csv", "task,view"),
+        ("c.txt", "xnli: "),
+    ):
+        status, out, _ = cli(
+            "compare", *folders, "--output", str(tmp_path / name), *(["-f", "console"] * (name == "c.txt"))
+        )
+        assert (status, out) == (0, f"wrote {tmp_path / name}\n")
+        assert (tmp_path / name).read_text(encoding="utf-8").startswith(start)
+    assert cli("compare", *folders, "--format", "latex")[1] == (tmp_path / "c.tex").read_text(
+        encoding="utf-8"
+    )
+    for given, named in (
+        (["--format", "pdf"], "--output comparison.pdf"),
+        (["--format", "latx"], "latex"),
+        (["--output", str(tmp_path / "c.docx")], "docx"),
+    ):
+        status, _, error = cli("compare", *folders, *given)
+        assert status == 2
+        assert named in error
+
+
+def test_a_report_as_figures(cli: Cli, trained_sample_run: Run, tmp_path: Path) -> None:
+    pytest.importorskip("altair", reason="altair is not installed: pip install '.[plots]'")
+    pytest.importorskip("vl_convert", reason="vl-convert-python is not installed: pip install '.[plots]'")
+    folder = tmp_path / "figures"
+    status, out, _ = cli("report", trained_sample_run.path, "--format", "pdf", "--output", str(folder))
+    names = ["heatmap-char-ngram.pdf", "gap-char-ngram.pdf"]
+    assert (status, out.splitlines()) == (0, [f"wrote {folder / name}" for name in names])
+    assert all((folder / name).read_bytes().startswith(b"%PDF") for name in names)
+    status, _, error = cli("report", trained_sample_run.path, "--format", "pdf")
+    assert status == 2
+    assert "--output" in error
