@@ -7,11 +7,14 @@ import os
 
 from benchmarks import (
     checklist,
+    contamination,
     coverage,
     decoder_endtoend,
     decoder_scores,
     diagnosis,
+    drift,
     encoder_inference,
+    explanation,
     fleet,
     gap,
     generation,
@@ -20,6 +23,7 @@ from benchmarks import (
     memory,
     planning,
     plugins,
+    precision,
     probing,
     processes,
     prompt_building,
@@ -60,6 +64,9 @@ def main() -> None:
     # The last ones end with a status where they miss their limit.
     gap.main([])
     coverage.main([])
+    precision.main([])
+    drift.main([])
+    explanation.main([])
     planning.main([])
     plugins.main([])
     fleet.main([])
@@ -67,6 +74,7 @@ def main() -> None:
     translation.main([] if given.data is None else ["--data", given.data])
     generation.main([])
     transliteration.main([])
+    contamination.main([])
     probing.main(["--memory"])
     probing.main([])
 

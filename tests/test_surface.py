@@ -37,6 +37,10 @@ FURTHER: dict[str, str] = {
         "reporting.items reporting.model specs.loading "
         "specs.schema specs.selection specs.validating statistics statistics.proportion storage.files"
     ),
+    "harness_contamination": (
+        "cli.configuration cli.live cli.option cli.output cli.table models.capabilities running.cell_reader "
+        "running.session statistics"
+    ),
     "harness_diagnosis": "analysis.items data.buckets data.features languages.scripts languages.segmentation",
     "harness_export": "cli.output languages.table reporting.material reporting.systems",
     "harness_fleet": (

@@ -28,7 +28,16 @@ from harness.storage.run_folder import Run
 if TYPE_CHECKING:
     from harness.table import Table
 
-__all__ = ["Comparison", "Costs", "LanguageComparison", "TaskComparison", "compare", "compare_group"]
+__all__ = [
+    "Comparison",
+    "Costs",
+    "LanguageComparison",
+    "SharedItems",
+    "TaskComparison",
+    "compare",
+    "compare_group",
+    "shared_items",
+]
 
 LEFT_OUT = {
     "differing": "whose inputs differ between the runs",
@@ -115,6 +124,19 @@ class _Items:
     parallel: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedItems:
+    """What the items that all systems answered contribute to one metric."""
+
+    parts: tuple[LanguageItems, ...]
+    linked: bool
+    """Whether items of the same id in several languages are one draw."""
+    unpaired: tuple[str, ...]
+    """Languages that this does not hold for."""
+    skipped: int
+    """Items that are not the same in all systems, or that some do not have."""
+
+
 def compare(
     runs: Sequence[Run],
     metrics: Table[Metric],
@@ -198,6 +220,22 @@ def compare_group(
     """
     chosen = _chosen(metrics, metric, group)
     return _compare_task(group, chosen) if chosen else None
+
+
+def shared_items(group: SystemGroup, metric: Metric) -> SharedItems:
+    """Return the common items of systems in the languages that all of them have; raises `DataError` as `compare`."""
+    systems = group.systems
+    common = [code for code in systems[0].cells if all(code in system.cells for system in systems)]
+    joined = [_join(code, systems, [metric]) for code in common]
+    full = [part for part in joined if part.comparison.ids]
+    return SharedItems(
+        parts=tuple(part.contributions[metric.name] for part in full),
+        linked=any(part.parallel for part in full),
+        unpaired=tuple(part.comparison.language for part in full if not part.parallel),
+        skipped=sum(
+            max(own.missing) + own.differing + own.regraded for own in (p.comparison for p in joined)
+        ),
+    )
 
 
 def _compare_task(group: SystemGroup, metrics: Sequence[Metric]) -> TaskComparison:

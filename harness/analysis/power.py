@@ -17,7 +17,7 @@ from harness.errors import UsageError
 from harness.planning.plan import Cell
 from harness.registry.registry import Registry
 from harness.running.cell_reader import CellReader
-from harness.statistics import detectable_difference, draw_codes, paired_sd
+from harness.statistics import detectable_difference, draw_codes, needed_groups, paired_sd
 from harness.storage.run_folder import Run
 
 __all__ = ["Assumption", "Detectable", "detectable_differences"]
@@ -36,6 +36,8 @@ class Assumption:
     """Of their item scores."""
     runs: tuple[Run, ...] = ()
     """One run, whose items give the spread of each system's scores; or two, whose paired differences are taken."""
+    detect: float | None = None
+    """A difference, as a fraction, of which the needed items and languages are wanted."""
 
     def __post_init__(self) -> None:
         """Raise `UsageError` for numbers that have no meaning."""
@@ -45,6 +47,8 @@ class Assumption:
             )
         if not -1 <= self.correlation < 1:
             raise UsageError(f"--correlation {self.correlation:g} is none below 1; expected -1 to 0.99.")
+        if self.detect is not None and not 0 < self.detect < 1:
+            raise UsageError(f"--detect must be more than 0 and less than 100, got {self.detect * 100:g}.")
         if len(self.runs) > 2:
             raise UsageError(
                 f"--assume was given {len(self.runs)} runs; expected one, or two to be compared."
@@ -68,6 +72,10 @@ class Detectable:
     """Whether the deviation is assumed, for this language or for one of the task; False where runs give it."""
     difference: float | None
     """As a fraction, at 80 % power and 5 % two-sided; None without items."""
+    needed_items: int | None = None
+    """Items per language with clusters of this size that show the wanted difference; None where none is wanted."""
+    needed_languages: int | None = None
+    """Of a mean: languages of this size that show it; None where more languages bring no further draws."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,16 +116,15 @@ def detectable_differences(
         first = next(iter(members.values()))
         view = {name: value for name, value in first.view.items() if name in {"variant", *first.spec.axes}}
         parts = [_items(cell, reader, registry, limit) for cell in members.values()]
-        found += list(
-            _of_task(first, view, parts, known, paired_sd(assumption.score, assumption.correlation))
-        )
+        found += list(_of_task(first, view, parts, known, assumption))
     return found
 
 
 def _of_task(
-    cell: Cell, view: Mapping[str, str], parts: Sequence[_Items], known: Deviations, usual: float
+    cell: Cell, view: Mapping[str, str], parts: Sequence[_Items], known: Deviations, assumption: Assumption
 ) -> Iterator[Detectable]:
-    task, deviations, groups = cell.spec.task, [], []
+    task, deviations, groups, detect = cell.spec.task, [], [], assumption.detect
+    usual = paired_sd(assumption.score, assumption.correlation)
     for part in parts:
         deviations.append(known.get((task, part.language), usual))
         groups.append(_draws([part], linked=False))
@@ -130,17 +137,30 @@ def _of_task(
             sd=deviations[-1],
             assumed=(task, part.language) not in known,
             difference=detectable_difference(deviations[-1], groups[-1]),
+            needed_items=_needed_items(deviations[-1], detect, len(part.ids), groups[-1]),
         )
     if len(parts) < 2:
         return
+    needed: tuple[int | None, int | None] = (None, None)
     if cell.spec.parallel:
         # As if the translations of an item were right or wrong together, which is the most cautious, too.
         draws = _draws(parts, linked=True, unpaired=cell.spec.unpaired)
-        difference = detectable_difference(sum(deviations) / len(parts), draws)
+        mean_sd = sum(deviations) / len(parts)
+        difference = detectable_difference(mean_sd, draws)
+        needed = (
+            _needed_items(mean_sd, detect, sum(len(part.ids) for part in parts) // len(parts), draws),
+            None,
+        )
     else:
         draws = sum(groups)
         spread = sum(sd**2 / own for sd, own in zip(deviations, groups, strict=True) if own)
         difference = detectable_difference(math.sqrt(spread) / len(parts), 1) if all(groups) else None
+        if detect is not None and difference is not None:
+            # The spread of a mean over languages like these falls with the root of their number; with that of their
+            # items, too, which are as many in each language as in the mean one.
+            languages = needed_groups(math.sqrt(spread / len(parts)), detect)
+            items = math.ceil(sum(len(part.ids) for part in parts) / len(parts) * languages / len(parts))
+            needed = (items, languages)
     yield Detectable(
         task=task,
         view=view,
@@ -150,7 +170,16 @@ def _of_task(
         sd=None,
         assumed=any((task, part.language) not in known for part in parts),
         difference=difference,
+        needed_items=needed[0],
+        needed_languages=needed[1],
     )
+
+
+def _needed_items(sd: float, detect: float | None, items: int, groups: int) -> int | None:
+    """Return the items that show a difference, in clusters of the size of those at hand."""
+    if detect is None or not groups:
+        return None
+    return math.ceil(needed_groups(sd, detect) * items / groups)
 
 
 def _draws(parts: Sequence[_Items], *, linked: bool, unpaired: Sequence[str] = ()) -> int:

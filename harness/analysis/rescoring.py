@@ -150,6 +150,7 @@ def _score(
 
 def _write(item: _Rescored, registry: Registry) -> None:
     run = item.run
+    finished = run.finished_cells()
     for writer in item.records:
         writer.close()
     cells = []
@@ -157,6 +158,8 @@ def _write(item: _Rescored, registry: Registry) -> None:
         scores = item.metrics.get(cell.digest)
         own = {} if scores is None else {name: score.to_json() for name, score in scores.items()}
         cells.append(cell if scores is None else CellResult(**{**cell.to_json(), "metrics": own}))
+        if cell.digest in finished:  # a resumed run takes the cell with its new scores
+            run.keep(finished[cell.digest].changed(result=cells[-1]))
     results = run.results.changed(cells=cells, tasks=aggregate_tasks(cells, item.tasks))
     suites = run.manifest.suites
     run.write_results(add_task_intervals(results, item.tasks, suites, run.records_of, registry.metrics))

@@ -38,10 +38,20 @@ from harness.statistics import (
     tied_with_best,
 )
 
-__all__ = ["Difference", "LanguageItems", "Scores", "assess", "bound_note", "detectable_note"]
+__all__ = [
+    "Difference",
+    "LanguageItems",
+    "Scores",
+    "assess",
+    "bound_note",
+    "detectable_note",
+    "flipped_scores",
+]
 
 Floats = npt.NDArray[np.float64]
 ALPHA = 0.05
+SIGNS = 1_999
+"""Replicates of `flipped_scores`."""
 ROUNDING = 1e-12
 """Sums of differences that are smaller, relative to the largest, are zero."""
 
@@ -136,6 +146,26 @@ def assess(
         out_of_reach=tuple(_out_of_reach(counts)),
     )
     return mean, found[1:]
+
+
+def flipped_scores(
+    metric: Metric,
+    parts: Sequence[LanguageItems],
+    *,
+    task: str,
+    linked: bool,
+    unpaired: Collection[str] = (),
+) -> Floats | None:
+    """Return scores of all systems without differences, of shape (draws, systems): what is noise between them.
+
+    How each draw departs from its mean over the systems gets a random sign, the same for all systems: a wild bootstrap
+    (Liu 1988) that keeps how alike the answers of two systems are. None for metrics that are not sums over items.
+    """
+    if any(part.rows is None or (part.rows.ndim > 2 and metric.from_counts is None) for part in parts):
+        return None
+    seed = seed_of("history", task, metric.name)
+    trial = _Trial(metric, parts, seed, linked=linked, unpaired=unpaired)
+    return trial.flipped_scores(np.random.default_rng(seed))
 
 
 def bound_note(scores: Scores, systems: Sequence[str]) -> str | None:
@@ -325,12 +355,27 @@ class _Trial:
         for number, sums in enumerate(self._blocks):
             drawn = resampled_sums(sums.reshape(len(sums), -1), seed=self._seed + number)
             drawn = drawn.reshape(DRAWS, *sums.shape[1:])
-            if self._metric.from_counts is None or self._of_means:
-                with np.errstate(invalid="ignore"):
-                    found.append(drawn[..., 0] / drawn[..., 1])
-            else:
-                found.append(evaluated(self._metric.from_counts, drawn))
+            found.append(self._scored(drawn))
         return np.concatenate(found, axis=1)
+
+    def flipped_scores(self, random: np.random.Generator) -> Floats:
+        """Return the means over languages under random signs, of shape (SIGNS, systems)."""
+        found = []
+        for sums in self._blocks:
+            middle = sums.mean(axis=2, keepdims=True)
+            apart = (sums - middle).reshape(len(sums), -1)
+            apart = apart[apart.any(axis=1)]
+            signs = random.integers(0, 2, size=(SIGNS, len(apart)), dtype=np.int8) * 2.0 - 1
+            drawn = (signs @ apart).reshape(SIGNS, *sums.shape[1:]) + middle.sum(axis=0)
+            found.append(self._scored(drawn))
+        return np.asarray(np.concatenate(found, axis=1).mean(axis=1), dtype=np.float64)
+
+    def _scored(self, sums: Floats) -> Floats:
+        """Return the scores of sums of shape (..., k)."""
+        if self._metric.from_counts is None or self._of_means:
+            with np.errstate(invalid="ignore"):
+                return np.asarray(sums[..., 0] / sums[..., 1], dtype=np.float64)
+        return evaluated(self._metric.from_counts, sums)
 
     def _at(self, place: int) -> Floats:
         return self._replicates[:, place] if place >= 0 else self._replicates.mean(axis=1)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from harness.languages.table import Language
 
-__all__ = ["FEATURE_SETS", "mean_entropy", "syntax_shares", "typology_index"]
+__all__ = ["FEATURE_SETS", "mean_entropy", "syntax_distances", "syntax_shares", "typology_index"]
 
 FEATURE_SETS = {"syntax_knn": "feature_predictions.npz", "syntax_average": "feature_averages.npz"}
 """Two sets of lang2vec, with their files: gaps predicted from like languages, and the mean of sources with its gaps."""
@@ -79,6 +79,20 @@ def syntax_shares(codes: Sequence[str], feature_set: str = "syntax_knn") -> npt.
     # A language without a value does not count for this feature: it takes the mean of the others.
     filled: npt.NDArray[np.float64] = np.where(gaps, np.nanmean(present, axis=0), values)
     return filled
+
+
+def syntax_distances(codes: Sequence[str], reference: str) -> dict[str, float]:
+    """Return the share of syntactic features in which languages differ from another one, by ISO 639-3 code.
+
+    Languages that URIEL does not have are missing. Raises `MissingExtraError` without lang2vec.
+    """
+    import numpy as np
+
+    with np.load(_data_file(FEATURE_SETS["syntax_knn"]), allow_pickle=False) as archive:
+        known = set(map(str, archive["langs"]))
+    found = [code for code in dict.fromkeys(codes) if code in known]
+    first, *others = syntax_shares([reference, *found])
+    return {code: float(np.abs(own - first).mean()) for code, own in zip(found, others, strict=True)}
 
 
 def _entropy(share: float) -> float:

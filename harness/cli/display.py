@@ -169,6 +169,6 @@ def show_runs(runs: Sequence[Run], *, details: bool, by: Grouping = "family") ->
     from harness.reporting.summary import summarise
     from harness.reporting.summary_blocks import detail_blocks
 
-    summary, width = summarise(runs, sections=installed_sections()), stdout().width
+    summary, width = summarise(runs, sections=installed_sections(in_terminal=True)), stdout().width
     tables = detail_blocks(summary, width=width, by=by) if details else []
     print_report([*tables, *glance_blocks(runs, summary, width=width, alone=not details)])

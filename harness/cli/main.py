@@ -45,6 +45,7 @@ SHIPPED = {
     "annotate": "Let people label items again, blind; agreement, kappa, a corrected gold.",
     "board": "Write a board of systems, tasks and languages: pages that need no server.",
     "checklist": "Behavioural tests: generate, import, lint, translate, score.",
+    "contamination": "Signs that a causal model has seen the items of a task, with error rates.",
     "export": "Write a run in the formats of other tools: EEE, the Hub, MTEB, LaTeX.",
     "gap": "Show whether a benchmark's translations, not the model, cost the score.",
     "gate": "Decide in CI whether a run is no worse than an earlier one: GO or NO-GO.",

@@ -11,7 +11,7 @@ import typer
 from harness.cli import option as o
 
 if TYPE_CHECKING:
-    from harness.analysis.power import Detectable
+    from harness.analysis.power import Assumption, Detectable
     from harness.running.session import Prepared
 
 Power = Annotated[
@@ -25,6 +25,12 @@ ExpectedScore = Annotated[float, typer.Option("--score", help="With --power: the
 Correlation = Annotated[
     float, typer.Option("--correlation", help="With --power: that of two systems' item scores.")
 ]
+Detect = Annotated[
+    float | None,
+    typer.Option(
+        "--detect", help="With --power: show the items and languages that this difference needs, in points."
+    ),
+]
 app = typer.Typer(add_completion=False)
 
 
@@ -36,6 +42,7 @@ def plan(
     assume: Assume = None,
     score: ExpectedScore = 0.5,
     correlation: Correlation = 0.5,
+    detect: Detect = None,
     json_file: o.JsonFile = None,
     details: Annotated[
         bool, typer.Option("--details", help="Show every cell, and every reason for what is skipped.")
@@ -43,18 +50,23 @@ def plan(
     **given: Any,
 ) -> None:
     """Show what eval would run, the models it would fit, and what it would skip and why."""
+    from harness.analysis.power import Assumption
     from harness.cli.configuration import make_config
     from harness.cli.display import print_report, show_plan
     from harness.cli.output import reporting_broken_plugins, write_rows
     from harness.reporting.power import power_blocks, power_rows
     from harness.running.session import open_session, prepare
+    from harness.storage.run_folder import Run
 
     run_config = make_config(given, config)
     session = open_session(run_config.tasks_from)
     with reporting_broken_plugins(session.registry.plugins, session.catalog):
         prepared = prepare(run_config, session)
     if power:
-        found = _detectable(prepared, assume or [], score, correlation, run_config.limit)
+        runs = tuple(map(Run, assume or []))
+        wanted = None if detect is None else detect / 100
+        assumption = Assumption(score=score, correlation=correlation, runs=runs, detect=wanted)
+        found = _detectable(prepared, assumption, run_config.limit)
         print_report(power_blocks(found))
         rows = power_rows(found)
     else:
@@ -64,14 +76,10 @@ def plan(
         write_rows(json_file, rows)
 
 
-def _detectable(
-    prepared: Prepared, assume: list[Path], score: float, correlation: float, limit: int | None
-) -> list[Detectable]:
-    from harness.analysis.power import Assumption, detectable_differences
+def _detectable(prepared: Prepared, assumption: Assumption, limit: int | None) -> list[Detectable]:
+    from harness.analysis.power import detectable_differences
     from harness.running.cell_reader import CellReader
-    from harness.storage.run_folder import Run
 
-    assumption = Assumption(score=score, correlation=correlation, runs=tuple(map(Run, assume)))
     registry = prepared.session.registry
     reader = CellReader(registry, prepared.finder)
     # Nothing is translated for a plan: sizes and clusters are those of the language's own items.

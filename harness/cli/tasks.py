@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -148,7 +148,19 @@ def show(
         str | None,
         typer.Option("--render", help="Print what a model sees of the first item in this language."),
     ] = None,
-    prompt: Annotated[str, typer.Option("--prompt", help="With --render: the prompt.")] = "default",
+    prompt: Annotated[str | None, typer.Option("--prompt", help="With --render: the prompt.")] = None,
+    shots: Annotated[
+        int, typer.Option("--shots", min=0, help="With --render: so many solved items before it.")
+    ] = 0,
+    shots_from: Annotated[
+        Literal["train", "validation"], typer.Option("--shots-from", help="With --shots: their split.")
+    ] = "train",
+    shots_language: Annotated[
+        Literal["source", "target"], typer.Option("--shots-language", help="With --shots: their language.")
+    ] = "source",
+    chat: Annotated[
+        bool, typer.Option("--chat", help="With --render: as the turns of a conversation.")
+    ] = False,
     data: Annotated[
         list[str] | None,
         typer.Option("--data", "-d", help="With --render: sample (default), hub, or folders."),
@@ -164,36 +176,14 @@ def show(
 
     session = open_session(tasks_from or ())
     if render is not None:
-        _render(session, name, render, prompt, data or ["sample"])
+        asked = {"shots": shots, "shots_from": shots_from, "shots_language": shots_language, "chat": chat}
+        _render(session, f"{name}:{render}", prompt, data or ["sample"], asked)
         return
     with reporting_broken_plugins(session.registry.plugins, session.catalog):
         entry = session.catalog.task(name)
         check_task(entry, session.registry, session.catalog)
     spec = entry.spec
-    transfer = spec.transfer
-    print_table(
-        ["task", spec.task],
-        [
-            ["description", spec.description],
-            ["kind", spec.kind],
-            ["version", str(spec.version)],
-            ["inputs", ", ".join(spec.input_names)],
-            ["labels", ", ".join(spec.label_names)],
-            ["metrics", ", ".join(spec.metrics)],
-            ["protocols", ", ".join(spec.protocols)],
-            [
-                "training",
-                "" if transfer is None else f"{' then '.join(transfer.stages)}, recipe {transfer.recipe}",
-            ],
-            ["prompts", ", ".join(session.catalog.presets(spec.task)) or "none"],
-            ["licence", spec.license],
-            ["citation", spec.citation],
-            ["plugin", entry.plugin],
-            *_further_rows(spec),
-            *_word_rows(entry, session.catalog),
-            ["file", entry.document.source],
-        ],
-    )
+    print_table(["task", spec.task], _task_rows(entry, session.catalog))
     echo("")
     rows = [_language_row(entry, code) for code in spec.languages]
     print_table(list(rows[0]), [[str(value or "") for value in row.values()] for row in rows])
@@ -201,6 +191,30 @@ def show(
         write_rows(
             json_file, [{"spec": spec.model_dump(mode="json", exclude_defaults=True), "languages": rows}]
         )
+
+
+def _task_rows(entry: TaskEntry, catalog: Catalog) -> list[list[str]]:
+    """Return what a task is, as pairs of name and value."""
+    spec = entry.spec
+    transfer = spec.transfer
+    training = "" if transfer is None else f"{' then '.join(transfer.stages)}, recipe {transfer.recipe}"
+    return [
+        ["description", spec.description],
+        ["kind", spec.kind],
+        ["version", str(spec.version)],
+        ["inputs", ", ".join(spec.input_names)],
+        ["labels", ", ".join(spec.label_names)],
+        ["metrics", ", ".join(spec.metrics)],
+        ["protocols", ", ".join(spec.protocols)],
+        ["training", training],
+        ["prompts", ", ".join(catalog.presets(spec.task)) or "none"],
+        ["licence", spec.license],
+        ["citation", spec.citation],
+        ["plugin", entry.plugin],
+        *_further_rows(spec),
+        *_word_rows(entry, catalog),
+        ["file", entry.document.source],
+    ]
 
 
 def _further_rows(spec: TaskSpec) -> list[list[str]]:
@@ -242,18 +256,25 @@ def _word_rows(entry: TaskEntry, catalog: Catalog) -> list[list[str]]:
     return rows
 
 
-def _render(session: Session, task: str, language: str, preset: str, data: Sequence[str]) -> None:
+def _render(
+    session: Session, task: str, prompt: str | None, data: Sequence[str], asked: Mapping[str, Any]
+) -> None:
     from harness.cli.output import reporting_broken_plugins
     from harness.data.sources import DataFinder
-    from harness.planning.first_item import render_first_item
-    from harness.running.session import data_options
+    from harness.planning.run_config import RunConfig, data_options
+    from harness.running.item_prompt import render_first_item
     from harness.storage.files import cache_folder
 
+    config = RunConfig(
+        tasks=(task,),
+        model="any:model",
+        data=data_options(data),
+        prompt=None if prompt is None else (prompt,),
+        **asked,
+    )
     with reporting_broken_plugins(session.registry.plugins, session.catalog):
-        finder = DataFinder(data_options(data), session.registry, cache_folder() / "data")
-        rendering = render_first_item(
-            task, language, preset, registry=session.registry, catalog=session.catalog, finder=finder
-        )
+        finder = DataFinder(config.data, session.registry, cache_folder() / "data")
+        rendering = render_first_item(config, session, finder)
     for line in rendering.lines():
         echo(line)
 

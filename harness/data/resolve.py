@@ -42,6 +42,8 @@ class Reading:
     reader: str | None = None
     columns: str | None = None
     """The reader's ``columns`` option."""
+    language_columns: frozenset[str] = frozenset()
+    """Columns whose names are filled with the language's codes: a table of several languages has one for each."""
     options: Mapping[str, str] = field(default_factory=dict)
     """Further options of the reader."""
     label_map: Mapping[str, str] = field(default_factory=dict)
@@ -308,6 +310,7 @@ def _resolved(
     return ResolvedData(
         reader=files.reader,
         columns=files.columns,
+        language_columns=files.language_columns,
         options=files.options,
         label_map=files.label_map,
         paths=found,

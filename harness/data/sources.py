@@ -11,6 +11,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from harness.data.readers.column import MissingColumnError
 from harness.data.readers.reader import Reader, reader_advice
 from harness.data.records import Row
 from harness.data.resolve import DataOptions, DataRef, HubFiles, LocalFiles, ResolvedData, resolve
@@ -90,11 +91,14 @@ def _alternatives(source: Source, codes: Mapping[str, str], owner: str) -> tuple
 def _local_files(source: Source, item: LocalSource, codes: Mapping[str, str], owner: str) -> LocalFiles:
     options = source.options if item.options is None else item.options
     where = source.where if item.where is None else item.where
+    columns = source.columns if item.columns is None else item.columns
+    names = columns.values() if isinstance(columns, Mapping) else columns or ()
     return LocalFiles(
         paths=tuple(_fill(path, codes, owner) for path in item.paths),
         split=item.split,
         reader=source.reader_of(item),
-        columns=_columns(source.columns if item.columns is None else item.columns, codes, owner),
+        columns=_columns(columns, codes, owner),
+        language_columns=frozenset(_fill(name, codes, owner) for name in names if "{" in name),
         options=_options(options, where, codes, owner),
         label_map=(source.label_map if item.label_map is None else item.label_map) or {},
     )
@@ -282,26 +286,30 @@ class DataFinder:
         return found
 
     def _check_kept(self, found: FoundData) -> None:
-        """Raise `MissingDataError` where the user's file of several languages has no record of this one."""
+        """Raise `MissingDataError` where the user's file of several languages has no records of this one."""
         files = found.files
         readers = self._declared.readers
         if files.origin != "local" or files.reader not in readers.names:
             return
         chosen = sorted(readers.get(files.reader).filters & files.options.keys())
-        if chosen and not self._has_rows(found):
-            kept = " and ".join(f"{name}: {files.options[name]}" for name in chosen)
+        absent = self._absent(found, chosen) if chosen or files.language_columns else None
+        if absent:
             raise MissingDataError(
-                f"No data of {found.ref}: {files.describe} has no record with {kept}.",
-                hint=f"Put a file there that has them ('harness tasks show {found.ref.owner}' says where it is from).",
+                f"No data of {found.ref}: {files.describe} has no {absent}.",
+                hint=f"Put a file there that has it ('harness tasks show {found.ref.owner}' says where it is from).",
             )
 
-    def _has_rows(self, found: FoundData) -> bool:
-        """Return whether a split has a row, or a fault: that fails the cell, with file and line."""
+    def _absent(self, found: FoundData, chosen: Sequence[str]) -> str | None:
+        """Return which records or column of a language a file does not have; other faults fail the cell later."""
         reader, options = self._reader_of(found)
         try:
-            return any(True for _ in reader.read(found.files.paths, options))
+            if any(True for _ in reader.read(found.files.paths, options)) or not chosen:
+                return None
+        except MissingColumnError as error:
+            return f"column {error.column!r}" if error.column in found.files.language_columns else None
         except HarnessError:
-            return True
+            return None
+        return "record with " + " and ".join(f"{name}: {options[name]}" for name in chosen)
 
     def rows(self, found: FoundData) -> Iterator[Row]:
         """Return the rows of a split, with the field names of the spec; raises `DataError`.

@@ -264,7 +264,15 @@ def _suite_score(
     # The error of a task's mean is known over all languages that were run, and over no others.
     errors = {task: None if task in cut else error for task, error in _task_errors(rows).items()}
     exact = {task: error for task, error in errors.items() if published[task] == by_task[task]}
-    paper = {"value": whole.paper, **_suite_interval(suite, whole, exact), "categories": whole.categories}
+    paper = {
+        "value": whole.paper,
+        **_suite_interval(suite, whole, exact),
+        "categories": whole.categories,
+        "category_intervals": {
+            name: _weighted_interval(whole.categories[name], _shares([tasks]), exact)["ci"]
+            for name, tasks in suite.categories.items()
+        },
+    }
     return SuiteScore(
         suite=suite.suite,
         protocol=protocol,
@@ -317,9 +325,20 @@ def _suite_interval(
     suite: SuiteSummary, scores: Overall, errors: Mapping[str, float | None], *, flat: bool = False
 ) -> dict[str, Any]:
     """Return the interval of a suite's score, whose tasks are taken as independent; None where one has no error."""
-    value = scores.flat if flat else scores.paper
-    groups = [suite.tasks] if flat else list(suite.categories.values())
-    weights = {task: 1 / (len(groups) * len(tasks)) for tasks in groups for task in tasks}
+    if flat:
+        return _weighted_interval(scores.flat, _shares([suite.tasks]), errors)
+    return _weighted_interval(scores.paper, _shares(list(suite.categories.values())), errors)
+
+
+def _shares(groups: Sequence[Sequence[str]]) -> dict[str, float]:
+    """Return the weight of every task in the mean over groups of the means of their tasks."""
+    return {task: 1 / (len(groups) * len(tasks)) for tasks in groups for task in tasks}
+
+
+def _weighted_interval(
+    value: float | None, weights: Mapping[str, float], errors: Mapping[str, float | None]
+) -> dict[str, Any]:
+    """Return the interval of a weighted mean of independent tasks."""
     known = [(weight, error) for task, weight in weights.items() if (error := errors.get(task)) is not None]
     if value is None or len(known) < len(weights):
         return Interval(se=None, low=None, high=None, method=None).to_json()

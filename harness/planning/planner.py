@@ -25,6 +25,7 @@ from harness.planning.plan import Cell, LearningPlan, Model, Plan, PoolPlan, Pro
 from harness.planning.probe_data import LearningPlanner
 from harness.planning.prompts import PromptPlanner
 from harness.planning.run_config import DEFAULT_SEED, RunConfig
+from harness.planning.sampling import sampling_notes
 from harness.planning.shared_rows import FoundTest, check_own_rows
 from harness.planning.spec_checks import check_task
 from harness.planning.translations import VariantPlanner
@@ -412,6 +413,7 @@ class _Planner:
                 f"--limit {self._config.limit}: at most {self._config.limit} {items} per language",
                 *notes,
             ]
+        notes = [*sampling_notes(self._config), *notes]
         if base := self._model.description.metadata.get("base"):
             notes.append(f"{self._model.reference} is a LoRA adapter on {base}")
         notes += dict.fromkeys(self._fits.notes)

@@ -161,6 +161,16 @@ class RunConfig:
         "hub (default), sample, or folders.", default=lambda: data_options(()), aliases=("-d",)
     )
     limit: int | None = _data("At most N items per cell, drawn by a seed.", minimum=1, merged="same")
+    precision: float | None = _data(
+        "Stop a cell when its 95 % interval is within so many points.",
+        metavar="POINTS",
+        minimum=0,
+        merged="same",
+        affects="samples",
+    )
+    budget: int | None = _data(
+        "At most N items in all cells, where they help most.", minimum=1, merged="same"
+    )
     train_limit: int | None = _data(
         "At most N training items per stage.", minimum=1, merged="same", affects="learning"
     )
@@ -417,6 +427,7 @@ SHAPES: Mapping[Any, Shape] = {
     ),
     DataOptions: Shape(list[str] | None, TEXTS, _data_options),
     Path: Shape(Path | None, "a text", lambda value: Path(value) if isinstance(value, str) else value),
+    float: Shape(float | None, "a number", lambda value: value),
     bool: Shape(bool, "true or false", lambda value: value),
     int: Shape(int | None, "a whole number", lambda value: int(value) if isinstance(value, str) else value),
 }

@@ -25,6 +25,8 @@ class RunSettings(TypedDict, total=False):
     method: str | None
     data: Paths
     limit: int | None
+    precision: float | None
+    budget: int | None
     train_limit: int | None
     seeds: int | str | Sequence[int]
     recipe: str | None

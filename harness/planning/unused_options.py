@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from harness.planning.plan import Cell, Plan
 from harness.planning.run_config import RunConfig, settings
+from harness.planning.sampling import can_be_sampled
 
 __all__ = ["NO_EFFECT", "unused_option_notes"]
 
@@ -58,6 +59,7 @@ RULES: Mapping[str, tuple[Effect, str]] = {
     "generation": (_is_generated, "no answer is generated from a prompt"),
     "repeats": (_is_generated, "answers are ranked, not written (--method generate lets models write)"),
     "seeds": (_is_seeded, "nothing is trained with them, so every cell is run once"),
+    "samples": (lambda cell, _: can_be_sampled(cell), "their cells are evaluated as a whole"),
     "learning": (_learns, "nothing is trained"),
     "fits": (_is_fitted, NO_FIT),
     "fits on chosen languages": (

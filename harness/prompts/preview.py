@@ -1,4 +1,4 @@
-"""What a model sees of a task's first item under a prompt, with the words that were taken and where they come from."""
+"""What a model is asked for one item, shots included, with the words that were taken and where they come from."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from harness.prompts.preset import LiteralPolicy, PromptItem, choose_literals, compile_prompt
+from harness.models.requests import Prompt
+from harness.prompts.preset import LiteralPolicy, choose_literals
+from harness.prompts.prompter import Prompter
 from harness.specs.prompt import PromptSpec
 
 __all__ = ["Rendering", "render_item"]
@@ -30,7 +32,10 @@ class Rendering:
     """The language of the words and their provenance, as a phrase."""
     literals: str
     """The language of the words: English where there are none in the item's."""
-    context: str
+    context: Prompt
+    """With its shots; a conversation where the model is asked in turns."""
+    shots: str = ""
+    """How many there are and where they come from; empty without any."""
     choices: tuple[tuple[str, str], ...] = ()
     """Name and continuation of what is ranked; empty where the model writes."""
     unconditional: str | None = None
@@ -43,7 +48,12 @@ class Rendering:
         """Yield what `harness tasks show --render` prints; ``*`` marks the right choice."""
         yield f"prompt  {self.prompt.prompt} ({self.prompt.formulation}), item {self.item!r}"
         yield f"words   {self.words}"
-        yield f"context {START}{self.context}{END}"
+        if self.shots:
+            yield f"shots   {self.shots}"
+        if isinstance(self.context, str):
+            yield f"context {START}{self.context}{END}"
+        else:
+            yield from (f"{turn.role:9} {START}{turn.text}{END}" for turn in self.context)
         if self.unconditional is not None:
             yield f"without the item {START}{self.unconditional}{END}"
         width = max((len(name) for name, _ in self.choices), default=0)
@@ -57,7 +67,8 @@ class Rendering:
     def line(self) -> str:
         """Return one line: the context, shortened in the middle, and what must follow it."""
         answer = dict(self.choices).get(self.gold or "", self.answer)
-        shown = START + _short(self.context, SHORT_CONTEXT) + END
+        asked = self.context if isinstance(self.context, str) else self.context[-1].text
+        shown = START + _short(asked, SHORT_CONTEXT) + END
         if answer is not None:
             shown += f" {START}{_short(answer, SHORT_ANSWER)}{END}"
         words = "" if self.literals == self.language else f" (words: {self.literals})"
@@ -71,7 +82,10 @@ class Rendering:
             "language": self.language,
             "item": self.item,
             "words": self.words,
-            "context": self.context,
+            "context": self.context
+            if isinstance(self.context, str)
+            else [{"role": turn.role, "content": turn.text} for turn in self.context],
+            "shots": self.shots,
             "choices": dict(self.choices),
             "unconditional": self.unconditional,
             "gold": self.gold,
@@ -86,26 +100,40 @@ def _short(text: str, length: int) -> str:
 
 
 def render_item(
-    prompt: PromptSpec,
-    inherited: PromptSpec | None,
+    prompter: Prompter,
+    example: Any,
     language: str,
-    identifier: str,
-    item: PromptItem,
     *,
+    inherited: PromptSpec | None = None,
     policy: LiteralPolicy = "english",
+    writes: bool | None = None,
+    shots: str = "",
 ) -> Rendering:
-    """Return one item as a prompt presents it; raises `MissingDataError` as `compile_prompt` does, or `SpecError`."""
-    compiled = compile_prompt(prompt, language, policy=policy, inherited=inherited)
-    shown: dict[str, Any] = {"prompt": prompt, "language": language, "item": identifier, "gold": item.gold}
-    shown["words"] = _words(prompt, language, policy, inherited)
-    shown["literals"] = compiled.literals_language
-    if prompt.formulation == "generation":
+    """Return one item as a prompter asks for it; raises `MissingDataError` or `SpecError` as its prompt does.
+
+    Args:
+        prompter: Of the item's cell.
+        example: The item.
+        language: Of the words.
+        inherited: What the prompt takes words from.
+        policy: What happens where a language has no words.
+        writes: Whether the model writes its answer; None where the prompt alone decides.
+        shots: How many there are and where they come from.
+    """
+    compiled, item = prompter.prompt, prompter.item(example)
+    spec, count = compiled.spec, min(prompter.shots, len(prompter.pool))
+    shown: dict[str, Any] = {"prompt": spec, "language": language, "item": example.id, "gold": item.gold}
+    shown |= {"words": _words(spec, language, policy, inherited), "literals": compiled.literals_language}
+    if spec.formulation == "generation" if writes is None else writes:
         answer = None if item.gold is None else compiled.answer(item)
-        return Rendering(**shown, context=compiled.system(item) + compiled.context(item), answer=answer)
-    ranked = compiled.ranking(item)
+        if answer is not None and prompter.chat:
+            answer = answer.strip()
+        return Rendering(**shown, shots=shots, context=prompter.generation(example, count), answer=answer)
+    ranked = prompter.ranking(example, count)
     return Rendering(
         **shown,
-        context=compiled.system(item) + ranked.context,
+        shots=shots,
+        context=ranked.context,
         choices=tuple(zip(item.choices, ranked.continuations, strict=True)),
         unconditional=ranked.unconditional,
     )

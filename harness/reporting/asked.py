@@ -1,4 +1,4 @@
-"""The section on how items were asked: several answers per item, and several prompts per task."""
+"""The section on how items were asked: answers that could not be read, several answers, and several prompts."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from harness.registry.registry import Registry
 from harness.reporting.formats import SectionReport
 from harness.reporting.model import BLANK, Block, Table, TableRow
 from harness.reporting.number import p_text, percent, signed, signed_interval, uncertainty
+from harness.reporting.unreadable import unread_count
 from harness.statistics import holm
 from harness.storage.results import CellResult
 from harness.storage.run_folder import Run
@@ -30,6 +31,7 @@ REPEAT_NOTE = (
 PROMPT_NOTE = (
     "Spread: the best prompt minus the worst; the best of several prompts is chosen on the test items."
 )
+UNREAD_NOTE = "Percent of the items: the answer could not be read, or was cut before it could be."
 PAIR_NOTE = "p: of a paired permutation test, adjusted by Holm's method for all pairs of the task's prompts."
 
 
@@ -76,18 +78,62 @@ class PromptPair:
 
 
 def read_asked(runs: Sequence[Run]) -> SectionReport | None:
-    """Return what the main run says of repeats and prompts; None where every item was asked once, with one prompt."""
+    """Return what the main run says of unreadable answers, repeats and prompts; None where it has none of these."""
     run = runs[0]
+    unread = list(_unread_cells(run))
     repeated = [
         cell for cell in run.cells if cell.is_scored and any("pass@" in name for name in cell.metrics)
     ]
     prompts = list(prompt_scores(run))
-    if not repeated and not prompts:
+    if not unread and not repeated and not prompts:
         return None
     pairs = prompt_pairs(run) if prompts else []
-    blocks: list[Block] = [*_repeat_tables(run, repeated), *_prompt_tables(prompts), *_pair_tables(pairs)]
+    blocks: list[Block] = [
+        *_unread_tables(unread),
+        *_repeat_tables(run, repeated),
+        *_prompt_tables(prompts),
+        *_pair_tables(pairs),
+    ]
     notes = [*([REPEAT_NOTE] if repeated else []), *([PROMPT_NOTE, PAIR_NOTE] if prompts else [])]
-    return SectionReport(blocks=blocks, notes=notes, rows=lambda: _rows(repeated, prompts, pairs))
+    return SectionReport(blocks=blocks, notes=notes, rows=lambda: _rows(unread, repeated, prompts, pairs))
+
+
+# Answers that could not be read ------------------------------------------------------------------------
+
+
+def _unread_cells(run: Run) -> Iterator[CellResult]:
+    """Yield the cells of every task and view with an answer that could not be read, its other languages too."""
+    asked = [cell for cell in run.cells if cell.status == "ok" and cell.prompt is not None and cell.n]
+    titles = {_title(cell) for cell in asked if unread_count(cell)}
+    return (cell for cell in asked if _title(cell) in titles)
+
+
+def _unread_tables(cells: Sequence[CellResult]) -> Iterator[Table]:
+    """Yield a table with a row for each language and a column for each task and view."""
+    if not cells:
+        return
+    titles = list(dict.fromkeys(map(_title, cells)))
+    rows = []
+    for code in dict.fromkeys(cell.language for cell in cells):
+        shown = []
+        for title in titles:
+            own = [cell for cell in cells if cell.language == code and _title(cell) == title]
+            unread, items = sum(map(unread_count, own)), sum(cell.n for cell in own)
+            shown.append(f"{percent(unread / items)} ({unread:,} of {items:,})" if own else BLANK)
+        rows.append(TableRow(label=code, fields=tuple(shown)))
+    heads = tuple(title.replace(" ", "\n") for title in titles)
+    yield Table(
+        title="Answers that could not be read, %",
+        corner="language",
+        heads=heads,
+        rows=tuple(rows),
+        notes=(UNREAD_NOTE,),
+        divided=True,
+    )
+
+
+def _title(cell: CellResult) -> str:
+    return f"{cell.task} {_conditions(cell.view)}".rstrip()
 
 
 # Repeats -----------------------------------------------------------------------------------------------
@@ -96,7 +142,7 @@ def read_asked(runs: Sequence[Run]) -> SectionReport | None:
 def _repeat_tables(run: Run, cells: Sequence[CellResult]) -> Iterator[Table]:
     by_title: dict[str, list[CellResult]] = {}
     for cell in cells:
-        by_title.setdefault(" ".join([cell.task, _conditions(cell.view)]), []).append(cell)
+        by_title.setdefault(_title(cell), []).append(cell)
     for title, own in by_title.items():
         names = [
             name for name in own[0].metrics if "@" in name and name.partition("@")[0] in {"pass", "majority"}
@@ -248,9 +294,23 @@ def _conditions(view: Mapping[str, str]) -> str:
 
 
 def _rows(
-    repeated: Sequence[CellResult], prompts: Sequence[PromptScores], pairs: Sequence[PromptPair]
+    unread: Sequence[CellResult],
+    repeated: Sequence[CellResult],
+    prompts: Sequence[PromptScores],
+    pairs: Sequence[PromptPair],
 ) -> list[dict[str, Any]]:
-    """Return rows of plain values: repeats by language, prompts by language, and pairs of prompts."""
+    """Return rows of plain values: unread answers, repeats and prompts by language, and pairs of prompts."""
+    missed = [
+        {
+            "about": "unread",
+            "task": cell.task,
+            "view": dict(cell.view),
+            "language": cell.language,
+            "items": cell.n,
+            "unread": unread_count(cell),
+        }
+        for cell in unread
+    ]
     answers = [
         {
             "about": "repeats",
@@ -280,4 +340,4 @@ def _rows(
          "difference": pair.difference, "low": pair.low, "high": pair.high, "p": pair.p}
         for pair in pairs
     ]  # fmt: skip
-    return [*answers, *scored, *compared]
+    return [*missed, *answers, *scored, *compared]

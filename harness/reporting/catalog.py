@@ -21,11 +21,11 @@ __all__ = ["FORMATS", "SECTIONS", "html_text", "latex_text", "markdown_text", "t
 # What reads a run is imported when a report is made: listing formats needs none of it.
 
 
-def _summary(runs: Sequence[Run]) -> Summary:
+def _summary(runs: Sequence[Run], *, in_terminal: bool = False) -> Summary:
     from harness.reporting.sections import installed_sections
     from harness.reporting.summary import summarise
 
-    return summarise(runs, sections=installed_sections())
+    return summarise(runs, sections=installed_sections(in_terminal=in_terminal))
 
 
 def terminal_text(runs: Sequence[Run], *, width: int = 100, details: bool = True) -> str:
@@ -34,7 +34,7 @@ def terminal_text(runs: Sequence[Run], *, width: int = 100, details: bool = True
     from harness.reporting.glance_blocks import glance_blocks
     from harness.reporting.summary_blocks import detail_blocks
 
-    summary = _summary(runs)
+    summary = _summary(runs, in_terminal=True)
     tables = detail_blocks(summary, width=width) if details else []
     shown = glance_blocks(runs, summary, width=width, alone=not details)
     return print_blocks([*tables, *shown], width=width)
@@ -129,8 +129,16 @@ SECTIONS = (
         empty="This run has no parallel task in two languages.",
     ),
     ReportSection(
+        name="explain",
+        title="What goes with the scores of languages",
+        target="harness.reporting.explanation:read_explanation",
+        in_terminal=False,
+        empty="These runs have no task with scores in 10 languages of 4 families besides English, "
+        "on data that are not the sample.",
+    ),
+    ReportSection(
         name="asked",
-        title="Several answers per item, and several prompts",
+        title="How answers were asked for and read",
         target="harness.reporting.asked:read_asked",
     ),
 )

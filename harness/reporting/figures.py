@@ -9,6 +9,7 @@ from typing import Any
 from harness.analysis.comparison import Comparison
 from harness.errors import UsageError
 from harness.reporting.console import SAMPLE_WARNING
+from harness.reporting.explanation import effect_chart, explained
 from harness.reporting.forest import ForestChart, ForestRow
 from harness.reporting.glance import glance
 from harness.reporting.model import Charts, anchor
@@ -26,6 +27,7 @@ PNG_SCALE = 3
 """Dots of a PNG for every point of the figure."""
 WIDTH = 420
 LEGEND = "Coloured: p ≤ .05 after Holm. Grey: not distinguishable."
+EFFECTS = "Coloured: the 95 % interval does not contain 0. Other properties are held equal."
 COLOURS = {"up": OTHERS, "down": SOURCE, "even": SOFT}
 
 
@@ -57,7 +59,7 @@ def forest_figure(compared: Comparison) -> Any:
     return styled(alt.vconcat(*found, spacing=30))
 
 
-def _forest(alt: Any, chart: ForestChart, *, sample: bool) -> Any:
+def _forest(alt: Any, chart: ForestChart, *, sample: bool, legend: str = LEGEND) -> Any:
     """Return differences with their intervals as dots and lines, and as text at the right."""
     base = alt.Chart(alt.Data(values=[_values(row) for row in chart.rows])).encode(
         y=alt.Y("label:N", sort=None, title=None, axis=alt.Axis(domain=False, ticks=False, labelLimit=260)),
@@ -74,7 +76,7 @@ def _forest(alt: Any, chart: ForestChart, *, sample: bool) -> Any:
         base.mark_point(filled=True, size=60, opacity=1).encode(x=alt.X("value:Q", scale=ends)),
         base.mark_text(align="left").encode(x=alt.value(WIDTH + 12), text="text:N", color=alt.value(INK)),
     ]
-    subtitle = [LEGEND, *([SAMPLE_WARNING] if sample else [])]
+    subtitle = [legend, *([SAMPLE_WARNING] if sample else [])]
     heading = alt.Title(chart.title, subtitle=subtitle, anchor="start")
     return alt.layer(*layers).properties(width=WIDTH, height=alt.Step(20), title=heading)
 
@@ -91,7 +93,7 @@ def _values(row: ForestRow) -> dict[str, Any]:
 
 
 def write_figures(runs: Sequence[Run], folder: Path, format_name: str) -> list[Path]:
-    """Write the heat map of every run, and its gap chart where it has one, and return the files.
+    """Write every heat map, and the gap and effects of properties of languages where a run has them; return the files.
 
     Raises:
         MissingExtraError: altair is not installed.
@@ -105,6 +107,9 @@ def write_figures(runs: Sequence[Run], folder: Path, format_name: str) -> list[P
     for run, name in zip(runs, system_names(runs), strict=True):
         plots = Plots(run, glance([run], summarise([run])))
         charts = {"heatmap": plots.heatmap()} | ({"gap": plots.gap()} if plots.has_gap else {})
+        for effects in explained([run])[0][:1]:
+            alt = load_altair("report --format svg")
+            charts["effects"] = styled(_forest(alt, effect_chart(effects), sample=False, legend=EFFECTS))
         for kind, chart in charts.items():
             path = folder / f"{anchor(kind, name)}{FIGURE_FORMATS[format_name]}"
             save_figure(chart, path, format_name)

@@ -41,6 +41,8 @@ class ReportSection:
     """``module:callable``, called as ``callable(runs)``; returns a `SectionReport`, or None for runs without it."""
     place: Literal["scores", "items"] = "scores"
     """Where the HTML page has it: after the scores, or before the single items."""
+    in_terminal: bool = True
+    """Whether summaries in a terminal read it; other sections are in documents, and printed alone on request."""
     empty: str = "This run has nothing to show here."
     """What is printed when the section alone is asked for, and the run has nothing of it."""
 

@@ -188,7 +188,7 @@ def _task(runs: Sequence[Run], columns: Sequence[Column], summary: Summary) -> T
         column=column,
         mean=means[0],
         further=tuple(zip((each.metric for each in columns[1:]), means[1:], strict=True)),
-        transfer_gap=None if own.row is None else own.row.transfer_gap,
+        transfer_gap=own.transfer_gap,
         source=spec.source,
         chance=chance_of(spec, column.metric),
         languages=_languages(run, own.row, column, summary),

@@ -46,6 +46,7 @@ __all__ = [
     "item_index",
     "item_table",
     "item_text",
+    "named_fields",
     "worst_items",
 ]
 
@@ -201,23 +202,29 @@ def item_table(item: WorstItem) -> Table:
 
 def field_rows(item: WorstItem) -> Iterator[TableRow]:
     """Yield a row for each field of the example in the order in which they are read; none for runs that kept none."""
-    fields = _shown_fields(item)
-    ranked = sorted(fields, key=lambda name: (ORDER.index(name) if name in ORDER else len(ORDER), name))
-    for name in ranked:
-        value = " ".join(map(str, fields[name])) if name == "tokens" else fields[name]
-        listed = isinstance(value, list) and all(isinstance(part, str) for part in value)
-        if value not in (None, ""):
-            texts = value if listed else [value if isinstance(value, str) else json_text(value)]
-            parts = tuple(part for text in texts for part in item_text(text, item.language))
-            if name == "context" and item.kind == "span_extraction":
-                parts = _excerpt(str(value), item)
-            yield TableRow(label=name, fields=(Field(parts=parts, listed=listed),))
+    for name, texts in named_fields(item.record, item.kind):
+        parts = tuple(part for text in texts for part in item_text(text, item.language))
+        if name == "context" and item.kind == "span_extraction":
+            parts = _excerpt(texts[0], item)
+        yield TableRow(label=name, fields=(Field(parts=parts, listed=len(texts) > 1),))
     if item.record.group:
         yield TableRow(label="test", fields=(item.record.group,))
 
 
-def _shown_fields(item: WorstItem) -> dict[str, Any]:
-    fields = dict(item.record.fields)
+def named_fields(record: ItemRecord, kind: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield the fields of an item by name in the order in which they are read; a list has several texts."""
+    fields = _shown_fields(record, kind)
+    ranked = sorted(fields, key=lambda name: (ORDER.index(name) if name in ORDER else len(ORDER), name))
+    for name in ranked:
+        value = " ".join(map(str, fields[name])) if name == "tokens" else fields[name]
+        if isinstance(value, list) and all(isinstance(part, str) for part in value):
+            yield name, value
+        elif value not in (None, ""):
+            yield name, [value if isinstance(value, str) else json_text(value)]
+
+
+def _shown_fields(record: ItemRecord, kind: str) -> dict[str, Any]:
+    fields = dict(record.fields)
     fields.pop("id", None)
     inner = fields.pop("inputs", None)
     if "choices" in fields and "context" in fields:
@@ -226,7 +233,7 @@ def _shown_fields(item: WorstItem) -> dict[str, Any]:
         fields = {**inner, **fields}
     if "tokens" in fields and "text" in fields:
         fields.pop("text")
-    if item.kind == "bitext_retrieval":
+    if kind == "bitext_retrieval":
         fields.pop("target", None)  # the gold answer
     if {"before", "after", "right"} <= set(fields):
         # A sentence with a gap, and the forms that may fill it.
@@ -319,7 +326,7 @@ def item_index(items: Sequence[WorstItem]) -> list[Block]:
 
 def _opening(item: WorstItem) -> str:
     """Return how the first text of an item begins; its id where it has none."""
-    fields = _shown_fields(item)
+    fields = _shown_fields(item.record, item.kind)
     tokens = fields.get("tokens")
     texts = [fields[name] for name in ORDER if isinstance(fields.get(name), str)]
     text = " ".join(map(str, tokens)) if isinstance(tokens, list) else next(iter(texts), "")

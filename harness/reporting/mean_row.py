@@ -61,6 +61,11 @@ class MeanRow:
         """Its mean with the interval, without marks; nothing where it has no row."""
         return Score() if self.row is None else Score(value=self.row.value, interval=self.row.ci)
 
+    @property
+    def transfer_gap(self) -> float | None:
+        """The score of the source language minus the mean of the others; none where answers could not be read."""
+        return None if self.row is None or self.unreadable else self.row.transfer_gap
+
     def marked(self, score: Score) -> Score:
         """Return a score with the marks of this row."""
         if score.value is None or self.row is None:

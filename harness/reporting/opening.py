@@ -46,6 +46,10 @@ def _chips(run: Run) -> Iterator[str]:
         yield counted(shots, "shot")
     if limit := config.get("limit"):
         yield f"{counted(limit, 'item')} per language"
+    if precision := config.get("precision"):
+        yield f"±{precision:g} points"
+    if budget := config.get("budget"):
+        yield f"{counted(budget, 'item')} in all"
     if train_limit := config.get("train_limit"):
         yield f"{train_limit:,} training examples"
     if run.results.run.data == "sample":

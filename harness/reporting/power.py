@@ -16,10 +16,15 @@ LEGEND = (
     "2.80 SD / sqrt(clusters). SD: of the difference of two systems' scores of one cluster; * assumed, not measured."
 )
 
+NEEDED = (
+    " Needed for the difference that was asked for: items per language, or languages as large as these. More languages "
+    "of a parallel task are assumed to show no more, since their items are the same."
+)
+
 
 def power_blocks(found: Sequence[Detectable]) -> list[Block]:
     """Return the table with its legend."""
-    rows = []
+    rows, detect = [], any(own.needed_items is not None for own in found)
     for own in found:
         view = ", ".join(f"{name}={value}" for name, value in own.view.items())
         fields = (
@@ -28,6 +33,7 @@ def power_blocks(found: Sequence[Detectable]) -> list[Block]:
             f"{own.clusters:,}",
             BLANK if own.sd is None else f"{own.sd * 100:.1f}{'*' if own.assumed else ''}",
             BLANK if own.difference is None else f"{own.difference * 100:.1f}",
+            *([_needed(own)] if detect else []),
         )
         label = f"{own.task} ({view})" if view else own.task
         rows.append(TableRow(label=label, fields=fields, style="bold" if own.language is None else ""))
@@ -35,12 +41,19 @@ def power_blocks(found: Sequence[Detectable]) -> list[Block]:
         title="Smallest detectable differences",
         untitled=True,
         corner="task",
-        heads=("language", "items", "clusters", "SD", "difference"),
+        heads=("language", "items", "clusters", "SD", "difference", *(["needed"] if detect else [])),
         rows=tuple(rows),
         words=frozenset({0}),
         folding=True,
     )
-    return [table, Note(LEGEND, "note")]
+    return [table, Note(LEGEND + (NEEDED if detect else ""), "note")]
+
+
+def _needed(own: Detectable) -> str:
+    if own.needed_items is None:
+        return BLANK
+    languages = "" if own.needed_languages is None else f", or {own.needed_languages:,} languages"
+    return f"{own.needed_items:,} items{languages}"
 
 
 def power_rows(found: Sequence[Detectable]) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from harness.reporting.item_origin import origin_remarks
 from harness.reporting.remark import Remark, Weight, counted
 from harness.reporting.unreadable import UNREADABLE, is_unreadable, unreadable_notes
 from harness.running.token_ledger import unknown_shares
-from harness.statistics import wilson
+from harness.statistics import holm, wilson
 from harness.storage.results import CellResult, FitResult
 from harness.storage.run_folder import Run
 
@@ -19,6 +19,7 @@ __all__ = ["few_items", "published_remarks", "run_remarks"]
 
 NORMAL = 1.959963984540054
 """The 97.5 % quantile of the normal distribution."""
+SIGNIFICANT = 0.05
 NAMED_CODES = 4
 """Languages that are named rather than counted."""
 COUNTS = {
@@ -34,6 +35,7 @@ def run_remarks(run: Run) -> list[Remark]:
     return [
         *(Remark(text=text) for text in run.results.notes),
         *_limit(run),
+        *_samples(scored),
         *_pools(scored),
         *_unknown(scored),
         *map(_fit, _stages(run.results.fits.values())),
@@ -43,6 +45,7 @@ def run_remarks(run: Run) -> list[Remark]:
         *_releases(scored),
         *_answers(scored),
         *_unreadable(scored),
+        *_positions(scored),
         *origin_remarks(run),
         *_prompts(scored),
         *_seeds(scored),
@@ -54,6 +57,17 @@ def _limit(run: Run) -> Iterator[Remark]:
     """Yield a line on ``--limit``, whose sentence is among the recorded ones."""
     if (limit := run.manifest.config.get("limit")) is not None:
         yield Remark(brief=f"at most {counted(limit, 'item')} per cell (--limit)", weight=Weight.PARTIAL)
+
+
+def _samples(scored: Sequence[CellResult]) -> Iterator[Remark]:
+    """Yield how many cells have a part of their items, of samples that grew, and why they did not grow further."""
+    reasons = Counter(cell.stopped for cell in scored if cell.looks and cell.n < (cell.size or 0))
+    for reason, count in reasons.items():
+        what = {"precision": "stopped at --precision", "budget": "stopped by --budget"}.get(reason)
+        if what:
+            yield Remark(
+                brief=f"{counted(count, 'cell')} on a sample of the items, {what}", weight=Weight.PARTIAL
+            )
 
 
 def _pools(scored: Sequence[CellResult]) -> Iterator[Remark]:
@@ -195,6 +209,28 @@ def _unreadable(scored: Sequence[CellResult]) -> Iterator[Remark]:
     for text in unreadable_notes(scored):
         brief = f"{counted(count, 'cell')} {UNREADABLE}: try another --prompt, --chat or --constrained"
         yield Remark(text=text, brief=brief, weight=Weight.INVALID)
+
+
+def _positions(scored: Sequence[CellResult]) -> Iterator[Remark]:
+    """Yield the cells whose answers depend on where the choices stand, at 5 % over all cells (Holm)."""
+    tested = [(cell, own) for cell in scored if (own := cell.positions) and own["p"] is not None]
+    adjusted = holm([own["p"] for _, own in tested]).tolist()
+    found = [(*one, p) for one, p in zip(tested, adjusted, strict=True) if p < SIGNIFICANT]
+    if not found:
+        return
+    parts = [
+        f"{cell.task}:{cell.language} (right where the gold answer is choice 1, 2, ...: {_shares(own)}; p = {p:.2g})"
+        for cell, own, p in found
+    ]
+    text = f"answers depend on the position of the choices, not on their content alone: {', '.join(parts)}"
+    brief = f"{counted(len(found), 'cell')} with answers that depend on the position of the choices"
+    yield Remark(text=text, brief=brief, weight=Weight.PARTIAL)
+
+
+def _shares(positions: Mapping[str, Any]) -> str:
+    """Return the recall at every position, in percent."""
+    pairs = zip(positions["right"], positions["gold"], strict=True)
+    return " ".join(f"{100 * right / gold:.0f}" for right, gold in pairs)
 
 
 def _prompts(scored: Sequence[CellResult]) -> Iterator[Remark]:

@@ -13,9 +13,10 @@ from harness.storage.run_folder import Run
 __all__ = ["installed_sections", "read_sections"]
 
 
-def installed_sections() -> tuple[ReportSection, ...]:
-    """Return the sections of the installed plugins, by name."""
-    return tuple(Registry(discover()).report_sections)
+def installed_sections(*, in_terminal: bool = False) -> tuple[ReportSection, ...]:
+    """Return the sections of the installed plugins, by name; of those for a terminal only, where asked."""
+    found = Registry(discover()).report_sections
+    return tuple(section for section in found if section.in_terminal or not in_terminal)
 
 
 def read_sections(

@@ -128,7 +128,10 @@ def _scores(
 
     return (
         *(score(own.value, own.ci, unreadable) for own in (row.paper, row.flat)),
-        *(score(row.paper.categories[name], None, tasks) for name, tasks in categories.items()),
+        *(
+            score(row.paper.categories[name], row.paper.category_intervals.get(name), tasks)
+            for name, tasks in categories.items()
+        ),
     )
 
 

@@ -95,7 +95,7 @@ def _facts(material: Material) -> Iterator[TableRow]:
         else NOTHING
         for run, column in pairs
     ]
-    gaps = [percent(row.transfer_gap if (row := material.mean(*pair).row) else None) for pair in pairs]
+    gaps = [percent(material.mean(*pair).transfer_gap) for pair in pairs]
     cells = [[cell for cell in cells_of(*pair) if cell.status == "ok"] for pair in pairs]
     languages, items = [], []
     for (run, column), own in zip(pairs, cells, strict=True):

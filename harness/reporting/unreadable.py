@@ -8,7 +8,14 @@ from dataclasses import replace
 from harness.reporting.score import Score
 from harness.storage.results import CellResult
 
-__all__ = ["UNREADABLE", "WITH_UNREADABLE", "is_unreadable", "marked_mean", "unreadable_notes"]
+__all__ = [
+    "UNREADABLE",
+    "WITH_UNREADABLE",
+    "is_unreadable",
+    "marked_mean",
+    "unread_count",
+    "unreadable_notes",
+]
 
 UNREADABLE = "unreadable"
 """Shown instead of a score."""
@@ -20,7 +27,7 @@ MOST_UNPARSED = 0.5
 
 def is_unreadable(cell: CellResult) -> bool:
     """Return whether more than half of a finished cell's answers could not be read."""
-    return cell.status == "ok" and bool(_unread(cell) > MOST_UNPARSED * cell.n)
+    return cell.status == "ok" and bool(unread_count(cell) > MOST_UNPARSED * cell.n)
 
 
 def marked_mean(score: Score, languages: Collection[str], unreadable: Collection[str]) -> Score:
@@ -35,7 +42,7 @@ def marked_mean(score: Score, languages: Collection[str], unreadable: Collection
 def unreadable_notes(cells: Sequence[CellResult]) -> list[str]:
     """Return a sentence that names the unreadable cells, with how many of their answers could not be read."""
     named = [
-        f"{cell.task}:{cell.language} ({_unread(cell):,} of {cell.n:,})"
+        f"{cell.task}:{cell.language} ({unread_count(cell):,} of {cell.n:,})"
         for cell in cells
         if is_unreadable(cell)
     ]
@@ -47,7 +54,8 @@ def unreadable_notes(cells: Sequence[CellResult]) -> list[str]:
     ]
 
 
-def _unread(cell: CellResult) -> int:
+def unread_count(cell: CellResult) -> int:
+    """Return how many answers of a cell could not be read, or were cut before they could be."""
     return cell.unparsed + cell.unanswered
 
 

@@ -187,6 +187,11 @@ class CellReader:
         pool = self._pool(cell, cell.pool, kind, context)
         return kind.join(examples, pool), pool
 
+    def examples(self, cell: Cell) -> Iterator[Any]:
+        """Yield the test items of a cell one by one; raises what `read` does, as far as the items are read."""
+        kind = self._registry.kinds.get(cell.spec.kind)
+        return iter_examples(kind, partial(self._finder.rows, cell.test), _test_context(cell))
+
     def needs_list(self, cell: Cell) -> bool:
         """Return whether a cell takes all of its items at once, from `read`; other cells can take `stream`."""
         return cell.pool is not None or cell.pairing.method.needs_all
@@ -201,9 +206,7 @@ class CellReader:
         """
         if cell.pool is not None:
             raise ValueError(f"The cell {cell.title!r} has a pool of candidates: take 'read'.")
-        kind = self._registry.kinds.get(cell.spec.kind)
-        rows = partial(self._finder.rows, cell.test)
-        return CellItems(partial(iter_examples, kind, rows, _test_context(cell)), limit, seed, cell)
+        return CellItems(partial(self.examples, cell), limit, seed, cell)
 
     def items(self, cell: Cell, *, limit: int | None) -> tuple[CellItems, CandidatePool | None]:
         """Return the items of a cell that a limit keeps, and the candidates of its task where its kind has a pool."""

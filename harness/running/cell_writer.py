@@ -13,15 +13,16 @@ from typing import Any, Self
 from harness.data.gold import GoldCounts
 from harness.data.records import Example, Prediction
 from harness.metrics.metric import MetricContext
-from harness.metrics.scoring import CellScorer, ScoreInput
+from harness.metrics.scoring import CellScorer, MetricScore, ScoreInput
 from harness.planning.plan import Cell
 from harness.registry.registry import Registry
+from harness.running.positions import AnswerPositions
 from harness.running.token_ledger import CellLedger
 from harness.storage.clean_text import REPLACED
 from harness.storage.records import ItemRecord, RecordWriter
 from harness.storage.run_folder import Run
 
-__all__ = ["GOLD_FIELDS", "CellWriter"]
+__all__ = ["GOLD_FIELDS", "CellWriter", "inputs_digest"]
 
 GOLD_FIELDS = {
     "label",
@@ -49,12 +50,20 @@ class CellWriter:
         run: Where the records go.
         cell: Its corrected labels replace the inherited ones.
         ledger: Counts what the items cost the model.
+        metrics: Those that are computed, by default all of the cell's task.
     """
 
-    def __init__(self, registry: Registry, run: Run, cell: Cell, ledger: CellLedger | None = None) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        run: Run,
+        cell: Cell,
+        ledger: CellLedger | None = None,
+        metrics: Sequence[str] | None = None,
+    ) -> None:
         spec, method = cell.spec, cell.pairing.method.name
-        named = [registry.metrics.get(name) for name in spec.metrics]
-        metrics = [
+        named = [registry.metrics.get(name) for name in (spec.metrics if metrics is None else metrics)]
+        computed = [
             metric
             for metric in named
             if metric.scores_method(method) and (metric.missing is None or metric.missing() is None)
@@ -66,7 +75,7 @@ class CellWriter:
         context = MetricContext(
             language=cell.text_language.code, labels=spec.label_names, options=spec.metric_options
         )
-        self._scorer = CellScorer(metrics, context, task=spec.task)
+        self._scorer = CellScorer(computed, context, task=spec.task)
         code = cell.language.code
         self._writer = RecordWriter(
             run.records_path(spec.task, code, cell.digest),
@@ -75,6 +84,7 @@ class CellWriter:
             language=code,
         )
         self._counts = dict.fromkeys(("n", *COUNTED), 0)
+        self._positions = AnswerPositions()
         self._replaced = self._unanswered = 0
         self._reasoned: int | None = 0
 
@@ -102,6 +112,7 @@ class CellWriter:
             for example, prediction in zip(examples, predictions, strict=True)
         ]
         contributions = self._scorer.add(inputs)
+        self._positions.add(examples, predictions, [item.reference for item in inputs])
         tokens = [None] * len(examples) if self._ledger is None else self._ledger.add(examples, predictions)
         self._writer.add(_records(examples, predictions, inputs, contributions, tokens))
         self._counts["n"] += len(predictions)
@@ -112,6 +123,10 @@ class CellWriter:
         self._reasoned = None if unknown else (self._reasoned or 0) + sum(own or 0 for own in reasoned)
         for name in COUNTED:
             self._counts[name] += sum(int(getattr(prediction, name)) for prediction in predictions)
+
+    def measure(self) -> Mapping[str, MetricScore]:
+        """Return the scores of all items so far, of which no records are kept."""
+        return self._scorer.finish().metrics
 
     def finish(self) -> dict[str, Any]:
         """Return the numbers of the cell for ``results.json``; its records are on disk.
@@ -130,6 +145,8 @@ class CellWriter:
             numbers["reasoning_tokens"] = self._reasoned
         if self._replaced:
             numbers["replaced"] = self._replaced
+        if positions := self._positions.to_json():
+            numbers["positions"] = positions
         if self._gold is not None:
             numbers["gold"] = {"name": self._gold.name, **self._relabelled.to_json()}
         if self._ledger is not None and (sums := self._ledger.to_json()):
@@ -192,6 +209,11 @@ def _inputs_text(example: Any) -> str:
     names = [field.name for field in fields(example) if field.name not in GOLD_FIELDS]
     content = {name: _plain_field(getattr(example, name)) for name in names}
     return json.dumps(content, ensure_ascii=False, sort_keys=True)
+
+
+def inputs_digest(example: Example) -> str:
+    """Return the digest by which records name what an item is."""
+    return _digest(_inputs_text(example))
 
 
 def _plain_field(value: Any) -> Any:

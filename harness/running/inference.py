@@ -36,6 +36,11 @@ class RequestCounts:
         self.asked += other["asked"]
         self.reused += other["reused"]
 
+    def move(self, asked: int) -> None:
+        """Count so many reused requests as asked: this run asked them, for a smaller sample."""
+        self.asked += asked
+        self.reused -= asked
+
     def to_json(self) -> dict[str, int]:
         """Return the form that ``results.json`` keeps."""
         return {"planned": self.planned, "asked": self.asked, "reused": self.reused}

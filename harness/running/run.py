@@ -11,6 +11,7 @@ import json
 import time
 import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,15 +26,17 @@ from harness.models.requests import HasNotices
 from harness.planning.lock_file import locked_model
 from harness.planning.plan import Cell, FitPlan, Plan, require_cells
 from harness.planning.run_config import RunConfig
+from harness.planning.sampling import can_be_sampled
 from harness.progress import Progress
 from harness.registry.requirement import installed_version
 from harness.running.cell_reader import CellContexts, CellItems, CellReader
 from harness.running.cell_writer import CellWriter
 from harness.running.fit_store import FitStore, Fitted
-from harness.running.inference import CachedModel, Watch
+from harness.running.inference import CachedModel, RequestCounts, Watch
 from harness.running.planned import outcome_of, planned_cells, planned_fits
 from harness.running.processes import PeerError, ProcessGroup
 from harness.running.run_logs import RunLogs
+from harness.running.sequential import Sampling, reach
 from harness.running.session import Prepared
 from harness.running.signals import Interrupted, Interruption
 from harness.running.start import (
@@ -49,10 +52,10 @@ from harness.running.start import (
 )
 from harness.running.summaries import (
     empty_result,
+    further_metrics_notes,
     pool_summary,
     release_summary,
     suite_summaries,
-    task_summaries,
 )
 from harness.running.token_ledger import CellLedger, unknown_notes
 from harness.storage.clean_text import clean_text
@@ -62,6 +65,7 @@ from harness.storage.results import (
     STOPPED,
     CellResult,
     FitResult,
+    Look,
     Manifest,
     ModelHead,
     RunHead,
@@ -158,7 +162,9 @@ def _run_plan(command: Command, plan: Plan, run: Run, logs: RunLogs) -> None:
                 f"{journal.dropped} {places} damaged in the journal; the answers there are asked again."
             )
         model = CachedModel(processes=processes, journal=journal, interruption=command.interruption)
-        work = Work(command=command, plan=plan, run=run, model=model, logs=logs)
+        config = command.config
+        sampling = Sampling(precision=config.precision, budget=config.budget, limit=config.limit)
+        work = Work(command=command, plan=plan, run=run, model=model, logs=logs, sampling=sampling)
         _translate(work)
         with processes.collective():
             run_cells(work)
@@ -213,7 +219,7 @@ def run_cells(work: Work) -> None:
         work.command.progress.status("computing the intervals of means")
         # What is done is on disk before the intervals of means are computed from the records.
         run.write_results(summarise(work))
-        registry, tasks, suites = work.registry, task_summaries(work.plan), suite_summaries(work.plan)
+        registry, tasks, suites = work.registry, run.manifest.tasks, suite_summaries(work.plan)
         run.write_results(add_task_intervals(run.results, tasks, suites, run.records_of, registry.metrics))
         work.announce(registry.run_finished(run.path))
         work.announce(work.logs.run_finished(run.path))
@@ -229,6 +235,7 @@ def _take_finished(work: Work) -> None:
         work.model.counts.add({**cell.requests, "asked": 0, "reused": cell.requests["planned"]})
         if cell.fit is not None:
             work.fits[cell.fit.key] = cell.fit
+    work.sampling.recall({digest: cell.result.looks for digest, cell in finished.items()})
     if finished and processes.is_main:
         work.announce([f"{len(finished)} of {len(work.plan.cells)} cells are done already."])
         taken = (work.cells[cell.digest] for cell in work.plan.cells if cell.digest in finished)
@@ -259,11 +266,25 @@ def _run_groups(work: Work) -> None:
                 locked_model(locked, model.description, identity)
             work.run.keep_identity(identity, write=command.processes.is_main)
         _report_plan(work, adapter, [plan for plan, cells in left if plan is not None and cells])
+        while not fits_only and work.sampling.next_round(_sampled(work)):
+            for plan, cells in left:
+                _run_group(work, adapter, plan, _open(work, cells), only_look=True)
         for plan, cells in left:
-            if cells:
-                _run_group(work, adapter, plan, cells)
+            _run_group(work, adapter, plan, [cell for cell in cells if cell.digest not in work.cells])
     finally:
         adapter.close()
+
+
+def _sampled(work: Work) -> list[str]:
+    """Return the cells that share a budget: all that have not failed."""
+    failed = {digest for digest, result in work.cells.items() if result.status != "ok"}
+    return [cell.digest for cell in work.plan.cells if cell.digest not in failed]
+
+
+def _open(work: Work, cells: Sequence[Cell]) -> list[Cell]:
+    """Return the cells of which this round of a budget takes a look."""
+    wanted = work.sampling.wanted
+    return [cell for cell in cells if cell.digest not in work.cells and wanted(cell.digest) is not None]
 
 
 def _report_plan(work: Work, adapter: Adapter, fits: Sequence[FitPlan]) -> None:
@@ -282,11 +303,15 @@ def _report_plan(work: Work, adapter: Adapter, fits: Sequence[FitPlan]) -> None:
     )
 
 
-def _run_group(work: Work, adapter: Adapter, plan: FitPlan | None, cells: Sequence[Cell]) -> None:
-    """Fit the model of a group and run its cells, unless only fits are wanted.
+def _run_group(
+    work: Work, adapter: Adapter, plan: FitPlan | None, cells: Sequence[Cell], *, only_look: bool = False
+) -> None:
+    """Fit the model of a group and run its cells, or take a look at them, unless only fits are wanted.
 
     A failed fit fails its cells, and leaves the others alone.
     """
+    if not cells:
+        return
     fitted: Fitted | None = None
     if plan is not None:
         try:
@@ -317,7 +342,7 @@ def _run_group(work: Work, adapter: Adapter, plan: FitPlan | None, cells: Sequen
         )
         for cell in cells:
             check()
-            _run_cell(work, chosen, identity, cell, contexts)
+            _run_cell(work, chosen, identity, cell, contexts, only_look=only_look)
             _take_notices(work, chosen)
     finally:
         if fitted is not None:
@@ -343,13 +368,23 @@ def _fit_store(work: Work) -> FitStore:
 
 
 def _run_cell(
-    work: Work, adapter: Any, identity: Mapping[str, str], cell: Cell, contexts: CellContexts
+    work: Work,
+    adapter: Any,
+    identity: Mapping[str, str],
+    cell: Cell,
+    contexts: CellContexts,
+    *,
+    only_look: bool = False,
 ) -> None:
     """Run one cell and keep it; one that fails is kept with its reason, and leaves the others alone."""
     progress = work.command.progress
     progress.cell_started(cell.digest)
     try:
         with work.command.processes.collective():
+            if work.sampling.grows and can_be_sampled(cell):
+                _look(work, adapter, identity, cell, contexts)
+            if only_look:
+                return
             result = _evaluate(work, adapter, identity, cell, contexts)
     except StorageError:
         raise
@@ -368,12 +403,32 @@ def _run_cell(
             work.written = time.monotonic()
 
 
+def _look(work: Work, adapter: Any, identity: Mapping[str, str], cell: Cell, contexts: CellContexts) -> None:
+    """Ask samples of a cell's items, each larger than the one before, until no larger one is wanted.
+
+    The journal has the answers to the smaller samples. The main process decides for all, from the scores alone.
+    """
+    sampling, processes, headline = work.sampling, work.command.processes, cell.spec.headline
+    asking = replace(work.model, counts=RequestCounts())
+    while (limit := sampling.wanted(cell.digest)) is not None:
+        items, pool = contexts.reader.items(cell, limit=limit)
+        context, watch = contexts.of(cell, items.pool, pool), CellWatch(work, cell)
+        model = asking.wrap(adapter, identity, watch)
+        with CellWriter(work.registry, work.run, cell, metrics=headline) as writer:
+            for examples, answers in predict(work, cell, model, items, context, watch):
+                if processes.is_main:
+                    writer.add(examples, answers)
+            far = processes.share(reach(writer.measure(), headline) if processes.is_main else None)
+        sampling.add(cell.digest, Look(limit=limit, n=len(items), size=items.size, half_width=far))
+    sampling.asked[cell.digest] = sampling.asked.get(cell.digest, 0) + asking.counts.asked
+
+
 def _evaluate(
     work: Work, adapter: Any, identity: Mapping[str, str], cell: Cell, contexts: CellContexts
 ) -> CellResult:
     """Return the result of a cell, which the main process scores and keeps."""
     started, before = time.monotonic(), work.model.counts.to_json()
-    items, pool = contexts.reader.items(cell, limit=contexts.limit)
+    items, pool = contexts.reader.items(cell, limit=work.sampling.size(cell.digest))
     context, watch = contexts.of(cell, items.pool, pool), CellWatch(work, cell)
     model = work.model.wrap(adapter, identity, watch)
     predictions = predict(work, cell, model, items, context, watch)
@@ -382,6 +437,7 @@ def _evaluate(
             pass
         return CellResult(**work.head(cell), status="ok", metrics={})
     numbers = score(work, cell, model, predictions)
+    work.model.counts.move(work.sampling.asked.get(cell.digest, 0))
     result = CellResult(
         **work.head(cell),
         status="ok",
@@ -392,6 +448,8 @@ def _evaluate(
         pool=None if pool is None else pool_summary(pool),
         seconds=round(time.monotonic() - started, 3),
     )
+    if looks := work.sampling.looks.get(cell.digest):
+        result = result.changed(looks=looks, stopped=work.sampling.stopped(cell.digest))
     if context.details:
         result = result.changed(details=dict(context.details))
     work.model.journal.sync()
@@ -499,7 +557,7 @@ def summarise(work: Work) -> RunResults:
     ]
     described = plan.model.description
     fits = [work.fits[one.key] for one in plan.fits if one.key in work.fits]
-    tasks = aggregate_tasks([*done, *skipped], task_summaries(plan))
+    tasks = aggregate_tasks([*done, *skipped], manifest.tasks)
     return RunResults(
         schema=SCHEMA,
         run=RunHead(
@@ -520,7 +578,12 @@ def summarise(work: Work) -> RunResults:
             metadata={**described.metadata, **manifest.identity},
         ),
         fits={one.digest: FitResult(title=one.title, stages=one.stages) for one in fits},
-        notes=[*unknown_notes(done), *plan.notes, *work.notes],
+        notes=[
+            *unknown_notes(done),
+            *further_metrics_notes(done, plan, manifest.tasks),
+            *plan.notes,
+            *work.notes,
+        ],
         cells=[*done, *skipped],
         tasks=tasks,
         suites=aggregate_suites(tasks, suite_summaries(plan)),

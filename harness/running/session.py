@@ -15,6 +15,7 @@ from harness.planning.lock_file import LockFile, check_locked, read_lock
 from harness.planning.plan import Model, Plan
 from harness.planning.planner import make_plan, resolve_model
 from harness.planning.run_config import RunConfig, data_options
+from harness.planning.sampling import check_budget
 from harness.planning.shards import parse_shard, take_shard
 from harness.planning.spec_checks import document_problems
 from harness.planning.unused_options import unused_option_notes
@@ -93,6 +94,8 @@ def prepare(config: RunConfig, session: Session | None = None) -> Prepared:
             make_plan(plain, session.registry, session.catalog, finder, baseline)
             for baseline in _baselines(session.registry, model)
         ]
+    for plan in plans:
+        check_budget(config, plan)
     if config.gold is not None:
         plans = apply_gold(plans, config.gold, session.registry, finder)
     plans[0] = replace(plans[0], notes=(*plans[0].notes, *unused_option_notes(config, plans[0])))

@@ -22,9 +22,10 @@ from harness.running.manifest import new_manifest, planned_entries
 from harness.running.processes import ProcessGroup
 from harness.running.resume import check_unchanged
 from harness.running.run_logs import RunLogs, open_logs
+from harness.running.sequential import Sampling
 from harness.running.session import Prepared
 from harness.running.signals import Interruption
-from harness.running.summaries import cell_head
+from harness.running.summaries import cell_head, further_metrics_kept
 from harness.storage.results import CellResult, Manifest
 from harness.storage.run_folder import FittedModel, Run, first_difference
 
@@ -102,6 +103,8 @@ class Work:
     """By digest: the cells that are finished or failed."""
     fits: dict[str, FittedModel] = field(default_factory=dict)
     """By `FitPlan.key`."""
+    sampling: Sampling = field(default_factory=Sampling)
+    """How many items of each cell are asked."""
     notes: dict[str, None] = field(default_factory=dict)
     """Sentences for the user, each once, in their order."""
     started: float = field(default_factory=time.monotonic)
@@ -181,7 +184,9 @@ def open_manifest(command: Command, plan: Plan, run: Run) -> Manifest:
         resolution = check_unchanged(manifest, plan, session.catalog, version, run.path)
         resolved = resolution.model_dump(mode="json")
         if resolved != manifest.resolved:
-            manifest = manifest.changed(**planned_entries(plan, resolved), **plan.shard)
+            entries = planned_entries(plan, resolved)
+            entries["tasks"] = further_metrics_kept(entries["tasks"], manifest.tasks)
+            manifest = manifest.changed(**entries, **plan.shard)
         manifest = manifest.changed(resumed=[*manifest.resumed, now()])
     else:
         run.create()

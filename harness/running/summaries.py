@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from harness.data.pool import CandidatePool
 from harness.planning.plan import Cell, Plan
 from harness.specs.schema import SuiteSpec, TaskSpec
-from harness.storage.results import SuiteSummary, TaskSummary
+from harness.storage.results import CellResult, SuiteSummary, TaskSummary
 from harness.storage.run_folder import FittedModel
 
 __all__ = [
     "cell_head",
     "empty_result",
+    "further_metrics_kept",
+    "further_metrics_notes",
     "pool_summary",
     "release_summary",
     "suite_summaries",
@@ -24,6 +28,43 @@ def task_summaries(plan: Plan) -> dict[str, TaskSummary]:
     """Return what aggregation and rescoring need of every task of a plan; kept in the manifest."""
     languages = {cell.language.code: (cell.language.family, cell.language.script) for cell in plan.cells}
     return {cell.spec.task: _task_summary(cell.spec, languages, plan) for cell in plan.cells}
+
+
+def further_metrics_kept(
+    planned: Mapping[str, TaskSummary], kept: Mapping[str, TaskSummary]
+) -> dict[str, TaskSummary]:
+    """Return the tasks of a plan with the metrics that ``harness score`` has added to them in a run."""
+    found = dict(planned)
+    for name, task in planned.items():
+        added = [
+            metric for metric in (kept[name].metrics if name in kept else ()) if metric not in task.metrics
+        ]
+        if added:
+            found[name] = task.changed(
+                metrics=[*task.metrics, *added],
+                shown=[*(task.shown or task.headline), *added],
+                metric_options={**kept[name].metric_options, **task.metric_options},
+            )
+    return found
+
+
+def further_metrics_notes(
+    cells: Iterable[CellResult], plan: Plan, tasks: Mapping[str, TaskSummary]
+) -> list[str]:
+    """Return a note on each metric that ``harness score`` has added, where cells were run after that."""
+    own = {cell.spec.task: cell.spec.metrics for cell in plan.cells}
+    late = Counter(
+        metric
+        for cell in cells
+        if cell.is_scored
+        for metric in tasks[cell.task].metrics
+        if metric not in own[cell.task] and metric not in cell.metrics
+    )
+    return [
+        f"{metric}: {count} cell{'s were' if count > 1 else ' was'} run after harness score had added it, and "
+        f"{'have' if count > 1 else 'has'} no score by it; run harness score again"
+        for metric, count in late.items()
+    ]
 
 
 def suite_summaries(plan: Plan) -> list[SuiteSummary]:

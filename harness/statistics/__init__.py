@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from harness.statistics.balance import recall_balance_p
 from harness.statistics.bootstrap import (
     DRAWS,
     AnyFloats,
@@ -14,6 +15,7 @@ from harness.statistics.bootstrap import (
     resampled_sums,
     seed_of,
 )
+from harness.statistics.change import ChangePoint, change_points
 from harness.statistics.cluster import ClusterCodes, Codes, draw_codes, key_codes, linked_codes, own_names
 from harness.statistics.contrast import (
     Contrast,
@@ -34,7 +36,7 @@ from harness.statistics.mean import (
     stratified_mean,
 )
 from harness.statistics.permutation import FLIPS, half_sums, least_p, sign_flip_p, swap_p
-from harness.statistics.power import detectable_difference, paired_sd
+from harness.statistics.power import detectable_difference, needed_groups, paired_sd
 from harness.statistics.proportion import mcnemar, wilson
 from harness.statistics.ranking import benjamini_hochberg, holm, rank_intervals, tied_with_best
 
@@ -43,6 +45,7 @@ __all__ = [
     "FLIPS",
     "SMALL_SAMPLE",
     "AnyFloats",
+    "ChangePoint",
     "ClusterCodes",
     "Codes",
     "Contrast",
@@ -51,6 +54,7 @@ __all__ = [
     "benjamini_hochberg",
     "beyond_margin_p",
     "bootstrap_counts",
+    "change_points",
     "cluster_sums",
     "clustered_mean",
     "constant_bounds",
@@ -69,6 +73,7 @@ __all__ = [
     "linked_codes",
     "mcnemar",
     "mean_of_codes",
+    "needed_groups",
     "over_seeds",
     "own_names",
     "paired_contrasts",
@@ -76,6 +81,7 @@ __all__ = [
     "paired_sd",
     "percentile_interval",
     "rank_intervals",
+    "recall_balance_p",
     "resampled_sums",
     "seed_of",
     "sign_flip_p",

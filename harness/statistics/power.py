@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["detectable_difference", "paired_sd"]
+__all__ = ["detectable_difference", "needed_groups", "paired_sd"]
 
 
 def paired_sd(score: float, correlation: float) -> float:
@@ -28,8 +28,15 @@ def detectable_difference(sd: float, groups: int, *, alpha: float = 0.05, power:
         alpha: Type-I error rate of the test.
         power: Probability of finding the difference.
     """
-    if groups < 1:
-        return None
+    return None if groups < 1 else min(1.0, _factor(alpha, power) * sd / math.sqrt(groups))
+
+
+def needed_groups(sd: float, difference: float, *, alpha: float = 0.05, power: float = 0.8) -> int:
+    """Return the number of independent draws of which `detectable_difference` is at most a difference above 0."""
+    return max(1, math.ceil((_factor(alpha, power) * sd / difference) ** 2))
+
+
+def _factor(alpha: float, power: float) -> float:
     from scipy.special import ndtri
 
-    return min(1.0, float(ndtri(1 - alpha / 2) + ndtri(power)) * sd / math.sqrt(groups))
+    return float(ndtri(1 - alpha / 2) + ndtri(power))

@@ -29,6 +29,7 @@ __all__ = [
     "ItemTokens",
     "RecordWriter",
     "answer_text",
+    "find_record",
     "is_correct",
     "read_batches",
     "read_records",
@@ -309,6 +310,15 @@ def read_records(path: Path) -> Iterator[ItemRecord]:
     """Yield the records of a file, few in memory at a time; raises `DataError` where it is missing or broken."""
     for batch in read_batches(path, _STORED):
         yield from map(_record, batch.to_pylist())
+
+
+def find_record(path: Path, identifier: str) -> ItemRecord | None:
+    """Return the record of one item of a file; None where the file does not have it; raises as `read_records`."""
+    for batch in read_batches(path, _STORED):
+        ids = batch.column("id").to_pylist()
+        if identifier in ids:
+            return _record(batch.slice(ids.index(identifier), 1).to_pylist()[0])
+    return None
 
 
 def read_scores(path: Path) -> Iterator[ItemScores]:

@@ -20,6 +20,7 @@ __all__ = [
     "ExtendedScore",
     "FitResult",
     "GroupValue",
+    "Look",
     "Manifest",
     "MetricValue",
     "ModelHead",
@@ -111,6 +112,18 @@ class MetricValue(Value):
     """Version and settings of the scorer, of metrics that are quoted with them."""
 
 
+class Look(Entry):
+    """A sample of a cell's items that grew until it was enough."""
+
+    limit: int
+    """What ``--limit`` takes the same items."""
+    n: int
+    size: int
+    """Items of the test set."""
+    half_width: float | None = None
+    """From the headline metric to the farther end of its 95 % interval; None where there is none to rely on."""
+
+
 class CellResult(Entry):
     """A cell: a task in a language, by one model, fit, method and seed, in one view."""
 
@@ -149,9 +162,15 @@ class CellResult(Entry):
     """How many of them are of the reasoning before answers; None where a server does not say."""
     replaced: int = 0
     """Answers with U+FFFD in place of what was no character."""
+    positions: dict[str, Any] | None = None
+    """Of multiple choice: answers, gold answers and right answers by position, and the p of equal recall."""
     metrics: dict[str, MetricValue]
     size: int | None = None
     """Items of the test set, before a limit."""
+    looks: list[Look] = []
+    """At samples that grew, of a run with ``--precision`` or ``--budget``; the last one is what is scored."""
+    stopped: str = ""
+    """Why they did not grow any more: ``precision``, ``budget``, ``limit`` or ``all items``."""
     release: dict[str, Any] | None = None
     pool: dict[str, Any] | None = None
     gold: dict[str, Any] | None = None
@@ -212,6 +231,8 @@ class SuiteValue(Value):
     """A suite's overall score, with the means of its categories."""
 
     categories: dict[str, float | None] = {}
+    category_intervals: dict[str, tuple[float, float] | None] = {}
+    """95 %; None where a task of the category has no error."""
 
 
 class ExtendedScore(Entry):

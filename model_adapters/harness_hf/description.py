@@ -95,6 +95,9 @@ ADAPTERS = {
 }
 """The adapter of each family, what its models are called, and the types that transformers has of it."""
 
+OWN_HEADS = ("ForSequenceClassification", "ForTokenClassification")
+"""Ends of the names of decoders whose own head replaces the layer that writes text."""
+
 
 def describe(ref: str, options: AdapterOptions) -> ModelDescription:
     """Return what the encoder in a local folder, or behind a hub id, offers before and after fitting.
@@ -153,6 +156,8 @@ def describe_causal(ref: str, options: AdapterOptions) -> ModelDescription:
     notes = _adapter_note(found.folder)
     if embeds_only:
         notes.append("its checkpoint has no layer that writes text, so it only embeds and is fitted")
+    if record is None and architecture.name.endswith(OWN_HEADS):
+        notes.append(f"its {architecture.name} head is not read: of decoders, only heads fitted here are")
     offers = ENCODER_OFFERS if embeds_only else CAUSAL_OFFERS
     return ModelDescription(
         adapter="hf-causal",
@@ -172,9 +177,11 @@ def describe_causal(ref: str, options: AdapterOptions) -> ModelDescription:
 def writes_no_text(architecture: Architecture, folder: Path | None) -> bool:
     """Return whether a decoder is an embedding model, whose checkpoint has no layer that writes text.
 
-    Its class says so, or its folder has the modules of sentence-transformers and no such weights: Qwen3-Embedding names
-    a class that writes. Of a hub repository only config.json has been read.
+    Its class says so, as that of a classifier does; or its folder has the modules of sentence-transformers and no such
+    weights: Qwen3-Embedding names a class that writes. Of a hub repository only config.json has been read.
     """
+    if architecture.name.endswith(OWN_HEADS):
+        return True
     if folder is None:
         return architecture.bare_decoder
     if not architecture.bare_decoder and not (folder / "modules.json").is_file():

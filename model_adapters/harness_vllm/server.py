@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import http.client
 import os
+import re
 import secrets
 import shlex
 import shutil
@@ -34,7 +35,9 @@ RESTARTS = 1
 LINE = 120
 """Characters of the server's last line that a progress line shows."""
 TAIL_LINES = 12
-TAIL_BYTES = 8192
+TAIL_BYTES = 65_536
+ERROR = re.compile(r"(?:^|\] +)(?:\w+\.)*\w+Error: \S")
+"""How the last line of a traceback begins."""
 LOOPBACK = "127.0.0.1"
 CACHES_PREFIXES = "--enable-prefix-caching"
 NO_PREFIXES = "--no-enable-prefix-caching"
@@ -156,13 +159,15 @@ class OwnServer:
         self._log.close()
 
     def tail(self) -> str:
-        """Return the last lines that the server wrote."""
+        """Return the last lines that the server wrote, after the first error before them, which is often the cause."""
         descriptor = self._log.fileno()
         size = os.fstat(descriptor).st_size
         # pread leaves the offset alone, which the server's own writes share.
         text = os.pread(descriptor, TAIL_BYTES, max(0, size - TAIL_BYTES)).decode("utf-8", "replace")
         lines = [line.rstrip() for line in clean_text(text).splitlines() if line.strip()]
-        return "\n".join(f"  {line}" for line in lines[-TAIL_LINES:]) or "  (it wrote nothing)"
+        cause = next((line for line in lines[:-TAIL_LINES] if ERROR.search(line)), None)
+        shown = [*([] if cause is None else [cause, "..."]), *lines[-TAIL_LINES:]]
+        return "\n".join(f"  {line}" for line in shown) or "  (it wrote nothing)"
 
     # The process ----------------------------------------------------------------------------------------
 

@@ -14,7 +14,9 @@ from harness import Finding, HarnessError, Metric, MetricContext, MissingDataErr
 from harness.planning.id_alignment import is_numbered, pairing_order
 from harness.planning.resolution import LockedSplit, TasksResolver
 from harness.planning.translations import source_language
+from harness.prompts.preset import compile_prompt
 from harness.prompts.preview import Rendering, render_item
+from harness.prompts.prompter import Prompter
 from harness.specs.selection import SelectedTask
 from harness_audit.answers import Scored, judged, kinds_with_answers, trials
 from harness_audit.choice import candidate_findings, identical_notes, position_notes
@@ -203,11 +205,13 @@ def _rendered(kind: TaskKind, presets: Sequence[Any], tests: Sequence[AuditedSpl
     if kind.prompt_item is None:
         return
     for split in _one_a_language(tests):
-        example = split.examples[0]
-        item = kind.prompt_item(example)
         for prompt, inherited in presets:
             with suppress(HarnessError):
-                yield render_item(prompt, inherited, split.language, example.id, item)
+                compiled = compile_prompt(prompt, split.language, inherited=inherited)
+                prompter = Prompter(
+                    prompt=compiled, item=kind.prompt_item, task=prompt.prompt, language=split.language
+                )
+                yield render_item(prompter, split.examples[0], split.language, inherited=inherited)
 
 
 def _skipped(

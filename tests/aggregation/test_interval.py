@@ -280,12 +280,16 @@ def test_a_suite_adds_the_variances_of_its_tasks() -> None:
     assert suite["paper"]["ci"] == pytest.approx([0.5 - 1.959964 * paper, 0.5 + 1.959964 * paper])
     assert suite["flat"]["se"] == pytest.approx(flat)
     assert suite["flat"]["ci_method"] == "normal, tasks independent"
+    reach = 1.959964 * math.hypot(0.04, 0.03) / 2
+    assert suite["paper"]["category_intervals"]["two"] == pytest.approx([0.5 - reach, 0.5 + reach])
 
 
 def test_a_suite_with_a_task_without_error_has_no_interval() -> None:
     suite = _suite(_suite_rows(nli=0.02, qa=None, ner=0.03))
     assert suite["paper"]["value"] == 0.5
     assert (suite["paper"]["se"], suite["flat"]["ci"]) == (None, None)
+    ends = suite["paper"]["category_intervals"]
+    assert [own is None for own in ends.values()] == [False, True]
 
 
 def test_results_without_such_tasks_need_no_records() -> None:

@@ -34,6 +34,23 @@ def test_a_language_without_a_record(tmp_path: Path) -> None:
         find(tmp_path, "pt")
 
 
+def find_column(root: Path, language: str, column: str) -> None:
+    source = Source(local=(LocalSource(path=("all.csv",)),), reader="csv", columns={"text": column})
+    ref = data_ref(
+        source, owner="mine", language=SESSION.registry.languages.get(language), split="test", folder=None
+    )
+    DataFinder(DataOptions(mode="local", folders=(root,)), SESSION.registry, root / "cache").find(source, ref)
+
+
+def test_a_language_without_a_column(tmp_path: Path) -> None:
+    """A column of another name than the spec's is a fault of the file, which the cell reports."""
+    (tmp_path / "all.csv").write_text("sw,text\nx,y\n", encoding="utf-8")
+    find_column(tmp_path, "sw", "{language}")
+    find_column(tmp_path, "pt", "words")
+    with pytest.raises(MissingDataError, match=r"all\.csv .* has no column 'pt'"):
+        find_column(tmp_path, "pt", "{language}")
+
+
 def test_a_broken_file_is_left_to_the_cell(tmp_path: Path) -> None:
     (tmp_path / "all.jsonl").write_text("{", encoding="utf-8")
     find(tmp_path, "pt")

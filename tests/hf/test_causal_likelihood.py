@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -14,6 +15,7 @@ from harness.errors import AdapterError
 from harness.models.requests import GenerateOptions, LikelihoodAnswer, LikelihoodRequest
 from harness.testing.examples import SENTENCES
 from harness_hf import loading
+from harness_hf.causal import likelihood
 from harness_hf.causal import session as causal_session
 
 from .conftest import PIECE_LIMIT, save_decoder
@@ -77,6 +79,27 @@ def test_numbers_are_those_of_a_naive_loop(
         assert answer.byte_length == len(one.continuation.encode())
         assert not answer.straddles
         assert not answer.truncated
+
+
+def test_standard_scores_are_those_of_full_distributions(
+    decoder_folders: dict[str, Path], open_decoder: Open
+) -> None:
+    """Min-K%++: (log p - mean) / sd, both over the vocabulary under the model's own distribution."""
+    texts = [text for text in SENTENCES if text][:6]
+    decoder = open_decoder(decoder_folders["llama"], batch_tokens=60)
+    network, tokens = decoder._session.network, decoder._session.tokens
+    for text, scores in zip(texts, decoder.standard_scores(texts), strict=True):
+        [one] = tokens.encode_requests([""], [text])
+        with torch.no_grad():
+            logits = network(torch.tensor([one.ids])).logits[0].double()
+        for place, score in enumerate(scores, start=one.start):
+            logprobs = logits[place - 1].log_softmax(dim=-1)
+            values, shares = logprobs.numpy(), logprobs.exp().numpy()
+            mean = np.average(values, weights=shares)
+            sd = np.average((values - mean) ** 2, weights=shares) ** 0.5
+            assert score == pytest.approx((values[one.ids[place]] - mean) / sd, abs=2e-3)
+        assert len(scores) == len(one.ids) - one.start
+    assert decoder.standard_scores([]) == []
 
 
 @pytest.mark.parametrize("family", ["llama", "gpt2"])
@@ -315,3 +338,13 @@ def test_too_little_memory_halves_the_batch(
         AdapterError, match=r"too little memory for one sequence of \d+ pieces .*\(loglikelihood\)"
     ):
         model.loglikelihood(asked[:1])
+
+
+def test_standard_scores_of_forbidden_words_and_certain_tokens_are_finite() -> None:
+    logits = torch.tensor([[0.0, 1.0, -math.inf], [500.0, 0.0, 0.0]])
+    rows, targets = torch.tensor([0, 0, 1]), torch.tensor([0, 1, 0])
+    found = likelihood._standard_scores(logits, rows, targets).tolist()
+    two = torch.log_softmax(torch.tensor([0.0, 1.0]), dim=-1)
+    mean = (two.exp() * two).sum()
+    sd = (two.exp() * (two - mean) ** 2).sum().sqrt()
+    assert found == pytest.approx([*((two - mean) / sd).tolist(), 0.0], abs=1e-4)

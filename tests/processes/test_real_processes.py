@@ -122,6 +122,22 @@ def test_two_processes_do_what_one_does(start: Start, tmp_path: Path) -> None:
     assert _left(tmp_path) == []
 
 
+@pytest.mark.parametrize("given", [("--precision", "6"), ("--budget", "500")])
+def test_two_processes_stop_where_one_does(start: Start, tmp_path: Path, given: tuple[str, str]) -> None:
+    for code in ("de", "es"):
+        labels = ("contradiction", "neutral", "entailment")
+        lines = [f"Sentence {n}.\tClaim {n} of {code}.\t{labels[n * n % 7 % 3]}\n" for n in range(600)]
+        (tmp_path / "data" / "xnli").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "data" / "xnli" / f"test-{code}.tsv").write_text("".join(lines), encoding="utf-8")
+    command = (*HARNESS, "eval", "--tasks", "xnli:de+es", "--model", "flaky:it", "--data", "data", *given)
+    for name, count in (("one", "1"), ("two", "2")):
+        status, err = _ended(start(*command, "--output", name, "--num-processes", count))
+        assert status == 0, err
+    assert _content(tmp_path / "two") == _content(tmp_path / "one")
+    assert all(len(cell.looks) > 1 for cell in Run(tmp_path / "two").cells)
+    assert all(_answers(tmp_path / "two"))
+
+
 def test_one_process_is_killed_alone_and_one_goes_on(start: Start, tmp_path: Path) -> None:
     command = (*HARNESS, *FLAKY, "--output", "run", "--num-processes", "2")
     killed = start(*command, FLAKY_KILL="3")

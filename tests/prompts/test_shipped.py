@@ -43,7 +43,7 @@ NAMES = sorted(
         "pawsx": "default lm_eval mega mt5",
         "qa": "default mega mt5",
         "sentiment": "default",
-        "sib200": "default lm_eval",
+        "sib200": "default letters lm_eval",
         "siqa": "default mt5",
         "translation": "default instruct source",
         "udpos": "default mega mt5",
@@ -88,6 +88,7 @@ ENGLISH_WORDS = {
     "multilingual_hatecheck/default",
     "sentiment/default",
     "sib200/default",
+    "sib200/letters",
 }
 """Prompts of many languages that take another prompt's words: languages without words there take the English ones."""
 ENTITIES = ("PER", "ORG", "LOC", "DATE")

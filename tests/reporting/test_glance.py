@@ -184,6 +184,12 @@ def test_at_most_five_notes_the_weightiest_first(write: Write) -> None:
     assert notes[-1].startswith("  and 4 more: harness report RUN --notes")
 
 
+def test_there_is_no_gap_from_answers_that_could_not_be_read(write: Write) -> None:
+    for unparsed, gap in ((50, pytest.approx(0.4)), (51, None)):
+        run = write(_cell("xnli", "en", 0.9), _cell("xnli", "de", 0.5, unparsed=unparsed))
+        assert _glance(run).tasks[0].transfer_gap == gap
+
+
 def test_a_single_score_is_short(write: Write) -> None:
     lines = terminal_text([write(_cell("xnli", "de", 0.5))], details=False).splitlines()
     assert len(lines) <= 8

@@ -43,6 +43,30 @@ def test_languages_that_are_not_parallel_add_up() -> None:
     assert mean.difference == pytest.approx(FACTOR * 0.5 / math.sqrt(30))
 
 
+def test_what_a_difference_needs() -> None:
+    """Ten times as many items for one that is the root of ten smaller; a tenfold test shows just that difference."""
+    config = RunConfig(
+        tasks=("xnli:de+sw", "udpos:de+en"), model="baseline:majority", data=DataOptions(mode="sample")
+    )
+    prepared = prepare(config, open_session())
+    registry = prepared.session.registry
+    reader = CellReader(registry, prepared.finder)
+    plain = detectable_differences(prepared.plan.cells, reader, registry, Assumption())
+    for own in plain:
+        assert (own.needed_items, own.needed_languages) == (None, None)
+    assert plain[2].difference is not None
+    assert plain[-1].difference is not None
+    parallel, apart = (
+        detectable_differences(
+            prepared.plan.cells, reader, registry, Assumption(detect=1.0001 * own.difference / 10**0.5)
+        )[at]
+        for at, own in ((2, plain[2]), (-1, plain[-1]))
+        if own.difference is not None
+    )
+    assert (parallel.needed_items, parallel.needed_languages) == (240, None)
+    assert (apart.needed_items, apart.needed_languages) == (150, 20)
+
+
 def test_a_limit_and_a_pool_count() -> None:
     [limited] = _found(("udpos:de",), limit=4)
     assert limited.clusters == 4

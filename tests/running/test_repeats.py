@@ -68,7 +68,9 @@ def test_scores_and_records(run: RunTasks) -> None:
         assert set(values) == {"accuracy", "pass@1", "pass@2", "pass@4", "majority@4"}
     report = read_asked([finished])
     assert report is not None
-    assert [row["language"] for row in report.rows()] == ["en", "sw"]
+    unread, repeated = report.rows()[:2], report.rows()[2:]
+    assert [row["language"] for row in unread] == [row["language"] for row in repeated] == ["en", "sw"]
+    assert [row["about"] for row in unread] == ["unread"] * 2
 
 
 def test_a_resumed_run_asks_no_answer_twice(run: RunTasks, calls: list[Any]) -> None:

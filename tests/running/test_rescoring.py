@@ -145,3 +145,23 @@ def test_records_of_cells_before_a_broken_one_stay_as_they_were(
     with pytest.raises(Exception, match="The metric 'fussy' cannot score these predictions: no Swahili"):
         rescore(finished.path, open_session().registry, ["fussy"])
     assert _files(finished.path) == before
+
+
+def test_a_resumed_run_keeps_what_was_added(run: RunTasks, registry: Registry, cli: Cli) -> None:
+    finished = run(["xquad:de+en"])
+    rescore(finished.path, registry, ["mlqa_f1"])
+    scored = Run(finished.path)
+    assert cli("eval", "--resume", finished.path)[0] == 0
+    again = Run(finished.path)
+    assert [cell.metrics for cell in again.cells] == [cell.metrics for cell in scored.cells]
+    assert again.results.tasks == scored.results.tasks
+    # A cell that is run later has no score by it, and a note says so.
+    [lost, kept] = scored.cells
+    (finished.path / "cells" / f"{lost.digest}.json").unlink()
+    assert cli("eval", "--resume", finished.path)[0] == 0
+    later = Run(finished.path)
+    assert [set(cell.metrics) for cell in later.cells] == [set(lost.metrics) - {"mlqa_f1"}, set(kept.metrics)]
+    [note] = [note for note in later.results.notes if "mlqa_f1" in note]
+    assert "1 cell was" in note
+    rescore(finished.path, registry)
+    assert [cell.metrics for cell in Run(finished.path).cells] == [cell.metrics for cell in scored.cells]

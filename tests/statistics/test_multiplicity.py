@@ -16,6 +16,7 @@ from harness.statistics import (
     benjamini_hochberg,
     detectable_difference,
     holm,
+    needed_groups,
     paired_sd,
     rank_intervals,
     tied_with_best,
@@ -90,6 +91,17 @@ def test_the_detectable_difference_is_found_with_its_power() -> None:
     assert power == pytest.approx(0.8, abs=1e-4)
     assert detectable_difference(sd, 0) is None
     assert detectable_difference(1.0, 1) == 1.0
+
+
+def test_the_needed_draws_show_the_difference_in_four_of_five_simulations() -> None:
+    random, difference = np.random.default_rng(25), 0.05
+    groups = needed_groups(0.4, difference)
+    found = detectable_difference(0.4, groups)
+    assert found is not None
+    assert found <= difference < (detectable_difference(0.4, groups - 1) or 0)
+    drawn = random.normal(difference, 0.4, (2_000, groups))
+    tests = stats.ttest_1samp(drawn, 0.0, axis=1)
+    assert float(np.mean(tests.pvalue < 0.05)) == pytest.approx(0.8, abs=0.02)
 
 
 def test_the_paired_deviation_is_that_of_two_correlated_answers() -> None:

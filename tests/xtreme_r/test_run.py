@@ -64,7 +64,7 @@ def test_a_limited_run_is_not_exported(tmp_path: Path) -> None:
     limited = harness.evaluate(
         "xnli:sw", "baseline:majority", data="sample", limit=5, output=tmp_path / "limited"
     )
-    with pytest.raises(HarnessError, match="has 5 of its 24 items; run it without --limit"):
+    with pytest.raises(HarnessError, match="has 5 of its 24 items; run it on all of them"):
         export_run(limited.path, tmp_path / "submission")
 
 

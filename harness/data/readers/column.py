@@ -14,8 +14,8 @@ __all__ = [
     "WHERE",
     "Column",
     "Condition",
+    "MissingColumnError",
     "counted",
-    "missing_column",
     "pick",
     "wanted_columns",
     "wanted_records",
@@ -54,7 +54,7 @@ class Column:
         found = []
         for name, *steps in self.parts(record):
             if name not in record:
-                raise missing_column(name, record, where)
+                raise MissingColumnError(name, record, where)
             value = record[name]
             for step in steps:
                 value = _member(value, step, self.source, where)
@@ -96,7 +96,7 @@ class Condition:
 
     def _has(self, record: Mapping[str, Any], column: str, value: str | None, where: str) -> bool:
         if column not in record:
-            raise missing_column(column, record, where)
+            raise MissingColumnError(column, record, where)
         found = record[column]
         return found is not None if value is None else str(found) == value
 
@@ -149,12 +149,15 @@ def pick(record: Mapping[str, Any], columns: Sequence[Column] | None, where: str
     return {column.field: column.value(record, where) for column in columns}
 
 
-def missing_column(name: str, found: Mapping[str, Any] | Sequence[str], where: str) -> DataError:
-    """Return the error for a column that is not there, with near names."""
-    near = near_names(name, found)
-    shown = ", ".join(repr(candidate) for candidate in found) or "none"
-    hint = f"Did you mean {near[0]!r}?" if near else None
-    return DataError(f"{where}: expected a column {name!r}, found {shown}.", hint=hint)
+class MissingColumnError(DataError):
+    """A column is not there; the hint has near names."""
+
+    def __init__(self, name: str, found: Mapping[str, Any] | Sequence[str], where: str) -> None:
+        near = near_names(name, found)
+        shown = ", ".join(repr(candidate) for candidate in found) or "none"
+        hint = f"Did you mean {near[0]!r}?" if near else None
+        super().__init__(f"{where}: expected a column {name!r}, found {shown}.", hint=hint)
+        self.column = name
 
 
 def counted(count: int) -> str:

@@ -14,7 +14,7 @@ from harness.data.readers.column import (
     WHERE,
     Column,
     Condition,
-    missing_column,
+    MissingColumnError,
     pick,
     wanted_columns,
     wanted_records,
@@ -91,7 +91,7 @@ def _sources(
     names += [] if condition is None else condition.values
     for name in names:
         if name not in known:
-            raise missing_column(name, known, where)
+            raise MissingColumnError(name, known, where)
     return list(dict.fromkeys(names))
 
 

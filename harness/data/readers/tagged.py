@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from harness.data.readers.column import Column, counted, missing_column, wanted_columns
+from harness.data.readers.column import Column, MissingColumnError, counted, wanted_columns
 from harness.data.readers.reader import Reader, choice
 from harness.data.readers.text import numbered_lines
 from harness.data.records import Row
@@ -96,7 +96,7 @@ def _by_columns(path: Path, lines: Sequence[tuple[int, str]], columns: Sequence[
         elif column.source in comments:
             fields[column.field] = comments[column.source]
         else:
-            raise missing_column(column.source, comments, where)
+            raise MissingColumnError(column.source, comments, where)
     return Row(fields=fields, path=str(path), line=lines[0][0])
 
 

@@ -25,6 +25,7 @@ from harness_hf.description import find_architecture, writes_no_text
 from harness_hf.fit_record import read_record
 from harness_hf.heads.decoder import DECODER_HEADS, DecoderSession
 from harness_hf.inference.answer_stream import Procedure
+from harness_hf.inference.session import CHUNK
 from harness_hf.inference.writing import TextWriter
 from harness_hf.model_folder import read_config, resolve_folder
 from harness_hf.options import CausalOptions
@@ -79,6 +80,16 @@ class Causal(TextWriter):
                 prepare=encode_pairs, answer=lambda writings: write_texts(session, writings, call)
             )
         return super().procedure(call)
+
+    def standard_scores(self, texts: Sequence[str]) -> list[tuple[float, ...]]:
+        """Return for every token of every text how likely it is against all other tokens: (log p - mean) / sd.
+
+        Mean and standard deviation are those of log p under the model's distribution there, as Min-K%++ needs (Zhang et
+        al. 2024, arXiv 2404.02936). Raises `AdapterError` for a text without tokens or longer than the context window.
+        """
+        call = Call(ability="loglikelihood", arguments={"standardised": True})
+        requests = [LikelihoodRequest(context="", continuation=text) for text in texts]
+        return [answer.token_logprobs for answer in self._answers(call, requests, CHUNK)]
 
     def fit(
         self, train: Sequence[Any], validation: Sequence[Any], spec: HeadSpec, options: FitOptions

@@ -18,6 +18,9 @@ from harness_hf.inference.batching import BatchPlan
 
 __all__ = ["Continuations", "score_continuations"]
 
+LEAST_SD = 1e-6
+"""The standard deviation of log p where the model is certain of one token."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Continuations:
@@ -39,10 +42,11 @@ def score_continuations(
 ) -> Iterator[tuple[list[int], list[LikelihoodAnswer]]]:
     """Yield (numbers of continuations, their token log-probabilities) after every batch.
 
+    Where the call says ``standardised``, a token's number is its standard score instead: see `_standard_scores`.
     Raises `AdapterError` for numbers that are not finite.
     """
     scores = _Scores(asked.tokens)
-    for done in _Scorer(session, asked.tokens, scores).run(call):
+    for done in _Scorer(session, asked.tokens, scores, call).run():
         yield done, [scores.answer(number, asked.texts[number], session) for number in done]
 
 
@@ -101,25 +105,29 @@ class _Wanted:
 class _Scorer:
     """Runs the distinct texts of many requests, and reads the scored tokens off the logits."""
 
-    def __init__(self, session: CausalSession, scored: Sequence[ScoredTokens], scores: _Scores) -> None:
+    def __init__(
+        self, session: CausalSession, scored: Sequence[ScoredTokens], scores: _Scores, call: Call
+    ) -> None:
         self._session = session
         self._scored = scored
         self._scores = scores
+        self._call = call
+        self._number = _standard_scores if call.arguments.get("standardised") else _log_probabilities
         # The last token is predicted, never read: choices of one token after one context are one text.
         self._requests: dict[tuple[int, ...], list[int]] = {}
         for request, one in enumerate(scored):
             self._requests.setdefault(tuple(one.ids[:-1]), []).append(request)
         self._texts = list(self._requests)
 
-    def run(self, call: Call) -> Iterator[list[int]]:
+    def run(self) -> Iterator[list[int]]:
         """Yield the requests that are scored completely, after every batch."""
         session = self._session
         share = session.options.share_prefixes and session.caches_rows
         plan: BatchPlan[PrefixGroup] = BatchPlan(
-            ability=call.ability,
+            ability=self._call.ability,
             pack=lambda groups, tokens: pack_groups(groups, self._texts, tokens),
             size=lambda group: group.longest,
-            stopping=call.stopping,
+            stopping=self._call.stopping,
         )
         groups = share_prefixes(self._texts, share=share)
         for batch, _ in session.budget.run(groups, self._run_batch, plan):
@@ -197,9 +205,26 @@ class _Scorer:
                 continue
             row = torch.from_numpy(positions[here] - start).to(logits.device)
             target = torch.from_numpy(targets[here]).to(logits.device)
-            logprobs = logits[row, target] - torch.logsumexp(logits, dim=-1)[row]
+            numbers = self._number(logits, row, target)
             greedy = logits.argmax(dim=-1)[row] == target
-            self._scores.fill(slots[here], logprobs.double().cpu().numpy(), greedy.cpu().numpy())
+            self._scores.fill(slots[here], numbers.double().cpu().numpy(), greedy.cpu().numpy())
+
+
+def _log_probabilities(logits: torch.Tensor, row: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    return logits[row, target] - torch.logsumexp(logits, dim=-1)[row]
+
+
+def _standard_scores(logits: torch.Tensor, row: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    """Return (log p - mean) / sd, mean and sd of log p under the model's own distribution at the position.
+
+    The number that Min-K%++ averages over the least likely tokens (Zhang et al. 2024, arXiv 2404.02936).
+    """
+    logprobs = torch.log_softmax(logits, dim=-1)
+    shares = logprobs.exp()
+    # A word that a model forbids has the logit minus infinity and adds nothing.
+    mean = torch.nan_to_num(shares * logprobs, nan=0.0).sum(dim=-1)
+    variance = torch.nan_to_num(shares * (logprobs - mean[:, None]) ** 2, nan=0.0).sum(dim=-1)
+    return (logprobs[row, target] - mean[row]) / variance.sqrt().clamp(min=LEAST_SD)[row]
 
 
 def _padded(

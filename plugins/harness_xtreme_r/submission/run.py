@@ -75,7 +75,7 @@ def _why_not(cell: CellResult, task: SubmissionTask | None, protocol: str | None
     if protocol is not None and cell.protocol != protocol:
         return f"its protocol is {cell.protocol}"
     if cell.size is not None and cell.n < cell.size:
-        return f"the run has {cell.n} of its {cell.size} items; run it without --limit"
+        return f"the run has {cell.n} of its {cell.size} items; run it on all of them"
     return ""
 
 

@@ -1,0 +1,220 @@
+"""How far properties of languages explain their scores: a small regression, checked on families that it has not seen.
+
+Scores of one task, or of several tasks with a level each, are regressed by least squares on a few standardised
+properties. Languages of a family resemble each other, so that families are the units of all uncertainty: one family
+after the other is left out, which gives the prediction error and, as a jackknife, the standard errors (CV3 of
+MacKinnon, Nielsen and Webb 2023, Journal of Econometrics 232, section 2.2; t distribution with families - 1 degrees of
+freedom). ``benchmarks/explanation.py`` measures the coverage, and why nothing is shuffled over languages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["LEAST_LANGUAGES", "Effect", "Explanation", "explain"]
+
+Floats = npt.NDArray[np.float64]
+LEAST_LANGUAGES = 10
+LEAST_FAMILIES = 4
+PER_PROPERTY, PER_PROPERTY_ELSEWHERE = 5, 4
+"""Languages that a model needs for each of its properties: of all, and of those outside the largest family."""
+POWER = 0.8
+ROUNDING = 1e-9
+"""Scores that differ by less are equal."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """What one property goes with: alone, as correlations, and in the model with the others held equal."""
+
+    name: str
+    pearson: float
+    """Over languages; of several tasks, of what remains without the levels of the tasks."""
+    spearman: float
+    value: float | None = None
+    """Change of the score per standard deviation of the property; None where the model does not have it."""
+    se: float | None = None
+    low: float | None = None
+    high: float | None = None
+    p: float | None = None
+    detectable: float | None = None
+    """The smallest true effect that such data show with 80 % power."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """The regression of scores on properties of languages."""
+
+    languages: tuple[str, ...]
+    families: int
+    scores: int
+    effects: tuple[Effect, ...]
+    r2: float
+    """Share of the variance between languages that the model fits."""
+    mae: float
+    """Mean absolute error for languages of a family that was left out."""
+    mean_mae: float
+    """The same of a prediction that knows the mean score alone."""
+    unseen_r2: float
+    """1 - squared error / squared error of the mean, for families that were left out; below 0: worse than the mean."""
+
+    @property
+    def predicts(self) -> bool:
+        """Whether it predicts a new family better than the mean does, by both errors."""
+        return self.mae < self.mean_mae and self.unseen_r2 > 0
+
+
+def explain(
+    scores: Mapping[str, Mapping[str, float]],
+    properties: Mapping[str, Mapping[str, float]],
+    families: Mapping[str, str],
+) -> Explanation | None:
+    """Return the regression of scores; None for few languages or families, equal scores or properties.
+
+    Args:
+        scores: By task, then by language.
+        properties: By name, then by language, the most important one first. One that some language does not have, or
+            that is equal in all, is skipped. The model takes the first ones, one per five languages
+            and per four outside the largest family.
+        families: By language.
+    """
+    rows = [(task, code, value) for task, own in scores.items() for code, value in own.items()]
+    codes = sorted({code for _, code, _ in rows})
+    groups = sorted({families[code] for code in codes})
+    known = {
+        name: np.array([own[code] for code in codes])
+        for name, own in properties.items()
+        if all(code in own for code in codes) and len({own[code] for code in codes}) > 1
+    }
+    if len(codes) < LEAST_LANGUAGES or len(groups) < LEAST_FAMILIES or not known:
+        return None
+    largest = max(sum(families[code] == group for code in codes) for group in groups)
+    most = min(len(codes) // PER_PROPERTY, (len(codes) - largest) // PER_PROPERTY_ELSEWHERE)
+    data = _Data(
+        y=np.array([value for *_, value in rows]),
+        table=np.stack([(own - own.mean()) / own.std(ddof=1) for own in known.values()], axis=1),
+        of_language=np.array([codes.index(code) for _, code, _ in rows]),
+        task=np.unique([task for task, *_ in rows], return_inverse=True)[1],
+        family=np.array([groups.index(families[code]) for _, code, _ in rows]),
+    )
+    every = np.ones(len(data.y), dtype=np.bool_)
+    if np.ptp(data.y - data.means(data.y, every)) < ROUNDING:
+        return None
+    count = _estimable(data, min(len(known), max(1, most)))
+    return _explanation(data, list(known), count, codes, len(groups))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Data:
+    """Scores by row; properties by language."""
+
+    y: Floats
+    table: Floats
+    of_language: npt.NDArray[np.int64]
+    task: npt.NDArray[np.int64]
+    family: npt.NDArray[np.int64]
+
+    def x(self, count: int) -> Floats:
+        """Return the first properties of every row."""
+        found: Floats = self.table[self.of_language, :count]
+        return found
+
+    def means(self, values: Floats, kept: npt.NDArray[np.bool_]) -> Floats:
+        """Return for every row the mean of the kept rows of its task; NaN where none is kept."""
+        number = int(self.task.max()) + 1
+        sizes = np.bincount(self.task[kept], minlength=number)
+        columns = values.reshape(len(values), -1).T
+        with np.errstate(invalid="ignore", divide="ignore"):
+            sums = np.stack(
+                [np.bincount(self.task[kept], own[kept], number) / sizes for own in columns], axis=1
+            )
+        found: Floats = sums[self.task].reshape(values.shape)
+        return found
+
+
+def _estimable(data: _Data, count: int) -> int:
+    """Return how many of the first properties have effects of their own: none is a mixture of those before it."""
+    every = np.ones(len(data.y), dtype=np.bool_)
+    x = data.x(count) - data.means(data.x(count), every)
+    while count > 1 and np.linalg.matrix_rank(x[:, :count]) < count:
+        count -= 1
+    return count
+
+
+def _explanation(
+    data: _Data, names: Sequence[str], count: int, codes: Sequence[str], families: int
+) -> Explanation:
+    every = np.ones(len(data.y), dtype=np.bool_)
+    y, x = data.y - data.means(data.y, every), data.x(count)
+    slopes = _slopes(x - data.means(x, every), y)
+    jackknife, predicted, mean = _without_families(data, x, count)
+    errors, mean_errors = data.y - predicted, data.y - mean
+    kept = np.isfinite(errors)
+    total = float((mean_errors[kept] ** 2).sum())
+    se = np.sqrt((families - 1) / families * ((jackknife - slopes) ** 2).sum(axis=0))
+    return Explanation(
+        languages=tuple(codes),
+        families=families,
+        scores=len(data.y),
+        effects=tuple(_effects(data, names, y, slopes, se, families - 1)),
+        r2=_r2(x - data.means(x, every), y),
+        mae=float(np.abs(errors[kept]).mean()),
+        mean_mae=float(np.abs(mean_errors[kept]).mean()),
+        unseen_r2=1 - float((errors[kept] ** 2).sum()) / total if total else 0.0,
+    )
+
+
+def _slopes(x: Floats, y: Floats) -> Floats:
+    return np.asarray(np.linalg.lstsq(x, y, rcond=None)[0], dtype=np.float64)
+
+
+def _without_families(data: _Data, x: Floats, count: int) -> tuple[Floats, Floats, Floats]:
+    """Return the slopes without each family, and what the model and the mean predict for the family left out."""
+    slopes, predicted, mean = [], np.full(len(data.y), np.nan), np.full(len(data.y), np.nan)
+    for family in range(int(data.family.max()) + 1):
+        kept = data.family != family
+        level, middle = data.means(data.y, kept), data.means(x, kept)
+        own = _slopes((x - middle)[kept], (data.y - level)[kept])
+        slopes.append(own)
+        mean[~kept] = level[~kept]
+        predicted[~kept] = level[~kept] + (x - middle)[~kept] @ own
+    return np.array(slopes).reshape(-1, count), predicted, mean
+
+
+def _effects(
+    data: _Data, names: Sequence[str], y: Floats, slopes: Floats, errors: Floats, freedom: int
+) -> list[Effect]:
+    from scipy.stats import rankdata, t
+
+    every, reach = np.ones(len(y), dtype=np.bool_), float(t.ppf(0.975, freedom))
+    found = []
+    for place, name in enumerate(names):
+        own = data.table[data.of_language, place]
+        own = own - data.means(own, every)
+        pearson = float(np.corrcoef(own, y)[0, 1])
+        spearman = float(np.corrcoef(rankdata(own), rankdata(np.round(y, 12)))[0, 1])
+        effect = Effect(name=name, pearson=pearson, spearman=spearman)
+        if place < len(slopes) and errors[place] > 0:
+            value, se = float(slopes[place]), float(errors[place])
+            effect = Effect(
+                name=name,
+                pearson=pearson,
+                spearman=spearman,
+                value=value,
+                se=se,
+                low=value - reach * se,
+                high=value + reach * se,
+                p=2 * float(t.sf(abs(value) / se, freedom)),
+                detectable=(reach + float(t.ppf(POWER, freedom))) * se,
+            )
+        found.append(effect)
+    return found
+
+
+def _r2(x: Floats, y: Floats) -> float:
+    total = float(y @ y)
+    return float(y @ x @ _slopes(x, y)) / total if total else 0.0

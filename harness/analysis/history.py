@@ -1,0 +1,262 @@
+"""The runs of a model line over time: each task's scores, paired differences, and where the score changed.
+
+All differences are on the items that all runs of a series answered. The noise between runs comes from random signs of
+how each item departs from its own mean over the runs, so that answers that persist from run to run count once. Change
+points are found by `harness.statistics.change_points`; ``benchmarks/drift.py`` measures how many are false.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from statistics import NormalDist, fmean, median
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from harness.analysis.comparison import shared_items
+from harness.analysis.significance import flipped_scores
+from harness.analysis.systems import System, SystemGroup, group_systems
+from harness.errors import UsageError
+from harness.metrics.aggregation import aggregate_tasks
+from harness.metrics.metric import Metric
+from harness.metrics.task_intervals import task_intervals
+from harness.progress import show_step
+from harness.statistics import ChangePoint, change_points
+from harness.storage.run_folder import Run
+
+if TYPE_CHECKING:
+    from harness.table import Table
+
+__all__ = ["Series", "Step", "history", "history_runs"]
+
+MANIFEST = "manifest.json"
+NORMAL = NormalDist().inv_cdf(0.975)
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One run of a series."""
+
+    run: Path
+    model: str
+    created: str
+    value: float
+    """On the items that all runs have."""
+    ci: tuple[float, float] | None
+    """None where the run has other items too, and for means of tasks."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Series:
+    """One metric of one task, under one protocol, method, seed and view, over time."""
+
+    task: str
+    """With its view; ``mean of 3 tasks`` for their mean."""
+    conditions: tuple[str, ...]
+    """Protocol, method, seed and further conditions."""
+    metric: str
+    languages: tuple[str, ...]
+    """Those that all runs have; the scores are means over them. None for means of tasks."""
+    items: int
+    """Those that all runs have."""
+    steps: tuple[Step, ...]
+    noise: Floats | None
+    """Shape (draws, runs): scores without a difference between the runs; None where the metric has no item scores."""
+    notes: tuple[str, ...] = ()
+
+    @cached_property
+    def changes(self) -> tuple[ChangePoint, ...]:
+        """The change points."""
+        scores = np.array([step.value for step in self.steps])
+        return () if self.noise is None else tuple(change_points(scores, self.noise))
+
+    def half(self, first: int, second: int) -> float | None:
+        """Return half the 95 % interval of the paired difference of two runs; None where it is not known."""
+        if self.noise is None:
+            return None
+        return NORMAL * float((self.noise[:, second] - self.noise[:, first]).std())
+
+    @property
+    def band(self) -> float | None:
+        """The median of the halves of neighbours: a smaller difference may well be noise."""
+        found = [self.half(at - 1, at) for at in range(1, len(self.steps))]
+        # Runs that answer all items the same say nothing of the noise between models.
+        halves = [half for half in found if half]
+        return median(halves) if halves else None
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one row per run; scores and differences are fractions."""
+        changes = {change.at: change for change in self.changes}
+        return [
+            {
+                "task": self.task,
+                "conditions": list(self.conditions),
+                "metric": self.metric,
+                "languages": list(self.languages),
+                "items": self.items,
+                "band": self.band,
+                "run": str(step.run),
+                "model": step.model,
+                "created": step.created,
+                "value": step.value,
+                "ci": step.ci,
+                "change": step.value - self.steps[at - 1].value if at else None,
+                "change_half": self.half(at - 1, at) if at else None,
+                "drift": step.value - self.steps[0].value if at else None,
+                "drift_half": self.half(0, at) if at else None,
+                "is_change": at in changes,
+                "step": changes[at].step if at in changes else None,
+                "p": changes[at].p if at in changes else None,
+            }
+            for at, step in enumerate(self.steps)
+        ]
+
+
+def history_runs(folders: Sequence[Path]) -> list[Run]:
+    """Return runs in the order in which they were made; a folder that is no run means the runs in it.
+
+    Raises:
+        UsageError: There are fewer than two runs.
+    """
+    found = [path for folder in folders for path in _run_folders(folder)]
+    runs = [Run(path) for path in {path.resolve(): path for path in found}.values()]
+    if len(runs) < 2:
+        raise UsageError(
+            f"A history needs at least two runs; {' '.join(map(str, folders))} has {len(runs)}.",
+            hint="Name several run folders, or a folder that holds them.",
+        )
+    return sorted(runs, key=lambda run: (run.results.run.created, str(run.path)))
+
+
+def _run_folders(folder: Path) -> list[Path]:
+    if (folder / MANIFEST).is_file() or not folder.is_dir():
+        return [folder]
+    return sorted(path.parent for path in folder.glob(f"*/{MANIFEST}"))
+
+
+def history(
+    runs: Sequence[Run],
+    metrics: Table[Metric],
+    *,
+    tasks: Sequence[str] = (),
+    languages: Sequence[str] = (),
+    metric: str | None = None,
+) -> list[Series]:
+    """Return the series of every task that at least two runs finished, then their mean where there are several.
+
+    Args:
+        runs: From the oldest to the newest.
+        metrics: The registry's.
+        tasks: Names or globs to restrict it to; none takes all.
+        languages: Codes to restrict it to; none takes all.
+        metric: The metric to score with; None takes the headline metrics of each task.
+
+    Raises:
+        UsageError: For names that no run has, and where no task was finished twice in the same way.
+    """
+    found: list[Series] = []
+    for group in group_systems(runs, tasks=tasks, languages=languages):
+        for line in _lines(group):
+            if len(line) > 1:
+                show_step(f"History: {group.title}")
+                found += _series(group, line, metrics, metric)
+    if not found:
+        raise UsageError(
+            "No task was finished by two of these runs under the same protocol, method and seed."
+        )
+    return [*found, *_means(found, len(runs))]
+
+
+def _lines(group: SystemGroup) -> list[list[System]]:
+    """Return the systems of one protocol, method, seed and prompt, in the order of the runs."""
+    lines: dict[tuple[str, ...], list[System]] = {}
+    for system in group.systems:
+        lines.setdefault(_conditions(group, system), []).append(system)
+    return list(lines.values())
+
+
+def _conditions(group: SystemGroup, system: System) -> tuple[str, ...]:
+    cell = next(iter(system.cells.values()))
+    view = [f"{name}={value}" for name, value in sorted(cell.view.items()) if name not in group.view]
+    return str(cell.protocol), str(cell.method), f"seed={cell.seed}", *view
+
+
+def _series(
+    group: SystemGroup, line: Sequence[System], metrics: Table[Metric], metric: str | None
+) -> Iterator[Series]:
+    codes = [code for code in line[0].cells if all(code in system.cells for system in line)]
+    dropped = sorted({code for system in line for code in system.cells} - set(codes))
+    lines = tuple(replace(system, cells={code: system.cells[code] for code in codes}) for system in line)
+    for name in ([metric] if metric is not None else line[0].spec.headline) if codes else []:
+        found = shared_items(replace(group, systems=lines), metrics.get(name))
+        if not found.parts:
+            continue
+        notes = [f"not in all runs, skipped: {' '.join(dropped)}"] if dropped else []
+        if found.skipped:
+            notes.append(f"{found.skipped:,} items are not the same in all runs and are skipped")
+        values = [fmean(column) for column in zip(*(part.values for part in found.parts), strict=True)]
+        yield Series(
+            task=group.title,
+            conditions=_conditions(group, line[0]),
+            metric=name,
+            languages=tuple(part.language for part in found.parts),
+            items=sum(len(part.ids) for part in found.parts),
+            steps=tuple(
+                Step(
+                    run=system.run.path,
+                    model=system.run.manifest.model,
+                    created=system.run.results.run.created,
+                    value=value,
+                    ci=None if found.skipped else _interval(system, name, metrics),
+                )
+                for system, value in zip(lines, values, strict=True)
+            ),
+            noise=flipped_scores(
+                metrics.get(name),
+                found.parts,
+                task=group.title,
+                linked=found.linked,
+                unpaired=found.unpaired,
+            ),
+            notes=tuple(notes),
+        )
+
+
+def _interval(system: System, metric: str, metrics: Table[Metric]) -> tuple[float, float] | None:
+    """Return the 95 % interval of the mean over languages, as the run's report has it."""
+    cells, tasks = list(system.cells.values()), system.run.manifest.tasks
+    rows = [row for row in aggregate_tasks(cells, tasks) if row.metric == metric]
+    found = task_intervals(rows, cells, tasks, system.run.records_of, metrics)
+    return found[0].ci if found else None
+
+
+def _means(found: Sequence[Series], runs: int) -> Iterator[Series]:
+    """Yield the mean over the tasks that all runs finished, by protocol and seed; each task by its first metric."""
+    lines: dict[tuple[str, str], dict[tuple[str, ...], Series]] = {}
+    for own in found:
+        if len(own.steps) == runs:
+            protocol, _, seed, *_ = own.conditions
+            lines.setdefault((protocol, seed), {}).setdefault((own.task, *own.conditions), own)
+    for conditions, by_task in lines.items():
+        parts = list(by_task.values())
+        if len(parts) > 1:
+            # The noise of tasks is independent, since their signs have seeds of their own.
+            noises = [part.noise for part in parts if part.noise is not None]
+            steps = [
+                replace(step, value=fmean(part.steps[at].value for part in parts), ci=None)
+                for at, step in enumerate(parts[0].steps)
+            ]
+            yield Series(
+                task=f"mean of {len(parts)} tasks",
+                conditions=conditions,
+                metric="first metric of each",
+                languages=(),
+                items=sum(part.items for part in parts),
+                steps=tuple(steps),
+                noise=np.mean(noises, axis=0) if len(noises) == len(parts) else None,
+            )
