@@ -34,8 +34,8 @@ def test_a_language_without_a_record(tmp_path: Path) -> None:
         find(tmp_path, "pt")
 
 
-def find_column(root: Path, language: str, column: str) -> None:
-    source = Source(local=(LocalSource(path=("all.csv",)),), reader="csv", columns={"text": column})
+def find_columns(root: Path, language: str, **columns: str) -> None:
+    source = Source(local=(LocalSource(path=("all.csv",)),), reader="csv", columns=columns)
     ref = data_ref(
         source, owner="mine", language=SESSION.registry.languages.get(language), split="test", folder=None
     )
@@ -45,10 +45,11 @@ def find_column(root: Path, language: str, column: str) -> None:
 def test_a_language_without_a_column(tmp_path: Path) -> None:
     """A column of another name than the spec's is a fault of the file, which the cell reports."""
     (tmp_path / "all.csv").write_text("sw,text\nx,y\n", encoding="utf-8")
-    find_column(tmp_path, "sw", "{language}")
-    find_column(tmp_path, "pt", "words")
+    find_columns(tmp_path, "sw", text="{language}")
+    find_columns(tmp_path, "pt", text="words")
+    find_columns(tmp_path, "sw", text="{language}", context="words")
     with pytest.raises(MissingDataError, match=r"all\.csv .* has no column 'pt'"):
-        find_column(tmp_path, "pt", "{language}")
+        find_columns(tmp_path, "pt", text="{language}")
 
 
 def test_a_broken_file_is_left_to_the_cell(tmp_path: Path) -> None:

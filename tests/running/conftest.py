@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -64,3 +65,13 @@ def data_folder(tmp_path: Path) -> Callable[..., Path]:
         return tmp_path / "data"
 
     return put
+
+
+@pytest.fixture
+def calls(install_plugin: InstallPlugin) -> list[Any]:
+    """Install the adapter ``asks``; what its models were asked."""
+    source = Path(__file__).with_name("asking_adapter.py").read_text(encoding="utf-8")
+    install_plugin("asking_adapter", source)
+    kept: list[Any] = importlib.import_module("asking_adapter").CALLS
+    kept.clear()
+    return kept

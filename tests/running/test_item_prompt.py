@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,16 +18,7 @@ from harness.storage.run_folder import Run
 
 RunTasks = Callable[..., Run]
 Cli = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture(autouse=True)
-def calls(install_plugin: Callable[..., Path]) -> list[Any]:
-    """Install the adapter ``asks``; what its models were asked."""
-    source = Path(__file__).with_name("asking_adapter.py").read_text(encoding="utf-8")
-    install_plugin("asking_adapter", source)
-    kept: list[Any] = importlib.import_module("asking_adapter").CALLS
-    kept.clear()
-    return kept
+pytestmark = pytest.mark.usefixtures("calls")
 
 
 @pytest.fixture

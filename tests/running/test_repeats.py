@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,17 +14,8 @@ from harness.reporting.asked import prompt_pairs, prompt_scores, read_asked
 from harness.storage.run_folder import Run
 
 RunTasks = Callable[..., Run]
+pytestmark = pytest.mark.usefixtures("calls")
 SAYS = "A|B|<think>hm</think>C|I do not know"
-
-
-@pytest.fixture(autouse=True)
-def calls(install_plugin: Callable[..., Path]) -> list[Any]:
-    """Install the adapter ``asks``; what its models were asked."""
-    source = Path(__file__).with_name("asking_adapter.py").read_text(encoding="utf-8")
-    install_plugin("asking_adapter", source)
-    kept: list[Any] = importlib.import_module("asking_adapter").CALLS
-    kept.clear()
-    return kept
 
 
 def _sampled(run: RunTasks, **settings: Any) -> Run:

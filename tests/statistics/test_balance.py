@@ -21,13 +21,13 @@ def test_without_clusters_it_is_pearsons_test() -> None:
 
 @pytest.mark.parametrize(("size", "places"), [(1, 4), (1, 2), (5, 4)])
 def test_answers_without_a_preference_are_found_in_one_of_twenty_cells(size: int, places: int) -> None:
-    """Also where gold answers are spread unevenly, and where the items of a cluster are right together."""
+    """Also where gold answers are spread unevenly, and where a cluster has one gold answer and is right together."""
     random = np.random.default_rng(2)
-    groups = 60 * places // size
+    groups = 60 * places
     found = []
     for _ in range(1_000):
         ease = np.repeat(random.beta(2, 2, groups), size)
-        gold = np.minimum(random.integers(0, places + 1, groups * size), places - 1)
+        gold = np.repeat(np.minimum(random.integers(0, places + 1, groups), places - 1), size)
         right = (random.random(groups * size) < ease).astype(np.float64)
         p = recall_balance_p(right, gold, np.repeat(np.arange(groups), size))
         assert p is not None
