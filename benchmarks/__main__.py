@@ -18,11 +18,13 @@ from benchmarks import (
     fleet,
     gap,
     generation,
+    item_response,
     journal,
     large_vocabulary,
     memory,
     planning,
     plugins,
+    power,
     precision,
     probing,
     processes,
@@ -64,7 +66,9 @@ def main() -> None:
     # The last ones end with a status where they miss their limit.
     gap.main([])
     coverage.main([])
+    power.main([])
     precision.main([])
+    item_response.main(["--draws", "20"])
     drift.main([])
     explanation.main([])
     planning.main([])

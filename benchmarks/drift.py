@@ -14,6 +14,7 @@ only. Five methods, of which all but the first shall find a change in at most 5 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +35,7 @@ TRENDS = {
     "step of 5 points at run 5": np.repeat([0.0, 0.05], 4),
     "drift of 0.7 points per run": np.arange(RUNS) * 0.007,
 }
+SENTENCES, CHUNKS, TASKS = 300, 3, 3
 METHODS = ("neighbours", "Holm", "Holm, first", "shuffling", "history")
 
 
@@ -50,6 +52,57 @@ def main(argv: list[str] | None = None) -> None:
             [_found(random, trend, ANEW if "persists" in name else 1.0) for _ in range(given.draws)], axis=0
         )
         print(f"{name:<30}" + "".join(f"{share * 100:>14.1f}" for share in found))
+    _further(given.draws)
+
+
+def _further(draws: int) -> None:
+    """Print in how many constant series of other scores the harness finds a change."""
+    print(f"\nConstant series with a change by the harness, %, of {draws}")
+    for number, (name, make) in enumerate(FURTHER.items()):
+        random = np.random.default_rng([26, number])
+        found = np.mean([bool(change_points(*make(random))) for _ in range(draws)])
+        print(f"{name:<50}{found * 100:>6.1f}", flush=True)
+
+
+def _chunk_f1(random: np.random.Generator, anew: float = 1.0) -> tuple[Floats, Floats]:
+    """Return F1 of the chunks of sentences by run, and its replicates under random signs."""
+    ease = random.beta(2, 1, SENTENCES)
+    counts = np.empty((RUNS, SENTENCES, 3))
+    for at in range(RUNS):
+        right = random.binomial(CHUNKS, ease)
+        own = np.stack([right, np.full_like(right, CHUNKS), right + random.poisson(1 - ease)], axis=1)
+        counts[at] = own if at == 0 else np.where(random.random((SENTENCES, 1)) < anew, own, counts[at - 1])
+    apart = (counts - counts.mean(axis=0)).transpose(1, 0, 2)
+    signs = random.choice([-1.0, 1.0], size=(FLIPS, SENTENCES))
+    drawn = (signs @ apart.reshape(SENTENCES, -1)).reshape(FLIPS, RUNS, 3) + counts.mean(axis=0).sum(axis=0)
+    return _f1(counts.sum(axis=1)), _f1(drawn)
+
+
+def _f1(sums: Floats) -> Floats:
+    found: Floats = 2 * sums[..., 0] / (sums[..., 1] + sums[..., 2])
+    return found
+
+
+def _of_tasks(random: np.random.Generator, shared: bool) -> tuple[Floats, Floats]:
+    """Return the mean of tasks by run, with the replicates of each task by signs of its own."""
+    ease = random.beta(0.5, 0.3, ITEMS)
+    luck = random.random((RUNS, ITEMS))
+    found = []
+    for _ in range(TASKS):
+        own = luck if shared else random.random((RUNS, ITEMS))
+        # Tasks with the same items are right on the same ones, but for a fifth.
+        new = np.where(random.random((RUNS, ITEMS)) < 0.2, random.random((RUNS, ITEMS)), own)
+        right = (new < ease).astype(np.float64)
+        found.append((right.mean(axis=1), _signed(random, right)))
+    return np.mean([own for own, _ in found], axis=0), np.mean([noise for _, noise in found], axis=0)
+
+
+FURTHER: Mapping[str, Callable[[np.random.Generator], tuple[Floats, Floats]]] = {
+    "chunk F1, 300 sentences": _chunk_f1,
+    "chunk F1, 300 sentences, persists": lambda random: _chunk_f1(random, ANEW),
+    "mean of 3 tasks": lambda random: _of_tasks(random, shared=False),
+    "mean of 3 tasks with the same items": lambda random: _of_tasks(random, shared=True),
+}
 
 
 def _found(random: np.random.Generator, trend: Floats, anew: float) -> list[bool]:

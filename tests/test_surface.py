@@ -55,7 +55,7 @@ FURTHER: dict[str, str] = {
     ),
     "harness_hf": (
         "data.records languages.table models.adapters models.capabilities models.hub_access models.options "
-        "models.reasoning models.requests"
+        "models.reasoning models.requests storage.files"
     ),
     "harness_hub": "data.resolve models.hub_access",
     "harness_judge": (
@@ -83,7 +83,9 @@ FURTHER: dict[str, str] = {
         "reporting.system_name running.session specs.loading specs.schema "
         "specs.selection specs.validating statistics storage.files"
     ),
-    "harness_vllm": "models.hub_access models.options models.reasoning models.requests storage.clean_text",
+    "harness_vllm": (
+        "models.hub_access models.options models.reasoning models.requests storage.clean_text storage.files"
+    ),
     "harness_vyakarana": (
         "cli.live cli.output cli.table data.readers.conllu data.readers.delimited data.readers.reader errors "
         "registry.registry specs.loading specs.schema specs.validating storage.files"

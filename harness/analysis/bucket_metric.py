@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from harness.errors import UnknownNameError, UsageError
 from harness.metrics import chunk, label
+from harness.metrics.pairing import ratio_from_counts
 
 if TYPE_CHECKING:
     from harness.data.features import Items
@@ -154,8 +155,7 @@ _VECTORISED: Mapping[Callable[[Floats], float], Callable[[Floats], Floats]] = {
     chunk.f1_from_counts: _f1,
     chunk.precision_from_counts: _precision,
     chunk.recall_from_counts: _recall,
-    chunk.accuracy_from_counts: _precision,
-    label.label_accuracy_from_counts: _precision,
+    ratio_from_counts: _precision,
     label.weighted_f1_from_counts: _weighted_f1,
     label.macro_f1_from_counts: _macro_f1,
 }

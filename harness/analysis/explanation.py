@@ -15,6 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from harness.statistics import noncentrality
+
 __all__ = ["LEAST_LANGUAGES", "Effect", "Explanation", "explain"]
 
 Floats = npt.NDArray[np.float64]
@@ -22,7 +24,6 @@ LEAST_LANGUAGES = 10
 LEAST_FAMILIES = 4
 PER_PROPERTY, PER_PROPERTY_ELSEWHERE = 5, 4
 """Languages that a model needs for each of its properties: of all, and of those outside the largest family."""
-POWER = 0.8
 ROUNDING = 1e-9
 """Scores that differ by less are equal."""
 
@@ -209,7 +210,7 @@ def _effects(
                 low=value - reach * se,
                 high=value + reach * se,
                 p=2 * float(t.sf(abs(value) / se, freedom)),
-                detectable=(reach + float(t.ppf(POWER, freedom))) * se,
+                detectable=noncentrality(freedom) * se,
             )
         found.append(effect)
     return found

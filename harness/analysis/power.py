@@ -17,7 +17,7 @@ from harness.errors import UsageError
 from harness.planning.plan import Cell
 from harness.registry.registry import Registry
 from harness.running.cell_reader import CellReader
-from harness.statistics import detectable_difference, draw_codes, needed_groups, paired_sd
+from harness.statistics import detectable_difference, draw_codes, mean_sd, needed_groups, paired_sd
 from harness.storage.run_folder import Run
 
 __all__ = ["Assumption", "Detectable", "detectable_differences"]
@@ -71,7 +71,7 @@ class Detectable:
     assumed: bool
     """Whether the deviation is assumed, for this language or for one of the task; False where runs give it."""
     difference: float | None
-    """As a fraction, at 80 % power and 5 % two-sided; None without items."""
+    """As a fraction, at 80 % power and 5 % two-sided; None where these items show no difference at all."""
     needed_items: int | None = None
     """Items per language with clusters of this size that show the wanted difference; None where none is wanted."""
     needed_languages: int | None = None
@@ -145,20 +145,18 @@ def _of_task(
     if cell.spec.parallel:
         # As if the translations of an item were right or wrong together, which is the most cautious, too.
         draws = _draws(parts, linked=True, unpaired=cell.spec.unpaired)
-        mean_sd = sum(deviations) / len(parts)
-        difference = detectable_difference(mean_sd, draws)
-        needed = (
-            _needed_items(mean_sd, detect, sum(len(part.ids) for part in parts) // len(parts), draws),
-            None,
-        )
+        sd = sum(deviations) / len(parts)
+        difference = detectable_difference(sd, draws)
+        needed = (_needed_items(sd, detect, sum(len(part.ids) for part in parts) // len(parts), draws), None)
     else:
         draws = sum(groups)
-        spread = sum(sd**2 / own for sd, own in zip(deviations, groups, strict=True) if own)
-        difference = detectable_difference(math.sqrt(spread) / len(parts), 1) if all(groups) else None
-        if detect is not None and difference is not None:
+        known_sd = mean_sd(deviations, groups) if all(groups) else None
+        difference = None if known_sd is None else detectable_difference(known_sd, draws)
+        if detect is not None and known_sd is not None:
             # The spread of a mean over languages like these falls with the root of their number; with that of their
             # items, too, which are as many in each language as in the mean one.
-            languages = needed_groups(math.sqrt(spread / len(parts)), detect)
+            own = draws / len(parts)
+            languages = needed_groups(known_sd / math.sqrt(own), detect, draws=own)
             items = math.ceil(sum(len(part.ids) for part in parts) / len(parts) * languages / len(parts))
             needed = (items, languages)
     yield Detectable(

@@ -50,11 +50,9 @@ def plan(
     **given: Any,
 ) -> None:
     """Show what eval would run, the models it would fit, and what it would skip and why."""
-    from harness.analysis.power import Assumption
     from harness.cli.configuration import make_config
     from harness.cli.display import print_report, show_plan
     from harness.cli.output import reporting_broken_plugins, write_rows
-    from harness.reporting.power import power_blocks, power_rows
     from harness.running.session import open_session, prepare
     from harness.storage.run_folder import Run
 
@@ -63,6 +61,9 @@ def plan(
     with reporting_broken_plugins(session.registry.plugins, session.catalog):
         prepared = prepare(run_config, session)
     if power:
+        from harness.analysis.power import Assumption
+        from harness.reporting.power import power_blocks, power_rows
+
         runs = tuple(map(Run, assume or []))
         wanted = None if detect is None else detect / 100
         assumption = Assumption(score=score, correlation=correlation, runs=runs, detect=wanted)

@@ -8,15 +8,14 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import lru_cache
 from glob import escape
 from importlib.resources.abc import Traversable
-from io import FileIO
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from harness.errors import DataError, MissingDataError
+from harness.storage.files import file_digest
 
 __all__ = [
     "DataMode",
@@ -30,8 +29,6 @@ __all__ = [
     "resolve",
 ]
 
-WHOLE = 65_536
-"""Bytes up to which a file is read at once."""
 DataMode = Literal["hub", "local", "sample"]
 
 
@@ -159,12 +156,7 @@ class ResolvedData(Reading):
                 )
 
     def _digests_now(self) -> list[str]:
-        digests = []
-        for path in self.paths:
-            status = path.stat()
-            identity = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
-            digests.append(_file_digest(path, identity))
-        return digests
+        return [file_digest(path) for path in self.paths]
 
 
 _UNSAFE = re.compile(r"[\\:\0]")
@@ -341,15 +333,3 @@ def _from_hub(ref: DataRef, hub_resolver: HubResolver | None) -> ResolvedData:
 def _hub_name(hub: HubFiles) -> str:
     parts = [part for part in (hub.config, hub.split) if part is not None]
     return f"{hub.path}, {', '.join(parts)}"
-
-
-@lru_cache(maxsize=32_768)
-def _file_digest(path: Path, identity: tuple[int, ...]) -> str:
-    # The identity, which follows links and changes with the content, is part of the cache's key only.
-    with path.open("rb", buffering=0) as file:
-        return hashlib.file_digest(file, "sha256").hexdigest() if identity[2] > WHOLE else _digest_of(file)
-
-
-def _digest_of(file: FileIO) -> str:
-    # hashlib.file_digest fills a buffer of 256 KiB, also for a file of one line.
-    return hashlib.sha256(file.read()).hexdigest()

@@ -27,6 +27,7 @@ __all__ = [
     "choose_pairings",
     "generate_method",
     "head_method",
+    "missing_tags",
 ]
 
 FITTING_PROTOCOLS = frozenset({"zero_shot_transfer", "translate_train", "translate_train_all", "in_language"})
@@ -189,7 +190,9 @@ def choose_pairings(
     for protocol in wanted:
         serving = [method for method in allowed if protocol in method.protocols]
         able = [method for method in serving if _is_able(method, protocol, description, trained)]
-        strange = _label_fault(spec, description) if able and _reads_labels(able[0], protocol) else None
+        strange = (
+            _label_fault(spec, able[0], description) if able and protocol not in FITTING_PROTOCOLS else None
+        )
         if strange is not None:
             reasons.append(strange)
         elif able:
@@ -240,21 +243,33 @@ def _is_able(method: Method, protocol: str, description: ModelDescription, head:
     return method.requires in description.after_fit.get(head, frozenset())
 
 
-def _reads_labels(method: Method, protocol: str) -> bool:
-    return protocol not in FITTING_PROTOCOLS and method.requires is Capability.CLASSIFIES
-
-
-def _label_fault(spec: TaskSpec, description: ModelDescription) -> str | None:
-    """Return why a fine-tuned classifier's labels are not those of a task; None where they are, or it names none."""
-    own = sorted(label.casefold() for label in description.labels)
-    if not own or not spec.label_names or own == sorted(label.casefold() for label in spec.label_names):
+def _label_fault(spec: TaskSpec, method: Method, description: ModelDescription) -> str | None:
+    """Return why a fine-tuned checkpoint's labels are not those of a task; None where they are, or it names none."""
+    if method.requires not in {Capability.CLASSIFIES, Capability.TAGS}:
+        return None
+    if not description.labels or not spec.label_names:
         return None
     named = f"{description.ref} has the labels {', '.join(description.labels)}"
     asked = f"the task {spec.task!r} has {', '.join(spec.label_names)}"
+    names = ",".join(["NAME"] * len(description.labels))
+    rename = f"give these names in the order of its outputs with -o labels={names}"
+    if method.requires is Capability.TAGS:
+        # A tagger of more or fewer types is of use: its other tags are wrong answers.
+        shared = set(description.labels) & set(spec.label_names) - {"O"}
+        return None if shared else f"{named}, and {asked}, of which none is its own: {rename}"
+    own = sorted(label.casefold() for label in description.labels)
+    if own == sorted(label.casefold() for label in spec.label_names):
+        return None
     if len(own) != len(spec.label_names):
         return f"{named} ({len(own)}), and {asked} ({len(spec.label_names)})"
-    names = ",".join(["NAME"] * len(own))
-    return f"{named}, and {asked}: give these names in the order of its outputs with -o labels={names}"
+    return f"{named}, and {asked}: {rename}"
+
+
+def missing_tags(spec: TaskSpec, pairing: Pairing, description: ModelDescription) -> list[str]:
+    """Return the tags of a task that a fine-tuned tagger never gives; empty for any other model."""
+    if pairing.method.requires is not Capability.TAGS or pairing.protocol in FITTING_PROTOCOLS:
+        return []
+    return [name for name in spec.label_names if description.labels and name not in description.labels]
 
 
 def _why_not(

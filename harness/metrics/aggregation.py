@@ -8,13 +8,15 @@ XTREME-R scores a task by the unweighted mean over its test languages, English i
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Any
 
+import numpy as np
+
 from harness.metrics.suites import Overall, overall
-from harness.statistics import Interval, independent_mean
+from harness.statistics import Interval, correlated_mean, independent_mean
 from harness.storage.results import (
     CellResult,
     ExtendedScore,
@@ -27,11 +29,12 @@ from harness.storage.results import (
     Value,
 )
 
-__all__ = ["aggregate_suites", "aggregate_tasks", "cell_value", "cells_of_row", "interval_of"]
+__all__ = ["Correlations", "aggregate_suites", "aggregate_tasks", "cell_value", "cells_of_row", "interval_of"]
 
 Group = tuple[str, str | None, str | None, str]
-NORMAL = 1.959963984540054
-"""The 97.5 % quantile of the normal distribution."""
+Correlations = Mapping[tuple[str, str], float]
+"""By two tasks: the correlation of their scores."""
+Correlate = Callable[[Sequence[TaskScore]], Correlations]
 
 
 def cell_value(cell: CellResult, metric: str) -> float | None:
@@ -202,13 +205,21 @@ def _seed_spread(by_language: Mapping[str, Sequence[float]]) -> float | None:
     return stdev(fmean(column) for column in zip(*by_language.values(), strict=True))
 
 
-def aggregate_suites(rows: Iterable[TaskScore], suites: Iterable[SuiteSummary]) -> list[SuiteScore]:
+def aggregate_suites(
+    rows: Iterable[TaskScore], suites: Iterable[SuiteSummary], correlate: Correlate = lambda _: {}
+) -> list[SuiteScore]:
     """Return the overall scores of every suite, for its own protocol and for others in which no task is missing.
 
     A run without the suite's own protocol, as those of models that are only prompted, has the rows of its others.
     Views are never mixed: there is one row for each view that some task of the suite was run in. A task counts with
     its published languages; `extended` takes those that fragments added too. `tasks` says over how many of them: a
     suite is `complete` only where no language is missing either.
+
+    Args:
+        rows: Scores of tasks.
+        suites: Summaries of the suites.
+        correlate: From the scores that count in a suite to the correlations of the tasks that share items; the others
+            are taken as independent.
     """
     rows = list(rows)
     found = []
@@ -220,7 +231,7 @@ def aggregate_suites(rows: Iterable[TaskScore], suites: Iterable[SuiteSummary]) 
                 by_condition.setdefault((row.protocol, json.dumps(view)), []).append(row)
         protocols = {protocol for protocol, _ in by_condition}
         for (protocol, text), members in by_condition.items():
-            score = _suite_score(suite, protocol, json.loads(text), members)
+            score = _suite_score(suite, protocol, json.loads(text), members, correlate(members))
             # A variant that only some tasks have makes no suite of its own next to the usual one.
             is_own = protocol == suite.protocol or suite.protocol not in protocols
             is_usual = is_own and (text == "{}" or (protocol, "{}") not in by_condition)
@@ -243,7 +254,11 @@ def _suite_view(suite: SuiteSummary, row: TaskScore) -> dict[str, str] | None:
 
 
 def _suite_score(
-    suite: SuiteSummary, protocol: str | None, view: dict[str, str], rows: Sequence[TaskScore]
+    suite: SuiteSummary,
+    protocol: str | None,
+    view: dict[str, str],
+    rows: Sequence[TaskScore],
+    correlations: Correlations,
 ) -> SuiteScore:
     by_task: dict[str, list[dict[str, float]]] = {}
     cut = set()
@@ -263,7 +278,9 @@ def _suite_score(
     }
     # The error of a task's mean is known over all languages that were run, and over no others.
     errors = {task: None if task in cut else error for task, error in _task_errors(rows).items()}
-    exact = {task: error for task, error in errors.items() if published[task] == by_task[task]}
+    exact = _Errors(
+        {task: own for task, own in errors.items() if published[task] == by_task[task]}, correlations
+    )
     paper = {
         "value": whole.paper,
         **_suite_interval(suite, whole, exact),
@@ -279,7 +296,7 @@ def _suite_score(
         view=view,
         paper=SuiteValue(**paper),
         flat=SuiteValue(value=whole.flat, **_suite_interval(suite, whole, exact, flat=True)),
-        extended=None if published == by_task else _extended(suite, by_task, errors),
+        extended=None if published == by_task else _extended(suite, by_task, _Errors(errors, correlations)),
         missing=list(whole.missing),
         tasks=counts,
         methods={row.task: str(row.method) for row in rows},
@@ -290,7 +307,7 @@ def _suite_score(
 def _extended(
     suite: SuiteSummary,
     by_task: Mapping[str, Sequence[Mapping[str, float]]],
-    errors: Mapping[str, float | None],
+    errors: _Errors,
 ) -> ExtendedScore:
     """Return the scores with the languages that fragments added."""
     whole = _overall(suite, by_task)
@@ -304,6 +321,14 @@ def _extended(
         categories=whole.categories,
         languages={task: codes for task, codes in added.items() if codes},
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Errors:
+    """The standard errors of the scores of tasks, and the correlations of those that share items."""
+
+    by_task: Mapping[str, float | None]
+    correlations: Correlations
 
 
 def _task_errors(rows: Iterable[TaskScore]) -> dict[str, float | None]:
@@ -322,9 +347,9 @@ def _task_errors(rows: Iterable[TaskScore]) -> dict[str, float | None]:
 
 
 def _suite_interval(
-    suite: SuiteSummary, scores: Overall, errors: Mapping[str, float | None], *, flat: bool = False
+    suite: SuiteSummary, scores: Overall, errors: _Errors, *, flat: bool = False
 ) -> dict[str, Any]:
-    """Return the interval of a suite's score, whose tasks are taken as independent; None where one has no error."""
+    """Return the interval of a suite's score; None where a task has no error."""
     if flat:
         return _weighted_interval(scores.flat, _shares([suite.tasks]), errors)
     return _weighted_interval(scores.paper, _shares(list(suite.categories.values())), errors)
@@ -335,16 +360,18 @@ def _shares(groups: Sequence[Sequence[str]]) -> dict[str, float]:
     return {task: 1 / (len(groups) * len(tasks)) for tasks in groups for task in tasks}
 
 
-def _weighted_interval(
-    value: float | None, weights: Mapping[str, float], errors: Mapping[str, float | None]
-) -> dict[str, Any]:
-    """Return the interval of a weighted mean of independent tasks."""
-    known = [(weight, error) for task, weight in weights.items() if (error := errors.get(task)) is not None]
+def _weighted_interval(value: float | None, weights: Mapping[str, float], errors: _Errors) -> dict[str, Any]:
+    """Return the interval of a weighted mean of tasks; None where one has no error."""
+    known = [error for task in weights if (error := errors.by_task.get(task)) is not None]
     if value is None or len(known) < len(weights):
         return Interval(se=None, low=None, high=None, method=None).to_json()
-    se = math.sqrt(sum((weight * error) ** 2 for weight, error in known))
-    low, high = max(0.0, value - NORMAL * se), min(1.0, value + NORMAL * se)
-    return Interval(se=se, low=low, high=high, method="normal, tasks independent").to_json()
+    places = {task: place for place, task in enumerate(weights)}
+    correlations = np.eye(len(known))
+    for (first, second), correlation in errors.correlations.items():
+        if first in places and second in places:
+            one, other = places[first], places[second]
+            correlations[one, other] = correlations[other, one] = correlation
+    return correlated_mean(value, np.array([*weights.values()]), np.array(known), correlations).to_json()
 
 
 def _overall(suite: SuiteSummary, by_task: Mapping[str, Sequence[Mapping[str, float]]]) -> Overall:

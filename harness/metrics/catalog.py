@@ -18,6 +18,7 @@ from harness.metrics import (
     written,
 )
 from harness.metrics.metric import Metric
+from harness.metrics.pairing import ratio_from_counts
 
 __all__ = ["METRICS"]
 
@@ -79,7 +80,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         kinds=_LABELLED,
         description="Share of labels, over all items, that were predicted.",
         source=f"{_SKLEARN} accuracy_score",
-        from_counts=label.label_accuracy_from_counts,
+        from_counts=ratio_from_counts,
         by_item=True,
     ),
     Metric(
@@ -169,7 +170,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         kinds=_TAGS,
         description="Share of tokens whose predicted tag equals the gold tag.",
         source="The usual definition; XTREME-R prints chunk F1 instead.",
-        from_counts=chunk.accuracy_from_counts,
+        from_counts=ratio_from_counts,
         by_item=True,
     ),
     Metric(
@@ -352,7 +353,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         kinds=_WRITTEN,
         description="Characters of the answers per character of the references.",
         source="The usual definition; sacrebleu counts tokens",
-        from_counts=written.ratio_from_counts,
+        from_counts=ratio_from_counts,
         by_item=True,
     ),
     Metric(

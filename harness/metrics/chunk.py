@@ -21,11 +21,10 @@ import numpy as np
 import numpy.typing as npt
 
 from harness.metrics.metric import Floats, MetricContext, MetricResult
-from harness.metrics.pairing import check_pairs
+from harness.metrics.pairing import check_pairs, ratio_from_counts
 
 __all__ = [
     "ChunkTable",
-    "accuracy_from_counts",
     "chunk_f1",
     "chunk_precision",
     "chunk_recall",
@@ -225,12 +224,6 @@ def f1_from_counts(totals: Floats) -> float:
     return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
 
 
-def accuracy_from_counts(totals: Floats) -> float:
-    """Return correct / tokens from the sums of (correct, tokens), or 0."""
-    correct, tokens = totals.tolist()
-    return correct / tokens if tokens else 0.0
-
-
 def chunk_f1(predictions: Sentences, references: Sentences, context: MetricContext) -> MetricResult:
     """Return the micro-averaged F1 over chunks (type, first token, last token) of all sentences.
 
@@ -265,4 +258,4 @@ def token_accuracy(predictions: Sentences, references: Sentences, context: Metri
         (sum(map(str.__eq__, predicted, gold)) for predicted, gold in pairs), np.int64, len(lengths)
     )
     counts = np.stack([correct, lengths], axis=1).astype(np.float64)
-    return MetricResult(value=accuracy_from_counts(counts.sum(axis=0)), counts=counts)
+    return MetricResult(value=ratio_from_counts(counts.sum(axis=0)), counts=counts)

@@ -13,11 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from harness.metrics.metric import Floats, MetricContext, MetricResult
-from harness.metrics.pairing import check_pairs, field_of
+from harness.metrics.pairing import check_pairs, field_of, ratio_from_counts
 
 __all__ = [
     "label_accuracy",
-    "label_accuracy_from_counts",
     "macro_f1",
     "macro_f1_from_counts",
     "weighted_f1",
@@ -65,7 +64,7 @@ def label_accuracy(
         ],
         dtype=np.float64,
     )
-    return MetricResult(value=label_accuracy_from_counts(counts.sum(axis=0)), counts=counts)
+    return MetricResult(value=ratio_from_counts(counts.sum(axis=0)), counts=counts)
 
 
 def weighted_f1_from_counts(totals: Floats) -> float:
@@ -79,12 +78,6 @@ def macro_f1_from_counts(totals: Floats) -> float:
     right, predicted, gold = totals.reshape(3, -1)
     occurring = predicted + gold > 0
     return float(_f1(right, predicted, gold)[occurring].mean()) if occurring.any() else 0.0
-
-
-def label_accuracy_from_counts(totals: Floats) -> float:
-    """Return right / labels from the sums of (right, labels), or 0."""
-    right, labels = totals.tolist()
-    return right / labels if labels else 0.0
 
 
 def _f1(right: Floats, predicted: Floats, gold: Floats) -> Floats:

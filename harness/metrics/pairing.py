@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from harness.metrics.metric import MetricResult
+from harness.metrics.metric import Floats, MetricResult
 
-__all__ = ["check_pairs", "field_of", "mean_of_items"]
+__all__ = ["check_pairs", "field_of", "mean_of_items", "ratio_from_counts"]
 
 
 def check_pairs(predictions: Sequence[Any], references: Sequence[Any]) -> None:
@@ -40,3 +40,8 @@ def mean_of_items(scores: Iterable[float]) -> MetricResult:
     """Return the result of a metric that is the plain mean of item scores in [0, 1]."""
     items = np.fromiter(scores, dtype=np.float64)
     return MetricResult(value=float(items.mean()), items=items)
+
+
+def ratio_from_counts(totals: Floats) -> float:
+    """Return the first sum divided by the second; 0 where that is 0."""
+    return float(totals[0] / totals[1]) if totals[1] else 0.0

@@ -8,31 +8,39 @@ spread over seeds is added. The differences between languages come from the same
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from harness.errors import HarnessError
 from harness.metrics.aggregation import aggregate_suites, cells_of_row, interval_of
 from harness.metrics.language_differences import Contrasts, language_differences
+from harness.metrics.language_items import (
+    LanguageItems,
+    Locate,
+    count_statistic,
+    item_contributions,
+    read_language_items,
+)
 from harness.metrics.metric import Metric
+from harness.metrics.shared_items import task_correlations
 from harness.statistics import (
     DRAWS,
     Codes,
     Interval,
     Statistic,
     cluster_sums,
+    common_variance,
     draw_codes,
     drawn_contrasts,
     evaluated,
     independent_contrasts,
     independent_mean,
     mean_of_codes,
+    no_common,
     over_seeds,
     paired_contrasts,
     percentile_interval,
@@ -40,14 +48,11 @@ from harness.statistics import (
     seed_of,
     stratified_mean,
 )
-from harness.storage.records import read_scores
 from harness.storage.results import CellResult, RunResults, SuiteSummary, TaskScore, TaskSummary
 from harness.table import Table
 
 __all__ = ["add_task_intervals", "task_intervals"]
 
-Locate = Callable[[CellResult], Path]
-"""From a finished cell to the file of its records."""
 Floats = npt.NDArray[np.float64]
 
 
@@ -68,7 +73,8 @@ def add_task_intervals(
         metrics: The registry's, for set-level metrics.
     """
     scores = task_intervals(results.tasks, results.cells, tasks, locate, metrics)
-    return results.changed(tasks=scores, suites=aggregate_suites(scores, suites))
+    correlate = partial(task_correlations, cells=results.cells, tasks=tasks, locate=locate, metrics=metrics)
+    return results.changed(tasks=scores, suites=aggregate_suites(scores, suites, correlate))
 
 
 def task_intervals(
@@ -89,14 +95,18 @@ def task_intervals(
             apart = partial(independent_contrasts, kept, values)
             found.append(_with(score, language_differences(score, task.source, apart)))
             continue
-        parts = [_read(language, own, score.metric, locate) for language, own in by_language.items()]
-        known = [part for part in parts if isinstance(part, _Part)]
+        parts = [
+            read_language_items(language, own, score.metric, locate) for language, own in by_language.items()
+        ]
+        known = [part for part in parts if isinstance(part, LanguageItems)]
         if len(known) < len(parts):
             reason = next(part for part in parts if isinstance(part, str))
             found.append(_with(score, _without(reason).to_json()))
             continue
-        mean, contrasts = _estimates(score, known, values, metrics, task if linked else None)
-        mean = over_seeds(mean, values.mean(axis=1))
+        common = _common(score, known, len(values), metrics, task if linked else None)
+        mean, contrasts = _estimates(score, known, values, metrics, common, task if linked else None)
+        equal: Floats = np.full(len(known), 1 / len(known))
+        mean = over_seeds(mean, values.mean(axis=1), common(equal))
         differences = language_differences(score, task.source, contrasts)
         found.append(_with(score, mean.to_json() | differences))
     return found
@@ -114,45 +124,12 @@ def _seed_values(by_language: Mapping[str, Sequence[CellResult]], metric: str) -
     return np.array([[fmean(cell.metrics[metric].value for cell in own) for own in by_language.values()]])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Part:
-    """The items of one language."""
-
-    language: str
-    ids: Sequence[str]
-    clusters: Sequence[str | None]
-    scores: Floats
-    """Shape (seeds, n), or (seeds, n, k) for counts."""
-
-
-def _read(language: str, cells: Sequence[CellResult], metric: str, locate: Locate) -> _Part | str:
-    """Return the items of one language by all seeds, or why they cannot be used."""
-    found = []
-    for cell in cells:
-        path = locate(cell)
-        if not path.is_file():
-            return "records are missing"
-        ids: list[str] = []
-        clusters: list[str | None] = []
-        scores: list[Any] = []
-        for batch in read_scores(path):
-            ids += batch.ids
-            clusters += batch.clusters
-            scores += [own.get(metric) for own in batch.scores]
-        if None in scores or not scores:
-            return "no item scores"
-        found.append((ids, clusters, scores))
-    if any(own[:2] != found[0][:2] for own in found):
-        return "items differ between seeds"
-    ids, clusters, _ = found[0]
-    return _Part(language=language, ids=ids, clusters=clusters, scores=np.array([own[2] for own in found]))
-
-
 def _estimates(
     score: TaskScore,
-    parts: Sequence[_Part],
+    parts: Sequence[LanguageItems],
     values: Floats,
     metrics: Table[Metric],
+    common: Callable[[Floats], float],
     linked: TaskSummary | None,
 ) -> tuple[Interval, Contrasts]:
     """Return the interval of the mean over languages for the seeds that were run, and what estimates differences.
@@ -162,6 +139,7 @@ def _estimates(
         parts: The items of its languages.
         values: The scores, shape (seeds, languages).
         metrics: The registry's.
+        common: From weights of the languages to what seeds and items have in common.
         linked: The task, where translations of an item are drawn together.
     """
     if parts[0].scores.ndim == 2:
@@ -175,33 +153,48 @@ def _estimates(
             return mean, partial(paired_contrasts, items, strata, codes)
         own = [mean_of_codes(mean, _codes([part])) for mean, part in zip(means, parts, strict=True)]
     else:
-        statistic = _statistic(metrics, score.metric)
+        statistic = count_statistic(metrics, score.metric)
         if statistic is None:
             own = [_without("the metric is not at hand")] * len(parts)
         elif linked is not None:
             drawn, interval = _drawn(parts, statistic, (score.task, score.metric), linked.unpaired)
             mean = interval if drawn is None else _percentile(drawn.mean(axis=1), interval)
-            return mean, partial(drawn_contrasts, values, drawn, interval)
+            return mean, partial(drawn_contrasts, values, drawn, interval, common=common)
         else:
             own = [_alone(part, statistic, (score.task, score.metric)) for part in parts]
     mean = own[0] if len(own) == 1 else independent_mean(own, score.value)
-    return mean, partial(independent_contrasts, own, values)
+    return mean, partial(independent_contrasts, own, values, common=common)
 
 
-def _statistic(metrics: Table[Metric], name: str) -> Statistic | None:
-    try:
-        return metrics.get(name).from_counts
-    except HarnessError:
-        return None
+def _common(
+    score: TaskScore,
+    parts: Sequence[LanguageItems],
+    seeds: int,
+    metrics: Table[Metric],
+    linked: TaskSummary | None,
+) -> Callable[[Floats], float]:
+    """Return what gives the common variance of seeds and items from weights of the languages; 0 for one seed."""
+    if seeds < 2:
+        return no_common
+    by_language = []
+    for part in parts:
+        own = [item_contributions(scores, score.metric, metrics) for scores in part.scores]
+        by_language.append([values for values in own if values is not None])
+    if any(len(own) < seeds for own in by_language):
+        return no_common
+    contributions = np.concatenate([np.array(own) for own in by_language], axis=1)
+    strata = np.repeat(np.arange(len(parts)), [len(part.ids) for part in parts])
+    codes = _codes(parts, linked.unpaired) if linked is not None else _codes(parts, linked=False)
+    return lambda weights: common_variance(contributions * weights[strata], codes)
 
 
-def _alone(part: _Part, statistic: Statistic, names: Sequence[str]) -> Interval:
+def _alone(part: LanguageItems, statistic: Statistic, names: Sequence[str]) -> Interval:
     drawn, interval = _drawn([part], statistic, names)
     return interval if drawn is None else _percentile(drawn[:, 0], interval)
 
 
 def _drawn(
-    parts: Sequence[_Part], statistic: Statistic, names: Sequence[str], unpaired: Collection[str] = ()
+    parts: Sequence[LanguageItems], statistic: Statistic, names: Sequence[str], unpaired: Collection[str] = ()
 ) -> tuple[Floats | None, Interval]:
     """Return a set-level metric in resamples of all languages' items together, shape (draws, languages).
 
@@ -237,6 +230,6 @@ def _without(reason: str) -> Interval:
     return Interval(se=None, low=None, high=None, method=reason)
 
 
-def _codes(parts: Sequence[_Part], unpaired: Collection[str] = ()) -> Codes:
+def _codes(parts: Sequence[LanguageItems], unpaired: Collection[str] = (), *, linked: bool = True) -> Codes:
     named = [(part.language, part.ids, part.clusters) for part in parts]
-    return draw_codes(named, linked=len(parts) > 1, unpaired=unpaired)
+    return draw_codes(named, linked=linked and len(parts) > 1, unpaired=unpaired)

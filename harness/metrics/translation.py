@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -90,18 +91,37 @@ def missing_spbleu() -> str | None:
         return None  # The metrics next to it raise an error that says so.
     if importlib.util.find_spec("sentencepiece") is None:
         return (
-            "The metric 'spbleu' is skipped: it needs the package sentencepiece (pip install sentencepiece)."
+            "The metric 'spbleu' is skipped: it needs the package sentencepiece "
+            "(pip install 'multilingual-harness[metrics]')."
         )
     from sacrebleu.tokenizers.tokenizer_spm import SPM_MODELS
     from sacrebleu.utils import SACREBLEU_DIR
 
     file = Path(SACREBLEU_DIR) / "models" / Path(SPM_MODELS[SPBLEU]["url"]).name
-    if file.is_file():
-        return None
-    return (
-        f"The metric 'spbleu' is skipped: its tokenizer is missing at {file}; on a machine with network, "
-        f"'sacrebleu --tokenize {SPBLEU} REFERENCES -i ANSWERS' downloads it."
-    )
+    download = f"'sacrebleu --tokenize {SPBLEU} REFERENCES -i ANSWERS' downloads it"
+    if not file.is_file():
+        return (
+            f"The metric 'spbleu' is skipped: its tokenizer is missing at {file}; on a machine with network, "
+            f"{download}."
+        )
+    if not _is_tokenizer(file, file.stat().st_mtime_ns):
+        return (
+            f"The metric 'spbleu' is skipped: {file} is not a sentencepiece model; delete it, and on a machine with "
+            f"network {download} again."
+        )
+    return None
+
+
+@lru_cache(maxsize=1)
+def _is_tokenizer(file: Path, changed: int) -> bool:
+    """Return whether sentencepiece can load a file: sacrebleu keeps what an interrupted download left."""
+    from sentencepiece import SentencePieceProcessor
+
+    try:
+        SentencePieceProcessor().Load(str(file))
+    except (OSError, RuntimeError):
+        return False
+    return True
 
 
 def chrf_signature(context: MetricContext) -> str:

@@ -19,10 +19,10 @@ from harness.languages.scripts import text_scripts
 from harness.languages.segmentation import words
 from harness.languages.table import Language, known_languages
 from harness.metrics.answer import answer_text
-from harness.metrics.metric import Floats, MetricContext, MetricResult
-from harness.metrics.pairing import check_pairs, field_of, mean_of_items
+from harness.metrics.metric import MetricContext, MetricResult
+from harness.metrics.pairing import check_pairs, field_of, mean_of_items, ratio_from_counts
 
-__all__ = ["copied", "exact_value", "length_ratio", "off_target", "ratio_from_counts", "rouge_l"]
+__all__ = ["copied", "exact_value", "length_ratio", "off_target", "rouge_l"]
 
 TOLERANCE = "tolerance"
 """Key of ``metric_options``: by how much a number may differ."""
@@ -95,11 +95,6 @@ def length_ratio(
         dtype=np.float64,
     )
     return MetricResult(value=ratio_from_counts(counts.sum(axis=0)), counts=counts)
-
-
-def ratio_from_counts(totals: Floats) -> float:
-    """Return the first sum divided by the second; 0 where that is 0."""
-    return float(totals[0] / totals[1]) if totals[1] else 0.0
 
 
 def copied(predictions: Sequence[Any], references: Sequence[Any], context: MetricContext) -> MetricResult:

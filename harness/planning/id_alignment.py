@@ -12,6 +12,7 @@ from functools import partial
 from harness.data.sources import DataFinder, FoundData, find_split
 from harness.errors import HarnessError, MissingDataError
 from harness.kinds.kind import ReadContext, TaskKind, iter_examples
+from harness.planning.translations import source_language
 from harness.registry.registry import Registry
 from harness.specs.schema import Source, TaskSpec
 from harness.specs.task_entry import TaskEntry
@@ -45,7 +46,7 @@ def pairing_order(entry: TaskEntry) -> list[str]:
     Languages that fragments added come last, and those that pair with no other not at all.
     """
     spec = entry.spec
-    source = _source(spec)
+    source = source_language(spec)
     codes = [code for code in spec.languages if spec.pairs(code)]
     return sorted(codes, key=lambda code: (code != source, code in entry.added))
 
@@ -69,12 +70,8 @@ def stands_for_source(spec: TaskSpec, language: str) -> bool:
 
     Of two other languages each may have items that the other does not have, as in MLQA.
     """
-    source = _source(spec)
+    source = source_language(spec)
     return language == source or source not in spec.languages
-
-
-def _source(spec: TaskSpec) -> str:
-    return "en" if spec.transfer is None else spec.transfer.source
 
 
 def misalignment(own: ItemIds, other: ItemIds, other_language: str, *, whole: bool = True) -> str | None:

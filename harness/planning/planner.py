@@ -6,14 +6,14 @@ Pure: reads specs, small model configs and the presence of data files, and chang
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import get_args
 
 from harness.data.sources import DataFinder, FoundData
 from harness.errors import CapabilityError, MissingDataError, UnknownNameError, UsageError
 from harness.kinds.kind import TaskKind
-from harness.kinds.methods import Method, Pairing, choose_pairings
+from harness.kinds.methods import Method, Pairing, choose_pairings, missing_tags
 from harness.languages.table import Language, known_languages
 from harness.models.adapters import AdapterEntry, ModelReference
 from harness.models.capabilities import Head
@@ -91,6 +91,24 @@ def _check_prompt_options(config: RunConfig, task: str, catalog: Catalog) -> Non
                 f"{option} cannot be given for {task!r}, whose prompts are made by its source.",
                 hint=f"Run it by itself, without {option}.",
             )
+
+
+def _needs_plain_prompt(method: Method) -> bool:
+    """Return whether a method asks for the likelihood of given answers, which none has after a chat template.
+
+    A template may open reasoning, or expect it of the model.
+    """
+    return method.prompted and method.name != "generate"
+
+
+def _check_chat_method(name: str | None, methods: Iterable[Method]) -> None:
+    """Raise `UsageError` for ``--chat`` with a method that scores given answers."""
+    if any(method.name == name and _needs_plain_prompt(method) for method in methods):
+        raise UsageError(
+            f"--method {name} scores given answers by their log-likelihood, and with --chat the model writes its own: "
+            "after a chat template, a model that reasons gives no likelihood to an answer.",
+            hint=f"Omit --chat, or --method {name}.",
+        )
 
 
 def _check_prompt_name(config: RunConfig, chosen: Sequence[SelectedTask], catalog: Catalog) -> None:
@@ -195,7 +213,8 @@ class _Planner:
         if self._config.method is not None and self._config.method not in names:
             raise UnknownNameError("method", self._config.method, names)
         if self._config.chat:
-            methods = [method for method in methods if not method.prompted or method.name == "generate"]
+            methods = [method for method in methods if not _needs_plain_prompt(method)]
+            _check_chat_method(self._config.method, declared)
         head = self._head_of(spec)
         methods = [method for method in methods if self._has_prompt(spec, method, head)]
         pairings, reasons = choose_pairings(
@@ -405,6 +424,16 @@ class _Planner:
         reasons = [metric.missing() for metric in metrics if metric.missing is not None]
         return [reason for reason in reasons if reason is not None]
 
+    def _missing_tags(self) -> list[str]:
+        """Return which tags of a task the user's tagger never gives, once per task."""
+        description = self._model.description
+        found = {cell.spec.task: missing_tags(cell.spec, cell.pairing, description) for cell in self._cells}
+        return [
+            f"{description.ref} has no tags {', '.join(missing)}: where {task} has them, its answers are wrong"
+            for task, missing in found.items()
+            if missing
+        ]
+
     def plan(self) -> Plan:
         cells, notes = without_selection_on_test(self._cells)
         if self._config.limit is not None:
@@ -416,10 +445,15 @@ class _Planner:
         notes = [*sampling_notes(self._config), *notes]
         if base := self._model.description.metadata.get("base"):
             notes.append(f"{self._model.reference} is a LoRA adapter on {base}")
+        if unread := self._model.description.metadata.get("unread_head"):
+            notes.append(
+                f"the {unread} head of {self._model.reference} is not read: of decoders, only heads fitted here are"
+            )
         notes += dict.fromkeys(self._fits.notes)
         notes += dict.fromkeys(self._learning.notes)
         notes += self._prompts.notes
         notes += self._missing_metrics()
+        notes += self._missing_tags()
         notes += [
             f"{task}{code and ':'}{code}: the candidate pool has no items of {' '.join(pool.missing)}, whose files "
             "were not found, so scores are not comparable with those on the whole pool"

@@ -14,9 +14,11 @@ from harness.planning.word_checks import needed_words, place_of_words
 from harness.specs.catalog import Catalog
 from harness.specs.task_entry import TaskEntry
 
-__all__ = ["DEFAULT_PRESET", "FITTED_PRESET", "PromptPlanner"]
+__all__ = ["CHAT_PRESET", "DEFAULT_PRESET", "FITTED_PRESET", "PromptPlanner"]
 
 DEFAULT_PRESET = "default"
+CHAT_PRESET = "instruct"
+"""What a conversation is asked with, where a task has it and the user names no other prompt."""
 FITTED_PRESET = "mt5"
 """What text-to-text models are trained with where the user names no other prompt."""
 _OTHER = {"train": "validation", "validation": "train"}
@@ -40,10 +42,12 @@ class PromptPlanner:
         """Return the presets of a pairing: the user's, or the usual one.
 
         A model that writes needs to see what it may answer: where the usual preset does not show the choices, this is
-        another preset of the task that does.
+        another preset of the task that does. A conversation needs a request, where a task has one.
         """
         if self._config.prompt or fits:
             return tuple(dict.fromkeys(self._config.prompt or (FITTED_PRESET,)))
+        if self._config.chat and method == "generate" and CHAT_PRESET in self._catalog.presets(task):
+            return (CHAT_PRESET,)
         if self._is_answerable(task, DEFAULT_PRESET, method):
             return (DEFAULT_PRESET,)
         return tuple(self._answerable(task)[:1]) or (DEFAULT_PRESET,)
@@ -117,11 +121,12 @@ class PromptPlanner:
                 f"{error} Write them in {place_of_words(entry, code, spec.preset)}."
             ) from error
         if not pairing.fits and not self._config.prompt and preset != DEFAULT_PRESET:
-            note = (
-                f"{task} is asked with the prompt {preset!r}: {DEFAULT_PRESET!r} does not show the answers to a model "
-                "that writes"
+            why = (
+                "it is a request, for conversations"
+                if preset == CHAT_PRESET
+                else f"{DEFAULT_PRESET!r} does not show the answers to a model that writes"
             )
-            self.notes[note] = None
+            self.notes[f"{task} is asked with the prompt {preset!r}: {why}"] = None
         if words != code and code in entry.added and code not in entry.on_request:
             place = place_of_words(entry, code, spec.preset)
             named = ", ".join(needed_words(spec, inherited))

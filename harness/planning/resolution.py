@@ -413,14 +413,13 @@ class TasksResolver:
         """Add training and dev sets in the languages that a model learns from, recipe, and all prompts."""
         spec = entry.spec
         self._add_prompts(spec.task)
-        source = "en" if spec.transfer is None else spec.transfer.source
         stages = () if spec.transfer is None else spec.transfer.stages
         if spec.transfer is not None:
             self._used.add(("recipe", self._recipe or spec.transfer.recipe))
         for name in dict.fromkeys((spec.task, *stages)):
             self._add_prompts(name)
             origin = Origin.of(entry) if name == spec.task else Origin.named(name, self._catalog)
-            for code in dict.fromkeys((*self._train_languages, source)):
+            for code in dict.fromkeys((*self._train_languages, source_language(spec))):
                 for split in _LEARNED:
                     self._add(origin, code, split)
 

@@ -7,6 +7,7 @@ first one after the phrase.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Sequence
 
@@ -14,8 +15,10 @@ from harness.languages.number import WrittenNumber, plain_number, written_number
 
 __all__ = ["ENGLISH_PHRASES", "answer_number"]
 
-ENGLISH_PHRASES = ("The answer is", "####")
-"""Looked for in answers in every language: models fall back to English, and to the format of GSM8K."""
+ENGLISH_PHRASES = ("The answer is",)
+"""Looked for in answers in every language: models fall back to English."""
+_GSM8K = re.compile("####(.*)")
+"""GSM8K's mark before an answer, and in Markdown that of a heading, which has letters."""
 _BOX = "\\boxed{"
 
 
@@ -23,7 +26,8 @@ def answer_number(text: str, language: str, phrases: Sequence[str] = ()) -> Writ
     r"""Return the number that an answer gives, or None where it has none.
 
     The last ``\boxed{}`` with a number wins. Otherwise it is the number in the rest of the line after the last of the
-    phrases: the first one, or the first after the last ``=``. Otherwise it is the last number of the text.
+    phrases, or of GSM8K's ``####`` where no words follow: the first one, or the first after the last ``=``. Otherwise
+    it is the last number of the text.
 
     Args:
         text: What the model wrote.
@@ -37,6 +41,8 @@ def answer_number(text: str, language: str, phrases: Sequence[str] = ()) -> Writ
     folded = plain.casefold()
     names = [unicodedata.normalize("NFC", phrase).casefold() for phrase in (*phrases, *ENGLISH_PHRASES)]
     places = [(folded.rfind(name) + len(name)) for name in names if name in folded]
+    marked = [match for match in _GSM8K.finditer(folded) if not any(map(str.isalpha, match[1]))]
+    places += [match.start(1) for match in marked]
     if places and len(folded) == len(plain):
         line = plain[max(places) :].split("\n", maxsplit=1)[0]
         for part in (line.rpartition("=")[2], line):

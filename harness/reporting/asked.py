@@ -13,6 +13,7 @@ from harness.analysis.comparison import compare_group
 from harness.analysis.systems import SystemGroup, group_systems
 from harness.registry.discovery import discover
 from harness.registry.registry import Registry
+from harness.reporting.column import conditions_of
 from harness.reporting.formats import SectionReport
 from harness.reporting.model import BLANK, Block, Table, TableRow
 from harness.reporting.number import p_text, percent, signed, signed_interval, uncertainty
@@ -133,7 +134,7 @@ def _unread_tables(cells: Sequence[CellResult]) -> Iterator[Table]:
 
 
 def _title(cell: CellResult) -> str:
-    return f"{cell.task} {_conditions(cell.view)}".rstrip()
+    return f"{cell.task} {conditions_of(cell.view)}".rstrip()
 
 
 # Repeats -----------------------------------------------------------------------------------------------
@@ -189,7 +190,7 @@ def prompt_scores(run: Run) -> Iterator[PromptScores]:
         if len(scores) > 1:
             yield PromptScores(
                 task=task,
-                conditions=_conditions(json.loads(conditions.split(" ", 2)[2])),
+                conditions=conditions_of(json.loads(conditions.split(" ", 2)[2])),
                 metric=run.manifest.tasks[task].headline[0],
                 language=language,
                 scores={preset: fmean(values) for preset, values in scores.items()},
@@ -287,10 +288,6 @@ def _pair_tables(pairs: Sequence[PromptPair]) -> Iterator[Table]:
 
 def _preset(view: Mapping[str, str]) -> str:
     return view.get("prompt", DEFAULT)
-
-
-def _conditions(view: Mapping[str, str]) -> str:
-    return " ".join(f"{name}={value}" for name, value in sorted(view.items()))
 
 
 def _rows(

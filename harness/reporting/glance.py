@@ -10,6 +10,7 @@ from statistics import fmean
 from harness.metrics.aggregation import cells_of_row
 from harness.reporting.column import Column, cells_of
 from harness.reporting.mean_row import mean_labels, mean_row
+from harness.reporting.run_remarks import sampled_items
 from harness.reporting.score import Score
 from harness.reporting.suite import published_rows
 from harness.reporting.summary import Summary, chance_of
@@ -104,8 +105,8 @@ class Glance:
     """The model without its folder."""
     tasks: tuple[TaskGlance, ...]
     completeness: Completeness
-    limit: int | None
-    """Items per cell that the user asked for."""
+    samples: tuple[str, ...]
+    """In what way cells have only a part of their items."""
 
     @property
     def averaged(self) -> list[TaskGlance]:
@@ -146,12 +147,11 @@ def glance(runs: Sequence[Run], summary: Summary) -> Glance:
     for column in summary.columns:
         if column.key not in summary.covered:
             first.setdefault((column.task, column.protocol, column.method, column.view), []).append(column)
-    config = run.manifest.config
     return Glance(
         name=short_name(str(run.manifest.model)),
         tasks=tuple(_task(runs, columns, summary) for columns in first.values()),
         completeness=completeness(run),
-        limit=config.get("limit"),
+        samples=tuple(sampled_items(run)),
     )
 
 

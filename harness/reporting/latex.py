@@ -30,12 +30,15 @@ _ESCAPES = {
     "±": r"$\pm$",
     "≤": r"$\leq$",
     "–": "--",
+    "\0": "{}",
     "°": r"\textdegree{}",
     "§": r"\S{}",
     "†": r"\dag{}",
     "‡": r"\ddag{}",
     "⁺": r"$^{+}$",
 }
+_HYPHENS = re.compile("-(?=-)")
+"""Two of them, as in an option, would be set as a dash."""
 _MINUS = re.compile(r"(?<![\w.-])-(?=\d)")
 HEAD = "% Needs booktabs: \\usepackage{booktabs}. Names in other scripts need XeLaTeX or LuaLaTeX."
 FITTED_HEAD = HEAD.replace("booktabs: \\usepackage{booktabs}", "\\usepackage{booktabs,graphicx}")
@@ -53,7 +56,7 @@ def render_latex(blocks: Iterable[Block], *, fitted: bool = False) -> str:
 def escape_latex(text: str) -> str:
     """Return a text in which no character is a command; line ends become spaces, control characters are replaced."""
     plain = "".join(character if character.isprintable() else " " for character in text)
-    return "".join(_ESCAPES.get(character, character) for character in plain)
+    return "".join(_ESCAPES.get(character, character) for character in _HYPHENS.sub("-\0", plain))
 
 
 def _block(block: Block, *, fitted: bool) -> Iterator[str]:

@@ -13,7 +13,8 @@ __all__ = ["power_blocks", "power_rows"]
 
 LEGEND = (
     "Smallest true difference between two systems, x100, that a paired test finds with 80 % power at 5 %, two-sided: "
-    "2.80 SD / sqrt(clusters). SD: of the difference of two systems' scores of one cluster; * assumed, not measured."
+    "d SD / sqrt(clusters), where d of the noncentral t distribution is 2.80 for many clusters and 3.00 for 16. SD: of "
+    "the difference of two systems' scores of one cluster; * assumed, not measured. -: too few clusters to show any."
 )
 
 NEEDED = (

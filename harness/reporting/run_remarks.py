@@ -15,7 +15,7 @@ from harness.statistics import holm, wilson
 from harness.storage.results import CellResult, FitResult
 from harness.storage.run_folder import Run
 
-__all__ = ["few_items", "published_remarks", "run_remarks"]
+__all__ = ["few_items", "published_remarks", "run_remarks", "sampled_items"]
 
 NORMAL = 1.959963984540054
 """The 97.5 % quantile of the normal distribution."""
@@ -34,8 +34,7 @@ def run_remarks(run: Run) -> list[Remark]:
     scored = [cell for cell in run.cells if cell.status == "ok"]
     return [
         *(Remark(text=text) for text in run.results.notes),
-        *_limit(run),
-        *_samples(scored),
+        *(Remark(brief=brief, weight=Weight.PARTIAL) for brief in sampled_items(run)),
         *_pools(scored),
         *_unknown(scored),
         *map(_fit, _stages(run.results.fits.values())),
@@ -53,21 +52,15 @@ def run_remarks(run: Run) -> list[Remark]:
     ]
 
 
-def _limit(run: Run) -> Iterator[Remark]:
-    """Yield a line on ``--limit``, whose sentence is among the recorded ones."""
+def sampled_items(run: Run) -> Iterator[str]:
+    """Yield in what way cells have only a part of their items: ``--limit``, and samples that grew no further."""
     if (limit := run.manifest.config.get("limit")) is not None:
-        yield Remark(brief=f"at most {counted(limit, 'item')} per cell (--limit)", weight=Weight.PARTIAL)
-
-
-def _samples(scored: Sequence[CellResult]) -> Iterator[Remark]:
-    """Yield how many cells have a part of their items, of samples that grew, and why they did not grow further."""
-    reasons = Counter(cell.stopped for cell in scored if cell.looks and cell.n < (cell.size or 0))
-    for reason, count in reasons.items():
+        yield f"at most {counted(limit, 'item')} per cell (--limit)"
+    partial = [cell for cell in run.cells if cell.status == "ok" and cell.looks and cell.n < (cell.size or 0)]
+    for reason, count in Counter(cell.stopped for cell in partial).items():
         what = {"precision": "stopped at --precision", "budget": "stopped by --budget"}.get(reason)
         if what:
-            yield Remark(
-                brief=f"{counted(count, 'cell')} on a sample of the items, {what}", weight=Weight.PARTIAL
-            )
+            yield f"{counted(count, 'cell')} on a sample of the items, {what}"
 
 
 def _pools(scored: Sequence[CellResult]) -> Iterator[Remark]:

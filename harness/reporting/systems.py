@@ -14,6 +14,7 @@ from harness.reporting.model import Download, Field, Table, TableRow, anchor
 from harness.reporting.number import INTERVAL_LEGEND, NOTHING, percent, score_field
 from harness.reporting.remark import sentences
 from harness.reporting.rows import COLUMNS, cell_rows, csv_text
+from harness.reporting.run_remarks import sampled_items
 from harness.reporting.suite import published_rows
 from harness.reporting.summary import chance_of
 from harness.reporting.system_name import short_name
@@ -116,13 +117,13 @@ def _facts(material: Material) -> Iterator[TableRow]:
 
 def systems_latex(material: Material, table: Table) -> str:
     """Return the table of systems and tasks as LaTeX; its caption says what limits all its numbers."""
-    limits = {limit for run in material.every if (limit := run.manifest.config.get("limit")) is not None}
+    samples = dict.fromkeys(sample for run in material.every for sample in sampled_items(run))
     parts = [
         table.title,
         *([BEST] if BEST in table.notes else []),
         *(note.partition(": ")[0] for note in table.notes if note not in {BEST, PUBLISHED}),  # marks
         *([SAMPLE_WARNING] if any(run.results.run.data == "sample" for run in material.every) else []),
-        *([f"At most {' or '.join(map(str, sorted(limits)))} items per language"] if limits else []),
+        *(sample[0].upper() + sample[1:] for sample in samples),
     ]
     return render_latex([replace(table, title=". ".join(part.rstrip(".") for part in parts) + ".")])
 

@@ -1,8 +1,8 @@
 """What a run does, from its plans to the results on disk.
 
 `execute` opens the run folder and runs the plan of the model and those of its baselines. For every group of cells that
-share a model it calls `fit`, then for every cell `predict` and `score`, and at the end `summarise`. All processes of a
-run walk through the same cells; each asks the model its share, and the main one scores and writes.
+share a model it calls `fit`, then for every cell `predict` and `score` (in `cell_run`), and at the end `summarise`. All
+processes of a run walk through the same cells; each asks the model its share, and the main one scores and writes.
 """
 
 from __future__ import annotations
@@ -10,15 +10,12 @@ from __future__ import annotations
 import json
 import time
 import traceback
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.data.records import Example, Prediction
 from harness.data.translation.guards import translation_notes
-from harness.errors import ContractError, HarnessError, StorageError
-from harness.kinds.methods import MethodContext
+from harness.errors import HarnessError, StorageError
 from harness.metrics.aggregation import aggregate_suites, aggregate_tasks
 from harness.metrics.task_intervals import add_task_intervals
 from harness.models.capabilities import Adapter
@@ -29,14 +26,14 @@ from harness.planning.run_config import RunConfig
 from harness.planning.sampling import can_be_sampled
 from harness.progress import Progress
 from harness.registry.requirement import installed_version
-from harness.running.cell_reader import CellContexts, CellItems, CellReader
-from harness.running.cell_writer import CellWriter
+from harness.running.cell_reader import CellContexts, CellReader
+from harness.running.cell_run import evaluate, look
 from harness.running.fit_store import FitStore, Fitted
-from harness.running.inference import CachedModel, RequestCounts, Watch
+from harness.running.inference import CachedModel
 from harness.running.planned import outcome_of, planned_cells, planned_fits
 from harness.running.processes import PeerError, ProcessGroup
 from harness.running.run_logs import RunLogs
-from harness.running.sequential import Sampling, reach
+from harness.running.sequential import Sampling
 from harness.running.session import Prepared
 from harness.running.signals import Interrupted, Interruption
 from harness.running.start import (
@@ -53,11 +50,9 @@ from harness.running.start import (
 from harness.running.summaries import (
     empty_result,
     further_metrics_notes,
-    pool_summary,
-    release_summary,
     suite_summaries,
 )
-from harness.running.token_ledger import CellLedger, unknown_notes
+from harness.running.token_ledger import unknown_notes
 from harness.storage.clean_text import clean_text
 from harness.storage.files import cache_folder
 from harness.storage.results import (
@@ -65,7 +60,6 @@ from harness.storage.results import (
     STOPPED,
     CellResult,
     FitResult,
-    Look,
     Manifest,
     ModelHead,
     RunHead,
@@ -73,10 +67,8 @@ from harness.storage.results import (
 )
 from harness.storage.run_folder import FinishedCell, Run
 
-__all__ = ["CellWatch", "execute", "fit", "predict", "run_cells", "score", "summarise"]
+__all__ = ["execute", "fit", "run_cells", "summarise"]
 
-CHUNK = 2048
-"""Items that a method gets in one call: enough to sort by length, few enough for progress and memory."""
 WRITE_EVERY = 5.0
 """Seconds between two writes of ``results.json`` while cells are finishing."""
 
@@ -382,10 +374,10 @@ def _run_cell(
     try:
         with work.command.processes.collective():
             if work.sampling.grows and can_be_sampled(cell):
-                _look(work, adapter, identity, cell, contexts)
+                look(work, adapter, identity, cell, contexts)
             if only_look:
                 return
-            result = _evaluate(work, adapter, identity, cell, contexts)
+            result = evaluate(work, adapter, identity, cell, contexts)
     except StorageError:
         raise
     except Exception as error:  # noqa: BLE001, RUF100
@@ -401,121 +393,6 @@ def _run_cell(
         if time.monotonic() - work.written > WRITE_EVERY:
             work.run.write_results(summarise(work))
             work.written = time.monotonic()
-
-
-def _look(work: Work, adapter: Any, identity: Mapping[str, str], cell: Cell, contexts: CellContexts) -> None:
-    """Ask samples of a cell's items, each larger than the one before, until no larger one is wanted.
-
-    The journal has the answers to the smaller samples. The main process decides for all, from the scores alone.
-    """
-    sampling, processes, headline = work.sampling, work.command.processes, cell.spec.headline
-    asking = replace(work.model, counts=RequestCounts())
-    while (limit := sampling.wanted(cell.digest)) is not None:
-        items, pool = contexts.reader.items(cell, limit=limit)
-        context, watch = contexts.of(cell, items.pool, pool), CellWatch(work, cell)
-        model = asking.wrap(adapter, identity, watch)
-        with CellWriter(work.registry, work.run, cell, metrics=headline) as writer:
-            for examples, answers in predict(work, cell, model, items, context, watch):
-                if processes.is_main:
-                    writer.add(examples, answers)
-            far = processes.share(reach(writer.measure(), headline) if processes.is_main else None)
-        sampling.add(cell.digest, Look(limit=limit, n=len(items), size=items.size, half_width=far))
-    sampling.asked[cell.digest] = sampling.asked.get(cell.digest, 0) + asking.counts.asked
-
-
-def _evaluate(
-    work: Work, adapter: Any, identity: Mapping[str, str], cell: Cell, contexts: CellContexts
-) -> CellResult:
-    """Return the result of a cell, which the main process scores and keeps."""
-    started, before = time.monotonic(), work.model.counts.to_json()
-    items, pool = contexts.reader.items(cell, limit=work.sampling.size(cell.digest))
-    context, watch = contexts.of(cell, items.pool, pool), CellWatch(work, cell)
-    model = work.model.wrap(adapter, identity, watch)
-    predictions = predict(work, cell, model, items, context, watch)
-    if not work.command.processes.is_main:
-        for _ in predictions:
-            pass
-        return CellResult(**work.head(cell), status="ok", metrics={})
-    numbers = score(work, cell, model, predictions)
-    work.model.counts.move(work.sampling.asked.get(cell.digest, 0))
-    result = CellResult(
-        **work.head(cell),
-        status="ok",
-        reason="" if numbers["metrics"] else "the test file has no labels: predicted, not scored",
-        **numbers,
-        size=items.size,
-        release=release_summary(cell, items.size),
-        pool=None if pool is None else pool_summary(pool),
-        seconds=round(time.monotonic() - started, 3),
-    )
-    if looks := work.sampling.looks.get(cell.digest):
-        result = result.changed(looks=looks, stopped=work.sampling.stopped(cell.digest))
-    if context.details:
-        result = result.changed(details=dict(context.details))
-    work.model.journal.sync()
-    requests = {name: count - before[name] for name, count in work.model.counts.to_json().items()}
-    fitted = None if cell.fit is None else work.fits[cell.fit.key]
-    work.run.keep(FinishedCell(result=result, requests=requests, fit=fitted))
-    return result
-
-
-class CellWatch(Watch):
-    """Follows the requests of a cell: marks it as started, and moves its bar by the answers to a chunk of items."""
-
-    def __init__(self, work: Work, cell: Cell) -> None:
-        self._work = work
-        self._cell = cell
-        self._items = self._shown = 0
-
-    def start(self, items: int) -> None:
-        """Begin a chunk of so many items, which may be several requests each."""
-        self._items, self._shown = items, 0
-
-    def asking(self) -> None:
-        """Write down that the cell is started, so that its data may not change any more."""
-        if self._work.command.processes.is_main:
-            self._work.run.begin(self._cell.digest)
-
-    def answered(self, done: int, total: int) -> None:
-        """Move the bar."""
-        moved = self._items * done // total if total else 0
-        if moved > self._shown:
-            self._work.command.progress.advance(moved - self._shown)
-            self._shown = moved
-
-
-def predict(
-    work: Work, cell: Cell, model: Any, items: CellItems, context: MethodContext, watch: CellWatch
-) -> Iterator[tuple[list[Example], list[Prediction]]]:
-    """Yield the items of a cell, chunk by chunk, with what the model answered.
-
-    Raises `ContractError` where a method answers other items than it was given.
-    """
-    method = cell.pairing.method
-    if method.prepare is not None:
-        method.prepare(model, context)
-    work.command.progress.start(f"{cell.title} ({cell.pairing.protocol})", len(items), "items")
-    for chunk in items.chunks(max(1, len(items)) if method.needs_all else CHUNK):
-        watch.start(len(chunk))
-        predictions = method.predict(model, chunk, context)
-        if [prediction.id for prediction in predictions] != [example.id for example in chunk]:
-            raise ContractError(
-                f"The method {method.name!r} answered {len(predictions)} items for {len(chunk)}, or in another order."
-            )
-        watch.answered(1, 1)
-        yield chunk, predictions
-
-
-def score(
-    work: Work, cell: Cell, model: Any, predictions: Iterable[tuple[list[Example], list[Prediction]]]
-) -> dict[str, Any]:
-    """Return the numbers of a cell; its records are on disk, unless scoring fails."""
-    registry, pairing = work.registry, cell.pairing
-    ledger = CellLedger(registry.kinds.get(cell.spec.kind), cell.spec, pairing, cell.text_language, model)
-    with CellWriter(registry, work.run, cell, ledger) as writer:
-        for examples, answers in predictions:
-            writer.add(examples, answers)
-        return writer.finish()
 
 
 def _keep_failure(work: Work, cell: Cell, error: Exception) -> None:

@@ -11,6 +11,7 @@ from harness.statistics.bootstrap import (
     cluster_sums,
     count_interval,
     evaluated,
+    influence_values,
     percentile_interval,
     resampled_sums,
     seed_of,
@@ -19,8 +20,10 @@ from harness.statistics.change import ChangePoint, change_points
 from harness.statistics.cluster import ClusterCodes, Codes, draw_codes, key_codes, linked_codes, own_names
 from harness.statistics.contrast import (
     Contrast,
+    common_variance,
     drawn_contrasts,
     independent_contrasts,
+    no_common,
     over_seeds,
     paired_contrasts,
 )
@@ -30,13 +33,21 @@ from harness.statistics.mean import (
     SMALL_SAMPLE,
     clustered_mean,
     constant_bounds,
+    correlated_mean,
     independent_mean,
     mean_of_codes,
     paired_difference,
+    score_correlations,
     stratified_mean,
 )
 from harness.statistics.permutation import FLIPS, half_sums, least_p, sign_flip_p, swap_p
-from harness.statistics.power import detectable_difference, needed_groups, paired_sd
+from harness.statistics.power import (
+    detectable_difference,
+    mean_sd,
+    needed_groups,
+    noncentrality,
+    paired_sd,
+)
 from harness.statistics.proportion import mcnemar, wilson
 from harness.statistics.ranking import benjamini_hochberg, holm, rank_intervals, tied_with_best
 
@@ -57,7 +68,9 @@ __all__ = [
     "change_points",
     "cluster_sums",
     "clustered_mean",
+    "common_variance",
     "constant_bounds",
+    "correlated_mean",
     "count_interval",
     "detectable_difference",
     "draw_codes",
@@ -67,13 +80,17 @@ __all__ = [
     "holm",
     "independent_contrasts",
     "independent_mean",
+    "influence_values",
     "key_codes",
     "largest_drop",
     "least_p",
     "linked_codes",
     "mcnemar",
     "mean_of_codes",
+    "mean_sd",
     "needed_groups",
+    "no_common",
+    "noncentrality",
     "over_seeds",
     "own_names",
     "paired_contrasts",
@@ -83,6 +100,7 @@ __all__ = [
     "rank_intervals",
     "recall_balance_p",
     "resampled_sums",
+    "score_correlations",
     "seed_of",
     "sign_flip_p",
     "stratified_mean",

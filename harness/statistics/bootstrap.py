@@ -26,6 +26,7 @@ __all__ = [
     "count_interval",
     "distinct_rows",
     "evaluated",
+    "influence_values",
     "percentile_interval",
     "resampled_sums",
     "seed_of",
@@ -36,6 +37,8 @@ AnyFloats = npt.NDArray[np.floating]
 Statistic = Callable[[Floats], float]
 """From sums of counts, shape (k,), to a score."""
 DRAWS = 1_000
+DIFFERENCE = 1e-5
+"""Relative step of numerical derivatives."""
 BLOCK = 1_000_000
 """Numbers of draws that are held at a time, of 8 bytes each."""
 REPEATED = 4
@@ -166,6 +169,27 @@ def count_interval(
     replicates = bootstrap_counts(counts, codes, statistic, draws=draws, seed=seed)
     method = "bootstrap" if groups == len(codes) else "cluster bootstrap"
     return percentile_interval(replicates, level=level, method=method, groups=groups, seed=seed)
+
+
+def influence_values(counts: Floats, statistic: Statistic) -> Floats | None:
+    """Return what each item adds to a statistic of the sums of counts, to first order: shape (n,), of sum 0.
+
+    The empirical influence values over n (Davison and Hinkley 1997, section 2.7.2), from central differences. None
+    where the statistic has no value next to the sums.
+
+    Args:
+        counts: Shape (n, k).
+        statistic: From column sums to a score.
+    """
+    sums = counts.sum(axis=0)
+    steps = np.diag(DIFFERENCE * np.maximum(1.0, np.abs(sums)))
+    slopes = (evaluated(statistic, sums + steps) - evaluated(statistic, sums - steps)) / (
+        2 * steps.diagonal()
+    )
+    if not np.isfinite(slopes).all():
+        return None
+    values: Floats = (counts - counts.mean(axis=0)) @ slopes
+    return values
 
 
 def percentile_interval(

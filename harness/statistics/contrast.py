@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,11 +13,24 @@ from harness.statistics.bootstrap import percentile_interval
 from harness.statistics.cluster import Codes
 from harness.statistics.interval import Interval
 
-__all__ = ["Contrast", "drawn_contrasts", "independent_contrasts", "over_seeds", "paired_contrasts"]
+__all__ = [
+    "Contrast",
+    "common_variance",
+    "drawn_contrasts",
+    "independent_contrasts",
+    "no_common",
+    "over_seeds",
+    "paired_contrasts",
+]
 
 Floats = npt.NDArray[np.float64]
+Common = Callable[[Floats], float]
+"""From the weights of the languages to what `common_variance` returns for their weighted sum."""
 NORMAL = 1.959963984540054
 """The 97.5 % quantile of the normal distribution."""
+SMALLEST = -690.0
+"""Logarithm of the smallest p that is looked for."""
+HALVINGS = 50
 ROUNDING = 1e-12
 """What differences that are all the same leave."""
 _NOTHING = Interval(se=None, low=None, high=None, method=None)
@@ -31,7 +44,12 @@ class Contrast:
     interval: Interval
     """95 %; its method says whether the languages were paired or taken as independent."""
     p: float | None = None
-    """Two-sided, of t, against 0."""
+    """Two-sided, against 0: the interval of the level 1 - p ends there."""
+
+
+def no_common(weights: Floats) -> float:
+    """Return 0: one seed has nothing in common with others."""
+    return 0.0
 
 
 def paired_contrasts(scores: Floats, strata: Codes, codes: Codes, weights: Floats) -> list[Contrast]:
@@ -51,6 +69,7 @@ def paired_contrasts(scores: Floats, strata: Codes, codes: Codes, weights: Float
     groups, size = int(codes.max()) + 1, len(counts)
     means = np.array([np.bincount(strata, weights=own) / counts for own in scores])
     residuals = (scores.mean(axis=0) - means.mean(axis=0)[strata]) / counts[strata]
+    apart = (scores - means[:, strata]) / counts[strata]
     places = codes * size + strata
     sums = np.bincount(places, weights=residuals, minlength=groups * size).reshape(groups, size)
     members = np.bincount(places, minlength=groups * size).reshape(groups, size)
@@ -67,12 +86,18 @@ def paired_contrasts(scores: Floats, strata: Codes, codes: Codes, weights: Float
             name = "paired" if ((own > 0).sum(axis=1) > 1).any() else "independent"
             method = f"{name} clustered t" if (own > 1).any() else f"{name} t"
             interval = _t(float(by_seed.mean()), se, drawn - 1, method, drawn)
-        found.append(_tested(float(by_seed.mean()), interval, by_seed))
+        common = common_variance(apart * weight[strata], codes)
+        found.append(_tested(float(by_seed.mean()), interval, by_seed, common))
     return found
 
 
 def drawn_contrasts(
-    values: Floats, replicates: Floats | None, drawn: Interval, weights: Floats
+    values: Floats,
+    replicates: Floats | None,
+    drawn: Interval,
+    weights: Floats,
+    *,
+    common: Common = no_common,
 ) -> list[Contrast]:
     """Return contrasts of set-level scores from resamples of the items of all languages together.
 
@@ -81,6 +106,7 @@ def drawn_contrasts(
         replicates: Shape (draws, S): those of every resample; None where there are none.
         drawn: Has the method, groups and seed of the resamples, or why there are none.
         weights: Shape (contrasts, S).
+        common: What seeds and items have in common.
     """
     found = []
     for weight in weights:
@@ -90,11 +116,13 @@ def drawn_contrasts(
             interval = percentile_interval(
                 replicates @ weight, method=method, groups=groups, seed=drawn.seed or 0
             )
-        found.append(_tested(float(by_seed.mean()), interval, by_seed))
+        found.append(_tested(float(by_seed.mean()), interval, by_seed, common(weight)))
     return found
 
 
-def independent_contrasts(parts: Sequence[Interval], values: Floats, weights: Floats) -> list[Contrast]:
+def independent_contrasts(
+    parts: Sequence[Interval], values: Floats, weights: Floats, *, common: Common = no_common
+) -> list[Contrast]:
     """Return contrasts of languages whose items were drawn independently of each other.
 
     The interval recovers the variances from those of the parts, each of its own kind (MOVER; Zou and Donner 2008): with
@@ -106,6 +134,7 @@ def independent_contrasts(parts: Sequence[Interval], values: Floats, weights: Fl
         parts: The uncertainty of the scores averaged over seeds.
         values: Shape (seeds, S): the scores.
         weights: Shape (contrasts, S).
+        common: What seeds and items have in common.
     """
     means = values.mean(axis=0)
     found = []
@@ -116,7 +145,7 @@ def independent_contrasts(parts: Sequence[Interval], values: Floats, weights: Fl
             for part, own, factor in zip(parts, means.tolist(), weight.tolist(), strict=True)
             if factor
         ]
-        found.append(_tested(float(by_seed.mean()), _recovered(kept), by_seed))
+        found.append(_tested(float(by_seed.mean()), _recovered(kept), by_seed, common(weight)))
     return found
 
 
@@ -140,34 +169,66 @@ def _recovered(parts: Sequence[tuple[Interval, float, float]]) -> Interval:
     )
 
 
-def over_seeds(interval: Interval, by_seed: Floats, *, least: float = 0.0) -> Interval:
+def common_variance(contributions: Floats, codes: Codes) -> float:
+    """Return the variance of a mean over seeds that comes from how differently the seeds answer the same items.
+
+    It is part of the variance of items as well as of that of seeds: with what item draw c adds to the score of seed k
+    of K beyond what it adds on average, e_kc, it is K / (K - 1) * G / (G - 1) * sum_kc e_kc^2 / K^2. 0 for one seed.
+
+    Args:
+        contributions: Shape (seeds, n): what each item adds to the score, by seed.
+        codes: Shape (n,): the number of each item's draw, 0, 1, ... G - 1.
+    """
+    seeds, groups = len(contributions), int(codes.max()) + 1
+    if seeds < 2 or groups < 2:
+        return 0.0
+    apart = contributions - contributions.mean(axis=0)
+    sums = [np.bincount(codes, weights=own, minlength=groups) for own in apart]
+    return groups / ((groups - 1) * (seeds - 1) * seeds) * float(np.square(sums).sum())
+
+
+def over_seeds(interval: Interval, by_seed: Floats, common: float = 0.0, *, least: float = 0.0) -> Interval:
     """Return the interval of a mean over seeds that covers other seeds as well as other items.
 
-    The interval of the seeds' average covers items alone. Seeds are a second source of variance, drawn independently of
-    the items: SE^2 = SE_items^2 + s^2 / K for K seeds whose scores have the variance s^2, and the interval is t with
-    the degrees of freedom of Satterthwaite (1946) for G - 1 and K - 1. It adds the two ways of clustering of Cameron,
-    Gelbach and Miller (2011, equation 2.7) without taking off their common part, which makes it wide where seeds have
-    little in common. For two or three seeds that differ more than items do it is too narrow (docs/error-bars.md). Seeds
-    that all score the same change nothing.
+    The interval of the seeds' average covers items alone. Seeds are a second source of variance, s^2 / K for K seeds
+    whose scores have the variance s^2. What the two have in common counts once (Cameron, Gelbach and Miller 2011,
+    equation 2.7): SE^2 = a + b with a = max(0, SE_items^2 - common) and b = s^2 / K. The quantile is that of Cochran
+    and Cox (1950), (a t_{G-1} + b t_{K-1}) / (a + b): with few seeds, the degrees of freedom of Satterthwaite (1946)
+    give too narrow intervals (docs/coverage-and-power.md). Seeds that all score the same change nothing.
 
     Args:
         interval: That of the items, for the scores averaged over seeds.
         by_seed: Shape (K,): the score of each seed.
+        common: From `common_variance`.
         least: The lowest possible score.
     """
-    return _over_seeds(interval, by_seed, least)[0]
+    parts = _variances(interval, by_seed, common)
+    if interval.se is None or parts[1] == 0:
+        return interval
+    value, reach = float(by_seed.mean()), _reach(interval, parts, len(by_seed), 0.05)
+    return Interval(
+        se=math.sqrt(sum(parts)),
+        low=max(least, value - reach),
+        high=min(1.0, value + reach),
+        method=f"{interval.method}, and seeds",
+        groups=interval.groups,
+    )
 
 
-def _over_seeds(interval: Interval, by_seed: Floats, least: float) -> tuple[Interval, float]:
-    """Return an interval over seeds and its degrees of freedom."""
-    items = max(1.0, (interval.groups or 2) - 1)
+def _variances(interval: Interval, by_seed: Floats, common: float) -> tuple[float, float]:
+    """Return the variance of the items without the common part, and that of the seeds."""
+    items = (interval.se or 0.0) ** 2
     spread = float(by_seed.var(ddof=1)) / len(by_seed) if len(by_seed) > 1 else 0.0
-    if spread < ROUNDING**2 or interval.se is None:
-        return interval, items
-    total = interval.se**2 + spread
-    freedom = total**2 / (interval.se**4 / items + spread**2 / (len(by_seed) - 1))
-    value, se, method = float(by_seed.mean()), math.sqrt(total), f"{interval.method}, and seeds"
-    return _t(value, se, freedom, method, interval.groups, least=least), freedom
+    return (items, 0.0) if spread < ROUNDING**2 else (max(0.0, items - common), spread)
+
+
+def _reach(interval: Interval, parts: tuple[float, float], seeds: int, tail: float) -> float:
+    """Return half the interval of the level 1 - tail."""
+    from scipy.special import stdtrit
+
+    items, spread = parts
+    quantiles = -stdtrit([max(1.0, (interval.groups or 2) - 1), max(1.0, seeds - 1.0)], tail / 2)
+    return float(items * quantiles[0] + spread * quantiles[1]) / math.sqrt(items + spread)
 
 
 def _t(
@@ -180,10 +241,15 @@ def _t(
     return Interval(se=se, low=low, high=high, method=method, groups=groups)
 
 
-def _tested(value: float, interval: Interval, by_seed: Floats) -> Contrast:
-    """Return a contrast with its interval over seeds, and p of the t distribution of that."""
-    from scipy.special import stdtr
-
-    found, freedom = _over_seeds(interval, by_seed, -1.0)
-    p = 2 * float(stdtr(freedom, -abs(value) / found.se)) if found.se else None
-    return Contrast(value=value, interval=found, p=p)
+def _tested(value: float, interval: Interval, by_seed: Floats, common: float) -> Contrast:
+    """Return a contrast with its interval over seeds, and the p at which the interval ends at 0."""
+    found = over_seeds(interval, by_seed, common, least=-1.0)
+    if not found.se:
+        return Contrast(value=value, interval=found)
+    parts = _variances(interval, by_seed, common)
+    below, above = SMALLEST, 0.0
+    for _ in range(HALVINGS):
+        middle = (below + above) / 2
+        is_beyond = _reach(interval, parts, len(by_seed), math.exp(middle)) < abs(value)
+        below, above = (below, middle) if is_beyond else (middle, above)
+    return Contrast(value=value, interval=found, p=math.exp(above))

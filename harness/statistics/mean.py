@@ -16,9 +16,11 @@ __all__ = [
     "SMALL_SAMPLE",
     "clustered_mean",
     "constant_bounds",
+    "correlated_mean",
     "independent_mean",
     "mean_of_codes",
     "paired_difference",
+    "score_correlations",
     "stratified_mean",
 ]
 
@@ -141,6 +143,46 @@ def independent_mean(parts: Sequence[Interval], value: float, *, level: float = 
     freedom = total**2 / float((np.square(variances) / (np.array(groups) - 1)).sum())
     se = math.sqrt(total) / len(parts)
     return _t(value, se, freedom, "stratified t", level, sum(groups))
+
+
+def correlated_mean(
+    value: float, weights: Floats, errors: Floats, correlations: Floats, *, level: float = 0.95
+) -> Interval:
+    """Return the normal interval of a weighted mean of scores: SE^2 = sum_tu w_t w_u r_tu SE_t SE_u.
+
+    Args:
+        value: The mean.
+        weights: Shape (T,).
+        errors: Shape (T,): the standard errors of the scores.
+        correlations: Shape (T, T), as from `score_correlations`; those of independent scores are 0.
+        level: Coverage of the interval.
+    """
+    from scipy.special import ndtri
+
+    scaled = weights * errors
+    se = math.sqrt(max(0.0, float(scaled @ correlations @ scaled)))
+    reach = float(ndtri(0.5 + level / 2)) * se
+    independent = np.count_nonzero(correlations) == len(weights)
+    method = "normal, tasks independent" if independent else "normal, shared items"
+    return Interval(se=se, low=max(0.0, value - reach), high=min(1.0, value + reach), method=method)
+
+
+def score_correlations(contributions: Sequence[Floats], codes: Sequence[Codes]) -> Floats:
+    """Return the correlations of scores that share draws of items: shape (T, T), with ones on the diagonal.
+
+    It is that of the sums of the contributions by draw. A score that is constant correlates with none.
+
+    Args:
+        contributions: By score: what each of its items adds to it, with the sum 0.
+        codes: By score: the number of each item's draw, shared by all scores.
+    """
+    groups = max(int(own.max()) for own in codes) + 1
+    pairs = zip(codes, contributions, strict=True)
+    sums = np.array([np.bincount(own, weights=values, minlength=groups) for own, values in pairs])
+    scales = np.sqrt(np.square(sums).sum(axis=1))
+    found: Floats = (sums @ sums.T) / np.maximum(np.outer(scales, scales), np.finfo(np.float64).tiny)
+    np.fill_diagonal(found, 1.0)
+    return found
 
 
 def _of_bounds(parts: Sequence[Interval], value: float) -> Interval:

@@ -1,17 +1,21 @@
-"""Files that appear whole or not at all, and the error where they cannot be written."""
+"""Files that appear whole or not at all, the error where they cannot be written, and digests of files."""
 
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import tempfile
+from functools import lru_cache
 from pathlib import Path
 
 from harness.errors import StorageError
 from harness.storage.clean_text import redact
 
-__all__ = ["FileNotWrittenError", "cache_folder", "is_full", "publish", "write_atomically"]
+__all__ = ["FileNotWrittenError", "cache_folder", "file_digest", "is_full", "publish", "write_atomically"]
 
+_WHOLE = 65_536
+"""Bytes up to which a file is read at once."""
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
@@ -68,3 +72,18 @@ def publish(temporary: Path, path: Path) -> None:
     """Give a finished file its name, in the place of an older one; raises `OSError`."""
     temporary.chmod(0o644)
     temporary.replace(path)
+
+
+def file_digest(path: Path) -> str:
+    """Return the SHA-256 (hexadecimal) of a file, which is read again only after a change; raises `OSError`."""
+    status = path.stat()
+    return _digest(path, (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns))
+
+
+@lru_cache(maxsize=32_768)
+def _digest(path: Path, identity: tuple[int, ...]) -> str:
+    # The identity, which follows links and changes with the content, is part of the cache's key only.
+    with path.open("rb", buffering=0) as file:
+        # hashlib.file_digest fills a buffer of 256 KiB, also for a file of one line.
+        whole = identity[2] <= _WHOLE
+        return (hashlib.sha256(file.read()) if whole else hashlib.file_digest(file, "sha256")).hexdigest()

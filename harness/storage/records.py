@@ -32,6 +32,7 @@ __all__ = [
     "find_record",
     "is_correct",
     "read_batches",
+    "read_ids",
     "read_records",
     "read_scores",
     "read_table",
@@ -332,6 +333,11 @@ def read_scores(path: Path) -> Iterator[ItemScores]:
             clusters=[columns["cluster"][number] for number in kept],
             scores=[scores[number] for number in kept],
         )
+
+
+def read_ids(path: Path) -> list[str]:
+    """Return the ids of all items of a file, in its order; reads nothing else; raises as `read_records`."""
+    return [name for batch in read_batches(path, ("id",)) for name in batch.column("id").to_pylist()]
 
 
 def read_tokens(path: Path) -> ItemTokens:

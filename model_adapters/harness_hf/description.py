@@ -156,8 +156,9 @@ def describe_causal(ref: str, options: AdapterOptions) -> ModelDescription:
     notes = _adapter_note(found.folder)
     if embeds_only:
         notes.append("its checkpoint has no layer that writes text, so it only embeds and is fitted")
-    if record is None and architecture.name.endswith(OWN_HEADS):
-        notes.append(f"its {architecture.name} head is not read: of decoders, only heads fitted here are")
+    unread = (
+        {"unread_head": architecture.name} if record is None and architecture.name.endswith(OWN_HEADS) else {}
+    )
     offers = ENCODER_OFFERS if embeds_only else CAUSAL_OFFERS
     return ModelDescription(
         adapter="hf-causal",
@@ -170,7 +171,7 @@ def describe_causal(ref: str, options: AdapterOptions) -> ModelDescription:
         parameters=count_parameters(found.folder) if found.folder else None,
         layers=architecture.layers,
         note="; ".join(notes),
-        metadata=_metadata(found, architecture),
+        metadata={**_metadata(found, architecture), **unread},
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
+from harness.storage.files import file_digest
 from harness_hf.fit_record import HEAD_NAME, RECORD_NAME, SCALE_NAME
 from harness_hf.model_folder import (
     ADAPTER_CONFIG,
@@ -40,9 +41,6 @@ SMALL_FILES = (
 UNREAD = {RECORD_NAME: ("resumed_at",), ADAPTER_CONFIG: ("base_model_name_or_path", "revision")}
 """Entries of small files that change no answer: interruptions, and where an adapter's base is (its weights count)."""
 
-_digests: dict[tuple[str, int, int], str] = {}
-"""Digests by (path, size, time of change), so that a model's weights are read once per process."""
-
 
 def folder_identity(folder: Path, further: Sequence[str] = ()) -> dict[str, str]:
     """Return SHA-256 digests of a model's weights and of its small files (configuration, tokenizer).
@@ -60,7 +58,7 @@ def folder_identity(folder: Path, further: Sequence[str] = ()) -> dict[str, str]
 
 def weights_digest(folder: Path) -> str:
     """Return the SHA-256 digest of a model's weights, those of an adapter's base included."""
-    digests = "".join(_digest(file) for file in weight_files(folder))
+    digests = "".join(file_digest(file) for file in weight_files(folder))
     return hashlib.sha256(digests.encode("ascii")).hexdigest()
 
 
@@ -72,17 +70,7 @@ def library_versions() -> dict[str, str]:
 def _content_digest(file: Path) -> str:
     """Return the digest of a small file, without the entries that change no answer."""
     if file.name not in UNREAD:
-        return _digest(file)
+        return file_digest(file)
     content = json.loads(file.read_text(encoding="utf-8"))
     lasting = {name: value for name, value in content.items() if name not in UNREAD[file.name]}
     return hashlib.sha256(json.dumps(lasting, sort_keys=True).encode()).hexdigest()
-
-
-def _digest(file: Path) -> str:
-    """Return the SHA-256 digest of a file, remembered until the file changes."""
-    status = file.stat()
-    key = (str(file.resolve()), status.st_size, status.st_mtime_ns)
-    if key not in _digests:
-        with file.open("rb") as stream:
-            _digests[key] = hashlib.file_digest(stream, "sha256").hexdigest()
-    return _digests[key]

@@ -279,13 +279,15 @@ def _near_models(folder: Path, name: str | None = None) -> str | None:
 
 def _from_hub(ref: str, options: ModelOptions, file: str | None, revision: str | None = None) -> str:
     """Return the path of one file of a repository, or of a snapshot of it where `file` is None."""
-    from huggingface_hub import hf_hub_download, snapshot_download
-
     revision = revision or options.revision
     is_local = options.local_files_only or hub_is_unreachable()
     try:
         if file is not None:
+            from huggingface_hub import hf_hub_download
+
             return str(hf_hub_download(ref, file, revision=revision, local_files_only=is_local))
+        from huggingface_hub import snapshot_download
+
         return str(
             snapshot_download(
                 ref,

@@ -6,6 +6,7 @@ import hashlib
 from pathlib import Path
 
 from harness import AdapterError, UnknownNameError, UsageError
+from harness.storage.files import file_digest
 from harness_vllm.answers import Models, ServedModel, read_answer
 from harness_vllm.client import Client
 
@@ -67,9 +68,6 @@ MODEL_FILES = (
     "1_Pooling/config.json",
 )
 
-_digests: dict[tuple[str, int, int], str] = {}
-"""Digests by (path, size, time of change), so that a model's weights are read once per process."""
-
 
 def folder_fingerprint(folder: Path) -> dict[str, str]:
     """Return the SHA-256 digest of the names and contents of a model's files; raises `OSError`."""
@@ -78,7 +76,7 @@ def folder_fingerprint(folder: Path) -> dict[str, str]:
         raise FileNotFoundError(str(folder))
     whole = hashlib.sha256()
     for file in files:
-        whole.update(f"{file.relative_to(folder).as_posix()}={_digest(file)}\n".encode())
+        whole.update(f"{file.relative_to(folder).as_posix()}={file_digest(file)}\n".encode())
     return {"files": whole.hexdigest()}
 
 
@@ -99,12 +97,3 @@ def served_fingerprint(served: ServedModel, *, local: bool) -> dict[str, str]:
     if files:
         del found["server.root"]
     return {**found, **files}
-
-
-def _digest(file: Path) -> str:
-    status = file.stat()
-    key = (str(file.resolve()), status.st_size, status.st_mtime_ns)
-    if key not in _digests:
-        with file.open("rb") as stream:
-            _digests[key] = hashlib.file_digest(stream, "sha256").hexdigest()
-    return _digests[key]

@@ -65,6 +65,7 @@ def board(
         check_output_file(path)
     if output is None and site is None and csv_file is None and json_file is None:
         raise UsageError("Where shall the board go?", hint="Give -o board.html, --site DIR, --csv or --json.")
+    session = open_session()
     runs = [run for folder in folders or [] for run in with_baselines(Run(folder))]
     made = gather(
         runs=runs,
@@ -72,7 +73,8 @@ def board(
         scores=scores or [],
         renamed=_pairs(rename or []),
         metadata=[read_metadata(path) for path in metadata or []],
-        catalog=open_session().catalog,
+        catalog=session.catalog,
+        means={own.name for own in session.registry.metrics if own.by_item and own.from_counts is None},
         title=title,
     )
     if diagnose:

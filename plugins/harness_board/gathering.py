@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -39,6 +39,7 @@ def gather(
     renamed: Mapping[str, str] | None = None,
     metadata: Sequence[SystemMetadata] = (),
     catalog: Catalog | None = None,
+    means: Collection[str] = (),
     title: str = "",
 ) -> Board:
     """Return the board of all sources.
@@ -50,23 +51,21 @@ def gather(
         renamed: Names in score files -> names on the board.
         metadata: What the makers of systems state.
         catalog: The installed tasks and suites; needed for `published` and `scores`.
+        means: Metrics that are means of item scores: published ones have errors where the number of items is known.
         title: Heading.
 
     Raises:
         UsageError: where there is nothing to show, runs share no task, or metadata are about no system.
     """
     if not runs and published is None and not scores:
-        raise UsageError(
-            "A board needs runs, --from-published SUITE or --from-scores FILE; found none of them.",
-            hint="Try: harness board --from-published xtreme_r -o board.html",
-        )
+        raise _no_sources()
     _require_common_task(runs)
     columns: dict[str, TaskColumn] = {}
     for run in runs:
         columns |= {task.task: _united(columns.get(task.task), task) for task in run_tasks(run)}
     systems, known = [system for run in runs for system in run_systems(run)], list(metadata)
     if published is not None and catalog is not None:
-        found = published_systems(catalog, published)
+        found = published_systems(catalog, published, means)
         systems += found
         known += published_metadata(published)
         names = [*catalog.suite(published).tasks, *(score.task for each in found for score in each.scores)]
@@ -90,6 +89,13 @@ def gather(
         checklists=checklist_sections(runs),
         equity=equity_report(runs),
         date=max((date.fromisoformat(run.results.run.created[:10]) for run in runs), default=None),
+    )
+
+
+def _no_sources() -> UsageError:
+    return UsageError(
+        "A board needs runs, --from-published SUITE or --from-scores FILE; found none of them.",
+        hint="Try: harness board --from-published xtreme_r -o board.html",
     )
 
 
@@ -157,9 +163,9 @@ def _unknown_tasks(systems: Sequence[System], columns: Mapping[str, TaskColumn])
 def _suite(
     runs: Sequence[Run], published: str | None, catalog: Catalog | None, columns: Mapping[str, TaskColumn]
 ) -> SuiteSummary | SuiteSpec | None:
-    """Return the suite whose categories hold on this board, or None."""
+    """Return the suite whose categories hold on this board, or None: runs know theirs, score files have its tasks."""
     found = next((suite for run in runs if (suite := run_suite(run)) is not None), None)
-    if found is not None or catalog is None:
+    if found is not None or catalog is None or (runs and published is None):
         return found
     names = [published] if published is not None else catalog.names("suite")
     specs = map(catalog.suite, names)

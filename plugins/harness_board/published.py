@@ -19,7 +19,7 @@ from __future__ import annotations
 import csv
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -248,13 +248,24 @@ def _score(task: str, metric: str, rows: Sequence[ScoreTable], column: TaskColum
 # Documents of task specs ------------------------------------------------------------------------------
 
 
-def published_systems(catalog: Catalog, suite: str) -> list[System]:
-    """Return the systems that were published on a suite; raises `UnknownNameError` for no suite."""
-    catalog.suite(suite)
-    systems = []
+def published_systems(catalog: Catalog, suite: str, means: Collection[str] = ()) -> list[System]:
+    """Return the systems that were published on a suite; raises `UnknownNameError` for no suite.
+
+    Args:
+        catalog: The installed tasks and suites.
+        suite: Its name.
+        means: Metrics that are means of item scores: they have errors where the number of items is known.
+    """
+    languages, systems = catalog.suite(suite).languages, []
     for item in catalog.published_for(suite):
         scores = [
-            _published_score(item, task, metric, value)
+            _published_score(
+                item,
+                task,
+                metric,
+                value,
+                *(_release_items(catalog, task, languages.get(task)) if metric in means else ({}, False)),
+            )
             for task, metrics in item.scores.items()
             for metric, value in metrics.items()
         ]
@@ -271,24 +282,69 @@ def published_systems(catalog: Catalog, suite: str) -> list[System]:
     return systems
 
 
-def _published_score(item: PublishedSpec, task: str, metric: str, value: float) -> Score:
-    """Return one published score; cells of which the number of items is known have Wilson's interval."""
+def _release_items(
+    catalog: Catalog, task: str, languages: Iterable[str] | None
+) -> tuple[dict[str, int | None], bool]:
+    """Return the items of each language in the first release of a task that has it, and whether they are parallel."""
+    if task not in catalog.names("task"):
+        return {}, False
+    entry = catalog.task(task)
+    codes = languages or [code for code in entry.spec.languages if code not in entry.added]
+    releases = entry.spec.releases.values()
+    counts = {code: next(filter(None, (release.count(code) for release in releases)), None) for code in codes}
+    return counts, entry.spec.parallel
+
+
+def _published_score(
+    item: PublishedSpec,
+    task: str,
+    metric: str,
+    value: float,
+    release: Mapping[str, int | None],
+    parallel: bool,
+) -> Score:
+    """Return one published score; the mean of n items has the error of a share of n, sqrt(p (1 - p) / n).
+
+    No item score in [0, 1] with this mean varies more than one that is either 0 or 1.
+    """
     notes = [f"Not comparable: {item.comparable[task]}."] if task in item.comparable else []
     notes += [f"Erratum: {item.errata[task]}."] if task in item.errata else []
     cells = dict(item.languages.get(task, {}).get(metric, {}))
-    counts = item.items.get(task, {})
-    notes += [f"{few_items(task, counts)}."] if counts else []
-    known = {code: counts[code] for code in cells if code in counts}
+    counts: Mapping[str, int | None] = item.items.get(task, {})
+    se = None
+    if counts:
+        notes.append(f"{few_items(task, item.items[task])}.")
+    elif task not in item.comparable and item.protocol != "human" and any(release.values()):
+        counts = release
+        notes.append("Error: of as many independent items as the release has.")
+        se = _task_error(cells, release, parallel=parallel)
+    known = {code: n for code in cells if (n := counts.get(code)) is not None}
     ends = {code: wilson(cells[code] / 100 * n, n) for code, n in known.items()}
     return Score(
         task=task,
         metric=metric,
         mean=value,
+        se=se,
         by_language=cells,
         se_by_language={code: math.sqrt(cells[code] * (100 - cells[code]) / n) for code, n in known.items()},
         interval_by_language={code: (100 * low, 100 * high) for code, (low, high) in ends.items()},
         note=" ".join(notes),
     )
+
+
+def _task_error(
+    cells: Mapping[str, float], counts: Mapping[str, int | None], *, parallel: bool
+) -> float | None:
+    """Return the standard error of a mean over languages; None where the items of one are not known.
+
+    A language without a printed score has the largest error, that of 50. The translations of an item are one draw: the
+    error of their mean is at most the mean of their errors.
+    """
+    sizes = [(cells.get(code, 50.0), n) for code, n in counts.items() if n is not None]
+    if len(sizes) < len(counts):
+        return None
+    errors = [math.sqrt(value * (100 - value) / n) for value, n in sizes]
+    return fmean(errors) if parallel else math.hypot(*errors) / len(errors)
 
 
 def published_metadata(suite: str) -> list[SystemMetadata]:

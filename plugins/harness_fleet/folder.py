@@ -8,7 +8,6 @@ DIR/merged/MODEL/         the run of a model that several jobs evaluated, once i
 
 from __future__ import annotations
 
-import datetime
 import json
 import os
 import sys
@@ -24,9 +23,9 @@ from harness.planning.run_config import RunConfig
 from harness.storage.file_lock import FileLock
 from harness.storage.files import cache_folder, write_atomically
 from harness_fleet.fleet_file import FleetFile, FleetModel, PlannedJob
-from harness_fleet.job import CONFIG, JOB
+from harness_fleet.job import CONFIG, JOB, now
 
-__all__ = ["TRUST", "Consent", "Fleet", "check_new", "new_folder", "now"]
+__all__ = ["TRUST", "Consent", "Fleet", "check_new", "new_folder"]
 
 FILE, LOCK = "fleet.json", "fleet.lock"
 OWN = frozenset({"output", "num_processes", "allow_code"})
@@ -179,11 +178,6 @@ def new_folder() -> Path:
     base = "fleet-" + "".join(digit for digit in now() if digit.isdigit())[:14]
     names = (base, *(f"{base}-{number}" for number in range(2, 1000)))
     return next(path for path in (Path("runs") / name for name in names) if not path.exists())
-
-
-def now() -> str:
-    """Return the time, as the files of a fleet keep it."""
-    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 
 def _changed(config: RunConfig) -> dict[str, Any]:

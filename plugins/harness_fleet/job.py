@@ -20,7 +20,7 @@ from harness import JobState
 from harness.storage.file_lock import FileLock
 from harness.storage.files import write_atomically
 
-__all__ = ["CONFIG", "JOB", "LOCK", "STATUS", "main", "read_job"]
+__all__ = ["CONFIG", "JOB", "LOCK", "STATUS", "main", "now", "read_job"]
 
 JOB, CONFIG, STATUS, LOCK = "job.json", "config.yaml", "status.json", "job.lock"
 CELLS_FAILED = 1
@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(folder: Path, given: argparse.Namespace) -> int:
     job = read_job(folder)
-    known = {"started": _now(), "host": socket.gethostname(), "pid": os.getpid()}
+    known = {"started": now(), "host": socket.gethostname(), "pid": os.getpid()}
     _write_status(folder, {"state": JobState.RUNNING, **known})
     os.environ["HARNESS_CACHE"] = job["cache"]
     if Path(job["cwd"]).is_dir():  # names of models and their options may be paths seen from there
@@ -70,7 +70,7 @@ def _run(folder: Path, given: argparse.Namespace) -> int:
     status = _evaluate([*_arguments(folder, job, run), *_consent(given)])
     if status == CELLS_FAILED:
         status = UNFINISHED if job["fits_only"] or not _is_finished(run) else 0
-    _write_status(folder, {"state": JobState.of_status(status), "code": status, **known, "ended": _now()})
+    _write_status(folder, {"state": JobState.of_status(status), "code": status, **known, "ended": now()})
     return status
 
 
@@ -114,7 +114,8 @@ def _write_status(folder: Path, content: dict[str, Any]) -> None:
     write_atomically(folder / STATUS, json.dumps(content, indent=1) + "\n")
 
 
-def _now() -> str:
+def now() -> str:
+    """Return the time, as the files of a fleet keep it."""
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 

@@ -11,8 +11,9 @@ from harness.cli.output import echo
 from harness.registry.requirement import installed_version
 from harness.running.signals import Interruption
 from harness_fleet.fleet_file import FleetFile, Resources
-from harness_fleet.folder import Consent, Fleet, now
+from harness_fleet.folder import Consent, Fleet
 from harness_fleet.grouping import Group
+from harness_fleet.job import now
 from harness_fleet.state import forget, job_states
 from harness_fleet.watching import watching
 

@@ -45,8 +45,9 @@ class Rubric(SpecModel):
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """The fields that `item` may show."""
-        return INPUTS[self.judges]
+        """The fields that `item` may show: `languages`, a line before the source, only where it does."""
+        further = ("languages",) if "{languages}" in self.item else ()
+        return (*INPUTS[self.judges], *further)
 
     @property
     def metrics(self) -> tuple[str, ...]:

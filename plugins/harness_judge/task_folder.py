@@ -21,8 +21,10 @@ Item = dict[str, Any]
 Cells = Mapping[tuple[str, str], CellResult]
 TAG = re.compile(r"<(?=\s*/?\s*(?:source|reference|answer|answer[12])\s*>)", re.IGNORECASE)
 
-NO_TEXTS = frozenset({"id", "names"})
-"""Fields of an item that the judge does not see."""
+LANGUAGES = ("source_name", "target_name")
+"""Fields with the names of the languages of a translation."""
+NO_TEXTS = frozenset({"id", "names", *LANGUAGES})
+"""Fields of an item that are no texts of it."""
 
 
 def write_tasks(runs: Sequence[Run], rubric: Rubric, folder: Path) -> dict[str, dict[str, int]]:
@@ -83,7 +85,7 @@ def _items(runs: Sequence[Run], cells: Sequence[CellResult], rubric: Rubric) -> 
         return
     for record in first:
         own: Item = {"id": record.id, "cluster": record.cluster or record.id, "label": None}
-        own |= {"source": _source(record), "answer": _answer(record)}
+        own |= _source(record) | {"answer": _answer(record)}
         if rubric.judges == "gold":
             if record.correct is None:
                 raise UsageError(
@@ -107,16 +109,18 @@ def _pair(record: ItemRecord, other: ItemRecord) -> Iterator[Item]:
             "cluster": record.cluster or record.id,
             "label": None,
             "meta": {"pair": record.id, "order": order},
-            "source": _source(record),
+            **_source(record),
             "first": shown[0],
             "second": shown[1],
         }
 
 
-def _source(record: ItemRecord) -> str:
-    return _data(
-        "\n".join(_texts({key: value for key, value in record.fields.items() if key not in NO_TEXTS}))
-    )
+def _source(record: ItemRecord) -> dict[str, str]:
+    """Return the texts of an item, and a line with the languages of a translation or summary, otherwise empty."""
+    texts = _texts({key: value for key, value in record.fields.items() if key not in NO_TEXTS})
+    # Without it, a copy of the source is a fluent text with the whole meaning.
+    names = dict.fromkeys(str(record.fields[name]) for name in LANGUAGES if record.fields.get(name))
+    return {"source": _data("\n".join(texts)), "languages": "\n" + " → ".join(names) if names else ""}
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -92,6 +92,19 @@ class TaskTable:
         )
 
 
+def _column_hint(column: str, found: list[str]) -> str | None:
+    """Return what is probably wrong where a table has no such column, if anything is known."""
+    if column in found:
+        return "Name columns without ',', '=', '{' and '}'."
+    separator = next((mark for mark in ";\t|" if len(found) == 1 and mark in found[0]), None)
+    if separator is not None:
+        return (
+            f"Its columns seem to be separated by {separator!r}: save it with commas, or with tabs as .tsv."
+        )
+    near = near_names(column, found)
+    return f"Did you mean {near[0]!r}?" if near else None
+
+
 def read_table(session: Session, path: Path, columns: TableColumns) -> TaskTable:
     """Return the rows of a file; raises `UsageError` for unknown columns and languages, and for empty values."""
     name = READERS.get(path.suffix.lower())
@@ -105,10 +118,9 @@ def read_table(session: Session, path: Path, columns: TableColumns) -> TaskTable
     rows = [row.fields for row in session.registry.readers.get(name).rows([path], options)]
     for column in columns.named:
         if column not in rows[0] or set(",={}") & set(column):
-            near = near_names(column, rows[0])
-            hint = f"Did you mean {near[0]!r}?" if near else "Name columns without ',', '=', '{' and '}'."
             raise UsageError(
-                f"{path} has no usable column {column!r}: it has {', '.join(map(repr, rows[0]))}.", hint=hint
+                f"{path} has no usable column {column!r}: it has {', '.join(map(repr, rows[0]))}.",
+                hint=_column_hint(column, list(rows[0])),
             )
     for number, row in enumerate(rows, start=1):
         empty = [column for column in columns.named if row.get(column) in (None, "")]

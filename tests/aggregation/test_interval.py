@@ -148,11 +148,13 @@ def test_seeds_are_averaged_item_by_item(tmp_path: Path) -> None:
     folder = Run.at(tmp_path)
     _write(folder, cells, scores.tolist())
     row = _from_records(folder, cells)
-    # Seeds are a second source of variance, with few degrees of freedom (Satterthwaite 1946).
-    items = stats.sem(scores.mean(axis=0)) ** 2
+    # Seeds are a second source of variance; what they share with items counts once (Cameron et al. 2011).
+    apart = scores - scores.mean(axis=0) - scores.mean(axis=1, keepdims=True) + scores.mean()
+    items = max(0.0, float(stats.sem(scores.mean(axis=0))) ** 2 - np.square(apart).sum() / (29 * 2 * 3 * 30))
     seeds = scores.mean(axis=1).var(ddof=1) / 3
     se = math.sqrt(items + seeds)
-    reach = stats.t.ppf(0.975, (items + seeds) ** 2 / (items**2 / 29 + seeds**2 / 2)) * se
+    many, few = (float(stats.t.ppf(0.975, freedom)) for freedom in (29, 2))
+    reach = (items * many + seeds * few) / se
     assert row["se"] == pytest.approx(se)
     assert row["ci"] == pytest.approx([scores.mean() - reach, scores.mean() + reach])
     assert row["over_seeds"]["de"]["ci"] == pytest.approx(row["ci"])
@@ -282,6 +284,49 @@ def test_a_suite_adds_the_variances_of_its_tasks() -> None:
     assert suite["flat"]["ci_method"] == "normal, tasks independent"
     reach = 1.959964 * math.hypot(0.04, 0.03) / 2
     assert suite["paper"]["category_intervals"]["two"] == pytest.approx([0.5 - reach, 0.5 + reach])
+
+
+def _shared_suite(folder: Run, ids: Sequence[Sequence[str]], data: Sequence[str]) -> dict[str, Any]:
+    """Return the suite of three tasks whose items have the same answers and these ids and data."""
+    random = np.random.default_rng(8)
+    scores = (random.random(50) < 0.6).astype(float)
+    cells, specs = [], {}
+    for task, names, digest in zip(("nli", "qa", "ner"), ids, data, strict=True):
+        kept = {"se": float(stats.sem(scores)), "ci": [0.4, 0.8], "ci_method": "t", "clusters": 50}
+        fields = {"digest": task, "data": {"digest": digest}}
+        cells.append(make_cell(task, "en", {"m": {"value": float(scores.mean()), **kept}}, **fields))
+        specs[task] = TaskSummary.model_validate(SPEC)
+        records = [
+            ItemRecord(
+                id=name, inputs_digest="d", prediction=None, reference=1, scores={"m": score}, cluster=None,
+                group=None, tags={}, flags={},
+            )
+            for name, score in zip(names, scores.tolist(), strict=True)
+        ]  # fmt: skip
+        folder.write_records(folder.records_of(CellResult.model_validate(cells[-1])), records)
+    results = RunResults.model_validate({"cells": cells, "tasks": scored(cells, specs), "suites": []})
+    suites = [SuiteSummary.model_validate(SUITE)]
+    [found] = add_task_intervals(results, specs, suites, folder.records_of, METRICS).suites
+    return {"items": float(stats.sem(scores)), **found.to_json()}
+
+
+def test_tasks_that_share_their_items_add_their_errors(tmp_path: Path) -> None:
+    rows = [str(number) for number in range(50)]
+    long = [f"a-long-item-name-{number}" for number in range(50)]
+    apart = _shared_suite(Run.at(tmp_path / "apart"), [rows] * 3, ["x", "y", "z"])
+    assert apart["flat"]["se"] == pytest.approx(apart["items"] / math.sqrt(3))
+    assert apart["flat"]["ci_method"] == "normal, tasks independent"
+    # The same answers to the same items vary as one of them, whether their data or their ids are the same.
+    for name, ids, data in (("data", [rows] * 3, ["x"] * 3), ("ids", [long] * 3, ["x", "y", "z"])):
+        shared = _shared_suite(Run.at(tmp_path / name), ids, data)
+        assert shared["flat"]["se"] == pytest.approx(shared["items"])
+        assert shared["paper"]["se"] == pytest.approx(shared["items"])
+        assert shared["flat"]["ci_method"] == "normal, shared items"
+        ends = shared["paper"]["category_intervals"]["two"]
+        assert ends[1] - ends[0] == pytest.approx(2 * 1.959964 * shared["items"])
+    # Two of three: qa and ner.
+    pair = _shared_suite(Run.at(tmp_path / "pair"), [rows, long, long], ["x", "y", "z"])
+    assert pair["flat"]["se"] == pytest.approx(pair["items"] * math.sqrt(1 + 4) / 3)
 
 
 def test_a_suite_with_a_task_without_error_has_no_interval() -> None:

@@ -244,7 +244,14 @@ test("two systems are compared over the languages that both have", () => {
   assert.equal(rows.at(-1).of, 1);
   assert.equal(rows.at(-1).p, null);
   close(rows[0].error, Math.sqrt(2));
-  assert.equal(compare.verdict(rows, ["one", "two"]), "two is measurably higher in 0 and lower in 0 of 1 tested tasks than one; 1 cannot be separated.");
+  assert.equal(compare.verdict(rows, ["one", "two"]), "two is measurably higher in 0 and lower in 0 of 1 tested tasks than one; in 1 the difference is within the noise of so many items: a. Not tested, since no error is known: b.");
+});
+
+test("ranks without intervals name the tasks that have no error", () => {
+  const errorless = board.prepare({ ...content, scores: content.scores.map((row) => row.map((value, at) => (row[1] === "b" && (at === 4 || at === 10) ? null : value))) });
+  const shown = board.view(errorless, {});
+  assert.deepEqual([shown.hasErrors, shown.withoutError], [false, ["b"]]);
+  assert.deepEqual(view({}).withoutError, []);
 });
 
 test("labels of a chart cover neither each other nor a point", () => {

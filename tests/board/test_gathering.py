@@ -205,6 +205,14 @@ def test_a_run_over_fewer_languages_is_not_ranked(runs: list[Run]) -> None:
     assert row[2].endswith("~")
 
 
+def test_a_run_of_the_tasks_of_a_suite_is_not_that_suite(catalog: Catalog, tmp_path: Path) -> None:
+    """The tasks of `americas`, in another language."""
+    run = harness.evaluate("xnli:en,sib200:en", "baseline:majority", data="sample", output=tmp_path / "run")
+    board = gather(runs=[run], catalog=catalog)
+    assert board.suite == ""
+    assert {task.task for task in board.tasks} == {"xnli", "sib200"}
+
+
 def test_a_board_has_the_intervals_of_its_run(runs: list[Run]) -> None:
     [score] = gather(runs=runs[:1]).systems[0].scores
     for cell in runs[0].cells:

@@ -10,7 +10,8 @@ from scipy import stats
 
 from harness.analysis.bucket_metric import _VECTORISED
 from harness.analysis.diagnosis import DiagnosisOptions, diagnose
-from harness.metrics.label import label_accuracy_from_counts, macro_f1_from_counts, weighted_f1_from_counts
+from harness.metrics.label import macro_f1_from_counts, weighted_f1_from_counts
+from harness.metrics.pairing import ratio_from_counts
 from harness.registry.registry import Registry
 from harness.running.session import open_session
 from tests.diagnosis.conftest import MakeRun, question, sentence
@@ -119,12 +120,10 @@ def test_set_level_differences_are_those_of_the_scores(make_run: MakeRun, regist
     assert rows["PER"]["significant"]
 
 
-@pytest.mark.parametrize(
-    "from_counts", [weighted_f1_from_counts, macro_f1_from_counts, label_accuracy_from_counts]
-)
+@pytest.mark.parametrize("from_counts", [weighted_f1_from_counts, macro_f1_from_counts, ratio_from_counts])
 def test_scores_of_many_sums_at_once_are_those_one_by_one(from_counts: Any) -> None:
     random = np.random.default_rng(1)
-    width = 2 if from_counts is label_accuracy_from_counts else 12
+    width = 2 if from_counts is ratio_from_counts else 12
     totals = random.integers(0, 4, (5, 3, width)).astype(np.float64)
     totals[0, 0] = 0
     found = _VECTORISED[from_counts](totals)

@@ -19,6 +19,17 @@ from .evaluation import Evaluation
 TRAINED = ("--tasks", "xnli:en+sw,xquad:en+de", "--recipe", "quick", "--train-limit", "48")
 PROMPTED = ("--tasks", "xnli:en+sw+de,xquad:en+de")
 """Ranks the choices of the first task and generates the answers of the second."""
+SAMPLED = (
+    "--tasks",
+    "xnli:en+sw,mgsm:en+sw",
+    "--repeats",
+    "3",
+    "--method",
+    "generate",
+    "--prompt",
+    "letters,default",
+)
+"""Samples three answers per item."""
 SMALL_BATCHES = ("-o", "batch_tokens=128")
 
 
@@ -114,6 +125,15 @@ def prompted(undisturbed: MakeEvaluation, decoder_folder: Path) -> Evaluation:
     """A Llama that ranks and generates."""
     arguments = (*PROMPTED, "--model", f"hf:{decoder_folder}", *SMALL_BATCHES, "--data", "sample")
     return undisturbed("prompted", arguments, 0.006)
+
+
+@pytest.fixture(scope="session")
+def sampled(undisturbed: MakeEvaluation, decoder_folder: Path) -> Evaluation:
+    """A Llama that samples several answers per item."""
+    options = ("-o", "temperature=0.7", "-o", "max_tokens=8", *SMALL_BATCHES)
+    return undisturbed(
+        "sampled", (*SAMPLED, "--model", f"hf:{decoder_folder}", *options, "--data", "sample"), 0.006
+    )
 
 
 @pytest.fixture(params=["trained", "prompted"])

@@ -86,6 +86,7 @@ def _hit(attempt: Attempt, fits: Path, answered: bool) -> str:
     return "inference" if printed or answered else "start-up"
 
 
+@pytest.mark.parametrize("evaluation", ["trained", "prompted", "sampled"], indirect=True)
 def test_a_run_that_is_killed_three_times(evaluation: Evaluation, commands: Commands, tmp_path: Path) -> None:
     tally = kill_often(evaluation, commands, tmp_path, 3, cold=False, seconds=evaluation.seconds)
     assert (tally.kills, tally.lost, tally.again) == (3, 0, 0)

@@ -82,6 +82,41 @@ def test_a_pair_is_shown_in_both_orders(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("rubric", "names", "line"),
+    [
+        ("translation", ("English", "German"), "\nEnglish → German\n<source>\nThe sun shines.\n</source>"),
+        ("summary", ("English", "English"), "\n<source>\nThe sun shines.\n</source>"),
+    ],
+)
+def test_names_of_languages_are_not_part_of_the_source(
+    tmp_path: Path, rubric: str, names: tuple[str, str], line: str
+) -> None:
+    inputs = json.dumps(
+        {"id": "a", "source": "The sun shines.", "source_name": names[0], "target_name": names[1]}
+    )
+    record = item("a", {"text": "Die Sonne scheint."}, "Die Sonne scheint.", inputs=inputs)
+    cell = {
+        "task": "mt",
+        "language": "en",
+        "protocol": "prompted",
+        "method": "generate",
+        "seed": 42,
+        "view": {},
+    }
+    tasks = {"mt": {"labels": [], "metric_options": {}, "axes": [], "parallel": False}}
+    run = write_item_run(
+        tmp_path / "run", [(cell, [record])], {"model": "m:a", "tasks": tasks}, {"data": "local"}
+    )
+    write_tasks([run], read_rubric(rubric), tmp_path / "out")
+    [row] = rows(tmp_path / "out", f"judge_mt_{rubric}")
+    assert row["source"] == "The sun shines."
+    spec = read_rubric(rubric)
+    words = {name: f"<{name}>" for name in ("task", "question")}
+    shown = spec.item.format(**words, **{name: row[name] for name in spec.inputs})
+    assert shown.startswith(f"<task>{line}\n<answer>\nDie Sonne scheint.\n</answer>")
+
+
 def test_a_rubric_takes_the_number_of_runs_that_it_judges(tmp_path: Path) -> None:
     run = run_of(tmp_path / "run", {"a": "42"})
     for name, runs in (("correct", [run, run]), ("preference", [run])):

@@ -52,6 +52,22 @@ def test_the_lists_cover_eleven_languages_with_three_hundred_answers() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("5 + 13 = 18.\n#### 18", 18),
+        ("#### $1,234\nThat is all of 7 days.", 1234),
+        # Markdown of chat models: headings have words.
+        ("#### Step 3: Total\n5 + 13 = 18\n\nSo the total is **18** dollars.", 18),
+        ("The answer is **18**.\n\n#### Check\n9 * 2", 18),
+        ("#### الخطوة 3\n5 + 13 = 18", 18),
+    ],
+)
+def test_the_mark_of_gsm8k_is_no_heading(text: str, value: int) -> None:
+    found = answer_number(text, "en")
+    assert found is not None and found.value == value
+
+
 def test_an_endless_number_is_not_read() -> None:
     found = answer_number("9" * 5000, "en")
     assert found is not None and found.value is None

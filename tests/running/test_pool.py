@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import harness.kinds.ranked_retrieval
-import harness.running.run
+import harness.running.cell_run
 import harness_baseline.model
 from harness.analysis.rescoring import rescore
 from harness.registry.registry import Registry
@@ -73,7 +73,7 @@ def test_a_limit_leaves_the_pool_whole_and_what_it_keeps_unchanged(run: RunTasks
 def test_chunks_change_nothing(run: RunTasks, calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
     before = run("lareqa:en+de", limit=None)
     calls.clear()
-    monkeypatch.setattr(harness.running.run, "CHUNK", 5)
+    monkeypatch.setattr(harness.running.cell_run, "CHUNK", 5)
     monkeypatch.setattr(harness.kinds.ranked_retrieval, "EMBED_CHUNK", 50)
     after = run("lareqa:en+de", limit=None)
     assert sum(size for _, side, size in calls if side == "passage") == 192

@@ -7,7 +7,10 @@ import math
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
+from scipy import stats
+from scipy.optimize import brentq
 
 from harness.analysis.power import Assumption, Detectable, detectable_differences
 from harness.data.resolve import DataOptions
@@ -17,7 +20,13 @@ from harness.running.cell_reader import CellReader
 from harness.running.session import open_session, prepare
 
 Cli = Callable[..., tuple[int, str, str]]
-FACTOR = 1.9599639845 + 0.8416212336
+
+
+def _factor(draws: int) -> float:
+    """Return the difference, in standard errors, for which the noncentral t of so many draws has 80 % power."""
+    limit = stats.t.ppf(0.975, draws - 1)
+    with np.errstate(divide="ignore"):  # in scipy 1.12
+        return brentq(lambda shift: stats.nct.sf(limit, draws - 1, shift) - 0.8, 1.0, 6.0)
 
 
 def _found(tasks: tuple[str, ...], limit: int | None = None) -> list[Detectable]:
@@ -31,7 +40,7 @@ def _found(tasks: tuple[str, ...], limit: int | None = None) -> list[Detectable]
 def test_clusters_of_the_data_at_hand_are_counted() -> None:
     german, swahili, mean, tagging = _found(("xnli:de+sw", "udpos:de"))
     assert (german.items, german.clusters, german.sd, german.assumed) == (24, 8, 0.5, True)
-    assert german.difference == swahili.difference == pytest.approx(FACTOR * 0.5 / math.sqrt(8))
+    assert german.difference == swahili.difference == pytest.approx(_factor(8) * 0.5 / math.sqrt(8), rel=1e-5)
     # XNLI is parallel: a second language brings no further draws.
     assert (mean.language, mean.clusters, mean.difference) == (None, 8, german.difference)
     assert (tagging.items, tagging.clusters) == (15, 15)
@@ -40,11 +49,11 @@ def test_clusters_of_the_data_at_hand_are_counted() -> None:
 def test_languages_that_are_not_parallel_add_up() -> None:
     *parts, mean = _found(("udpos:de+en",))
     assert mean.clusters == sum(part.clusters for part in parts) == 30
-    assert mean.difference == pytest.approx(FACTOR * 0.5 / math.sqrt(30))
+    assert mean.difference == pytest.approx(_factor(30) * 0.5 / math.sqrt(30), rel=1e-5)
 
 
 def test_what_a_difference_needs() -> None:
-    """Ten times as many items for one that is the root of ten smaller; a tenfold test shows just that difference."""
+    """The needed items or languages show the wanted difference, and one cluster or language less does not."""
     config = RunConfig(
         tasks=("xnli:de+sw", "udpos:de+en"), model="baseline:majority", data=DataOptions(mode="sample")
     )
@@ -52,19 +61,17 @@ def test_what_a_difference_needs() -> None:
     registry = prepared.session.registry
     reader = CellReader(registry, prepared.finder)
     plain = detectable_differences(prepared.plan.cells, reader, registry, Assumption())
-    for own in plain:
-        assert (own.needed_items, own.needed_languages) == (None, None)
-    assert plain[2].difference is not None
-    assert plain[-1].difference is not None
-    parallel, apart = (
-        detectable_differences(
-            prepared.plan.cells, reader, registry, Assumption(detect=1.0001 * own.difference / 10**0.5)
-        )[at]
-        for at, own in ((2, plain[2]), (-1, plain[-1]))
-        if own.difference is not None
+    assert {(own.needed_items, own.needed_languages) for own in plain} == {(None, None)}
+    german, _, parallel, *_, apart = detectable_differences(
+        prepared.plan.cells, reader, registry, Assumption(detect=0.1)
     )
-    assert (parallel.needed_items, parallel.needed_languages) == (240, None)
-    assert (apart.needed_items, apart.needed_languages) == (150, 20)
+    clusters = next(n for n in range(4, 999) if _factor(n) * 0.5 / math.sqrt(n) <= 0.1)
+    # XNLI has three items per cluster.
+    assert (german.needed_items, german.needed_languages) == (3 * clusters, None)
+    assert (parallel.needed_items, parallel.needed_languages) == (3 * clusters, None)
+    # Languages of 15 items each: as many draws, whichever language they are in.
+    languages = next(n for n in range(2, 99) if _factor(15 * n) * 0.5 / math.sqrt(15 * n) <= 0.1)
+    assert (apart.needed_items, apart.needed_languages) == (math.ceil(15 * languages / 2), languages)
 
 
 def test_a_limit_and_a_pool_count() -> None:
@@ -90,12 +97,13 @@ def test_runs_give_the_spread(cli: Cli, tmp_path: Path) -> None:
     assert cli("compare", *paths, "--json", rows)[0] == 0
     [compared] = [row for row in json.loads(rows.read_text()) if row["language"] and row["se"]]
     # The difference that those runs' own standard error can show.
-    assert paired["difference"] == pytest.approx(FACTOR * compared["se"])
+    assert paired["difference"] == pytest.approx(_factor(paired["clusters"]) * compared["se"], rel=1e-5)
     assert paired["assumed"] is False
     cli(*plan, "--assume", paths[1], "--correlation", "0", "--json", file)
     [single] = json.loads(file.read_text())
     results = json.loads((paths[1] / "results.json").read_text())
-    assert single["difference"] == pytest.approx(FACTOR * math.sqrt(2) * results["tasks"][0]["se"])
+    factor = _factor(single["clusters"]) * math.sqrt(2)
+    assert single["difference"] == pytest.approx(factor * results["tasks"][0]["se"], rel=1e-5)
 
 
 @pytest.mark.parametrize(

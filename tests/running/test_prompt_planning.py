@@ -44,6 +44,11 @@ def _reasons(plan: Plan) -> set[str]:
         ("xnli", "both", {"prompt": ("letters",), "method": "generate"}, ("generate", "xnli/letters")),
         # A conversation is continued, and nothing in it can be ranked.
         ("xnli", "both", {"chat": True}, ("generate", "xnli/letters")),
+        # A text that breaks off is for models that continue it; a conversation is asked with a request.
+        ("ntrex_mt", "both", {}, ("generate", "translation/default")),
+        ("ntrex_mt", "both", {"chat": True}, ("generate", "translation/instruct")),
+        ("ntrex_mt", "both", {"chat": True, "prompt": ("default",)}, ("generate", "translation/default")),
+        ("mgsm", "both", {"chat": True}, ("generate", "mgsm/default")),
         # mT5's format has no choices to rank, so a model that does both writes.
         ("xnli", "both", {"prompt": ("mt5",)}, ("generate", "xnli/mt5")),
         ("xquad", "both", {}, ("generate", "qa/default")),

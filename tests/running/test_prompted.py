@@ -128,7 +128,7 @@ def test_shots_are_the_same_for_any_limit_and_chunk(
     settings = {"shots": 3, "limit": None}
     run("udpos:de", "asks:writes", **settings)
     whole = [asked for asked, _ in calls()]
-    monkeypatch.setattr("harness.running.run.CHUNK", 2)
+    monkeypatch.setattr("harness.running.cell_run.CHUNK", 2)
     run("udpos:de", "asks:writes", **settings)
     assert sorted(asked for asked, _ in calls()) == sorted(whole)
     run("udpos:de", "asks:writes", shots=3, limit=4)

@@ -86,6 +86,8 @@ def test_ranking_is_rejected_where_the_model_is_to_reason() -> None:
     with pytest.raises(CapabilityError, match="--chat"):
         evaluate("xnli:en", "asks:both", data="sample", method="generate", prompt="letters",
                  options={"thinking": "off"})  # fmt: skip
+    with pytest.raises(UsageError, match="--chat"):
+        evaluate("xnli:en", "asks:both", data="sample", method="rank", chat=True)
 
 
 def test_reasoning_is_kept_and_counted(run: RunTasks) -> None:

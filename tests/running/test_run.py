@@ -157,7 +157,7 @@ def test_predictions_do_not_depend_on_how_many_items_a_call_gets(
     run: RunTasks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = run(["xnli:de+hi", "udpos:hi"], limit=None)
-    monkeypatch.setattr(harness.running.run, "CHUNK", 5)
+    monkeypatch.setattr("harness.running.cell_run.CHUNK", 5)
     chunked = run(["xnli:de+hi", "udpos:hi"], limit=None)
     assert _records(whole) == _records(chunked)
 

@@ -19,6 +19,10 @@ from harness.errors import UsageError
 from harness.metrics.scoring import MetricScore
 from harness.planning.plan import Plan
 from harness.planning.sampling import items_needed
+from harness.reporting.material import read_material
+from harness.reporting.notebook import LoadedRun
+from harness.reporting.run_remarks import sampled_items
+from harness.reporting.systems import system_table, systems_latex
 from harness.running.sequential import Sampling, reach
 from harness.statistics import mean_of_codes
 from harness.storage.results import CellResult, Look
@@ -88,6 +92,28 @@ def test_cells_that_were_finished_before_a_kill_change_no_allocation(
     resumed.recall({name: looks for name, looks in whole.looks.items() if finished >> int(name) & 1})
     _evaluate(resumed, sizes, spread)
     assert resumed.looks == whole.looks
+
+
+@given(CELLS, st.integers(0, 20_000))
+@settings(deadline=None, max_examples=60)
+def test_a_cell_that_failed_before_a_kill_joins_cells_that_are_finished(
+    cells: list[tuple[int, float]], more: int
+) -> None:
+    """What was left to the finished cells is more than they get with one cell more: they take no look again."""
+    sizes = {str(number): size for number, (size, _) in enumerate(cells)}
+    spread = {str(number): width for number, (_, width) in enumerate(cells)}
+    budget = 10 * (len(cells) + 1) + more
+    first = Sampling(budget=budget)
+    _evaluate(first, sizes, spread)
+    resumed = Sampling(budget=budget)
+    resumed.recall(first.looks)
+    rounds = 0
+    while resumed.next_round([*sizes, "failed"]):
+        assert not [name for name in sizes if resumed.wanted(name) is not None]
+        if (limit := resumed.wanted("failed")) is not None:
+            resumed.add("failed", Look(limit=limit, n=min(limit, 500), size=500, half_width=limit**-0.5))
+        rounds += 1
+        assert rounds < 100
 
 
 def test_looks_are_at_fixed_sizes_until_the_half_width_is_reached() -> None:
@@ -207,6 +233,20 @@ def test_a_budget_goes_where_scores_vary(sampled: Callable[..., Run]) -> None:
     both = _cells(sampled(budget=900, precision=8.0))
     assert {cell.stopped for cell in both.values()} == {"precision"}
     assert sum(cell.n for cell in both.values()) < 700
+
+
+def test_samples_are_marked_where_scores_are_shown(sampled: Callable[..., Run]) -> None:
+    for setting, option in (
+        ({"precision": 6.0}, "--precision"),
+        ({"budget": 900}, "--budget"),
+        ({"limit": 9}, "--limit"),
+    ):
+        run = LoadedRun(sampled(**setting).path)
+        assert option in "".join(sampled_items(run))
+        assert option in run._repr_html_()
+        table = system_table(material := read_material([run]))
+        assert table is not None
+        assert option.replace("--", "-{}-") in systems_latex(material, table)
 
 
 @pytest.mark.parametrize("given", [{"precision": 6.0}, {"budget": 900}])

@@ -116,3 +116,15 @@ def test_conditions_choose_rows_and_documents_share_a_file(cli: Cli) -> None:
     status, shown, error = cli("tasks", "validate", "two.yaml")
     assert status == 2
     assert "line 14: metrics.0" in shown + error
+
+
+@pytest.mark.parametrize("separator", [";", "\t", "|"])
+def test_a_csv_file_with_another_separator_is_recognised(cli: Cli, separator: str) -> None:
+    lines = [("text", "label"), ("nzuri sana", "good"), ("mbaya", "bad")]
+    table = "\ufeff" + "".join(f"{separator.join(line)}\r\n" for line in lines)
+    Path("reviews.csv").write_bytes(table.encode())
+    given = ("--from", "reviews.csv", "--text", "text", "--label", "label", "--language", "sw")
+    status, _, error = cli("new", "task", "mood", *given)
+    assert status == 2
+    assert repr(separator) in error
+    assert not Path("mood.yaml").exists()

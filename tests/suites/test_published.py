@@ -13,6 +13,7 @@ from harness.errors import DuplicateNameError, SpecError, UnknownNameError
 from harness.metrics.suites import overall, task_scores
 from harness.running.session import Session, open_session
 from harness.specs.published import PublishedSpec
+from harness_board.document import Score
 from harness_board.published import published_systems
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -319,3 +320,59 @@ def test_a_board_knows_how_sure_a_score_over_few_items_is() -> None:
     assert score.se_by_language["de"] == pytest.approx(100 * math.sqrt(p * (1 - p) / n), abs=0.1)
     assert "less than 37 points apart" in score.note
     assert (score.se, score.low) == (None, None)
+
+
+def _score(label: str, task: str, metric: str) -> Score:
+    means = {"accuracy", "f1", "exact_match", "mlqa_f1", "map_at_20"}
+    [system] = [
+        own
+        for own in published_systems(CATALOG, "xtreme_r", means)
+        if (own.label, own.protocol) == (label, "zero_shot_transfer")
+    ]
+    [score] = [own for own in system.scores if (own.task, own.metric) == (task, metric)]
+    return score
+
+
+def test_a_published_mean_has_the_error_of_its_release() -> None:
+    """mBERT on XNLI: 81.7 in English and 49.3 in Swahili, of 5,010 items each; parallel, so errors are averaged."""
+    score = _score("mBERT", "xnli", "accuracy")
+    errors = {code: math.sqrt(value * (100 - value) / 5010) for code, value in score.by_language.items()}
+    assert (score.by_language["en"], len(errors)) == (81.7, 15)
+    assert score.se_by_language == pytest.approx(errors)
+    assert score.se == pytest.approx(sum(errors.values()) / 15)
+
+
+def test_languages_of_their_own_items_add_as_independent_ones() -> None:
+    score = _score("mBERT", "tydiqa", "f1")
+    counts = {
+        "en": 440,
+        "ar": 921,
+        "bn": 113,
+        "fi": 782,
+        "id": 565,
+        "ko": 276,
+        "ru": 812,
+        "sw": 499,
+        "te": 669,
+    }
+    cells = {code: score.by_language.get(code, 50.0) for code in counts}
+    variance = sum(cells[code] * (100 - cells[code]) / n for code, n in counts.items())
+    assert score.se == pytest.approx(math.sqrt(variance) / 9)
+
+
+def test_the_items_are_those_of_the_first_release() -> None:
+    score = _score("mBERT", "mlqa", "mlqa_f1")
+    value = score.by_language["de"]
+    assert score.se_by_language["de"] == pytest.approx(math.sqrt(value * (100 - value) / 4517))
+
+
+@pytest.mark.parametrize(("task", "metric"), [("wikiann", "chunk_f1"), ("mewslix", "map_at_20")])
+def test_set_level_and_incomparable_scores_have_no_error(task: str, metric: str) -> None:
+    score = _score("mBERT", task, metric)
+    assert (score.se, score.se_by_language) == (None, {})
+
+
+def test_people_are_not_assumed_to_have_answered_all_items() -> None:
+    systems = {own.label: own for own in published_systems(CATALOG, "xtreme_r", {"accuracy", "f1"})}
+    assert systems["Human"].scores
+    assert {own.se for own in systems["Human"].scores} == {None}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -60,13 +59,13 @@ def test_a_folder_without_files_of_a_model_counts_as_unread(folder: Path, tmp_pa
 
 def test_weights_are_read_once_until_they_change(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
-    digest = hashlib.file_digest
+    opened = Path.open
 
-    def counted(file: Any, name: str) -> Any:
-        read.append(Path(file.name).name)
-        return digest(file, name)
+    def counted(path: Path, *args: Any, **options: Any) -> Any:
+        read.append(path.name)
+        return opened(path, *args, **options)
 
-    monkeypatch.setattr(hashlib, "file_digest", counted)
+    monkeypatch.setattr(Path, "open", counted)
     first = served_fingerprint(served(str(folder)), local=True)
     assert served_fingerprint(served(str(folder)), local=True) == first
     assert sorted(read) == ["config.json", "model.safetensors"]

@@ -59,8 +59,11 @@ export function verdict(rows, names) {
   if (!known.length) return "The two systems have no task in common.";
   if (!tested.length) return `No errors are known for both systems, so none of the ${known.length} differences is tested.`;
   const higher = (sign) => tested.filter((row) => row.p < 0.05 && Math.sign(row.difference) === sign).length;
-  const [up, down] = [higher(1), higher(-1)];
-  return `${names[1]} is measurably higher in ${up} and lower in ${down} of ${tested.length} tested tasks than ${names[0]}; ${tested.length - up - down} cannot be separated.`;
+  const noise = tested.filter((row) => row.p >= 0.05).map((row) => row.task.task);
+  const found = `${names[1]} is measurably higher in ${higher(1)} and lower in ${higher(-1)} of ${tested.length} tested tasks than ${names[0]}`;
+  const within = noise.length ? `; in ${noise.length} the difference is within the noise of so many items: ${noise.join(", ")}` : "";
+  const left = known.filter((row) => row.p === null).map((row) => row.task.task);
+  return `${found}${within}.${left.length ? ` Not tested, since no error is known: ${left.join(", ")}.` : ""}`;
 }
 
 function forest(row, reach) {
@@ -111,5 +114,5 @@ export function compareParts(board, state, order) {
   const heads = ["Task", names[0], names[1], "Difference", "95 % interval", "p", `−${format(reach, 0)} to +${format(reach, 0)}`];
   const table = node("table", { class: "list" }, node("caption", { class: "hidden" }, `${names[1]} minus ${names[0]}`), node("thead", {}, node("tr", {}, ...heads.map((text, at) => node("th", { scope: "col", class: at && at < 6 ? "n" : null }, text)))), node("tbody", {}, ...body));
   return [controls, node("p", { class: "verdict" }, verdict(rows, names)), region(table, "Differences by task"),
-    node("p", { class: "note" }, left ? `${left} further tasks have no score of both in one language. ` : "", "Second minus first, in points. The intervals treat the items of the two systems as different ones; p is two-sided, after Holm's correction over the tasks (or languages) shown. For two runs on the same items, ", node("code", {}, "harness compare A B"), " uses the pairing and separates more.")];
+    node("p", { class: "note" }, left ? `${left} further tasks have no score of both in one language. ` : "", "Second minus first, in points. The intervals treat the items of the two systems as different ones; p is two-sided, after Holm's correction over the tasks (or languages) shown. Published scores have the error of as many independent items as the task has. For two runs on the same items, ", node("code", {}, "harness compare A B"), " uses the pairing and separates more.")];
 }

@@ -460,7 +460,7 @@ export function view(board, state) {
   sortRows(ranked, columns, state, smaller);
   partial.sort((a, b) => b.have - a.have || a.index - b.index);
   if (state.sort && state.sort !== "total") sortRows(partial, columns, state, smaller);
-  return { columns, tasks, of: pageTask(state) ? columns.length : tasks.length, ranked, partial, used, groups, smaller, basis: by, familyTasks: family?.tasks ?? [], hidden: board.content.systems.length - rows.length, hasErrors: ranked.some((row) => row.range) };
+  return { columns, tasks, of: pageTask(state) ? columns.length : tasks.length, ranked, partial, used, groups, smaller, basis: by, familyTasks: family?.tasks ?? [], hidden: board.content.systems.length - rows.length, hasErrors: ranked.some((row) => row.range), withoutError: by.tasks.filter((task) => ranked.some((row) => errorOf(row.tasks[task]) === null)) };
 }
 
 /** Sort rows in place by a column; those without a value last, equal ones in the board's order. */

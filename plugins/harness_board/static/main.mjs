@@ -92,7 +92,7 @@ function drawWords(full, hasPartial) {
   const notes = [formula(shown, full)];
   if (full.tab === "family") notes.push(shown.familyTasks.length ? `Families: mean of ${shown.familyTasks.join(", ")}, which all ranked systems have by language.` : "No task has scores by language of all ranked systems.");
   if (full.isMissing) notes.unshift(`${visible(full.task && full.tab === "task" ? state.task : state.language)} is not on this board.`);
-  if (!shown.hasErrors && shown.ranked.length > 1) notes.push("No errors of the ranked systems are known, so ranks follow the scores alone.");
+  if (shown.withoutError.length && shown.ranked.length > 1) notes.push(`${shown.hasErrors ? "Some ranked systems are separable from no other" : "Ranks follow the scores alone"}, since no error is known in ${shown.withoutError.join(", ")}.`);
   byId("basis").textContent = notes.join(" ");
   byId("offer").hidden = full.shared === "1" || shown.ranked.length > 0 || shown.partial.length < 2;
   const total = shown.ranked.length + (hasPartial ? shown.partial.length : 0);
