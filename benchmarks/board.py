@@ -18,7 +18,7 @@ from statistics import median
 from typing import Any
 
 from harness.languages.table import known_languages
-from harness.reporting.page import style
+from harness.reporting.render.page import style
 from harness_board.document import Board, Score, System, TaskColumn
 from harness_board.rendering import board_page, board_style, script, write_site
 

@@ -26,7 +26,8 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.explainaboard_peer import peer_command
-from harness.metrics import chunk, squad
+from benchmarks.measuring import record
+from harness.metrics import chunk, question_answering
 from harness.metrics.metric import MetricContext
 from harness.storage.records import ItemRecord
 from harness.storage.run_folder import Run
@@ -82,8 +83,8 @@ def _questions(items: int, right: float, seed: int) -> Iterator[ItemRecord]:
         shift = 0 if answering.random() < right else answering.randint(-3, 3)
         answer = " ".join(words[max(0, start + shift) : start + shift + size])
         scores = {
-            "f1": squad.f1([answer], [[gold]], context).value,
-            "exact_match": squad.exact_match([answer], [[gold]], context).value,
+            "f1": question_answering.squad_f1([answer], [[gold]], context).value,
+            "exact_match": question_answering.squad_exact_match([answer], [[gold]], context).value,
         }
         fields = {"context": " ".join(words), "question": " ".join(question)}
         cluster = f"c{number // 5}"
@@ -192,6 +193,8 @@ def main(arguments: list[str] | None = None) -> None:
             rounds = sorted(_measured(command) for _ in range(given.rounds))
             wall, cpu, size = rounds[len(rounds) // 2]
             shown = [f"{wall:.2f}", f"{cpu:.2f}", f"{size:.0f}", f"{limit:.0f}, {LIMIT_MB} MB"]
+            record(f"diagnose {title}", cpu, limit, unit=" CPU s")
+            record(f"diagnose {title}: memory", size, LIMIT_MB, unit=" MB")
             table.add_row(title, *shown, _peer(title, Path(folders[0]), task, runs, wall))
     Console(width=120).print(table)
 

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from benchmarks.measuring import record
 from benchmarks.planning import write_tasks
 from harness.planning.plan import Plan
 from harness.planning.run_config import RunConfig
@@ -166,6 +167,7 @@ def show(title: str, plan: Plan, group: Group, costs: Costs, given: argparse.Nam
         f"{other / 3600:,.1f} h in {len(naive):,} jobs; ratio {other / mine:.2f}; "
         f"busy {work / mine:.0%} of the time"
     )
+    record(f"fleet, {title}: makespan of a job per cell / ours", other / mine)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.measuring import record
 from harness.data.readers.conllu import read_sentences
 from harness_vyakarana.colorless import generate_file
 from harness_vyakarana.donors import MODES
@@ -103,7 +104,7 @@ def _show(name: str, rows: Sequence[tuple[str, float, float]]) -> None:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Measure and print; end with a status where a mode misses its limit."""
+    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--treebank", type=Path, help="a CoNLL-U file; otherwise one is made up")
     parser.add_argument("--language", default="hi", help="of --treebank")
@@ -117,8 +118,8 @@ def main(arguments: list[str] | None = None) -> None:
             path.write_text(made_up(given.sentences), encoding="utf-8")
         rows = measure(path, language, given.rounds)
     _show(path.name, rows)
-    if any(rate < LIMIT for _, rate, _ in rows):
-        raise SystemExit(f"Generation is slower than {LIMIT:,} sentences a CPU second.")
+    for mode, rate, _ in rows:
+        record(f"generation, mode {mode}: sentences/CPU s", rate, LIMIT, least=True)
 
 
 if __name__ == "__main__":

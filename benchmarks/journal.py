@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.lm_eval_peer import MEGABYTE, peak_memory, resident_memory
-from benchmarks.measuring import alternate
+from benchmarks.measuring import alternate, record
 from harness.storage.journal import Journal
 
 __all__ = ["main"]
@@ -133,6 +133,7 @@ def show_rates(count: int, rounds: int) -> None:
             rates = [count / median(seconds[side]) for side in ("journal", "sqlite3")]
             limit = f"at least {FASTEST:,}"
             table.add_row(name, *(f"{rate:,.0f}" for rate in rates), f"{rates[0] / rates[1]:.1f}", limit)
+            record(f"journal, {name}: answers/s", rates[0], FASTEST, least=True)
     Console(width=110).print(table)
 
 
@@ -152,6 +153,7 @@ def show_opening(count: int) -> None:
         f"{count / found['seconds']:,.0f} records/s; {found['after']:.0f} MB of memory after it "
         f"(limit {MOST_MEGABYTES} MB for 1,000,000), {found['peak']:.0f} MB at most"
     )
+    record(f"journal, opening {count:,} records: memory", found["after"], MOST_MEGABYTES, unit=" MB")
 
 
 def main(arguments: list[str] | None = None) -> None:

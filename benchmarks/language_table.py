@@ -25,7 +25,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["FAMILIES", "SUBTAGS", "listed", "main"]
+__all__ = [
+    "FAMILIES",
+    "SUBTAGS",
+    "UNSPACED",
+    "Sources",
+    "branch_of",
+    "class_of",
+    "family_of",
+    "listed",
+    "main",
+]
 
 HERE = Path(__file__).parent
 TABLE = HERE.parent / "harness" / "languages" / "languages.tsv"
@@ -94,14 +104,16 @@ class Sources:
     """Classes of Joshi et al. by name in lower case."""
 
     @classmethod
-    def read(cls, linguameta: Path, glottolog: Path, classes: Path) -> Sources:
-        """Return the sources of three clones."""
+    def read(cls, linguameta: Path, glottolog: Path, classes: Path | None) -> Sources:
+        """Return the sources of three clones; without `classes` no language has a class."""
         rows = csv.DictReader(io.StringIO(_shown(linguameta, "linguameta/linguameta.tsv")), delimiter="\t")
         languoids = list(csv.DictReader(io.StringIO(_shown(glottolog, "cldf/languages.csv"))))
         by_code = {row["ID"]: row for row in languoids}
         by_code |= {row["ISO639P3code"]: row for row in languoids if row["ISO639P3code"]}
         trees = _shown(glottolog, "cldf/classification.nex")
-        atlas = json.loads(_shown(classes, "Joshi-et-al/Joshi-et-al-6-classes.json"))
+        atlas = (
+            {} if classes is None else json.loads(_shown(classes, "Joshi-et-al/Joshi-et-al-6-classes.json"))
+        )
         return cls(
             linguameta={row["bcp_47_code"]: row for row in rows},
             glottolog=by_code,
@@ -163,30 +175,33 @@ def _language(code: str, given: Row, base: Row | None, sources: Sources) -> Row:
     )
     if not name or not iso:
         raise ValueError(f"{code}: LinguaMeta has no name or no ISO 639-3 code; give name= and iso=")
-    family = given.get("family") or (base or {}).get("family") or _family(glottocode, sources)
+    family = given.get("family") or (base or {}).get("family") or family_of(glottocode, sources)
     return {
         "code": code,
         "name": name,
         "script": script,
         "family": family,
-        "branch": _branch(glottocode, sources) if family == "Indo-European" else "",
+        "branch": branch_of(glottocode, sources) if family == "Indo-European" else "",
         "iso639_3": iso,
         "flores": flores,
         "segmentation": "character" if script in UNSPACED else "space",
         "iso639_2": "" if base else _iso639_2(code, known),
         "retired": " ".join(re.findall(r"\b[a-z]{2}\b", known.get("deprecated_bcp_47_code") or "")),
         "glottocode": glottocode,
-        "resource_class": (base or {}).get("resource_class", "") or _class(given, name, glottocode, sources),
+        "resource_class": (base or {}).get("resource_class", "")
+        or class_of(given, name, glottocode, sources),
     }
 
 
-def _family(glottocode: str, sources: Sources) -> str:
+def family_of(glottocode: str, sources: Sources) -> str:
+    """Return the top-level family as `FAMILIES` names it."""
     languoid = sources.glottolog[glottocode]
     top = sources.glottolog[languoid["Family_ID"] or languoid["ID"]]["Name"]
     return FAMILIES.get(top, top)
 
 
-def _branch(glottocode: str, sources: Sources) -> str:
+def branch_of(glottocode: str, sources: Sources) -> str:
+    """Return the branch within Indo-European, empty in other families."""
     language = sources.glottolog[glottocode]["Language_ID"] or glottocode
     return sources.branches.get(language, "")
 
@@ -198,7 +213,8 @@ def _iso639_2(code: str, known: Row) -> str:
     return " ".join(filter(None, [known.get("iso_639_3_code"), known.get("iso_639_2b_code")]))
 
 
-def _class(given: Row, name: str, glottocode: str, sources: Sources) -> str:
+def class_of(given: Row, name: str, glottocode: str, sources: Sources) -> str:
+    """Return the class of Joshi et al., empty where their list does not have the name."""
     names = [
         given.get("class", ""),
         name.lower(),
@@ -222,7 +238,9 @@ def main(arguments: list[str] | None = None) -> None:
     columns += [name for name in ("glottocode", "resource_class") if name not in columns]
     for row in rows.values():
         row["glottocode"] = sources.glottolog[row["iso639_3"]]["ID"]
-        row["resource_class"] = _class({"class": CLASS_NAMES.get(row["code"], "")}, row["name"], "", sources)
+        row["resource_class"] = class_of(
+            {"class": CLASS_NAMES.get(row["code"], "")}, row["name"], "", sources
+        )
     for code, details in sorted(added.items(), key=lambda item: item[0].count("-")):
         rows[code] = _language(code, details, rows.get(code.split("-")[0]) if "-" in code else None, sources)
     with TABLE.open("w", encoding="utf-8", newline="") as stream:

@@ -24,9 +24,10 @@ from rich.table import Table
 
 from benchmarks.decoder_items import WORDS, made_up
 from benchmarks.lm_eval_peer import MEGABYTE, ask, peak_memory, resident_memory, timed
+from benchmarks.measuring import record
 from benchmarks.tiny_decoder import write_decoder
 
-__all__ = ["main"]
+__all__ = ["main", "rank_in_process"]
 
 VOCABULARY = 250_000
 HIDDEN = 64
@@ -65,8 +66,11 @@ def rank(job: Mapping[str, Any]) -> dict[str, Any]:
     from harness_hf import harness_register_adapters
 
     torch.set_num_threads(job["threads"])
-    [entry] = [entry for entry in harness_register_adapters() if entry.name == "hf-causal"]
-    given = {"device": "cpu", "dtype": "float32", "batch_tokens": str(job["batch_tokens"])}
+    [entry] = [
+        entry for entry in harness_register_adapters() if entry.name == job.get("adapter", "hf-causal")
+    ]
+    given = {"device": "cpu", "dtype": "float32"}
+    given |= {name: str(job[name]) for name in ("batch_tokens",) if name in job}
     options = parse_options(entry, given)
     adapter: Any = entry.open(entry.describe_model(job["model"], options), options)
     ready = resident_memory()
@@ -91,7 +95,16 @@ def compare(title: str, ours: Mapping[str, Any], theirs: Mapping[str, Any], weig
         table.add_row(name, f"{rates[-1]:.1f}", *numbers, *memory, f"{side['peak'] - weights:,.0f}")
     Console(width=110).print(table)
     gap = max(abs(one - two) for one, two in zip(ours["sums"], theirs["sums"], strict=True))
-    print(f"{rates[0] / rates[1]:.1f} times lm-eval's requests/CPU s; largest difference {gap:.2g}")
+    has_limit = title.startswith("Short")
+    ratio = rates[0] / rates[1]
+    record(f"{title}, requests/CPU s of lm-eval's", ratio, FASTER if has_limit else None, least=True)
+    record(
+        f"{title}: memory above the weights",
+        ours["peak"] - weights,
+        MOST_MEGABYTES if has_limit else None,
+        unit=" MB",
+    )
+    record(f"{title}: largest difference from lm-eval", gap, CLOSE)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -109,10 +122,8 @@ def main(arguments: list[str] | None = None) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         cases = {
-            f"Short choices (limits {FASTER} times, {MOST_MEGABYTES} MB, {CLOSE})": short_choices(
-                given.contexts
-            ),
-            "Whole sentences": whole_sentences(given.contexts // 2),
+            "Short choices, 250,000 words": short_choices(given.contexts),
+            "Whole sentences, 250,000 words": whole_sentences(given.contexts // 2),
         }
         texts = [context + text for requests in cases.values() for context, text in requests]
         write_decoder(folder, texts, vocabulary=VOCABULARY, hidden=HIDDEN)
@@ -124,7 +135,7 @@ def main(arguments: list[str] | None = None) -> None:
         for title, requests in cases.items():
             job = {"model": str(folder), "requests": requests, "threads": given.threads}
             tokens = given.batch_size * _longest(folder, requests)
-            ours = _in_process({**job, "batch_tokens": tokens})
+            ours = rank_in_process({**job, "batch_tokens": tokens})
             theirs = ask(given.python, {**job, "job": "rank", "batch_size": given.peer_batch_size})
             compare(title, ours, theirs, weights)
 
@@ -137,7 +148,8 @@ def _longest(folder: Path, requests: Sequence[tuple[str, str]]) -> int:
     return max(len(ids) for ids in tokenizer([context + text for context, text in requests])["input_ids"])
 
 
-def _in_process(job: Mapping[str, Any]) -> Any:
+def rank_in_process(job: Mapping[str, Any]) -> Any:
+    """Return what `rank` returns, in a process of its own."""
     words = [sys.executable, "-m", "benchmarks.large_vocabulary", "--rank"]
     done = subprocess.run(words, input=json.dumps(job), capture_output=True, text=True, check=False)
     if done.returncode:

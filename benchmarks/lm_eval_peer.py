@@ -2,7 +2,8 @@
 
 ``python benchmarks/lm_eval_peer.py ANSWER`` reads one job as JSON on standard input and writes the answer to the file
 ANSWER; `ask` starts it. Tasks are lm-eval's own files with our documents in place of the download. Jobs:
-``evaluate`` scores tasks with `simple_evaluate`, ``build`` makes the requests of a task, ``rank`` scores given ones.
+``evaluate`` scores tasks with `simple_evaluate`, ``build`` makes the requests of a task, ``rank`` scores given ones,
+``write`` answers given prompts.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def ask(python: str, job: dict[str, Any]) -> Any:
 def main() -> None:
     """Do the job on standard input."""
     job = json.load(sys.stdin)
-    answer = {"evaluate": evaluate, "build": build, "rank": rank}[job["job"]](job)
+    answer = {"evaluate": evaluate, "build": build, "rank": rank, "write": write}[job["job"]](job)
     Path(sys.argv[1]).write_text(json.dumps(answer), encoding="utf-8")
 
 
@@ -91,6 +92,19 @@ def rank(job: dict[str, Any]) -> dict[str, Any]:
     peak = peak_memory()
     sums = [total for total, _ in answers]
     return {"sums": sums, "seconds": seconds["loglikelihood"], "ready": ready, "peak": peak}
+
+
+def write(job: dict[str, Any]) -> dict[str, Any]:
+    """Return the texts after given prompts, each with its options, and the seconds."""
+    instance: Any = importlib.import_module("lm_eval.api.instance")
+    model = _model(job)
+    requests = [
+        instance.Instance(request_type="generate_until", doc={}, arguments=tuple(pair), idx=0)
+        for pair in job["requests"]
+    ]
+    seconds: dict[str, list[float]] = {}
+    texts = timed(model.generate_until, seconds)(requests)
+    return {"texts": texts, "seconds": seconds["generate_until"]}
 
 
 def _model(job: dict[str, Any]) -> Any:

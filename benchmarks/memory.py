@@ -17,6 +17,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from benchmarks.measuring import record
+
 __all__ = ["FEW", "MANY", "main", "write_task"]
 
 FEW, MANY = 10_000, 1_000_000
@@ -84,18 +86,18 @@ def measure(items: int, model: str) -> tuple[float, float]:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the benchmark; exits with status 1 where the limit is missed."""
+    """Run the benchmark."""
     parser = argparse.ArgumentParser(description="Memory of a run, by its number of items.")
     parser.add_argument("--items", type=int, default=MANY)
     parser.add_argument("--model", default="baseline:majority")
     given = parser.parse_args(arguments)
-    few, few_seconds = measure(FEW, given.model)
-    print(f"{FEW:>9,} items: {few:6.0f} MB at the peak, {few_seconds:6.1f} s", flush=True)
+    fewer = min(FEW, given.items // 10)
+    few, few_seconds = measure(fewer, given.model)
+    print(f"{fewer:>9,} items: {few:6.0f} MB at the peak, {few_seconds:6.1f} s", flush=True)
     many, many_seconds = measure(given.items, given.model)
     print(f"{given.items:>9,} items: {many:6.0f} MB at the peak, {many_seconds:6.1f} s")
-    print(f"{many / few:.2f} x the memory; limit {LIMIT_MB} MB")
-    if many > LIMIT_MB:
-        sys.exit(f"{many:.0f} MB are more than {LIMIT_MB} MB.")
+    print(f"{many / few:.2f} x the memory")
+    record(f"memory of a run of {given.items:,} items", many, LIMIT_MB, unit=" MB")
 
 
 if __name__ == "__main__":

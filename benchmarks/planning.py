@@ -11,11 +11,11 @@ from __future__ import annotations
 import argparse
 import statistics
 import string
-import sys
 import tempfile
 import time
 from pathlib import Path
 
+from benchmarks.measuring import record
 from harness.data.sources import DataFinder
 from harness.planning.planner import make_plan, resolve_model
 from harness.planning.resolution import resolve_plan
@@ -66,17 +66,20 @@ def write_tasks(folder: Path, tasks: int, languages: int) -> None:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the benchmark; exits with status 1 where the limit is missed."""
+    """Run the benchmark."""
     parser = argparse.ArgumentParser(description="Time of planning.")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--tasks", type=int, default=TASKS)
     given = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        write_tasks(folder, TASKS, LANGUAGES)
+        write_tasks(folder, given.tasks, LANGUAGES)
         session = open_session([folder / "specs"])
         options = data_options([folder])
         config = RunConfig(
-            tasks=tuple(f"made-{number}" for number in range(TASKS)), model="baseline:majority", data=options
+            tasks=tuple(f"made-{number}" for number in range(given.tasks)),
+            model="baseline:majority",
+            data=options,
         )
         seconds: list[float] = []
         resolving: list[float] = []
@@ -95,7 +98,7 @@ def main(arguments: list[str] | None = None) -> None:
             started = time.perf_counter()
             take_shard(plan, parse_shard("2/4"))
             sharding.append(time.perf_counter() - started)
-    assert len(digests) == len(files) == TASKS * LANGUAGES, plan.skipped[:1]
+    assert len(digests) == len(files) == given.tasks * LANGUAGES, plan.skipped[:1]
     median = statistics.median(seconds)
     print(
         f"{len(digests):,} cells planned in {median:.2f} s (median of {given.rounds}, first {seconds[0]:.2f} s)"
@@ -104,8 +107,7 @@ def main(arguments: list[str] | None = None) -> None:
         f"Besides: {statistics.median(resolving):.2f} s for what the manifest keeps of their data, "
         f"{statistics.median(sharding):.2f} s for one of four shards"
     )
-    if median > LIMIT_SECONDS:
-        sys.exit(f"{median:.2f} s are more than {LIMIT_SECONDS} s.")
+    record(f"plan of {len(digests):,} cells", median, LIMIT_SECONDS, unit=" s")
 
 
 if __name__ == "__main__":

@@ -22,6 +22,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.measuring import record
+
 __all__ = ["main", "write_packages"]
 
 PACKAGES = 50
@@ -112,7 +114,7 @@ def _check(words: Sequence[str], environment: Mapping[str, str], fragments: int)
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Measure and print; exit with status 1 where a limit is missed."""
+    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--peer", default=".venv-peers/bin/lm-eval", help="lm-eval's command")
     parser.add_argument("--rounds", type=int, default=7)
@@ -144,11 +146,9 @@ def main(arguments: list[str] | None = None) -> None:
                         file.unlink()
                 seconds[name].append(_timed(words, environment))
     _show(seconds, given.fragments)
-    if missed := [
-        name for name, limit in LIMITS.items() if statistics.median(cpu for _, cpu in seconds[name]) > limit
-    ]:
-        print(f"Missed: {', '.join(missed)}.")
-        sys.exit(1)
+    for name, limit in LIMITS.items():
+        cpu = statistics.median(cpu for _, cpu in seconds[name])
+        record(f"{name}, {PACKAGES} plugin packages", cpu, limit, unit=" s")
 
 
 def _show(seconds: Mapping[str, Sequence[tuple[float, float]]], fragments: int) -> None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.measuring import record
 from harness.statistics import (
     Codes,
     detectable_difference,
@@ -180,6 +181,7 @@ def main(arguments: list[str] | None = None) -> None:
         if abs(interval - NOMINAL) > TOLERANCE and not name.startswith(APART):
             outside.append(name)
     print(f"\n{time.perf_counter() - started:.0f} s")
+    record("plans whose power is outside of 77 to 83 %", len(outside), 0)
     if outside:
         raise SystemExit(f"Outside of 77 to 83 %: {'; '.join(outside)}.")
 

@@ -24,6 +24,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from benchmarks.decoder_items import XNLI
 from benchmarks.encoder_inference import bare_loop, save_headed
+from benchmarks.measuring import record
 from benchmarks.run_overhead import write_pairs
 from harness.storage.run_folder import Run
 
@@ -106,7 +107,7 @@ def _show(rates: dict[str, list[float]]) -> None:
         table.add_row(name, f"{one:.1f}", f"{two:.1f}", f"{ratios[name]:.2f}", limit)
     Console(width=110).print(table)
     share = ratios["harness eval"] / ratios["bare loop"]
-    print(f"harness reaches {share:.2f} of what two bare loops reach of one (limit {OF_BARE})")
+    record("two processes / one, of what two bare loops reach", share, OF_BARE, least=True)
 
 
 def main(arguments: list[str] | None = None) -> None:

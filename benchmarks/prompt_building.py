@@ -20,6 +20,7 @@ from rich.table import Table
 
 from benchmarks.decoder_items import LANGUAGES, DecoderItems, made_up
 from benchmarks.lm_eval_peer import ask
+from benchmarks.measuring import record
 from harness.data.sources import DataFinder, data_ref
 from harness.kinds.kind import ReadContext, read_examples
 from harness.models.requests import Generated, GenerateOptions, LikelihoodAnswer, LikelihoodRequest, Prompt
@@ -117,11 +118,13 @@ def measure(items: DecoderItems, python: str, rounds: int) -> dict[str, tuple[fl
 def _show(rates: Mapping[str, tuple[float, float, int, int]]) -> None:
     table = Table("", "documents/CPU s", "lm-eval's", "ratio", "requests", "lm-eval's", "limit")
     for task, (own, other, count, asked) in rates.items():
+        record(f"prompts of {task}: documents per CPU s of lm-eval's", own / other)
         limit = f"{LIMIT:,}" if task == "xnli" else ""
         table.add_row(
             task, f"{own:,.0f}", f"{other:,.0f}", f"{own / other:.0f}", str(count), str(asked), limit
         )
     Console(width=110).print(table)
+    record("prompts of xnli per CPU s", rates["xnli"][0], LIMIT, least=True)
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -6,14 +6,18 @@ Run: make bench, or python -m benchmarks.startup [--peer PATH/TO/lm-eval] [--rou
 from __future__ import annotations
 
 import argparse
+import statistics
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.measuring import alternate, show
+from benchmarks.measuring import alternate, record, show
 
 __all__ = ["main"]
+
+IMPORT = "import typer, rich.console, rich.table"
+LIMITS = {"lm-eval --help": 0.5, "lm-eval ls tasks": 0.25, "import of typer and rich": 3.0}
 
 
 def _command(*words: str) -> Callable[[], None]:
@@ -30,7 +34,6 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--rounds", type=int, default=5)
     given = parser.parse_args(arguments)
     ours = str(Path(sys.executable).with_name("harness"))
-    limits = {"harness --help": "0.25 s", "harness tasks list": "0.30 s"}
     helps = {"harness --help": _command(ours, "--help")}
     lists = {"harness tasks list": _command(ours, "tasks", "list")}
     if Path(given.peer).exists():
@@ -38,8 +41,14 @@ def main(arguments: list[str] | None = None) -> None:
         lists["lm-eval ls tasks"] = _command(given.peer, "ls", "tasks")
     else:
         print(f"No peer at {given.peer}; make bench installs it. Our own times only.")
-    show("Help", alternate(helps, rounds=given.rounds), limits=limits)
-    show("Listing", alternate(lists, rounds=given.rounds), limits=limits)
+    toolkits = {"import of typer and rich": _command(sys.executable, "-c", IMPORT)}
+    for title, contenders in (("Help", helps), ("Listing", lists | toolkits)):
+        seconds = alternate(contenders, rounds=given.rounds)
+        show(title, seconds)
+        ours, *others = seconds
+        for other in others:
+            ratio = statistics.median(seconds[ours]) / statistics.median(seconds[other])
+            record(f"{ours} / {other}", ratio, LIMITS[other])
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ def write_decoder(
 ) -> None:
     """Write model and tokenizer; the tokenizer is trained on `texts`.
 
-    `vocabulary` is how many words the network has; None takes the tokenizer's, and more are never read.
+    It is filled up to `vocabulary` with unused words.
     """
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -33,13 +34,18 @@ def write_decoder(
         show_progress=False,
     )
     tokenizer.train_from_iterator(texts, trainer)
+    if vocabulary is not None:
+        state = json.loads(tokenizer.to_str())
+        words = state["model"]["vocab"]
+        words |= {f"<unused{number}>": number for number in range(len(words), vocabulary)}
+        tokenizer = Tokenizer.from_str(json.dumps(state))
     fast: Any = PreTrainedTokenizerFast
     fast(
         tokenizer_object=tokenizer, bos_token=END, eos_token=END, pad_token=END, model_max_length=window
     ).save_pretrained(folder)
     torch.manual_seed(0)
     config = LlamaConfig(
-        vocab_size=vocabulary or tokenizer.get_vocab_size(),
+        vocab_size=tokenizer.get_vocab_size(),
         hidden_size=hidden,
         intermediate_size=2 * hidden,
         num_hidden_layers=2,

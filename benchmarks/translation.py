@@ -19,6 +19,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.measuring import record
 from harness.data.sources import DataFinder, FoundData, find_split
 from harness.data.translation.guards import guard_report
 from harness.data.translation.opening import open_translator
@@ -34,7 +35,7 @@ __all__ = ["main"]
 
 LIMIT = 0.05
 SEGMENTS = 200
-LANGUAGES = ("en", "sw", "ur", "hi")
+LANGUAGES = ("en", "sw", "hi")
 MODEL = "hf-causal:models/smollm2?max_tokens=64"
 
 
@@ -87,8 +88,10 @@ def measure(registry: Registry, reference: str, texts: Sequence[str], folder: Pa
     timed = Timed(opened.translator)
     opened = replace(opened, translator=timed)
     languages = known_languages()
-    # The first call of a model makes its buffers, and the detector reads its file: neither is per segment.
+    # A model makes its buffers in its first call, its weights are read once for their digest, and the detector reads
+    # its file: none of these is per segment.
     timed.translate(texts[:2], "sw", "en")
+    timed.info()
     language_detector()
     timed.seconds, timed.calls = 0.0, 0
     started = time.perf_counter()
@@ -113,7 +116,7 @@ def _translated(opened: OpenTranslator, texts: Sequence[str], folder: Path, sour
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Measure and print; end with a status where store and guards cost more than the limit."""
+    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument(
         "--data", default=os.environ.get("HARNESS_DATA"), help="folder with the published data"
@@ -136,14 +139,14 @@ def main(arguments: list[str] | None = None) -> None:
         console.print(calls)
         several = list(dict.fromkeys(texts))
         table = Table("translator", "segments", "model", "store and guards", "share", "limit")
-        slow = False
         for number, (reference, asked) in enumerate(
             ((f"llm:{given.model}", several[: given.segments]), ("reverse", several))
         ):
             timed, seconds = measure(session.registry, reference, asked, Path(folder) / str(number))
             share = (seconds - timed.seconds) / timed.seconds
             real = reference.startswith("llm:")
-            slow |= real and share > LIMIT
+            if real:
+                record("translation: store and guards, share of the model's time", share, LIMIT)
             rate = f"{len(asked) / (seconds - timed.seconds):,.0f} a second"
             table.add_row(
                 reference,
@@ -154,8 +157,6 @@ def main(arguments: list[str] | None = None) -> None:
                 f"{LIMIT:.0%}" if real else "",
             )
         console.print(table)
-    if slow:
-        raise SystemExit(f"Store and guards cost more than {LIMIT:.0%} of the model's time.")
 
 
 if __name__ == "__main__":

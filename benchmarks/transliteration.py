@@ -21,6 +21,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.measuring import record
 from harness.data.readers.conllu import read_sentences
 from harness_transliteration.rules import RULES, romanize_word
 from harness_vyakarana.code_switch import CodeSwitch, code_switch_file
@@ -117,14 +118,13 @@ def _show(language: str, rows: Sequence[tuple[str, float]]) -> None:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Measure and print; end with a status where code-switching misses its limit."""
+    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--treebank", type=Path, help="a CoNLL-U file; otherwise one is made up")
     parser.add_argument("--language", default="hi", help="of --treebank")
     parser.add_argument("--tokens", type=int, default=40_000, help="of each treebank that is made up")
     parser.add_argument("--rounds", type=int, default=5)
     given = parser.parse_args(arguments)
-    slow = False
     with tempfile.TemporaryDirectory() as folder:
         treebanks = {given.language: given.treebank} if given.treebank else {}
         if not treebanks:
@@ -134,9 +134,8 @@ def main(arguments: list[str] | None = None) -> None:
         for language, path in treebanks.items():
             rows = measure(path, language, given.rounds)
             _show(language, rows)
-            slow |= any(rate < LIMIT for name, rate in rows if name.startswith("code-switch"))
-    if slow:
-        raise SystemExit(f"Code-switching is slower than {LIMIT:,} tokens a CPU second.")
+            rate = min(rate for name, rate in rows if name.startswith("code-switch"))
+            record(f"code-switching of {language}: tokens/CPU s", rate, LIMIT, least=True)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from docs_site.markdown import GENERATED_NOTE, field_comments, prose, table
+from harness import open_session
 from harness.models import capabilities, requests
 from harness.models.capabilities import HEAD_CAPABILITY, Capability, capability_protocols
 
@@ -45,14 +46,25 @@ def capability_page() -> str:
 def _section(capability: Capability) -> str:
     protocol = capability_protocols().get(capability)
     if protocol is None:
-        return f"## {capability}\n\nThe predictions exist already, as in a submission; there are no methods."
+        comment = prose(field_comments(Capability)[capability.name])
+        return "\n\n".join([f"## {capability}", f"{comment} There are no methods.", *_users(capability)])
     methods = [
         member for name, member in vars(protocol).items() if inspect.isfunction(member) and name[0] != "_"
     ]
-    parts = [f"## {capability}", prose(protocol.__doc__)]
+    parts = [f"## {capability}", prose(protocol.__doc__), *_users(capability)]
     for method in methods:
         parts += [f"```python\n{_signature(method)}\n```", prose(method.__doc__)]
     return "\n\n".join(parts)
+
+
+def _users(capability: Capability) -> list[str]:
+    """Return a sentence with the methods that ask for a capability and their kinds of tasks; none where none does."""
+    kinds: dict[str, list[str]] = {}
+    for method in open_session().registry.methods:
+        if method.requires == capability:
+            kinds.setdefault(method.name, []).append(f"`{method.kind}`")
+    uses = [f"the method `{name}` of {', '.join(sorted(names))}" for name, names in sorted(kinds.items())]
+    return [f"Used by {'; '.join(uses)}."] if uses else []
 
 
 def _signature(method: Any) -> str:

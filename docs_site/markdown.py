@@ -26,7 +26,7 @@ def code(text: object) -> str:
 
 def field_comments(record: type) -> dict[str, str]:
     """Return the docstrings under the fields of a class and its base classes, by field."""
-    pattern = re.compile(r'^    (\w+): [^\n]*\n    """(.+?)"""', flags=re.MULTILINE | re.DOTALL)
+    pattern = re.compile(r'^    (\w+)(?::| =) [^\n]*\n    """(.+?)"""', flags=re.MULTILINE | re.DOTALL)
     own = [one for one in reversed(record.__mro__) if one.__module__.startswith("harness")]
     return {found[1]: prose(found[2]) for one in own for found in pattern.finditer(inspect.getsource(one))}
 

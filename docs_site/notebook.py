@@ -1,7 +1,7 @@
 """Executes the example notebook and stores its outputs: ``.venv-peers/bin/python docs_site/notebook.py [FILE]``.
 
 The cells of ``docs/notebook.ipynb`` are its only source: edit them there, or in Jupyter, then run this. It needs
-nbclient, ipykernel (``make setup-peers``) and the extra ``plots``.
+nbclient, ipykernel (``make setup-peers``) and pandas.
 """
 
 from __future__ import annotations

@@ -71,6 +71,7 @@ def _summary(member: object, name: str) -> str:
 
 
 ALIASES = {
+    "Ability": "The name of a method whose answers may be streamed: `generate`, `classify`.",
     "Code": "A language code as specs write it.",
     "FloatArray": "A numpy array of float32.",
     "Prompt": "A text, or the turns of a chat.",

@@ -78,11 +78,12 @@ def _items(spec: TaskSpec) -> str:
 
 
 def _data(spec: TaskSpec) -> str:
-    """Return from where test data are read: files, the Hub, or made by the harness."""
+    """Return from where test data are read: files, the Hub, the web, or made by the harness."""
     sources = [source for code in spec.languages if (source := spec.source(code, "test")) is not None]
     kinds = {
         "files": any(source.local is not None for source in sources),
         "Hub": any(source.hub is not None for source in sources),
+        "web": any(source.web is not None for source in sources),
     }
     return ", ".join(kind for kind, known in kinds.items() if known)
 

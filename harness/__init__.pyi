@@ -53,6 +53,7 @@ from .models.capabilities import (
     Choice,
     ChoosesBest,
     Classifies,
+    CountsTokens,
     EmbedOptions,
     Embeds,
     ExposesAttentions,
@@ -72,9 +73,12 @@ from .models.capabilities import (
     TextInput,
     TrainingSettings,
 )
-from .models.options import AdapterOptions, parse_options
+from .models.options import AdapterOptions, ReasoningOptions, SamplingOptions, parse_options
 from .models.requests import (
+    Ability,
+    Answered,
     AttentionOptions,
+    Call,
     ExposesHiddenStates,
     FloatArray,
     Generated,
@@ -83,6 +87,7 @@ from .models.requests import (
     LikelihoodRequest,
     MaskRequest,
     Prompt,
+    Streams,
     SubwordCount,
     TextAttention,
     Turn,
@@ -92,10 +97,10 @@ from .planning.task_checks import CheckSetting, TaskChecks
 from .progress import Progress
 from .prompts.asking import generate_answers
 from .prompts.preset import PromptItem
+from .reporting.blocks.model import Field, Fold, Notes, Table, TableRow
 from .reporting.formats import ReportFormat, ReportSection, SectionReport
-from .reporting.model import Field, Fold, Notes, Table, TableRow
-from .reporting.notebook import LoadedRun
-from .reporting.plots import Plots
+from .reporting.overview.notebook import LoadedRun
+from .reporting.overview.plots import Plots
 from .running.fleet import FleetBackend, FleetJob, JobRunner, JobState
 from .running.processes import Launcher
 from .running.session import Session, open_session
@@ -116,15 +121,18 @@ from .storage.results import (
 from .storage.run_folder import Run
 
 __all__ = [
+    "Ability",
     "Adapter",
     "AdapterEntry",
     "AdapterError",
     "AdapterOptions",
     "Aligner",
     "Alignment",
+    "Answered",
     "AttentionOptions",
     "BitextExample",
     "Bounds",
+    "Call",
     "Capability",
     "CapabilityError",
     "CellResult",
@@ -135,6 +143,7 @@ __all__ = [
     "Classifies",
     "Code",
     "ContractError",
+    "CountsTokens",
     "DataError",
     "DataRef",
     "EmbedOptions",
@@ -193,6 +202,7 @@ __all__ = [
     "PromptItem",
     "ReadContext",
     "Reader",
+    "ReasoningOptions",
     "ReportFormat",
     "ReportSection",
     "ResolvedData",
@@ -201,6 +211,7 @@ __all__ = [
     "Run",
     "RunLog",
     "RunResults",
+    "SamplingOptions",
     "ScoresContinuations",
     "SectionReport",
     "Session",
@@ -210,6 +221,7 @@ __all__ = [
     "SpanQuestion",
     "SpecError",
     "StorageError",
+    "Streams",
     "SubwordCount",
     "SuiteScore",
     "SuiteSummary",

@@ -23,7 +23,7 @@ from harness.storage.run_folder import Run
 
 if TYPE_CHECKING:
     from harness.analysis.comparison import Comparison
-    from harness.reporting.notebook import LoadedRun
+    from harness.reporting.overview.notebook import LoadedRun
 
 __all__ = ["SavesPretrained", "compare_runs", "evaluate", "load", "run"]
 
@@ -129,7 +129,7 @@ def load(path: str | Path) -> LoadedRun:
         UsageError: Where there is no run, or it has no results yet.
         DataError: For a damaged run.
     """
-    from harness.reporting.notebook import LoadedRun
+    from harness.reporting.overview.notebook import LoadedRun
 
     return LoadedRun(path)
 

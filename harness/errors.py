@@ -92,9 +92,17 @@ class UsageError(HarnessError):
 class UnknownNameError(UsageError):
     """A name that is not registered was asked for."""
 
-    def __init__(self, kind: str, name: str, known: Iterable[str], *, hint: str | None = None) -> None:
+    def __init__(
+        self,
+        kind: str,
+        name: str,
+        known: Iterable[str],
+        *,
+        hint: str | None = None,
+        near: list[str] | None = None,
+    ) -> None:
         names = sorted(set(known))
-        near = near_names(name, names)
+        near = near or near_names(name, names)
         if near:
             suggestion = "Did you mean " + " or ".join(repr(candidate) for candidate in near) + "?"
         elif names:
@@ -107,6 +115,19 @@ class UnknownNameError(UsageError):
         self.kind = kind
         self.name = name
         self.near = near
+
+
+def raise_unknown(errors: Sequence[UnknownNameError]) -> None:
+    """Raise the only error, or one `UsageError` that holds all unknown names of a list; nothing for no error."""
+    if len(errors) == 1:
+        raise errors[0]
+    if errors:
+        names = {
+            error.name: f" (did you mean {' or '.join(map(repr, error.near))}?)" if error.near else ""
+            for error in errors
+        }
+        shown = ", ".join(f"{name!r}{meant}" for name, meant in names.items())
+        raise UsageError(f"No {errors[0].kind} is named {shown}.", hint=errors[0].hint)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,13 +31,13 @@ from typing import TYPE_CHECKING
 import pluggy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from importlib.resources.abc import Traversable
     from pathlib import Path
 
     from harness.data.features import Feature
     from harness.data.readers.reader import Reader
-    from harness.data.resolve import DataRef, ResolvedData
+    from harness.data.resolve import DataRef, ResolvedData, SourceState
     from harness.data.translation.aligners import Aligner
     from harness.data.translation.translators import TranslatorEntry
     from harness.data.translation.transliterators import Transliterator
@@ -148,6 +148,16 @@ class HookSpecs:
 
         Called with ``--data hub``, once per split; the first answer that is not None is taken. May download into
         `cache`, with progress.
+        """
+
+    @hookspec(firstresult=True)
+    def harness_inspect_data(
+        self, refs: Sequence[DataRef], cache: Path, footers: bool
+    ) -> Sequence[SourceState] | None:
+        """Return the state of each split, all of Hub datasets, asked without their data; None where none is known.
+
+        Called before anything is downloaded (`footers` false: whether the files are there, and how large they are), and
+        by ``harness doctor --hub`` (true: also their columns and label names). The first answer is taken.
         """
 
     @hookspec

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from harness.metrics.aggregation import aggregate_tasks
 from harness.planning.run_config import RunConfig
 from harness.progress import Progress
 from harness.running.run import execute
 from harness.running.session import prepare
+from harness.scores.aggregation import aggregate_tasks
 from harness.storage.records import ItemRecord
 from harness.storage.results import CellResult, TaskScore, TaskSummary
 from harness.storage.run_folder import Run

@@ -5,13 +5,16 @@ No test reaches the network, the user's cache or the plugins of another test.
 
 from __future__ import annotations
 
-import importlib
+import importlib.metadata
+import inspect
 import os
+import re
 import shutil
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
@@ -19,22 +22,33 @@ import hypothesis
 import pytest
 
 from harness.api import evaluate
+from harness.errors import HarnessError
 from harness.registry.registry import Registry
 from harness.running.session import Session, open_session
+from harness.specs.folder import read_folder
+from harness.specs.index import SpecIndex
+from harness.specs.task_entry import Entry
 from harness.storage.run_folder import Run
 from tests.builders import released_data
 
 os.environ |= {"COLUMNS": "100", "TERMINAL_WIDTH": "100", "NO_COLOR": "1", "TERM": "dumb"}
 os.environ["HF_HUB_OFFLINE"] = "1"
+for _name in ("HARNESS_DATA", "HARNESS_DISABLE_PLUGINS", "HARNESS_TRACE_HOOKS"):
+    os.environ.pop(_name, None)  # settings of the user
 # In the background of a shell Ctrl-C is ignored, here and in all that is started; several tests send it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A busy machine must not fail a property: no deadline, and the same examples every time.
 hypothesis.settings.register_profile(
-    "tests", deadline=None, derandomize=True, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+    "tests",
+    deadline=None,
+    derandomize=True,
+    max_examples=50,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile("tests")
 
+ROOT = Path(__file__).resolve().parents[1]
 Cli = Callable[..., tuple[int, str, str]]
 InstallPlugin = Callable[..., Path]
 
@@ -45,26 +59,78 @@ BROWSER_ARGUMENTS = (
 _LOOPBACK = ("127.", "::1", "localhost")
 
 
-THOROUGH = Path(__file__).with_name("thorough.txt")
-THOROUGH_MARKS = {"models", "packaging", "vllm"}
+THOROUGH_MARKS = {"models", "packaging", "thorough", "vllm"}
 THOROUGH_FIXTURES = {"browser"}
+THOROUGH_FILE = re.compile(rf"^pytestmark = .*\bmark\.({'|'.join(sorted(THOROUGH_MARKS))})\b", re.MULTILINE)
+MOST_SECONDS = 2.0
+"""CPU seconds of a test of `make test`, on a machine that counts to two million in `COUNT_SECONDS`."""
+COUNT_SECONDS = 0.08
+IMPORTED = 50
+"""Modules from which a test counts as one that imports a package."""
+
+
+def _skips_thorough(config: pytest.Config) -> bool:
+    return "not thorough" in config.option.markexpr
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Import no file whose tests are all marked: the libraries of some take seconds in every worker."""
+    if collection_path.suffix == ".py" and _skips_thorough(config):
+        return THOROUGH_FILE.search(collection_path.read_text(encoding="utf-8")) is not None or None
+    return None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makeitem(collector: pytest.Collector, obj: object) -> list[pytest.Item] | None:
+    """Make no items of a marked class or function, which pytest would deselect one by one."""
+    marks = getattr(obj, "pytestmark", ()) if inspect.isclass(obj) or inspect.isfunction(obj) else ()
+    is_marked = THOROUGH_MARKS & {mark.name for mark in marks}
+    return [] if is_marked and _skips_thorough(collector.config) else None
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of ``make test-all``, before pytest selects by marks."""
-    lines = [line.strip() for line in THOROUGH.read_text(encoding="utf-8").splitlines()]
-    listed = tuple(line for line in lines if line and not line.startswith("#"))
+    """Mark the tests of ``make test-all``, before pytest selects by marks.
+
+    A class names inherited tests in ``thorough``: a mark on them would be one on those of its siblings.
+    """
     for item in items:
+        inherited: frozenset[str] = getattr(getattr(item, "cls", None), "thorough", frozenset())
         if (
-            any(
-                item.nodeid == line or item.nodeid.startswith((f"{line}/", f"{line}::", f"{line}["))
-                for line in listed
-            )
+            getattr(item, "originalname", item.name) in inherited
             or THOROUGH_MARKS & {mark.name for mark in item.iter_markers()}
             or THOROUGH_FIXTURES & set(getattr(item, "fixturenames", ()))
         ):
             item.add_marker("thorough")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Fail a test that takes more than `MOST_SECONDS` of CPU time and is not marked ``thorough`` or ``slow``.
+
+    A test that imports a package before all others pays for it, so such a test may take longer.
+    """
+    modules, before = len(sys.modules), _cpu_seconds()
+    result = yield
+    seconds, imported = _cpu_seconds() - before, len(sys.modules) - modules
+    is_quick = not {"thorough", "slow", "gpu"} & {mark.name for mark in item.iter_markers()}
+    is_long = is_quick and imported < IMPORTED and seconds > MOST_SECONDS
+    # Two tests at once share caches, and a new environment compiles modules: only twice as long is too long for sure.
+    if is_long and seconds > 2 * MOST_SECONDS * _count() / COUNT_SECONDS:
+        pytest.fail(f"It takes {seconds:.1f} CPU seconds: make it cheaper, or mark it 'thorough'.")
+    return result
+
+
+def _cpu_seconds() -> float:
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
+def _count() -> float:
+    """Return the CPU seconds in which this machine, as busy as it is, counts to two million."""
+    before = _cpu_seconds()
+    sum(number % 7 for number in range(2_000_000))
+    return _cpu_seconds() - before
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -88,10 +154,40 @@ def _cache_of_the_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[No
         yield
 
 
-@pytest.fixture(autouse=True)
-def _no_settings_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("HARNESS_DATA", "HARNESS_DISABLE_PLUGINS", "HARNESS_TRACE_HOOKS"):
-        monkeypatch.delenv(name, raising=False)
+@pytest.fixture(autouse=True, scope="session")
+def _entry_points_are_read_once() -> Iterator[None]:
+    """Read the metadata of all packages once per state of the path: every command reads them twice."""
+    read: Any = importlib.metadata.entry_points
+    known: dict[tuple[tuple[str, int], ...], Any] = {}
+
+    def entry_points(**wanted: Any) -> Any:
+        key = tuple((path, Path(path).stat().st_mtime_ns) for path in sys.path if Path(path).exists())
+        if key not in known:
+            known[key] = read()
+        return known[key].select(**wanted)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(importlib.metadata, "entry_points", entry_points)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _shipped_specs_are_read_once() -> Iterator[None]:
+    """Read the specs of the repository once per process: they take half the time of opening a session."""
+    known: dict[tuple[str, Path], tuple[list[Entry], list[HarnessError]]] = {}
+
+    def read(
+        plugin: str, folder: Traversable, index: SpecIndex | None = None
+    ) -> tuple[list[Entry], list[HarnessError]]:
+        if not isinstance(folder, Path) or not folder.is_relative_to(ROOT):
+            return read_folder(plugin, folder, index)
+        entries, problems = known.get((plugin, folder)) or read_folder(plugin, folder)
+        known[plugin, folder] = entries, problems
+        return [*entries], [*problems]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("harness.specs.catalog.read_folder", read)
+        yield
 
 
 def _evaluate_sample(model: str, folder: Path) -> Run:
@@ -121,9 +217,9 @@ def trained_sample_run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return _evaluate_sample("baseline:char-ngram", tmp_path_factory.mktemp("sample-trained"))
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def session() -> Session:
-    """What a command works with, made anew."""
+    """What a command works with; the tests of a file only read it."""
     return open_session()
 
 
@@ -133,7 +229,7 @@ def data_root() -> Path:
     return released_data()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def registry(session: Session) -> Registry:
     """What the installed plugins declare."""
     return session.registry

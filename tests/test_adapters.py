@@ -7,15 +7,40 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import Field, create_model
 
 from harness.errors import AdapterError, MissingExtraError, UsageError
 from harness.models.adapters import AdapterEntry, ModelReference
 from harness.models.capabilities import ModelDescription
-from harness.models.options import AdapterOptions
+from harness.models.options import AdapterOptions, option_meanings
 from harness.planning.planner import resolve_model
 from harness.running.session import open_session
 
 InstallPlugin = Callable[..., Path]
+
+
+class WordOptions(AdapterOptions):
+    """Options with every way to describe them."""
+
+    first: int = 0
+    """The first word,
+    in two lines."""
+    second: str = Field(default="", description="Described.")
+    """Not shown."""
+    third: bool = False
+
+
+class InheritedOptions(WordOptions):
+    third: bool = True
+    """Described later."""
+
+
+def test_an_option_means_its_description_or_its_docstring() -> None:
+    own = {"first": "The first word,\nin two lines.", "second": "Described.", "third": ""}
+    assert option_meanings(WordOptions) == own
+    assert option_meanings(InheritedOptions) == own | {"third": "Described later."}
+    made = create_model("made", __base__=WordOptions, fourth=(int, Field(default=1, description="Made.")))
+    assert option_meanings(made) == own | {"fourth": "Made."}
 
 
 def _entry(**fields: Any) -> AdapterEntry:
@@ -88,7 +113,7 @@ def test_a_description_may_lead_to_another_adapter(install_plugin: InstallPlugin
         "mine",
         """
 from harness import AdapterEntry, ModelDescription, hookimpl
-from harness.models.options import AdapterOptions
+from harness.models.options import AdapterOptions, option_meanings
 
 class Options(AdapterOptions):
     size: int = 1
@@ -111,3 +136,22 @@ def harness_register_adapters():
     model = resolve_model(open_session().registry.adapters, "mine:model", {"size": "3"})
     assert (str(model.reference), model.entry.name) == ("mine:model", "mine-large")
     assert model.options.model_dump() == {"size": 3, "depth": 2}
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("openai", "openai:https://"),
+        ("openai:", "openai:https://"),
+        ("vllm", "vllm:models/"),
+        ("hf", "hf:"),
+        ("baseline", "baseline:"),
+        ("openai:gpt-4o", "-o model=gpt-4o"),
+    ],
+)
+def test_an_adapter_without_a_model_gets_its_first_example(text: str, wanted: str) -> None:
+    if text == "openai:gpt-4o":
+        pytest.importorskip("httpx", reason="httpx is not installed: pip install '.[endpoints]'")
+    with pytest.raises(UsageError) as caught:
+        resolve_model(open_session().registry.adapters, text, {})
+    assert wanted in str(caught.value.hint)

@@ -6,9 +6,9 @@ import ast
 import importlib
 import importlib.metadata
 import inspect
-import re
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -98,9 +98,9 @@ def test_packages_are_known_to_the_import_linter() -> None:
             assert set(contract["forbidden_modules"]) == packages
 
 
-@pytest.mark.parametrize("path", SHIPPED, ids=_module_name)
-def test_names_say_what_they_own(path: Path) -> None:
-    assert not {part.removesuffix(".py") for part in path.relative_to(ROOT).parts} & VAGUE_NAMES
+def test_names_say_what_they_own() -> None:
+    names = {part.removesuffix(".py") for path in SHIPPED for part in path.relative_to(ROOT).parts}
+    assert not names & VAGUE_NAMES
 
 
 def test_long_files_have_a_reason() -> None:
@@ -116,33 +116,30 @@ def test_long_files_have_a_reason() -> None:
     assert all(LONG_FILES.values())
 
 
-def test_the_list_of_thorough_tests_names_what_is_there() -> None:
-    lines = (ROOT / "tests" / "thorough.txt").read_text(encoding="utf-8").splitlines()
-    for line in (line for line in lines if line and not line.startswith("#")):
-        path, *names = line.split("::")
-        assert (ROOT / path).exists(), line
-        if names:  # a method may be inherited, so only the class or function is looked up
-            text = (ROOT / path).read_text(encoding="utf-8")
-            assert re.search(rf"^(?:def|class) {names[0]}\(", text, flags=re.MULTILINE), line
+@cache
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def _functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = _tree(path)
     return (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
 
 
+@pytest.mark.thorough
 def test_no_test_measures_speed() -> None:
     """A busy machine must not fail a test; `benchmarks/` measures, and tests only wait with `time.monotonic`."""
     clocks = {"process_time", "perf_counter", "process_time_ns", "perf_counter_ns", "thread_time"}
     found = {
         str(path.relative_to(ROOT))
         for path in _python_files("tests", "harness/testing", "examples")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(_tree(path))
         if isinstance(node, ast.Attribute) and node.attr in clocks
     }
     assert found == set()
 
 
+@pytest.mark.thorough
 def test_no_function_is_long() -> None:
     long = {
         f"{path.relative_to(ROOT)}:{node.lineno} {node.name}": node.end_lineno - node.lineno + 1
@@ -154,26 +151,24 @@ def test_no_function_is_long() -> None:
 
 
 def _importable(path: Path) -> Any:
-    name = _module_name(path)
+    """Return a module, or None where a package of others that it needs is not installed."""
     try:
-        return importlib.import_module(name)
+        return importlib.import_module(_module_name(path))
     except ModuleNotFoundError as error:
         if error.name is not None and error.name.split(".")[0].startswith("harness"):
             raise
-        pytest.skip(f"{name} needs {error.name}")
+        return None
 
 
-@pytest.mark.parametrize("path", SHIPPED, ids=_module_name)
-def test_exports_are_sorted_and_true(path: Path) -> None:
-    if "__all__" not in path.read_text(encoding="utf-8"):
-        return
-    module = _importable(path)
-    exported = list(module.__all__)
-    # As ruff sorts them: constants, classes, then functions.
-    assert exported == sorted(exported, key=lambda name: (_rank(name), name))
-    assert len(set(exported)) == len(exported)
-    missing = [name for name in exported if not hasattr(module, name)]
-    assert missing == []
+@pytest.mark.parametrize("root", ["harness", *SOURCE_ROOTS])
+def test_exports_are_sorted_and_true(root: str) -> None:
+    texts = (path for path in SHIPPED if path.relative_to(ROOT).parts[0] == root)
+    for module in map(_importable, (path for path in texts if "__all__" in path.read_text(encoding="utf-8"))):
+        exported = [] if module is None else list(module.__all__)
+        # As ruff sorts them: constants, classes, then functions.
+        assert exported == sorted(exported, key=lambda name: (_rank(name), name)), module
+        assert len(set(exported)) == len(exported), module
+        assert [name for name in exported if not hasattr(module, name)] == [], module
 
 
 def _rank(name: str) -> int:
@@ -182,25 +177,19 @@ def _rank(name: str) -> int:
     return 1 if name[0].isupper() else 2
 
 
-CORE = [path for path in SHIPPED if path.relative_to(ROOT).parts[0] == "harness"]
-
-
-@pytest.mark.parametrize("path", CORE, ids=_module_name)
-def test_public_classes_of_a_core_module_are_exported(path: Path) -> None:
+def test_public_classes_of_a_core_module_are_exported() -> None:
     """A module that has ``__all__`` does not leave out a public class."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    exported = {
-        element.value
-        for node in tree.body
-        if isinstance(node, ast.Assign) and any(_is_all(target) for target in node.targets)
-        for element in getattr(node.value, "elts", [])
-        if isinstance(element, ast.Constant)
-    }
-    classes = {
-        node.name for node in tree.body if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
-    }
-    if exported:
-        assert classes <= exported
+    for path in _python_files("harness"):
+        body = _tree(path).body
+        exported = {
+            element.value
+            for node in body
+            if isinstance(node, ast.Assign) and any(_is_all(target) for target in node.targets)
+            for element in getattr(node.value, "elts", [])
+            if isinstance(element, ast.Constant)
+        }
+        classes = {node.name for node in body if isinstance(node, ast.ClassDef) if node.name[0] != "_"}
+        assert not exported or classes <= exported, path
 
 
 def _is_all(target: ast.expr) -> bool:

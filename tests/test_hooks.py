@@ -417,6 +417,32 @@ def harness_resolve_data(ref, cache):
     assert record.reference == "rude"
 
 
+def test_hook_inspect_data(install_plugin: InstallPlugin, cli: Cli) -> None:
+    source = (
+        IMPORTS
+        + """
+from harness.data.resolve import SourceState
+
+@hookimpl
+def harness_inspect_data(refs, cache, footers):
+    states = {"en": SourceState(state="right", files={"a": 2048}), "sw": SourceState(state="gated", detail="ask")}
+    return [states.get(ref.language, SourceState(state="gone", detail="gone")) for ref in refs]
+"""
+    )
+    install_plugin("zz_mirror", source)
+    status, out, err = cli("doctor", "--hub", "msvamp:en+sw", "--json", "rows.json")
+    assert (status, err) == (1, "")
+    rows = json.loads(Path("rows.json").read_text(encoding="utf-8"))
+    assert [(row["language"], row["state"], row["detail"]) for row in rows] == [
+        ("en", "right", ""),
+        ("sw", "gated", "ask"),
+    ]
+    assert "2 splits on the Hub, 1 not right" in out
+    status, _, err = cli("plan", "--tasks", "msvamp:en+sw", "--model", "baseline:majority", "--data", "hub")
+    assert "2 KiB in 1 file\n" in err
+    assert "Gated: Mathoctopus/MSVAMP" in err
+
+
 def test_hook_register_fleet_backends(install_plugin: InstallPlugin, cli: Cli) -> None:
     install_plugin(
         "at_once",

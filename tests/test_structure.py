@@ -20,6 +20,7 @@ PACKAGES = (
     "specs",
     "statistics",
     "metrics",
+    "scores",
     "data",
     "prompts",
     "kinds",

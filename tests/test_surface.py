@@ -12,83 +12,95 @@ from pathlib import Path
 import pytest
 
 import harness
+from docs_site.capability_reference import capability_page
 from docs_site.surface_reference import surface_names, surface_page
+from tests.docs.page import PAGES, blocks, page_name
 
 ROOT = Path(__file__).resolve().parents[1]
 SURFACE = {"harness", "harness.testing"}
 FURTHER: dict[str, str] = {
     "harness_accelerate": "running.launch storage.file_lock",
     "harness_audit": (
-        "data.pool data.records data.sources languages.scripts languages.table "
-        "metrics.retrieval planning.id_alignment planning.resolution "
+        "data.pool data.records data.sources languages.detection languages.scripts languages.table "
+        "metrics.retrieval planning.id_alignment planning.resolution planning.task_checks "
         "planning.translations prompts.preset prompts.preview prompts.prompter registry.registry "
         "specs.catalog specs.prompt specs.schema specs.selection specs.task_entry"
     ),
     "harness_baseline": "models.capabilities",
     "harness_board": (
-        "analysis.diagnosis cli.output languages.table metrics.suites reporting.equity.report reporting.equity.table "
-        "reporting.item_origin reporting.matrix reporting.model reporting.number reporting.page reporting.remark "
-        "reporting.rows reporting.run_remarks reporting.score_table reporting.sections reporting.system_name "
-        "specs.catalog specs.loading specs.published specs.schema specs.validating statistics storage.files "
-        "storage.run_folder"
+        "analysis.diagnosis cli.output languages.table metrics.naming reporting.blocks.model "
+        "reporting.blocks.number reporting.blocks.remark reporting.cost.report reporting.cost.table "
+        "reporting.overview.item_origin reporting.overview.matrix reporting.overview.run_remarks "
+        "reporting.overview.score_table reporting.render.page reporting.render.rows reporting.sections "
+        "scores.aggregation scores.suites specs.catalog specs.loading specs.published specs.schema "
+        "specs.validating statistics storage.files storage.run_folder"
     ),
     "harness_checklist": (
         "cli.live cli.output cli.table languages.character languages.scripts metrics.metric "
-        "reporting.items reporting.model specs.loading "
-        "specs.schema specs.selection specs.validating statistics statistics.proportion storage.files"
+        "reporting.blocks.model reporting.render.latex reporting.render.markdown reporting.render.rows "
+        "reporting.weakness.items specs.loading specs.schema specs.selection specs.validating statistics "
+        "statistics.proportion storage.files"
     ),
     "harness_contamination": (
-        "cli.configuration cli.live cli.option cli.output cli.table models.capabilities running.cell_reader "
-        "running.session statistics"
+        "cli.configuration cli.live cli.option cli.output cli.table running.cell_reader running.session "
+        "statistics"
     ),
     "harness_diagnosis": "analysis.items data.buckets data.features languages.scripts languages.segmentation",
-    "harness_export": "cli.output languages.table reporting.material reporting.systems",
+    "harness_export": "cli.output languages.table reporting.overview.material reporting.overview.systems",
     "harness_fleet": (
-        "analysis.merge cli.configuration cli.display cli.live cli.main cli.option cli.output cli.table errors "
-        "planning.plan planning.run_config planning.shards progress registry.requirement reporting.remark "
-        "running.session running.signals running.start storage.file_lock storage.files storage.run_folder"
+        "analysis.merge cli.configuration cli.display cli.live cli.main cli.option cli.output cli.table "
+        "errors planning.plan planning.run_config planning.shards progress registry.requirement "
+        "reporting.blocks.remark running.session running.signals running.start storage.file_lock "
+        "storage.files storage.run_folder"
     ),
     "harness_gate": (
-        "analysis.comparison analysis.significance analysis.systems cli.display cli.output reporting.column "
-        "reporting.console reporting.markdown reporting.model reporting.number reporting.remark specs.loading "
-        "specs.schema specs.validating statistics table"
+        "analysis.comparison analysis.pairing analysis.significance analysis.systems cli.display "
+        "cli.output metrics.naming reporting.blocks.model reporting.blocks.number reporting.blocks.remark "
+        "reporting.render.console reporting.render.markdown specs.loading specs.schema specs.validating "
+        "statistics table"
     ),
     "harness_hf": (
         "data.records languages.table models.adapters models.capabilities models.hub_access models.options "
-        "models.reasoning models.requests storage.files"
+        "models.reasoning models.requests storage.file_lock storage.files testing.probe"
     ),
-    "harness_hub": "data.resolve models.hub_access",
+    "harness_hub": (
+        "data.readers.column data.readers.structured data.resolve models.hub_access progress "
+        "storage.file_lock storage.files"
+    ),
     "harness_judge": (
-        "cli.output cli.table kinds.choosing kinds.kind reporting.number specs.loading specs.prompt specs.schema "
-        "specs.validating storage.files"
+        "cli.output cli.table kinds.choosing kinds.kind reporting.blocks.number specs.loading specs.prompt "
+        "specs.schema specs.validating storage.files"
     ),
     "harness_lm_eval": (
-        "data.readers.column data.readers.reader data.readers.structured data.resolve languages.table metrics.catalog "
-        "storage.files"
+        "data.readers.column data.readers.reader data.readers.structured data.resolve languages.table "
+        "metrics.catalog storage.files"
     ),
     "harness_minimal_pairs": "data.readers.reader data.readers.structured data.readers.text",
     "harness_probing": (
-        "languages.table models.requests reporting.chart reporting.column reporting.console "
-        "reporting.contrast reporting.model reporting.number reporting.rows reporting.system_name "
-        "statistics storage.file_lock storage.files"
+        "languages.table models.requests reporting.blocks.chart reporting.blocks.model "
+        "reporting.blocks.number reporting.overview.column reporting.overview.contrast "
+        "reporting.overview.system_name reporting.render.console reporting.render.rows statistics "
+        "storage.file_lock storage.files"
     ),
     "harness_ray": "models.adapters models.options storage.clean_text",
     "harness_scaffold": "cli.output data.sources languages.table planning.prompts planning.word_checks",
     "harness_slurm": "storage.files",
     "harness_translation": (
-        "cli.display cli.live cli.option cli.output cli.table data.sampling data.sources data.translation.aligners "
-        "data.translation.guards data.translation.variants languages.character languages.detection languages.scripts "
-        "languages.segmentation languages.table models.requests planning.planner planning.spec_checks "
-        "planning.translations reporting.chart reporting.console reporting.model reporting.number reporting.page "
-        "reporting.system_name running.session specs.loading specs.schema "
-        "specs.selection specs.validating statistics storage.files"
+        "cli.display cli.live cli.option cli.output cli.table data.sampling data.sources "
+        "data.translation.aligners data.translation.guards data.translation.variants languages.character "
+        "languages.detection languages.scripts languages.segmentation languages.table metrics.classification "
+        "metrics.naming models.requests planning.evaluated_split planning.origin planning.planner "
+        "planning.run_config planning.spec_checks planning.translations reporting.blocks.chart "
+        "reporting.blocks.model reporting.blocks.number reporting.overview.figure reporting.render.console "
+        "reporting.render.latex "
+        "reporting.render.page running.session specs.loading specs.schema specs.selection specs.validating "
+        "statistics storage.files storage.records"
     ),
-    "harness_vllm": (
-        "models.hub_access models.options models.reasoning models.requests storage.clean_text storage.files"
-    ),
+    "harness_vllm": "models.hub_access models.reasoning models.requests storage.clean_text storage.files",
     "harness_vyakarana": (
         "cli.live cli.output cli.table data.readers.conllu data.readers.delimited data.readers.reader errors "
-        "registry.registry specs.loading specs.schema specs.validating storage.files"
+        "languages.scripts languages.table registry.registry reporting.blocks.model reporting.render.console "
+        "reporting.render.latex specs.loading specs.schema specs.validating storage.files"
     ),
     "harness_xtreme_r": (
         "cli.display cli.output data.readers.column data.readers.reader data.readers.squad "
@@ -100,7 +112,12 @@ FURTHER: dict[str, str] = {
 
 def _imports(path: Path) -> Iterator[str]:
     """Yield the modules of the core that a file imports, those for types alone too."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    yield from _imported(path.read_text(encoding="utf-8"))
+
+
+def _imported(code: str) -> Iterator[str]:
+    """Yield the modules of the core that code imports."""
+    for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.ImportFrom) and node.module is not None:
             if node.module.split(".")[0] == "harness":
                 yield node.module
@@ -141,6 +158,13 @@ def test_scaffolds_use_the_surface_alone(file: Path) -> None:
     assert found <= {*SURFACE, "harness.cli.main"}, "a scaffold's tests may run the command, nothing else"
 
 
+@pytest.mark.parametrize("page", PAGES, ids=page_name)
+def test_the_documentation_uses_the_surface_alone(page: Path) -> None:
+    """Code that a reader types imports from public modules."""
+    code = ["\n".join(block.lines) for block in blocks(page) if block.language == "python"]
+    assert {module for text in code for module in _imported(text)} <= SURFACE
+
+
 def test_every_public_name_is_defined_where_the_stub_says() -> None:
     for module, names in surface_names().items():
         for name in names:
@@ -157,6 +181,14 @@ def test_the_page_lists_every_public_name() -> None:
     for names in surface_names().values():
         for name in names:
             assert f"| `{name}` |" in page
+
+
+def test_the_page_of_capabilities_says_what_each_is_for() -> None:
+    page = capability_page()
+    for method in harness.open_session().registry.methods:
+        section = page.partition(f"\n## {method.requires}\n")[2].partition("\n## ")[0]
+        assert f"the method `{method.name}` of" in section, method.name
+        assert f"`{method.kind}`" in section, method.kind
 
 
 def test_importing_the_harness_imports_no_module_of_the_core() -> None:

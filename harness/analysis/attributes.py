@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -12,26 +13,25 @@ import numpy.typing as npt
 from harness.analysis.bucket_metric import BucketMetric, token_metric
 from harness.analysis.bucket_scoring import Block, Observations, Split
 from harness.analysis.items import spans_of
-from harness.data.buckets import NOWHERE, Bucket, assign, equal_count, frequent_values
+from harness.data.buckets import MOST_VALUES, NOWHERE, Bucket, assign, equal_count, frequent_values
 from harness.data.features import Feature, FeatureContext, Items, Spans, Values
 from harness.errors import HarnessError
 from harness.statistics import ClusterCodes, linked_codes, own_names, seed_of
 
 __all__ = [
     "Attribute",
-    "Bucketed",
     "CellAttributes",
-    "EdgeSource",
     "block_of",
     "bucket_language",
     "cell_attributes",
-    "edges_of",
+    "distribution",
     "join_languages",
     "pooled_edges",
 ]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
+BINS: Final = 20
 EdgeSource = Callable[[Feature, str], Sequence[Bucket] | None]
 """Feature and language -> its given edges; None for edges by equal counts."""
 
@@ -59,8 +59,8 @@ class CellAttributes:
     gold: Spans | None
     spans: tuple[Spans, ...]
     """By system: the predicted ones; empty for kinds without spans."""
-    attributes: tuple[Attribute, ...]
-    """Those that apply."""
+    attributes: Mapping[str, Attribute]
+    """Those that apply, by the name of their feature."""
 
 
 def cell_attributes(
@@ -71,33 +71,30 @@ def cell_attributes(
     # Kinds without spans have no reference spans either.
     gold = spans_of(items, items.references, "gold")
     spans = [spans_of(items, own.predictions, "predicted") for own in systems] if gold is not None else []
-    found = []
+    found = {}
     for feature in features:
         if feature.kinds is not None and items.kind not in feature.kinds:
             continue
         if feature.level == "item":
-            values = _checked(feature, feature.compute(items, context), len(items))
-            if values is not None:
-                found.append(Attribute(feature=feature, values=values))
-        elif gold is not None:
-            sides = [
-                _checked(feature, feature.compute(items, replace(context, spans=own)), len(own))
-                for own in (gold, *(own for own in spans if own is not None))
-            ]
-            if all(side is not None for side in sides):
-                found.append(Attribute(feature=feature, values=sides[0], predicted=tuple(sides[1:])))
+            sides = [_computed(feature, items, context, len(items))]
+        else:
+            own_spans = [own for own in (gold, *spans) if own is not None]
+            sides = [_computed(feature, items, replace(context, spans=own), len(own)) for own in own_spans]
+        if sides and all(side is not None for side in sides):
+            found[feature.name] = Attribute(feature=feature, values=sides[0], predicted=tuple(sides[1:]))
     return CellAttributes(
         items=replace(items, fields=(), predictions=(), references=(), tags=(), scores=(), kept={}),
         metric=metric,
         statistics=tuple(metric.statistics(own) for own in systems),
         gold=gold,
         spans=tuple(own for own in spans if own is not None),
-        attributes=tuple(found),
+        attributes=found,
     )
 
 
-def _checked(feature: Feature, values: Values | None, expected: int) -> Values | None:
-    """Return the values; raises `HarnessError` where they are not one per item or span."""
+def _computed(feature: Feature, items: Items, context: FeatureContext, expected: int) -> Values | None:
+    """Return the values of a feature; raises `HarnessError` where they are not one per item or span."""
+    values = feature.compute(items, context)
     if values is not None and len(values) != expected:
         raise HarnessError(
             f"The attribute {feature.name!r} gave {len(values)} values for {expected} {feature.level}s; "
@@ -107,34 +104,24 @@ def _checked(feature: Feature, values: Values | None, expected: int) -> Values |
     return values
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bucketed:
-    """An attribute of one language or of all, with its buckets."""
-
-    feature: Feature
-    buckets: tuple[Bucket, ...]
-    split: Split
-
-
-def edges_of(feature: Feature, values: Values, most: int | None = None) -> tuple[Bucket, ...]:
+def _edges_of(feature: Feature, values: Values, most: int | None = None) -> tuple[Bucket, ...]:
     """Return the buckets that the values themselves make."""
     if feature.continuous:
         return equal_count(np.asarray(values, dtype=np.float64))
-    return frequent_values(values, most) if most is not None else frequent_values(values)
+    return frequent_values(values, most or MOST_VALUES)
 
 
 def block_of(cell: CellAttributes, *names: str) -> Block:
     """Return the items of one language as a block; `names` make its seed."""
     numbered = ClusterCodes()
     numbered.add(cell.items.clusters)
-    return Block(
-        ids=cell.items.ids, clusters=numbered.codes(), seed=seed_of(*names, cell.items.language.code)
-    )
+    code = cell.items.language.code
+    return Block(language=code, ids=cell.items.ids, clusters=numbered.codes(), seed=seed_of(*names, code))
 
 
 def bucket_language(
     cell: CellAttributes, edges: EdgeSource, pooled: Mapping[str, tuple[Bucket, ...]]
-) -> list[Bucketed]:
+) -> list[Split]:
     """Return the attributes of one language in buckets.
 
     Args:
@@ -142,32 +129,35 @@ def bucket_language(
         edges: Given edges, which come first.
         pooled: By feature: the buckets of all languages, for features that must have the same everywhere.
     """
-    found = []
-    for attribute in cell.attributes:
-        feature = attribute.feature
-        given = edges(feature, cell.items.language.code)
-        buckets = pooled.get(feature.name) or given or edges_of(feature, attribute.values, feature.words)
+    splits = []
+    for name, attribute in cell.attributes.items():
+        given = edges(attribute.feature, cell.items.language.code)
+        buckets = (
+            pooled.get(name)
+            or given
+            or _edges_of(attribute.feature, attribute.values, attribute.feature.words)
+        )
         if buckets:
-            found.append(
-                Bucketed(feature=feature, buckets=tuple(buckets), split=_split(cell, attribute, buckets))
-            )
-    return found
+            splits.append(_split(cell, attribute, tuple(buckets)))
+    return splits
 
 
-def _split(cell: CellAttributes, attribute: Attribute, buckets: Sequence[Bucket]) -> Split:
+def _split(cell: CellAttributes, attribute: Attribute, buckets: tuple[Bucket, ...]) -> Split:
     codes = assign(attribute.values, buckets)
-    counts = np.bincount(codes[codes >= 0], minlength=len(buckets))
-    if attribute.feature.level == "item":
+    metric = cell.metric
+    if cell.gold is None or attribute.feature.level == "item":
         rows = np.arange(len(codes))
         systems = [Observations(items=rows, codes=codes, statistics=own) for own in cell.statistics]
-        return Split(metric=cell.metric, buckets=len(buckets), counts=counts, systems=tuple(systems))
-    assert cell.gold is not None
-    systems = [
-        _span_observations(cell.gold, own, codes, assign(values, buckets))
-        for own, values in zip(cell.spans, attribute.predicted, strict=True)
-    ]
-    metric = cell.metric if _has_span_counts(cell) else token_metric()
-    return Split(metric=metric, buckets=len(buckets), counts=counts, systems=tuple(systems))
+    else:
+        sides = zip(cell.spans, attribute.predicted, strict=True)
+        systems = [
+            _span_observations(cell.gold, own, codes, assign(values, buckets)) for own, values in sides
+        ]
+        metric = metric if _has_span_counts(cell) else token_metric()
+    counts = np.bincount(codes[codes >= 0], minlength=len(buckets))
+    return Split(
+        feature=attribute.feature, buckets=buckets, metric=metric, counts=counts, systems=tuple(systems)
+    )
 
 
 def _has_span_counts(cell: CellAttributes) -> bool:
@@ -212,12 +202,12 @@ def _keys(gold: Spans, predicted: Spans) -> tuple[Integers, Integers]:
 
 def join_languages(
     cells: Sequence[CellAttributes],
-    bucketed: Sequence[Sequence[Bucketed]],
+    languages: Sequence[Sequence[Split]],
     *,
     parallel: bool,
     unpaired: Collection[str] = (),
     names: Sequence[str],
-) -> tuple[Block, list[Bucketed]]:
+) -> tuple[Block, list[Split]]:
     """Return the items of all languages as one block, and their attributes.
 
     Buckets are joined by name: the XS of all languages, whose edges are kept where they are the same. Attributes whose
@@ -227,18 +217,21 @@ def join_languages(
     sizes = np.cumsum([0, *(len(cell.items) for cell in cells)])
     ids = [identifier for cell in cells for identifier in cell.items.ids]
     clusters = _joined_clusters(cells, parallel=parallel, unpaired=unpaired)
-    by_name: dict[str, list[tuple[int, Bucketed]]] = {}
-    for number, own in enumerate(bucketed):
-        for each in own:
-            by_name.setdefault(each.feature.name, []).append((number, each))
+    by_name: dict[str, list[tuple[int, Split]]] = {}
+    for number, splits in enumerate(languages):
+        for split in splits:
+            by_name.setdefault(split.feature.name, []).append((number, split))
     joined = []
     for name, parts in by_name.items():
-        if parts[0][1].feature.continuous:
-            joined.append(_joined(parts, sizes))
+        feature = parts[0][1].feature
+        if feature.continuous:
+            splits = [split for _, split in parts]
         else:
-            again = _anew(name, [(number, cells[number]) for number, _ in parts])
-            joined.append(_joined(again, sizes))
-    return Block(ids=ids, clusters=clusters, seed=seed_of(*names)), joined
+            own = [(cells[number], cells[number].attributes[name]) for number, _ in parts]
+            buckets = _edges_of(feature, [value for _, attribute in own for value in attribute.values])
+            splits = [_split(cell, attribute, buckets) for cell, attribute in own]
+        joined.append(_joined(splits, [int(sizes[number]) for number, _ in parts]))
+    return Block(language=None, ids=ids, clusters=clusters, seed=seed_of(*names)), joined
 
 
 def _joined_clusters(
@@ -258,67 +251,63 @@ def _joined_clusters(
     return linked_codes(own, shared)
 
 
-def _anew(name: str, parts: Sequence[tuple[int, CellAttributes]]) -> list[tuple[int, Bucketed]]:
-    found = [
-        (number, cell, next(each for each in cell.attributes if each.feature.name == name))
-        for number, cell in parts
-    ]
-    buckets = edges_of(found[0][2].feature, [value for _, _, own in found for value in own.values])
-    return [
-        (
-            number,
-            Bucketed(feature=own.feature, buckets=buckets, split=_split(cell, own, buckets)),
-        )
-        for number, cell, own in found
-    ]
-
-
-def _joined(parts: Sequence[tuple[int, Bucketed]], sizes: Integers) -> Bucketed:
+def _joined(splits: Sequence[Split], starts: Sequence[int]) -> Split:
+    """Return the splits of several languages as one, given the number of the first item of each."""
     names: dict[str, list[Bucket]] = {}
-    for _, part in parts:
-        for bucket in part.buckets:
+    for split in splits:
+        for bucket in split.buckets:
             names.setdefault(bucket.name, []).append(bucket)
     order = {name: number for number, name in enumerate(names)}
     counts = np.zeros(len(order), dtype=np.int64)
-    columns: list[list[Observations]] = [[] for _ in parts[0][1].split.systems]
-    for number, part in parts:
-        places = np.array([order[bucket.name] for bucket in part.buckets] + [NOWHERE], dtype=np.int64)
-        counts[places[:-1]] += part.split.counts
-        for system, own in enumerate(part.split.systems):
-            columns[system].append(
-                Observations(
-                    items=own.items + sizes[number], codes=places[own.codes], statistics=own.statistics
-                )
-            )
-    split = Split(
-        metric=parts[0][1].split.metric,
-        buckets=len(order),
-        counts=counts,
-        systems=tuple(_concatenated(column) for column in columns),
-    )
-    buckets = tuple(_common(name, own) for name, own in names.items())
-    return Bucketed(feature=parts[0][1].feature, buckets=buckets, split=split)
-
-
-def _common(name: str, buckets: Sequence[Bucket]) -> Bucket:
-    return buckets[0] if len(set(buckets)) == 1 else Bucket(name=name)
-
-
-def _concatenated(parts: Sequence[Observations]) -> Observations:
-    return Observations(
-        items=np.concatenate([part.items for part in parts]),
-        codes=np.concatenate([part.codes for part in parts]),
-        statistics=np.concatenate([part.statistics for part in parts]),
-    )
+    columns: list[list[tuple[Any, ...]]] = [[] for _ in splits[0].systems]
+    for start, split in zip(starts, splits, strict=True):
+        places = np.array([order[bucket.name] for bucket in split.buckets] + [NOWHERE], dtype=np.int64)
+        counts[places[:-1]] += split.counts
+        for column, own in zip(columns, split.systems, strict=True):
+            column.append((own.items + start, places[own.codes], own.statistics))
+    systems = []
+    for column in columns:
+        items, codes, statistics = map(np.concatenate, zip(*column, strict=True))
+        systems.append(Observations(items=items, codes=codes, statistics=statistics))
+    buckets = [own[0] if len(set(own)) == 1 else Bucket(name=name) for name, own in names.items()]
+    return replace(splits[0], buckets=tuple(buckets), counts=counts, systems=tuple(systems))
 
 
 def pooled_edges(cells: Sequence[CellAttributes]) -> dict[str, tuple[Bucket, ...]]:
     """Return the buckets of every continuous feature that the values of all languages together make."""
-    values: dict[str, list[Any]] = {}
-    features: dict[str, Feature] = {}
+    by_name: dict[str, list[Attribute]] = {}
     for cell in cells:
-        for attribute in cell.attributes:
+        for name, attribute in cell.attributes.items():
             if attribute.feature.continuous:
-                features[attribute.feature.name] = attribute.feature
-                values.setdefault(attribute.feature.name, []).append(attribute.values)
-    return {name: edges_of(features[name], np.concatenate(own)) for name, own in values.items()}
+                by_name.setdefault(name, []).append(attribute)
+    return {
+        name: _edges_of(own[0].feature, np.concatenate([attribute.values for attribute in own]))
+        for name, own in by_name.items()
+    }
+
+
+def distribution(attribute: Attribute) -> dict[str, Any]:
+    """Return n, mean, quartiles and histogram of an attribute; mean and quartiles are None for names.
+
+    The histogram has rows [low, high, count] (20 bins of equal width; one [value, value, count] each where there are
+    no more values than that), or [value, count] for names, frequent ones first. It depends on the data alone, whatever
+    a system answers: dataset bias.
+    """
+    mean = quartiles = None
+    if attribute.feature.continuous:
+        values = np.asarray(attribute.values, dtype=np.float64)
+        finite = values[np.isfinite(values)]
+        lows, numbers = np.unique(finite, return_counts=True)
+        highs = lows
+        if len(lows) > BINS:
+            numbers, edges = np.histogram(finite, bins=BINS)
+            lows, highs = edges[:-1], edges[1:]
+        if len(finite):
+            mean, quartiles = float(finite.mean()), np.quantile(finite, [0.25, 0.5, 0.75]).tolist()
+        columns = (lows.tolist(), highs.tolist(), numbers.tolist())
+        n, histogram = len(finite), [list(row) for row in zip(*columns, strict=True)]
+    else:
+        counts = Counter(value for value in attribute.values if value is not None)
+        ordered = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+        n, histogram = counts.total(), [list(pair) for pair in ordered]
+    return {"n": n, "mean": mean, "quartiles": quartiles, "histogram": histogram}

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from harness.errors import UnknownNameError, UsageError
-from harness.metrics import chunk, label
+from harness.metrics import chunk, classification
 from harness.metrics.pairing import ratio_from_counts
 
 if TYPE_CHECKING:
@@ -156,8 +156,8 @@ _VECTORISED: Mapping[Callable[[Floats], float], Callable[[Floats], Floats]] = {
     chunk.precision_from_counts: _precision,
     chunk.recall_from_counts: _recall,
     ratio_from_counts: _precision,
-    label.weighted_f1_from_counts: _weighted_f1,
-    label.macro_f1_from_counts: _macro_f1,
+    classification.weighted_f1_from_counts: _weighted_f1,
+    classification.macro_f1_from_counts: _macro_f1,
 }
 
 

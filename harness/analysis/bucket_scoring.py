@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from harness.analysis.bucket_contrast import BucketContrast, mean_contrasts, set_contrasts
 from harness.statistics import (
     DRAWS,
+    NORMAL,
     Interval,
     constant_bounds,
     half_sums,
@@ -22,11 +23,16 @@ from harness.statistics import (
 
 if TYPE_CHECKING:
     from harness.analysis.bucket_metric import BucketMetric
+    from harness.data.buckets import Bucket
+    from harness.data.features import Feature
 
-__all__ = ["Block", "BucketScore", "Observations", "PairScore", "Split", "compare_splits", "score_splits"]
+__all__ = ["LEAST_ITEMS", "Block", "Observations", "Row", "Split", "compare_splits", "score_splits"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
+Row = dict[str, Any]
+LEAST_ITEMS: Final = 30
+"""A difference in a bucket of fewer items is never called significant."""
 FLIPS: Final = 1_999
 """Random swaps: p is at least 1 / 2,000."""
 TOLERANCE: Final = 1e-9
@@ -47,10 +53,11 @@ class Observations:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
-    """One attribute of a block of items."""
+    """One attribute of a block of items, in buckets."""
 
+    feature: Feature
+    buckets: tuple[Bucket, ...]
     metric: BucketMetric
-    buckets: int
     counts: Integers
     """Items, or gold spans, of every bucket."""
     systems: tuple[Observations, ...]
@@ -60,133 +67,105 @@ class Split:
 class Block:
     """Items that are scored together: those of a language, or of all languages of a task."""
 
+    language: str | None
+    """None for all languages."""
     ids: Sequence[str]
     clusters: Integers
     """The number of every item's cluster: 0, 1, ... G - 1."""
     seed: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BucketScore:
-    """The score of one bucket; what cannot be computed (no items, one cluster) is None."""
-
-    n: int
-    value: float | None
-    se: float | None
-    low: float | None
-    high: float | None
-    method: str | None
-    examples: tuple[str, ...]
-    """The worst items, worst first."""
-    contrast: BucketContrast
-    """Against the other buckets of the attribute."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PairScore:
-    """The scores of two systems in one bucket; the difference is the second minus the first."""
-
-    n: int
-    values: tuple[float | None, float | None]
-    difference: float | None
-    low: float | None
-    high: float | None
-    p: float | None
-    wins: int
-    """Items of the bucket in which the second system is better."""
-    losses: int
-    ties: int
-    examples: tuple[str, ...]
-    """The items that differ most, first those in which the second system is worse."""
-
-
-def score_splits(block: Block, splits: Sequence[Split], *, examples: int) -> list[list[BucketScore]]:
-    """Return the scores of every bucket of every split, for their first system.
+def score_splits(block: Block, splits: Sequence[Split], *, examples: int) -> list[list[Row]]:
+    """Return a row for every bucket of every split: the scores of their first system, and its rest.
 
     Means of items have the standard error and interval of `harness.statistics.mean_of_codes`, in which clusters count
-    as one draw; set-level scores have those of a cluster bootstrap, one set of resamples for all splits.
+    as one draw; set-level scores have those of a cluster bootstrap, one set of resamples for all splits. The rest are
+    the other buckets of the attribute together. What cannot be computed (no items, one cluster) is None.
     """
-    replicates = iter(_own_replicates(block, [split for split in splits if not split.metric.is_mean]))
-    found = []
-    for split in splits:
-        totals = _totals(split, 0)
-        values = split.metric.values(totals)
-        if split.metric.is_mean:
-            intervals, contrasts = _mean_intervals(block, split), mean_contrasts(block, split, values)
+    drawn = iter(_resampled(block, [split for split in splits if not split.metric.is_mean], systems=1)[0])
+    return [
+        _scored(block, split, None if split.metric.is_mean else next(drawn), examples) for split in splits
+    ]
+
+
+def _scored(block: Block, split: Split, drawn: Floats | None, examples: int) -> list[Row]:
+    """Return the rows of a split; `drawn` are resampled sums of shape (draws, buckets, k), None for a mean."""
+    totals = _totals(split, 0)
+    values, rests = split.metric.values(totals), split.metric.values(totals.sum(axis=0) - totals)
+    replicates, differences = None, None
+    if drawn is not None:
+        replicates = split.metric.values(drawn)
+        differences = replicates - split.metric.values(drawn.sum(axis=1, keepdims=True) - drawn)
+    worst = _largest(block, np.maximum(_item_losses(split, 0, len(block.ids)), 0), examples)
+    rows = []
+    for code in range(len(split.buckets)):
+        value = _or_none(values[code]) if _is_seen(split, code) else None
+        if replicates is None:
+            interval = _mean_interval(block, split, code)
         else:
-            drawn, rests = next(replicates)
-            intervals = _set_intervals(block, split, drawn)
-            contrasts = set_contrasts(block, split, totals, drawn, rests)
-        worst = _worst(block, split, split.metric.losses(split.systems[0].statistics), examples)
-        found.append(
-            [
-                BucketScore(
-                    n=int(split.counts[code]),
-                    value=_or_none(values[code]) if _is_seen(split, code) else None,
-                    se=intervals[code].se,
-                    low=intervals[code].low,
-                    high=intervals[code].high,
-                    method=intervals[code].method,
-                    examples=worst[code],
-                    contrast=contrasts[code],
-                )
-                for code in range(split.buckets)
-            ]
+            interval = _set_interval(block, split, code, replicates[:, code])
+        rows.append(
+            {
+                "n": int(split.counts[code]),
+                "metric": split.metric.name,
+                "value": value,
+                "se": interval.se,
+                "ci": interval.to_json()["ci"],
+                "ci_method": interval.method,
+                **_contrast(block, split, code, value, float(rests[code]), differences),
+                "q": None,
+                "significant": False,
+                "examples": worst[code],
+            }
         )
-    return found
+    return rows
 
 
-def compare_splits(block: Block, splits: Sequence[Split], *, examples: int) -> list[list[PairScore]]:
-    """Return the scores of both systems in every bucket of every split.
+def compare_splits(block: Block, splits: Sequence[Split], *, examples: int) -> list[list[Row]]:
+    """Return a row for every bucket of every split: the scores of both systems, and the first minus the second.
 
     The interval of the difference is that of a cluster bootstrap of both systems together; p is two-sided under random
     swaps of the systems' answers to whole clusters, which for means of items is the sign-flip test. All splits see the
-    same resamples and swaps.
+    same resamples and swaps. ``wins`` are the items in which the first system is better.
     """
-    first, second = _replicates(block, splits, systems=2)
+    first, second = _resampled(block, splits, systems=2)
     swapped, whole = _swapped(block, splits)
-    found = []
-    for split, one, other, null in zip(splits, first, second, swapped, strict=True):
-        values = [split.metric.values(_totals(split, system)) for system in (0, 1)]
-        counts = _better(split, len(block.ids))
-        changed = _changed(block, split, examples)
-        tails = _tails(values[1] - values[0], null, whole=whole)
-        found.append(
-            [
-                _pair(block, split, code, values, other[:, code] - one[:, code], tails, counts, changed)
-                for code in range(split.buckets)
-            ]
+    return [
+        _compared(block, split, split.metric.values(one) - split.metric.values(other), null, whole, examples)
+        for split, one, other, null in zip(splits, first, second, swapped, strict=True)
+    ]
+
+
+def _compared(
+    block: Block, split: Split, replicates: Floats, null: Floats, whole: bool, examples: int
+) -> list[Row]:
+    """Return the rows of a split from its differences in resamples and under swaps, each (draws, buckets)."""
+    values = [split.metric.values(_totals(split, system)) for system in (0, 1)]
+    tails = _tails(values[0] - values[1], null, whole=whole)
+    size = len(block.ids)
+    gain = _item_losses(split, 1, size) - _item_losses(split, 0, size)
+    counts, changed = _better(split, gain), _largest(block, gain, examples)
+    rows = []
+    for code in range(len(split.buckets)):
+        both = [_or_none(own[code]) if _is_seen(split, code) else None for own in values]
+        difference = None if both[0] is None or both[1] is None else both[0] - both[1]
+        several = difference is not None and _clusters(block, split, code) > 1
+        interval = percentile_interval(replicates[:, code], seed=block.seed).to_json() if several else {}
+        rows.append(
+            {
+                "n": int(split.counts[code]),
+                "metric": split.metric.name,
+                "values": both,
+                "difference": difference,
+                "ci": interval.get("ci"),
+                "p": float(tails[code]) if several else None,
+                "q": None,
+                "significant": False,
+                **dict(zip(("wins", "losses", "ties"), counts[code].tolist(), strict=True)),
+                "examples": changed[code],
+            }
         )
-    return found
-
-
-def _pair(
-    block: Block,
-    split: Split,
-    code: int,
-    values: Sequence[Floats],
-    replicates: Floats,
-    tails: Floats,
-    counts: Integers,
-    changed: Sequence[tuple[str, ...]],
-) -> PairScore:
-    seen = _is_seen(split, code)
-    both = (_or_none(values[0][code]), _or_none(values[1][code])) if seen else (None, None)
-    difference = None if both[0] is None or both[1] is None else both[1] - both[0]
-    several = difference is not None and _clusters(block, split, code) > 1
-    interval = percentile_interval(replicates, seed=block.seed) if several else None
-    return PairScore(
-        n=int(split.counts[code]),
-        values=both,
-        difference=difference,
-        low=None if interval is None else interval.low,
-        high=None if interval is None else interval.high,
-        p=float(tails[code]) if several else None,
-        wins=int(counts[code, 0]),
-        losses=int(counts[code, 1]),
-        ties=int(counts[code, 2]),
-        examples=changed[code],
-    )
+    return rows
 
 
 def _tails(observed: Floats, null: Floats, *, whole: bool) -> Floats:
@@ -210,7 +189,7 @@ def _is_seen(split: Split, code: int) -> bool:
 
 def _totals(split: Split, system: int) -> Floats:
     """Return the sums of the statistics in every bucket, shape (buckets, k)."""
-    return _summed(split.systems[system], split.systems[system].codes, split.buckets)
+    return _summed(split.systems[system], split.systems[system].codes, len(split.buckets))
 
 
 def _summed(own: Observations, places: Integers, size: int) -> Floats:
@@ -223,46 +202,32 @@ def _summed(own: Observations, places: Integers, size: int) -> Floats:
 
 
 def _cluster_sums(block: Block, split: Split, system: int) -> Floats:
-    """Return the sums of the statistics by cluster and bucket, shape (G, buckets, k)."""
+    """Return the sums of the statistics by cluster and bucket, shape (G, buckets times k)."""
     own = split.systems[system]
     groups = int(block.clusters.max(initial=-1)) + 1
-    places = block.clusters[own.items] * split.buckets + own.codes
-    return _summed(own, places, groups * split.buckets).reshape(groups, split.buckets, -1)
+    places = block.clusters[own.items] * len(split.buckets) + own.codes
+    return _summed(own, places, groups * len(split.buckets)).reshape(groups, -1)
 
 
-def _replicates(block: Block, splits: Sequence[Split], *, systems: int) -> list[list[Floats]]:
-    """Return the bootstrap replicates by system and split, each of shape (draws, buckets), of the same resamples."""
+def _resampled(block: Block, splits: Sequence[Split], *, systems: int) -> list[list[Floats]]:
+    """Return the sums by system and split, each of shape (draws, buckets, k), of the same resamples."""
     if not splits:
         return [[] for _ in range(systems)]
-    sums = [_flat_sums(block, splits, system) for system in range(systems)]
-    drawn = resampled_sums(np.concatenate(sums, axis=1), draws=DRAWS, seed=block.seed)
-    return [_evaluated(splits, part) for part in np.split(drawn, systems, axis=1)]
-
-
-def _own_replicates(block: Block, splits: Sequence[Split]) -> Iterator[tuple[Floats, Floats]]:
-    """Yield by split the bootstrap replicates of its buckets and of the rest of each, of shape (draws, buckets)."""
-    if not splits:
-        return
-    drawn = resampled_sums(_flat_sums(block, splits, 0), draws=DRAWS, seed=block.seed)
-    for split, sums in zip(splits, _by_split(splits, drawn), strict=True):
-        yield split.metric.values(sums), split.metric.values(sums.sum(axis=1, keepdims=True) - sums)
+    sums = np.concatenate([_flat_sums(block, splits, system) for system in range(systems)], axis=1)
+    drawn = resampled_sums(sums, draws=DRAWS, seed=block.seed)
+    return [_by_split(splits, side) for side in np.split(drawn, systems, axis=1)]
 
 
 def _flat_sums(block: Block, splits: Sequence[Split], system: int) -> Floats:
     """Return the sums by cluster of all splits next to each other, shape (G, sum of buckets times k)."""
-    parts = [_cluster_sums(block, split, system) for split in splits]
-    return np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)
-
-
-def _evaluated(splits: Sequence[Split], flat: Floats) -> list[Floats]:
-    return [split.metric.values(sums) for split, sums in zip(splits, _by_split(splits, flat), strict=True)]
+    return np.concatenate([_cluster_sums(block, split, system) for split in splits], axis=1)
 
 
 def _by_split(splits: Sequence[Split], flat: Floats) -> list[Floats]:
     """Return the sums of every split, of shape (draws, buckets, k)."""
-    widths = [split.buckets * split.systems[0].statistics.shape[1] for split in splits]
-    parts = np.split(flat, np.cumsum(widths)[:-1], axis=1)
-    return [part.reshape(len(part), split.buckets, -1) for split, part in zip(splits, parts, strict=True)]
+    widths = [len(split.buckets) * split.systems[0].statistics.shape[1] for split in splits]
+    sides = zip(splits, np.split(flat, np.cumsum(widths)[:-1], axis=1), strict=True)
+    return [side.reshape(len(side), len(split.buckets), -1) for split, side in sides]
 
 
 def _swapped(block: Block, splits: Sequence[Split]) -> tuple[list[Floats], bool]:
@@ -275,10 +240,11 @@ def _swapped(block: Block, splits: Sequence[Split]) -> tuple[list[Floats], bool]
     some, whole = half_sums(moved[:, varying], draws=FLIPS, seed=block.seed)
     halves = np.zeros((len(some), moved.shape[1]))
     halves[:, varying] = some
-    swapped = [
-        _evaluated(splits, totals) for totals in (first.sum(axis=0) + halves, second.sum(axis=0) - halves)
-    ]
-    return [other - one for one, other in zip(*swapped, strict=True)], whole
+    sides = (_by_split(splits, sums) for sums in (first.sum(axis=0) + halves, second.sum(axis=0) - halves))
+    return [
+        split.metric.values(one) - split.metric.values(other)
+        for split, one, other in zip(splits, *sides, strict=True)
+    ], whole
 
 
 def _clusters(block: Block, split: Split, code: int) -> int:
@@ -286,74 +252,131 @@ def _clusters(block: Block, split: Split, code: int) -> int:
     return len(np.unique(np.concatenate(touched)))
 
 
-def _mean_intervals(block: Block, split: Split) -> list[Interval]:
+def _mean_interval(block: Block, split: Split, code: int) -> Interval:
     own = split.systems[0]
-    found = []
-    for code in range(split.buckets):
-        inside = own.codes == code
-        _, clusters = np.unique(block.clusters[own.items[inside]], return_inverse=True)
-        found.append(mean_of_codes(own.statistics[inside, 0], clusters.astype(np.int64)))
-    return found
+    inside = own.codes == code
+    return mean_of_codes(own.statistics[inside, 0], _renumbered(block.clusters[own.items[inside]]))
 
 
-def _set_intervals(block: Block, split: Split, replicates: Floats) -> list[Interval]:
+def _renumbered(clusters: Integers) -> Integers:
+    """Return the numbers 0, 1, ... of the clusters that occur."""
+    return np.unique(clusters, return_inverse=True)[1].astype(np.int64)
+
+
+def _set_interval(block: Block, split: Split, code: int, replicates: Floats) -> Interval:
+    """Return the bootstrap interval; Wilson's where every resample is all wrong or all right: that is no certainty."""
+    if _clusters(block, split, code) < 2:
+        return Interval(se=None, low=None, high=None, method="one cluster")
     alone = int(block.clusters.max(initial=-1)) + 1 == len(block.ids)
-    found = []
-    for code in range(split.buckets):
-        if _clusters(block, split, code) < 2:
-            found.append(Interval(se=None, low=None, high=None, method="one cluster"))
-        else:
-            method = "bootstrap" if alone else "cluster bootstrap"
-            own = percentile_interval(replicates[:, code], method=method, seed=block.seed)
-            found.append(_bounded(block, split, code, float(replicates[0, code]), own))
-    return found
-
-
-def _bounded(block: Block, split: Split, code: int, value: float, found: Interval) -> Interval:
-    """Return Wilson's bounds where every resample is all wrong or all right: that is no certainty."""
-    if found.method != "constant" or value not in {0.0, 1.0}:
-        return found
+    method = "bootstrap" if alone else "cluster bootstrap"
+    interval = percentile_interval(replicates, method=method, seed=block.seed)
+    value = float(replicates[0])
+    if interval.method != "constant" or value not in {0.0, 1.0}:
+        return interval
     own = split.systems[0]
     touched = np.unique(own.items[own.codes == code])
-    _, clusters = np.unique(block.clusters[touched], return_inverse=True)
-    low, high = constant_bounds(value, clusters.astype(np.int64))
+    clusters = _renumbered(block.clusters[touched])
+    low, high = constant_bounds(value, clusters)
     method = "wilson" if clusters.max() + 1 == len(touched) else "clustered wilson"
     return Interval(se=0.0, low=low, high=high, method=method)
 
 
-def _item_losses(split: Split, system: int, losses: Floats, size: int) -> Floats:
-    """Return the losses by bucket and item, shape (buckets, n)."""
+def _contrast(
+    block: Block, split: Split, code: int, value: float | None, rest: float, differences: Floats | None
+) -> Row:
+    """Return a bucket against its rest: the score of the rest, and the difference with its interval and two-sided p.
+
+    A side that is all right or all wrong adds the reach of its Wilson interval, since its items show no variance.
+    """
+    row: Row = {"rest": None, "difference": None, "difference_ci": None, "p": None}
+    own = split.systems[0]
+    sides = [own.codes == code, (own.codes >= 0) & (own.codes != code)]
+    if value is None or not all(side.any() for side in sides):
+        return row
+    if differences is None:
+        rest = float(own.statistics[sides[1], 0].mean())
+    row |= {"rest": rest, "difference": value - rest}
+    clusters = [_renumbered(block.clusters[np.unique(own.items[side])]) for side in sides]
+    if all(numbers.max() > 0 for numbers in clusters):
+        extra = sum(_constant_variance(*side) for side in zip((value, rest), clusters, strict=True))
+        if differences is None:
+            bounds, p = _mean_test(block, own, sides[0], (value, rest), extra)
+        else:
+            bounds, p = _set_test(differences[:, code], value - rest, extra, block.seed)
+        n = int(split.counts[code])
+        # What too few items say is not tested, so that it costs the others nothing.
+        is_tested = min(n, int(split.counts.sum()) - n) >= LEAST_ITEMS
+        row |= {"difference_ci": bounds, "p": p if is_tested else None}
+    return row
+
+
+def _constant_variance(score: float, clusters: Integers) -> float:
+    """Return the variance that the Wilson interval of a side without any variance implies; 0 for other sides."""
+    if score not in {0.0, 1.0}:
+        return 0.0
+    low, high = constant_bounds(score, clusters)
+    return ((high - low) / NORMAL) ** 2
+
+
+def _mean_test(
+    block: Block, own: Observations, inside: npt.NDArray[np.bool_], means: tuple[float, float], extra: float
+) -> tuple[list[float] | None, float | None]:
+    """Return the interval and p of the difference of two means over items that may share clusters.
+
+    With the influence u_i = (x_i - m) / n of an item on the mean of its side, negative for the rest,
+    SE^2 = G / (G - 1) * sum_c (sum_{i in c} u_i)^2 (Liang and Zeger's estimator), and t with G - 1 degrees of freedom.
+    """
+    from scipy.special import stdtr, stdtrit
+
+    kept = own.codes >= 0
+    scores, inside, clusters = (
+        own.statistics[kept, 0],
+        inside[kept],
+        _renumbered(block.clusters[own.items[kept]]),
+    )
+    groups = int(clusters.max()) + 1
+    if groups < 3:
+        return None, None
+    influence = np.where(
+        inside, (scores - means[0]) / inside.sum(), -(scores - means[1]) / np.count_nonzero(~inside)
+    )
+    sums = np.bincount(clusters, weights=influence, minlength=groups)
+    se = math.sqrt(groups / (groups - 1) * float(np.square(sums).sum()) + extra)
+    difference, reach = means[0] - means[1], float(stdtrit(groups - 1, 0.975)) * se
+    p = 2 * float(stdtr(groups - 1, -abs(difference) / se)) if se else None
+    return [difference - reach, difference + reach], p
+
+
+def _set_test(
+    replicates: Floats, difference: float, extra: float, seed: int
+) -> tuple[list[float] | None, float | None]:
+    """Return the interval and p of a difference of scores that are computed from sums, such as F1.
+
+    The interval is that of a cluster bootstrap of both sides together, p that of the normal distribution with its
+    standard error; with any `extra` variance the interval is the normal one too.
+    """
+    if not np.isfinite(replicates).all():
+        return None, None
+    se = math.sqrt(float(replicates.var(ddof=1)) + extra)
+    bounds = percentile_interval(replicates, seed=seed).to_json()["ci"]
+    if extra > 0 or bounds is None:
+        bounds = [difference - NORMAL * se, difference + NORMAL * se]
+    return bounds, math.erfc(abs(difference) / se / math.sqrt(2)) if se else None
+
+
+def _item_losses(split: Split, system: int, size: int) -> Floats:
+    """Return how much is wrong by bucket and item, shape (buckets, n)."""
     own = split.systems[system]
     inside = own.codes >= 0
     places = own.codes[inside] * size + own.items[inside]
-    total: Floats = np.bincount(places, weights=losses[inside], minlength=split.buckets * size).astype(
-        np.float64
-    )
-    return total.reshape(split.buckets, size)
+    losses = split.metric.losses(own.statistics)[inside]
+    total = np.bincount(places, weights=losses, minlength=len(split.buckets) * size)
+    return total.astype(np.float64).reshape(-1, size)
 
 
-def _worst(block: Block, split: Split, losses: Floats, most: int) -> list[tuple[str, ...]]:
-    """Return the ids of the items with the largest losses in every bucket, in the order of items where equal."""
-    by_item = _item_losses(split, 0, losses, len(block.ids))
-    found = []
-    for row in by_item:
-        order = np.argsort(-row, kind="stable")[:most]
-        found.append(tuple(block.ids[index] for index in order.tolist() if row[index] > 0))
-    return found
-
-
-def _loss_differences(split: Split, size: int) -> Floats:
-    first, second = (
-        _item_losses(split, system, split.metric.losses(split.systems[system].statistics), size)
-        for system in (0, 1)
-    )
-    return first - second
-
-
-def _better(split: Split, size: int) -> Integers:
-    """Return the items that the second system has better, worse and the same, shape (buckets, 3)."""
-    gain = _loss_differences(split, size)
-    touched = np.zeros((split.buckets, size), dtype=np.bool_)
+def _better(split: Split, gain: Floats) -> Integers:
+    """Return the items that the first system has better, worse and the same, shape (buckets, 3)."""
+    touched = np.zeros(gain.shape, dtype=np.bool_)
     for own in split.systems:
         inside = own.codes >= 0
         touched[own.codes[inside], own.items[inside]] = True
@@ -361,10 +384,7 @@ def _better(split: Split, size: int) -> Integers:
     return np.stack([wins, losses, touched.sum(axis=1) - wins - losses], axis=1)
 
 
-def _changed(block: Block, split: Split, most: int) -> list[tuple[str, ...]]:
-    """Return the ids of the items that differ most in every bucket; those that became worse first where equal."""
-    found = []
-    for row in _loss_differences(split, len(block.ids)):
-        order = np.lexsort((row > 0, -np.abs(row)))[:most]
-        found.append(tuple(block.ids[index] for index in order.tolist() if row[index] != 0))
-    return found
+def _largest(block: Block, losses: Floats, most: int) -> list[list[str]]:
+    """Return the ids of the items with the largest amounts in every bucket; where equal, first what is below 0."""
+    orders = [(row, np.lexsort((row > 0, -np.abs(row)))[:most].tolist()) for row in losses]
+    return [[block.ids[index] for index in order if row[index] != 0] for row, order in orders]

@@ -1,26 +1,30 @@
 """Compares systems item by item: scores on common items, paired differences, agreement, and what answering cost.
 
 Cells are joined on task, language and the conditions that change the items (the variant and the axes of the spec).
-What differs otherwise, such as the protocol, the seed or the prompt, makes systems. An item is common when every
+What differs otherwise, such as the seed or the prompt, makes systems; those of different protocols are compared only
+where nothing else differs, or there is nothing else to compare. An item is common when every
 system has it with the same inputs and the same gold answer; all others are counted and skipped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from harness.analysis.agreement import Agreement, agreement, answer_of, right_items
+from harness.analysis.pairing import run_difference_notes
 from harness.analysis.significance import LanguageItems, Scores, assess, bound_note, detectable_note
 from harness.analysis.systems import System, SystemGroup, group_systems
 from harness.errors import DataError, HarnessError, UsageError
 from harness.metrics.metric import Metric, MetricContext
 from harness.metrics.scoring import ScoreInput, score_cell
 from harness.progress import show_step
+from harness.statistics import AnyFloats
 from harness.storage.records import ItemRecord
 from harness.storage.results import CellResult
 from harness.storage.run_folder import Run
@@ -29,16 +33,20 @@ if TYPE_CHECKING:
     from harness.table import Table
 
 __all__ = [
+    "LEFT_OUT",
+    "Agreement",
     "Comparison",
     "Costs",
     "LanguageComparison",
-    "SharedItems",
     "TaskComparison",
     "compare",
     "compare_group",
     "shared_items",
 ]
 
+Booleans = npt.NDArray[np.bool_]
+ANSWERS = ("label", "text", "candidate", "spans")
+"""Where predictions keep their answer."""
 LEFT_OUT = {
     "differing": "whose inputs differ between the runs",
     "regraded": "whose gold answers differ between the runs",
@@ -57,6 +65,16 @@ class Costs:
     tokens: int | None
     """Tokens written, or those of the choices that were ranked; None where neither happened."""
     seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agreement:
+    """Shares of the common items, by pairs of systems."""
+
+    same: tuple[tuple[float, ...], ...]
+    """Both gave the same answer; an answer that could not be read equals none."""
+    right: tuple[tuple[float, ...], ...]
+    """Both are right; on the diagonal the share that the system itself has right."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,27 +132,12 @@ class _Items:
     """The common items of one language, and what the metrics say of them."""
 
     comparison: LanguageComparison
-    records: tuple[tuple[ItemRecord, ...], ...]
-    """By system, in the order of the ids."""
     contributions: Mapping[str, LanguageItems]
     """By metric."""
-    answers: tuple[tuple[str | None, ...], ...]
-    right: npt.NDArray[np.bool_]
+    answers: Sequence[Sequence[str | None]]
+    """By system."""
+    right: Booleans
     """Shape (systems, items)."""
-    parallel: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SharedItems:
-    """What the items that all systems answered contribute to one metric."""
-
-    parts: tuple[LanguageItems, ...]
-    linked: bool
-    """Whether items of the same id in several languages are one draw."""
-    unpaired: tuple[str, ...]
-    """Languages that this does not hold for."""
-    skipped: int
-    """Items that are not the same in all systems, or that some do not have."""
 
 
 def compare(
@@ -163,7 +166,7 @@ def compare(
     """
     found: list[TaskComparison] = []
     notes: list[str] = []
-    for group in group_systems(runs, tasks=tasks, languages=languages):
+    for group in group_systems(runs, tasks=tasks, languages=languages, alike=True):
         if len(group.systems) < 2:
             notes.append(f"{group.title}: only {group.systems[0].name} finished it.")
             continue
@@ -181,28 +184,15 @@ def compare(
     if not found:
         raise DataError(f"Nothing can be compared. {' '.join(notes)}")
     sample = any(run.results.run.data == "sample" for run in runs)
-    return Comparison(tasks=tuple(found), notes=tuple(notes), sample=sample)
+    return Comparison(tasks=tuple(found), notes=(*notes, *run_difference_notes(runs)), sample=sample)
 
 
 def _with_absent(compared: TaskComparison, runs: Sequence[Run], group: SystemGroup) -> TaskComparison:
     present = [system.run.path for system in group.systems]
-    absent = [run for run in runs if run.path not in present]
-    notes = [f"{run.manifest.model} ({run.path}) did not finish it: skipped." for run in absent]
+    # Where protocols of one model are compared, further runs have no part.
+    absent = [run for run in runs if run.path not in present and len(group.protocols) < 2]
+    notes = [f"{run.manifest.model_name} ({run.path}) did not finish it: skipped." for run in absent]
     return replace(compared, notes=(*notes, *compared.notes))
-
-
-def _chosen(metrics: Table[Metric], name: str | None, group: SystemGroup) -> list[Metric]:
-    """Return the metrics of a task: the one that was asked for where it fits, or the headline of the first system."""
-    kinds = {system.spec.kind for system in group.systems}
-    if len(kinds) > 1:
-        kinds_found = " and ".join(sorted(kinds))
-        raise DataError(f"The runs hold different tasks under the name {group.task!r}: {kinds_found}.")
-    names = [name] if name is not None else group.systems[0].spec.headline
-    found = [each for each in map(metrics.get, names) if kinds <= each.kinds]
-    for each in found:
-        if each.ready is not None:
-            each.ready()
-    return found
 
 
 def compare_group(
@@ -218,124 +208,92 @@ def compare_group(
     Raises:
         DataError: Where the systems did different tasks of one name, or records are broken.
     """
-    chosen = _chosen(metrics, metric, group)
-    return _compare_task(group, chosen) if chosen else None
-
-
-def shared_items(group: SystemGroup, metric: Metric) -> SharedItems:
-    """Return the common items of systems in the languages that all of them have; raises `DataError` as `compare`."""
-    systems = group.systems
-    common = [code for code in systems[0].cells if all(code in system.cells for system in systems)]
-    joined = [_join(code, systems, [metric]) for code in common]
-    full = [part for part in joined if part.comparison.ids]
-    return SharedItems(
-        parts=tuple(part.contributions[metric.name] for part in full),
-        linked=any(part.parallel for part in full),
-        unpaired=tuple(part.comparison.language for part in full if not part.parallel),
-        skipped=sum(
-            max(own.missing) + own.differing + own.regraded for own in (p.comparison for p in joined)
-        ),
-    )
-
-
-def _compare_task(group: SystemGroup, metrics: Sequence[Metric]) -> TaskComparison:
-    systems = group.systems
-    common = [code for code in systems[0].cells if all(code in system.cells for system in systems)]
-    parts = [_join(code, systems, metrics) for code in common]
+    systems, names = group.systems, [system.name for system in group.systems]
+    kinds = {system.spec.kind for system in systems}
+    if len(kinds) > 1:
+        kinds_found = " and ".join(sorted(kinds))
+        raise DataError(f"The runs hold different tasks under the name {group.task!r}: {kinds_found}.")
+    headline = systems[0].spec.headline if metric is None else [metric]
+    chosen = [each for each in map(metrics.get, headline) if kinds <= each.kinds]
+    if not chosen:
+        return None
+    for each in chosen:
+        if each.ready is not None:
+            each.ready()
+    parts = _joined(systems, chosen)
     full = [part for part in parts if part.comparison.ids]
-    scores, languages = _assessed(group.task, metrics, full)
+    assessed = [
+        assess(each, [part.contributions[each.name] for part in full], task=group.task)
+        for each in (chosen if full else ())
+    ]
+    scores = tuple(mean for mean, _ in assessed)
+    tests = (note(own, names) for own in scores for note in (bound_note, detectable_note))
     return TaskComparison(
         task=group.task,
         title=group.title,
         view=group.view,
-        systems=tuple(system.name for system in systems),
-        languages=tuple(languages),
-        scores=tuple(scores),
-        costs=tuple(_total([part.comparison.costs[index] for part in full]) for index in range(len(systems))),
-        agreement=agreement([part.answers for part in full], [part.right for part in full]),
+        systems=tuple(names),
+        languages=tuple(
+            replace(part.comparison, scores=tuple(languages[at] for _, languages in assessed))
+            for at, part in enumerate(full)
+        ),
+        scores=scores,
+        costs=tuple(_total([part.comparison.costs[at] for part in full]) for at in range(len(systems))),
+        agreement=_agreement(full),
         notes=(
-            *_left_out_languages(systems, common),
+            *_left_out_languages(systems, bool(parts)),
             *_left_out_items(parts, systems),
             *_unequal(systems),
-            *filter(
-                None,
-                (
-                    note(own, [system.name for system in systems])
-                    for own in scores
-                    for note in (bound_note, detectable_note)
-                ),
-            ),
+            *filter(None, tests),
         ),
     )
 
 
-def _assessed(
-    task: str, metrics: Sequence[Metric], parts: Sequence[_Items]
-) -> tuple[list[Scores], list[LanguageComparison]]:
-    """Return the means over languages by metric, and the languages with their scores."""
-    if not parts:
-        return [], []
-    linked = any(part.parallel for part in parts)
-    unpaired = [part.comparison.language for part in parts if not part.parallel]
-    found = [
-        assess(
-            metric,
-            [part.contributions[metric.name] for part in parts],
-            task=task,
-            linked=linked,
-            unpaired=unpaired,
-        )
-        for metric in metrics
-    ]
-    languages = [
-        replace(part.comparison, scores=tuple(own[place] for _, own in found))
-        for place, part in enumerate(parts)
-    ]
-    return [mean for mean, _ in found], languages
+def shared_items(systems: Sequence[System], metric: Metric) -> tuple[list[LanguageItems], int]:
+    """Return the common items of systems by language, and how many are skipped: not the same, or not in all systems.
+
+    Raises `DataError` as `compare`.
+    """
+    joined = _joined(systems, [metric])
+    compared = [part.comparison for part in joined]
+    skipped = sum(max(own.missing) + own.differing + own.regraded for own in compared)
+    return [part.contributions[metric.name] for part in joined if part.comparison.ids], skipped
+
+
+def _joined(systems: Sequence[System], metrics: Sequence[Metric]) -> list[_Items]:
+    """Return the languages that all systems have."""
+    common = [code for code in systems[0].cells if all(code in system.cells for system in systems)]
+    return [_join(code, systems, metrics) for code in common]
 
 
 def _join(code: str, systems: Sequence[System], metrics: Sequence[Metric]) -> _Items:
     by_id = [{record.id: record for record in system.run.records(system.cells[code])} for system in systems]
-    everywhere = set.intersection(*(set(found) for found in by_id))
-    anywhere = set.union(*(set(found) for found in by_id))
-    shared = [identifier for identifier in by_id[0] if identifier in everywhere]
-    same = [each for each in shared if len({found[each].inputs_digest for found in by_id}) == 1]
-    graded = [
-        each for each in same if all(found[each].reference == by_id[0][each].reference for found in by_id)
-    ]
+    everywhere = set.intersection(*map(set, by_id))
+    anywhere = set.union(*map(set, by_id))
+    shared = [each for each in by_id[0] if each in everywhere]
+    same = [each for each in shared if len({own[each].inputs_digest for own in by_id}) == 1]
+    graded = [each for each in same if all(own[each].reference == by_id[0][each].reference for own in by_id)]
     ids = tuple(each for each in graded if by_id[0][each].reference is not None)
-    records = tuple(tuple(found[each] for each in ids) for found in by_id)
+    records = [[own[each] for each in ids] for own in by_id]
     contributions = _score(code, systems, metrics, records) if ids else {}
-    answers = tuple(tuple(answer_of(record) for record in own) for own in records)
-    rows = contributions[metrics[0].name].rows if ids else None
-    right = right_items(None if rows is None or rows.ndim > 2 else list(rows), answers, records)
+    answers = [[_answer_of(record) for record in own] for own in records]
+    right = _right_items(contributions[metrics[0].name].rows if ids else None, answers, records)
     comparison = LanguageComparison(
         language=code,
         ids=ids,
         scores=(),
         costs=tuple(
-            _costs(system.cells[code], own, list(found.values()))
-            for system, own, found in zip(systems, records, by_id, strict=True)
+            _costs(system.cells[code], own, every.values())
+            for system, own, every in zip(systems, records, by_id, strict=True)
         ),
-        missing=tuple(len(anywhere - set(found)) for found in by_id),
+        missing=tuple(len(anywhere - set(own)) for own in by_id),
         differing=len(shared) - len(same),
         regraded=len(same) - len(graded),
         unlabelled=len(graded) - len(ids),
-        all_right=_ids_with(ids, np.flatnonzero(right.all(axis=0))),
-        none_right=_ids_with(ids, np.flatnonzero(~right.any(axis=0))),
+        all_right=tuple(each for each, marks in zip(ids, right.T, strict=True) if marks.all()),
+        none_right=tuple(each for each, marks in zip(ids, right.T, strict=True) if not marks.any()),
     )
-    return _Items(
-        comparison=comparison,
-        records=records,
-        contributions=contributions,
-        answers=answers,
-        right=right,
-        parallel=systems[0].spec.parallel and code not in systems[0].spec.unpaired,
-    )
-
-
-def _ids_with(ids: Sequence[str], rows: npt.NDArray[np.intp]) -> tuple[str, ...]:
-    return tuple(ids[row] for row in rows.tolist())
+    return _Items(comparison=comparison, contributions=contributions, answers=answers, right=right)
 
 
 def _score(
@@ -352,31 +310,27 @@ def _score(
             labels=tuple(system.spec.labels),
             options=system.spec.metric_options,
         )
-        inputs = [ScoreInput.of(item) for item in own]
         try:
-            scored.append(score_cell(metrics, inputs, context))
+            scored.append(score_cell(metrics, [ScoreInput.of(item) for item in own], context))
         except HarnessError as error:
             raise HarnessError(f"{system.name} in {code!r}: {error}") from error
-    found = {}
-    for metric in metrics:
-        contributed = [cell.items.get(metric.name) for cell in scored]
-        known = all(rows is not None for rows in contributed)
-        found[metric.name] = LanguageItems(
+    rows = {metric.name: [cell.items.get(metric.name) for cell in scored] for metric in metrics}
+    return {
+        name: LanguageItems(
             language=code,
             ids=[item.id for item in records[0]],
             clusters=[item.cluster for item in records[0]],
-            values=tuple(cell.metrics[metric.name].value for cell in scored),
-            rows=np.array(contributed, dtype=np.float64) if known and contributed else None,
+            values=tuple(cell.metrics[name].value for cell in scored),
+            rows=None if any(own is None for own in contributed) else np.array(contributed, np.float64),
+            parallel=systems[0].spec.parallel and code not in systems[0].spec.unpaired,
         )
-    return found
+        for name, contributed in rows.items()
+    }
 
 
-def _costs(cell: CellResult, common: Sequence[ItemRecord], every: Sequence[ItemRecord]) -> Costs:
-    ranked = [
-        sum(record.prediction["tokens"])
-        for record in every
-        if isinstance(record.prediction, Mapping) and "tokens" in record.prediction
-    ]
+def _costs(cell: CellResult, common: Sequence[ItemRecord], every: Iterable[ItemRecord]) -> Costs:
+    predictions = [own.prediction for own in every if isinstance(own.prediction, Mapping)]
+    ranked = [sum(own["tokens"]) for own in predictions if "tokens" in own]
     return Costs(
         unparsed=sum(bool(record.flags.get("unparsed")) for record in common),
         truncated=sum(bool(record.flags.get("truncated")) for record in common),
@@ -387,50 +341,45 @@ def _costs(cell: CellResult, common: Sequence[ItemRecord], every: Sequence[ItemR
 
 
 def _total(costs: Sequence[Costs]) -> Costs:
-    tokens = [cost.tokens for cost in costs if cost.tokens is not None]
-    return Costs(
-        unparsed=sum(cost.unparsed for cost in costs),
-        truncated=sum(cost.truncated for cost in costs),
-        dropped_shots=sum(cost.dropped_shots for cost in costs),
-        tokens=sum(tokens) if tokens else None,
-        seconds=sum(cost.seconds for cost in costs),
-    )
+    columns = {name: [getattr(cost, name) for cost in costs] for name in Costs.__slots__}
+    tokens = [count for count in columns.pop("tokens") if count is not None]
+    sums: dict[str, Any] = {name: sum(column) for name, column in columns.items()}
+    return Costs(**sums, tokens=sum(tokens) if tokens else None)
 
 
-def _left_out_languages(systems: Sequence[System], common: Sequence[str]) -> list[str]:
-    notes = []
-    for system in systems:
-        unfinished = sorted({code for other in systems for code in other.cells} - set(system.cells))
-        if unfinished:
-            notes.append(f"{system.name} did not finish {' '.join(unfinished)}: skipped.")
-    return notes if common or notes else ["The systems have no language in common."]
+def _left_out_languages(systems: Sequence[System], has_common: bool = True) -> list[str]:
+    codes = {code for system in systems for code in system.cells}
+    notes = [
+        f"{system.name} did not finish {' '.join(sorted(codes - set(system.cells)))}: skipped."
+        for system in systems
+        if codes - set(system.cells)
+    ]
+    return notes if has_common or notes else ["The systems have no language in common."]
 
 
 def _left_out_items(parts: Sequence[_Items], systems: Sequence[System]) -> list[str]:
     compared = [part.comparison for part in parts]
-    notes = []
-    for index, system in enumerate(systems):
-        missing = sum(part.missing[index] for part in compared)
-        if missing:
-            notes.append(f"Skipped items that {system.name} does not have: {missing}.")
-    for name, reason in LEFT_OUT.items():
-        count = sum(getattr(part, name) for part in compared)
-        if count:
-            notes.append(f"Skipped items {reason}: {count}.")
-    return notes
+    counts = {
+        **{
+            f"that {system.name} does not have": sum(part.missing[at] for part in compared)
+            for at, system in enumerate(systems)
+        },
+        **{reason: sum(getattr(part, name) for part in compared) for name, reason in LEFT_OUT.items()},
+    }
+    return [f"Skipped items {reason}: {count}." for reason, count in counts.items() if count]
 
 
 def _unequal(systems: Sequence[System]) -> list[str]:
     """Return what systems were asked differently although their items are the same."""
     notes = []
-    digests = {
-        (code, cell.pool["digest"]) for system in systems for code, cell in system.cells.items() if cell.pool
-    }
+    cells = [(code, cell) for system in systems for code, cell in system.cells.items()]
+    protocols = dict.fromkeys(str(cell.protocol) for _, cell in cells)
+    if len(protocols) > 1 and len({system.run.manifest.model for system in systems}) > 1:
+        notes.append(f"The protocols are not the same: {' and '.join(protocols)}.")
+    digests = {(code, cell.pool["digest"]) for code, cell in cells if cell.pool}
     if len(digests) > len({code for code, _ in digests}):
         notes.append("The candidates that were searched are not the same.")
-    versions = {
-        str(cell.version) for system in systems for cell in system.cells.values() if cell.version is not None
-    }
+    versions = {str(cell.version) for _, cell in cells if cell.version is not None}
     if len(versions) > 1:
         notes.append(f"The versions of the task are not the same: {' and '.join(sorted(versions))}.")
     return notes
@@ -439,7 +388,7 @@ def _unequal(systems: Sequence[System]) -> list[str]:
 def _require_equal(group: SystemGroup, compared: TaskComparison) -> None:
     """Raise `UsageError` where systems do not have the same items, version of the task, and test data."""
     systems = group.systems
-    found = [*_left_out_languages(systems, ["any"]), *_unequal(systems)]
+    found = [*_left_out_languages(systems), *_unequal(systems)]
     for part in compared.languages:
         counts = {"missing": sum(part.missing), "differing": part.differing, "regraded": part.regraded}
         differences = [f"{count} {name}" for name, count in counts.items() if count]
@@ -453,3 +402,64 @@ def _require_equal(group: SystemGroup, compared: TaskComparison) -> None:
             f"{group.title}: the systems were not asked the same. {' '.join(found or compared.notes)}",
             hint="Without --strict they are compared on the items that they have in common.",
         )
+
+
+def _answer_of(record: ItemRecord) -> str | None:
+    """Return the answer to an item, as a text that can be compared; None where it could not be read.
+
+    This is the label, the answer's text, the nearest candidate, the first one of a ranking, or all tags or spans.
+    """
+    prediction = record.prediction
+    if record.flags.get("unparsed"):
+        return None
+    if isinstance(prediction, Mapping):
+        for name in ANSWERS:
+            if name in prediction:
+                prediction = prediction[name]
+                break
+        else:
+            prediction = prediction.get("candidates", prediction)
+            prediction = prediction[0] if isinstance(prediction, list) and prediction else prediction
+    return None if prediction is None else json.dumps(prediction, ensure_ascii=False, sort_keys=True)
+
+
+def _right_items(
+    item_scores: AnyFloats | None,
+    answers: Sequence[Sequence[str | None]],
+    records: Sequence[Sequence[ItemRecord]],
+) -> Booleans:
+    """Return which items are wholly right, of shape (systems, items).
+
+    That is a full item score or, for set-level metrics, the gold answer itself.
+    """
+    if item_scores is not None and item_scores.ndim == 2:
+        return item_scores >= 1.0
+    marks = [
+        [answer is not None and answer in _gold_answers(record.reference) for answer, record in pairs]
+        for pairs in map(zip, answers, records)
+    ]
+    return np.array(marks, dtype=np.bool_).reshape(len(records), -1)
+
+
+def _gold_answers(reference: Any) -> set[str]:
+    """Return the texts that a right answer may have: the reference as a whole, or one of its texts."""
+    is_list = isinstance(reference, list) and all(isinstance(item, str) for item in reference)
+    each = [reference, *(reference if is_list else ())]
+    return {json.dumps(item, ensure_ascii=False, sort_keys=True) for item in each}
+
+
+def _agreement(parts: Sequence[_Items]) -> Agreement:
+    """Return the agreement over the items of all languages together."""
+    count = len(parts[0].answers) if parts else 0
+    total = sum(part.right.shape[1] for part in parts) or 1
+    same, both = np.zeros((count, count)), np.zeros((count, count))
+    for part in parts:
+        both += part.right.astype(np.float64) @ part.right.T.astype(np.float64)
+        for first, second in itertools.product(range(count), repeat=2):
+            pairs = zip(part.answers[first], part.answers[second], strict=True)
+            same[first, second] += sum(one is not None and one == other for one, other in pairs)
+    return Agreement(same=_rows(same / total), right=_rows(both / total))
+
+
+def _rows(shares: npt.NDArray[np.float64]) -> tuple[tuple[float, ...], ...]:
+    return tuple(map(tuple, shares.tolist()))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -107,11 +107,8 @@ def consistencies(run: Run, *, most: int | None = None) -> list[Consistency]:
         run: A finished run.
         most: Tasks with more languages are skipped: their pairs take long. None computes all.
     """
-    found = (
-        _consistency(run, own, run.manifest.tasks[own[0].task])
-        for own in _groups(run)
-        if most is None or len(own) <= most
-    )
+    groups = (own for own in _groups(run) if most is None or len(own) <= most)
+    found = (_consistency(run, own, run.manifest.tasks[own[0].task]) for own in groups)
     return [one for one in found if one.pairs]
 
 
@@ -175,33 +172,27 @@ def _measure(name: str, parts: Sequence[tuple[Floats, Integers]]) -> Measure:
 
 def _pair_values(table: _Table, first: int, second: int) -> dict[str, tuple[Floats, Integers]]:
     """Return by measure the values of the items that both languages have, and their draws."""
-    found: dict[str, tuple[Floats, Integers]] = {}
-
-    def add(name: str, kept: npt.NDArray[np.bool_], make: Callable[[], Floats | None]) -> None:
-        values = make() if kept.any() else None
-        if values is not None:
-            found[name] = (values, table.codes[kept])
-
-    one, other = table.answers[first], table.answers[second]
+    (one, other), (right, also) = table.answers[[first, second]], table.correct[[first, second]]
     both = (one != MISSING) & (other != MISSING)
-    if table.comparable:
-        add("same", both, lambda: _equal(one[both], other[both]))
-    if table.labelled:
-        add("kappa", both, lambda: _kappa_values(one[both], other[both]))
-    right, also = table.correct[first], table.correct[second]
     known = (right != MISSING) & (also != MISSING)
-    add("correct", known, lambda: (right[known] == also[known]).astype(np.float64))
+    found: dict[str, tuple[Floats | None, npt.NDArray[np.bool_]]] = {}
+    if table.comparable and both.any():
+        found["same"] = _equal(one[both], other[both]), both
+    if table.labelled and both.any():
+        found["kappa"] = _kappa_values(one[both], other[both]), both
+    if known.any():
+        found["correct"] = (right[known] == also[known]).astype(np.float64), known
     if table.ranks is not None:
-        ranks, others = table.ranks[first], table.ranks[second]
+        ranks, others = table.ranks[[first, second]]
         sizes = (ranks > 0).sum(axis=1)
         ranked = (sizes > 1) & (sizes == (others > 0).sum(axis=1))
-        add("rank", ranked, lambda: rank_consistency(ranks[ranked], others[ranked]))
-    return found
+        found["rank"] = rank_consistency(ranks[ranked], others[ranked]) if ranked.any() else None, ranked
+    pairs = {name: (values, table.codes[kept]) for name, (values, kept) in found.items()}
+    return {name: (values, codes) for name, (values, codes) in pairs.items() if values is not None}
 
 
 def _equal(one: Integers, other: Integers) -> Floats:
-    same: Floats = ((one == other) & (one >= 0)).astype(np.float64)
-    return same
+    return np.asarray((one == other) & (one >= 0), dtype=np.float64)
 
 
 def _kappa_values(one: Integers, other: Integers) -> Floats | None:
@@ -219,15 +210,13 @@ def _kappa_values(one: Integers, other: Integers) -> Floats | None:
     met = np.where(one >= 0, shares[1][one], 0.0) + np.where(other >= 0, shares[0][other], 0.0)
     kappa = (observed - chance) / (1 - chance)
     spread = (same - observed) / (1 - chance) - (1 - observed) * (met - 2 * chance) / (1 - chance) ** 2
-    values: Floats = kappa + spread
-    return values
+    return np.asarray(kappa + spread, dtype=np.float64)
 
 
 def rank_weights(size: int) -> Floats:
     """Return the weight of the first 1, 2, ... `size` candidates: a softmax over size, size - 1, ... 1."""
     weights: Floats = np.exp(-np.arange(size, dtype=np.float64))
-    normalised: Floats = weights / weights.sum()
-    return normalised
+    return np.asarray(weights / weights.sum(), dtype=np.float64)
 
 
 def rank_consistency(ranks: Integers, others: Integers) -> Floats:
@@ -255,52 +244,39 @@ def rank_consistency(ranks: Integers, others: Integers) -> Floats:
 def _chance(ranks: Integers) -> float:
     """Return the mean over items of RankC of random rankings: their top j share j * j / size candidates."""
     sizes = (ranks > 0).sum(axis=2).max(axis=0)
-    values = [
-        float(rank_weights(size) @ np.arange(1, size + 1)) / size for size in sizes.tolist() if size > 1
-    ]
-    return float(np.mean(values))
+    sizes = sizes[sizes > 1].tolist()
+    return float(np.mean([float(rank_weights(size) @ np.arange(1, size + 1)) / size for size in sizes]))
 
 
 # Reading --------------------------------------------------------------------------------------------------
 
 
 def _table(parts: Sequence[Items]) -> _Table:
-    place: dict[str, int] = {}
-    for part in parts:
-        for identifier in part.ids:
-            place.setdefault(identifier, len(place))
+    kind = parts[0].kind
+    place = {
+        identifier: at for at, identifier in enumerate(dict.fromkeys(each for p in parts for each in p.ids))
+    }
     shape = (len(parts), len(place))
     answers, correct = np.full(shape, MISSING), np.full(shape, MISSING)
-    numbers: dict[Any, int] = {}
-    rankings: list[list[tuple[int, list[int]]]] = []
+    numbers: dict[Any, int] = {None: UNREAD}
+    columns = [[place[identifier] for identifier in part.ids] for part in parts]
     for row, part in enumerate(parts):
-        columns = [place[identifier] for identifier in part.ids]
-        answers[row, columns] = [_number(_answer(part.kind, given), numbers) for given in part.predictions]
-        correct[row, columns] = [
-            MISSING if verdict is None else int(verdict)
-            for verdict in map(is_correct, part.predictions, part.references, part.scores)
-        ]
-        rankings.append(list(zip(columns, map(_ranking, part.predictions), strict=True)))
-    codes = draw_codes([(part.language.code, part.ids, part.clusters) for part in parts], linked=True)
+        given = [_answer(kind, prediction) for prediction in part.predictions]
+        answers[row, columns[row]] = [numbers.setdefault(answer, len(numbers) - 1) for answer in given]
+        verdicts = map(is_correct, part.predictions, part.references, part.scores)
+        correct[row, columns[row]] = [MISSING if verdict is None else int(verdict) for verdict in verdicts]
     draws = np.zeros(len(place), dtype=np.int64)
-    draws[[place[identifier] for part in parts for identifier in part.ids]] = codes
-    kind = parts[0].kind
+    draws[list(itertools.chain.from_iterable(columns))] = draw_codes(
+        [(part.language.code, part.ids, part.clusters) for part in parts], linked=True
+    )
     return _Table(
         answers=answers,
         correct=correct,
-        ranks=_ranks(rankings, shape) if kind == "form_preference" else None,
+        ranks=_ranks(parts, columns, len(place)) if kind == "form_preference" else None,
         codes=draws,
         comparable=kind in _COMPARED,
         labelled=kind in _LABELLED,
     )
-
-
-def _number(answer: Any, numbers: dict[Any, int]) -> int:
-    return UNREAD if answer is None else numbers.setdefault(answer, len(numbers))
-
-
-def _field(name: str) -> Callable[[Mapping[str, Any]], Any]:
-    return lambda prediction: prediction.get(name)
 
 
 def _chosen_form(prediction: Mapping[str, Any]) -> int | None:
@@ -310,18 +286,16 @@ def _chosen_form(prediction: Mapping[str, Any]) -> int | None:
 
 
 _COMPARED: Final[Mapping[str, Callable[[Mapping[str, Any]], Any]]] = {
-    **dict.fromkeys(_LABELLED, _field("label")),
-    "bitext_retrieval": _field("candidate"),
-    "numeric_answer": _field("value"),
+    **dict.fromkeys(_LABELLED, lambda prediction: prediction.get("label")),
+    "bitext_retrieval": lambda prediction: prediction.get("candidate"),
+    "numeric_answer": lambda prediction: prediction.get("value"),
     "form_preference": _chosen_form,
 }
 """Kinds whose answers mean the same in all languages -> the answer of a prediction, None where it was not read."""
 
 
 def _answer(kind: str, prediction: Any) -> Any:
-    if kind not in _COMPARED or not isinstance(prediction, Mapping):
-        return None
-    return _COMPARED[kind](prediction)
+    return _COMPARED[kind](prediction) if kind in _COMPARED and isinstance(prediction, Mapping) else None
 
 
 def _ranking(prediction: Any) -> list[int]:
@@ -333,21 +307,15 @@ def _ranking(prediction: Any) -> list[int]:
     scores = prediction.get("scores") if isinstance(prediction, Mapping) else None
     if not scores or None in scores or len(set(scores)) < len(scores):
         return []
-    order = sorted(range(len(scores)), key=scores.__getitem__, reverse=True)
-    places = [0] * len(scores)
-    for rank, place in enumerate(order, start=1):
-        places[place] = rank
-    return places
+    return [1 + sum(other > own for other in scores) for own in scores]
 
 
-def _ranks(rankings: Iterable[Sequence[tuple[int, list[int]]]], shape: tuple[int, int]) -> Integers | None:
+def _ranks(parts: Sequence[Items], columns: Sequence[Sequence[int]], ids: int) -> Integers | None:
     """Return the rankings as one array; None where no item has more than two candidates."""
-    rows = list(rankings)
-    most = max((len(places) for own in rows for _, places in own), default=0)
-    if most <= 2:
-        return None
-    found = np.zeros((*shape, most), dtype=np.int64)
-    for row, own in enumerate(rows):
-        for column, places in own:
+    rankings = [list(map(_ranking, part.predictions)) for part in parts]
+    most = max((len(places) for own in rankings for places in own), default=0)
+    found = np.zeros((len(parts), ids, most), dtype=np.int64)
+    for row, own in enumerate(rankings):
+        for column, places in zip(columns[row], own, strict=True):
             found[row, column, : len(places)] = places
-    return found
+    return found if most > 2 else None

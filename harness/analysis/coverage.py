@@ -63,6 +63,8 @@ class SuiteCoverage:
     suite: str
     tasks: tuple[str, ...]
     languages: tuple[CoveredLanguage, ...]
+    compared: Mapping[str, tuple[Language, ...]]
+    """The languages of other benchmarks whose indices the suite's paper prints."""
     added: tuple[str, ...]
     """``task:code (plugin)`` of the languages that other packages add, which do not count."""
     notes: Mapping[str, str]
@@ -123,6 +125,7 @@ def cover(suite: SuiteSpec, entries: Mapping[str, Entry], added: Sequence[str] =
         suite=suite.suite,
         tasks=suite.tasks,
         languages=tuple(sorted(covered, key=lambda item: item.language.code)),
+        compared={name: tuple(map(known_languages().get, codes)) for name, codes in suite.compared.items()},
         added=tuple(added),
         notes={str(key): note for key, note in suite.notes.items()},
     )

@@ -8,24 +8,24 @@ corrections. Everything is read from run folders.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from harness.analysis.attributes import (
-    Bucketed,
     CellAttributes,
     block_of,
     bucket_language,
     cell_attributes,
+    distribution,
     join_languages,
     pooled_edges,
 )
 from harness.analysis.bucket_metric import bucket_metric
-from harness.analysis.bucket_scoring import Block, BucketScore, PairScore, compare_splits, score_splits
+from harness.analysis.bucket_scoring import LEAST_ITEMS, Block, Row, Split, compare_splits, score_splits
 from harness.analysis.calibration import calibration_rows, confusion_rows
-from harness.analysis.data_bias import distribution
 from harness.analysis.items import read_items
 from harness.analysis.pairing import common_items, differences_of
 from harness.analysis.systems import System, SystemGroup, group_systems
@@ -43,12 +43,8 @@ if TYPE_CHECKING:
 __all__ = ["EDGES", "LEAST_ITEMS", "SIGNIFICANCE", "Diagnosis", "DiagnosisOptions", "diagnose"]
 
 EDGES: Final = ("language", "pooled", "paper")
-LEAST_ITEMS: Final = 30
-"""A difference in a bucket of fewer items is never called significant."""
 SIGNIFICANCE: Final = 0.05
 """The false discovery rate at which a difference is called significant."""
-
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,15 +147,6 @@ def _adjust(rows: Sequence[Row]) -> None:
         row["significant"] = q <= SIGNIFICANCE and row["n"] >= LEAST_ITEMS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Part:
-    """One language of a group, or all of them: its block and its attributes."""
-
-    language: str | None
-    block: Block
-    bucketed: Sequence[Bucketed]
-
-
 class _Work:
     """Collects the rows of one diagnosis."""
 
@@ -169,39 +156,27 @@ class _Work:
         self._features = features
         self.rows: list[Row] = []
         self.notes: list[str] = []
+        self._english_items: dict[tuple[str, str], Items | None] = {}
 
     def describe(self, group: SystemGroup) -> None:
         """Add the distributions of a task's attributes by language; predictions play no part."""
         system = group.systems[0]
-        features = [feature for feature in self._features if feature.of == "item"]
-        for code, cell in system.cells.items():
-            items = self._read(group, system, cell)
-            if not len(items):
-                self.notes.append(f"{group.title} {code}: no item has a gold answer.")
-                continue
-            attributes = self._attributes([items], system, features).attributes
+        for code in system.cells:
+            cell = self._attributes(group, [system], code, of_items=True)
             head = {"kind": "data", "task": group.task, "language": code, "view": dict(group.view)}
-            self.rows += [{**head, "attribute": own.feature.name, **distribution(own)} for own in attributes]
+            self.rows += [
+                {**head, "attribute": name, **distribution(own)}
+                for name, own in (cell.attributes.items() if cell is not None else ())
+            ]
 
     def score(self, group: SystemGroup) -> None:
         """Add the scores of every system of a group in every bucket."""
         for system in group.systems:
-            cells = []
-            for cell in system.cells.values():
-                items = self._read(group, system, cell)
-                if len(items):
-                    cells.append(self._attributes([items], system, self._features))
-                    self._add_labels(group, system, items)
-                else:
-                    self.notes.append(f"{group.title} {cell.language}: no item has a gold answer.")
-            for part in self._parts(group, [system], cells):
-                head = {**_head(group, system), "kind": "single", "language": part.language}
-                splits = [own.split for own in part.bucketed]
-                scored = score_splits(part.block, splits, examples=self._options.examples)
-                self._add(part, scored, head, _single_row)
+            cells = [self._attributes(group, [system], code, labels=True) for code in system.cells]
+            self._add(group, [system], cells)
 
     def compare(self, group: SystemGroup, runs: Sequence[Run]) -> None:
-        """Add the differences of the systems of the second run from those of the first."""
+        """Add the differences of systems of the first run from those of the second, as `compare` has them."""
         for first, second in _pairs(group, runs, self.notes):
             differences = differences_of(first, second, group.task)
             if differences and self._options.strict:
@@ -210,27 +185,47 @@ class _Work:
                     hint="Without --strict, what they have in common is compared.",
                 )
             self.notes += [f"{group.title}: {clause}." for clause in differences]
-            cells = []
-            for code in first.cells:
-                if code in second.cells:
-                    both = [
-                        self._read(group, own, own.cells[code], inputs=own is first)
-                        for own in (first, second)
-                    ]
-                    if not any(map(len, both)):
-                        self.notes.append(f"{group.title} {code}: no item has a gold answer.")
-                        continue
-                    *items, notes = common_items(both[0], both[1], strict=self._options.strict)
-                    self.notes += notes
-                    features = [feature for feature in self._features if feature.of == "item"]
-                    cells.append(self._attributes(items, first, features))
-            for part in self._parts(group, [first, second], cells):
-                head = {**_head(group, first), "kind": "pairwise", "language": part.language}
-                head["systems"] = [first.name, second.name]
-                del head["system"]
-                splits = [own.split for own in part.bucketed]
-                compared = compare_splits(part.block, splits, examples=self._options.examples)
-                self._add(part, compared, head, _pair_row)
+            both = [first, second]
+            shared = [code for code in first.cells if code in second.cells]
+            cells = [self._attributes(group, both, code, of_items=True) for code in shared]
+            self._add(group, both, cells)
+
+    def _attributes(
+        self,
+        group: SystemGroup,
+        systems: Sequence[System],
+        code: str,
+        *,
+        of_items: bool = False,
+        labels: bool = False,
+    ) -> CellAttributes | None:
+        """Return the common items of systems in a language; None without gold. Their texts are freed on return.
+
+        Args:
+            group: The task.
+            systems: One or two.
+            code: The language.
+            of_items: Whether only features of the items alone are wanted.
+            labels: Whether rows of confidence and of confused labels are added.
+        """
+        first = systems[0]
+        items = [self._read(group, own, own.cells[code], inputs=own is first) for own in systems]
+        if not any(map(len, items)):
+            self.notes.append(f"{group.title} {code}: no item has a gold answer.")
+            return None
+        if labels:
+            self._add_labels(group, first, items[0])
+        if len(items) > 1:
+            *items, notes = common_items(items[0], items[1], strict=self._options.strict)
+            self.notes += notes
+        metric = bucket_metric(self._registry.metrics, items[0], first.spec.headline, self._options.metric)
+        context = FeatureContext(
+            model=_model_folder(first.run),
+            vocabulary=self._options.vocabulary,
+            english=lambda: self._english(first),
+        )
+        features = [feature for feature in self._features if feature.of == "item" or not of_items]
+        return cell_attributes(items, metric, features, context)
 
     def _read(self, group: SystemGroup, system: System, cell: CellResult, *, inputs: bool = True) -> Items:
         show_step(f"Diagnosis: {group.title} {cell.language}, {system.name}")
@@ -241,43 +236,41 @@ class _Work:
             )
         return read_items(system.run, cell, system.spec, inputs=inputs, most=most)
 
-    def _attributes(
-        self, systems: Sequence[Items], system: System, features: Iterable[Feature]
-    ) -> CellAttributes:
-        headline = system.spec.headline
-        metric = bucket_metric(self._registry.metrics, systems[0], headline, self._options.metric)
-        context = FeatureContext(model=_model_folder(system.run), vocabulary=self._options.vocabulary)
-        return cell_attributes(systems, metric, features, context)
+    def _english(self, system: System) -> Items | None:
+        """Return the English items of a parallel task, read once per run; None where the run has none."""
+        (task,) = {cell.task for cell in system.cells.values()}
+        key = (str(system.run.path), task)
+        if key not in self._english_items:
+            cells = [
+                cell
+                for cell in system.run.cells
+                if (cell.task, cell.language, cell.status) == (task, "en", "ok") and system.spec.parallel
+            ]
+            largest = max(cells, key=lambda cell: cell.n, default=None)
+            items = None if largest is None else read_items(system.run, largest, system.spec)
+            self._english_items[key] = items
+        return self._english_items[key]
 
-    def _parts(
+    def _blocks(
         self, group: SystemGroup, systems: Sequence[System], cells: Sequence[CellAttributes]
-    ) -> list[_Part]:
+    ) -> list[tuple[Block, list[Split]]]:
         """Return the languages and, where there are several, all of them together; constant attributes are skipped."""
         names = [group.title, *(f"{own.run.results.run.id} {own.name}" for own in systems)]
         pooled = pooled_edges(cells) if self._options.edges == "pooled" else {}
         languages = [bucket_language(cell, self._given_edges(group.task), pooled) for cell in cells]
-        parts = [
-            _Part(
-                language=cell.items.language.code,
-                block=block_of(cell, *names),
-                bucketed=[own for own in found if len(own.buckets) > 1],
-            )
-            for cell, found in zip(cells, languages, strict=True)
-        ]
-        everywhere, task = [], systems[0].spec
+        blocks = [(block_of(cell, *names), splits) for cell, splits in zip(cells, languages, strict=True)]
         if len(cells) > 1:
+            task = systems[0].spec
             parallel, unpaired = task.parallel, task.unpaired
-            block, joined = join_languages(
-                cells, languages, parallel=parallel, unpaired=unpaired, names=names
+            blocks.insert(
+                0, join_languages(cells, languages, parallel=parallel, unpaired=unpaired, names=names)
             )
-            everywhere = [own for own in joined if len(own.buckets) > 1]
-            parts.insert(0, _Part(language=None, block=block, bucketed=everywhere))
-        shown = {own.feature.name for part in parts for own in part.bucketed}
-        constant = {own.feature.name for cell in cells for own in cell.attributes} - shown
-        if constant:
+        blocks = [(block, [own for own in splits if len(own.buckets) > 1]) for block, splits in blocks]
+        shown = {own.feature.name for _, splits in blocks for own in splits}
+        if constant := {name for cell in cells for name in cell.attributes} - shown:
             constants = ", ".join(sorted(constant))
             self.notes.append(f"{group.title}: skipped, since all items have the same value: {constants}.")
-        return parts
+        return blocks
 
     def _given_edges(self, task: str) -> Callable[[Feature, str], Sequence[Bucket] | None]:
         def given(feature: Feature, language: str) -> Sequence[Bucket] | None:
@@ -298,30 +291,36 @@ class _Work:
             self.rows += [{**head, "kind": kind, **row} for row in rows]
 
     def _add(
-        self,
-        part: _Part,
-        scored: Sequence[Sequence[Any]],
-        head: Mapping[str, Any],
-        row_of: Callable[[Any], Row],
+        self, group: SystemGroup, systems: Sequence[System], cells: Sequence[CellAttributes | None]
     ) -> None:
-        for own, scores in zip(part.bucketed, scored, strict=True):
-            for bucket, score in zip(own.buckets, scores, strict=True):
-                self.rows.append(
+        """Add a row for every bucket: of one system, or of the difference of two."""
+        head = {**_head(group, systems[0]), "kind": "single"}
+        rows_of = score_splits
+        if len(systems) > 1:
+            del head["system"]
+            head |= {"kind": "pairwise", "systems": [own.name for own in systems]}
+            rows_of = compare_splits
+        blocks = self._blocks(group, systems, [cell for cell in cells if cell is not None])
+        for block, splits in blocks:
+            scored = rows_of(block, splits, examples=self._options.examples)
+            for split, scores in zip(splits, scored, strict=True):
+                # What depends on the answer differs by its making.
+                untested: Row = {"p": None} if split.feature.of == "prediction" else {}
+                self.rows += [
                     {
                         **head,
-                        "attribute": own.feature.name,
-                        "level": own.feature.level,
+                        "language": block.language,
+                        "attribute": split.feature.name,
+                        "level": split.feature.level,
                         "bucket": bucket.name,
                         "low": _finite(bucket.low),
                         "high": _finite(bucket.high),
                         "low_closed": bucket.low_closed,
-                        "n": score.n,
-                        "metric": own.split.metric.name,
-                        **row_of(score),
-                        # What depends on the answer differs by its making.
-                        **({} if own.feature.of != "prediction" else {"p": None}),
+                        **row,
+                        **untested,
                     }
-                )
+                    for bucket, row in zip(split.buckets, scores, strict=True)
+                ]
 
 
 def _finite(bound: float | None) -> float | None:
@@ -342,59 +341,20 @@ def _head(group: SystemGroup, system: System) -> Row:
     }
 
 
-def _single_row(score: BucketScore) -> Row:
-    interval = None if score.low is None or score.high is None else [score.low, score.high]
-    own = score.contrast
-    # What too few items say is not tested, so that it costs the others nothing.
-    is_tested = min(score.n, own.n) >= LEAST_ITEMS
-    return {
-        "value": score.value,
-        "se": score.se,
-        "ci": interval,
-        "ci_method": score.method,
-        "rest": own.rest,
-        "difference": None if score.value is None or own.rest is None else score.value - own.rest,
-        "difference_ci": None if own.low is None or own.high is None else [own.low, own.high],
-        "p": own.p if is_tested else None,
-        "q": None,
-        "significant": False,
-        "examples": list(score.examples),
-    }
-
-
-def _pair_row(score: PairScore) -> Row:
-    interval = None if score.low is None or score.high is None else [score.low, score.high]
-    return {
-        "values": list(score.values),
-        "difference": score.difference,
-        "ci": interval,
-        "p": score.p,
-        "q": None,
-        "significant": False,
-        "wins": score.wins,
-        "losses": score.losses,
-        "ties": score.ties,
-        "examples": list(score.examples),
-    }
-
-
 def _pairs(group: SystemGroup, runs: Sequence[Run], notes: list[str]) -> list[tuple[System, System]]:
     """Return the pairs of systems of the two runs: those of the same protocol, method and seed where there are any."""
     first, second = ([own for own in group.systems if own.run is run] for run in runs)
     for run, own in zip(runs, (first, second), strict=True):
         if not own:
-            notes.append(f"{group.title}: {run.manifest.model} ({run.path}) did not finish it.")
+            notes.append(f"{group.title}: {run.manifest.model_name} ({run.path}) did not finish it.")
     every = [(one, other) for one in first for other in second]
     for names in (("protocol", "method", "seed"), ("protocol", "method"), ("protocol",)):
-        same = [pair for pair in every if _condition(pair[0], names) == _condition(pair[1], names)]
+        conditions = attrgetter(*names)
+        cells = ((pair, [next(iter(own.cells.values())) for own in pair]) for pair in every)
+        same = [pair for pair, (one, other) in cells if conditions(one) == conditions(other)]
         if same:
             return same
     return every
-
-
-def _condition(system: System, names: Sequence[str]) -> list[Any]:
-    cell = next(iter(system.cells.values()))
-    return [getattr(cell, name) for name in names]
 
 
 def _model_folder(run: Run) -> Path | None:

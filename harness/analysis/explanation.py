@@ -9,13 +9,13 @@ freedom). ``benchmarks/explanation.py`` measures the coverage, and why nothing i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from harness.statistics import noncentrality
+from harness.statistics import mean_ranks, noncentrality
 
 __all__ = ["LEAST_LANGUAGES", "Effect", "Explanation", "explain"]
 
@@ -102,8 +102,7 @@ def explain(
         task=np.unique([task for task, *_ in rows], return_inverse=True)[1],
         family=np.array([groups.index(families[code]) for _, code, _ in rows]),
     )
-    every = np.ones(len(data.y), dtype=np.bool_)
-    if np.ptp(data.y - data.means(data.y, every)) < ROUNDING:
+    if np.ptp(data.apart(data.y)) < ROUNDING:
         return None
     count = _estimable(data, min(len(known), max(1, most)))
     return _explanation(data, list(known), count, codes, len(groups))
@@ -121,26 +120,26 @@ class _Data:
 
     def x(self, count: int) -> Floats:
         """Return the first properties of every row."""
-        found: Floats = self.table[self.of_language, :count]
-        return found
+        return np.asarray(self.table[self.of_language, :count], dtype=np.float64)
 
     def means(self, values: Floats, kept: npt.NDArray[np.bool_]) -> Floats:
         """Return for every row the mean of the kept rows of its task; NaN where none is kept."""
         number = int(self.task.max()) + 1
         sizes = np.bincount(self.task[kept], minlength=number)
         columns = values.reshape(len(values), -1).T
+        sums = np.stack([np.bincount(self.task[kept], own[kept], number) for own in columns], axis=1)
         with np.errstate(invalid="ignore", divide="ignore"):
-            sums = np.stack(
-                [np.bincount(self.task[kept], own[kept], number) / sizes for own in columns], axis=1
-            )
-        found: Floats = sums[self.task].reshape(values.shape)
-        return found
+            means = sums / sizes[:, None]
+        return np.asarray(means[self.task].reshape(values.shape), dtype=np.float64)
+
+    def apart(self, values: Floats) -> Floats:
+        """Return the values minus the mean of their task."""
+        return values - self.means(values, np.ones(len(self.y), dtype=np.bool_))
 
 
 def _estimable(data: _Data, count: int) -> int:
     """Return how many of the first properties have effects of their own: none is a mixture of those before it."""
-    every = np.ones(len(data.y), dtype=np.bool_)
-    x = data.x(count) - data.means(data.x(count), every)
+    x = data.apart(data.x(count))
     while count > 1 and np.linalg.matrix_rank(x[:, :count]) < count:
         count -= 1
     return count
@@ -149,23 +148,22 @@ def _estimable(data: _Data, count: int) -> int:
 def _explanation(
     data: _Data, names: Sequence[str], count: int, codes: Sequence[str], families: int
 ) -> Explanation:
-    every = np.ones(len(data.y), dtype=np.bool_)
-    y, x = data.y - data.means(data.y, every), data.x(count)
-    slopes = _slopes(x - data.means(x, every), y)
-    jackknife, predicted, mean = _without_families(data, x, count)
-    errors, mean_errors = data.y - predicted, data.y - mean
-    kept = np.isfinite(errors)
-    total = float((mean_errors[kept] ** 2).sum())
+    y, x = data.apart(data.y), data.apart(data.x(count))
+    slopes = _slopes(x, y)
+    jackknife, predicted, mean = _without_families(data, count)
+    kept = np.isfinite(predicted)
+    errors, mean_errors = (data.y - predicted)[kept], (data.y - mean)[kept]
+    variance, total = float(y @ y), float((mean_errors**2).sum())
     se = np.sqrt((families - 1) / families * ((jackknife - slopes) ** 2).sum(axis=0))
     return Explanation(
         languages=tuple(codes),
         families=families,
         scores=len(data.y),
-        effects=tuple(_effects(data, names, y, slopes, se, families - 1)),
-        r2=_r2(x - data.means(x, every), y),
-        mae=float(np.abs(errors[kept]).mean()),
-        mean_mae=float(np.abs(mean_errors[kept]).mean()),
-        unseen_r2=1 - float((errors[kept] ** 2).sum()) / total if total else 0.0,
+        effects=tuple(_effects(data, names, slopes, se, families - 1)),
+        r2=float(y @ x @ slopes) / variance if variance else 0.0,
+        mae=float(np.abs(errors).mean()),
+        mean_mae=float(np.abs(mean_errors).mean()),
+        unseen_r2=1 - float((errors**2).sum()) / total if total else 0.0,
     )
 
 
@@ -173,49 +171,40 @@ def _slopes(x: Floats, y: Floats) -> Floats:
     return np.asarray(np.linalg.lstsq(x, y, rcond=None)[0], dtype=np.float64)
 
 
-def _without_families(data: _Data, x: Floats, count: int) -> tuple[Floats, Floats, Floats]:
+def _without_families(data: _Data, count: int) -> tuple[Floats, Floats, Floats]:
     """Return the slopes without each family, and what the model and the mean predict for the family left out."""
+    x = data.x(count)
     slopes, predicted, mean = [], np.full(len(data.y), np.nan), np.full(len(data.y), np.nan)
     for family in range(int(data.family.max()) + 1):
         kept = data.family != family
-        level, middle = data.means(data.y, kept), data.means(x, kept)
-        own = _slopes((x - middle)[kept], (data.y - level)[kept])
-        slopes.append(own)
+        level, apart = data.means(data.y, kept), x - data.means(x, kept)
+        slopes.append(_slopes(apart[kept], (data.y - level)[kept]))
         mean[~kept] = level[~kept]
-        predicted[~kept] = level[~kept] + (x - middle)[~kept] @ own
+        predicted[~kept] = level[~kept] + apart[~kept] @ slopes[-1]
     return np.array(slopes).reshape(-1, count), predicted, mean
 
 
 def _effects(
-    data: _Data, names: Sequence[str], y: Floats, slopes: Floats, errors: Floats, freedom: int
-) -> list[Effect]:
-    from scipy.stats import rankdata, t
+    data: _Data, names: Sequence[str], slopes: Floats, errors: Floats, freedom: int
+) -> Iterator[Effect]:
+    from scipy.special import stdtr, stdtrit
 
-    every, reach = np.ones(len(y), dtype=np.bool_), float(t.ppf(0.975, freedom))
-    found = []
+    y, reach = data.apart(data.y), float(stdtrit(freedom, 0.975))
+    fitted = list(zip(slopes.tolist(), errors.tolist(), strict=True))
     for place, name in enumerate(names):
-        own = data.table[data.of_language, place]
-        own = own - data.means(own, every)
+        own = data.apart(data.table[data.of_language, place])
         pearson = float(np.corrcoef(own, y)[0, 1])
-        spearman = float(np.corrcoef(rankdata(own), rankdata(np.round(y, 12)))[0, 1])
+        spearman = float(np.corrcoef(mean_ranks(own), mean_ranks(np.round(y, 12)))[0, 1])
         effect = Effect(name=name, pearson=pearson, spearman=spearman)
-        if place < len(slopes) and errors[place] > 0:
-            value, se = float(slopes[place]), float(errors[place])
-            effect = Effect(
-                name=name,
-                pearson=pearson,
-                spearman=spearman,
+        value, se = fitted[place] if place < len(fitted) else (0.0, 0.0)
+        if se > 0:
+            effect = replace(
+                effect,
                 value=value,
                 se=se,
                 low=value - reach * se,
                 high=value + reach * se,
-                p=2 * float(t.sf(abs(value) / se, freedom)),
+                p=2 * float(stdtr(freedom, -abs(value) / se)),
                 detectable=noncentrality(freedom) * se,
             )
-        found.append(effect)
-    return found
-
-
-def _r2(x: Floats, y: Floats) -> float:
-    total = float(y @ y)
-    return float(y @ x @ _slopes(x, y)) / total if total else 0.0
+        yield effect

@@ -21,19 +21,18 @@ from harness.analysis.comparison import shared_items
 from harness.analysis.significance import flipped_scores
 from harness.analysis.systems import System, SystemGroup, group_systems
 from harness.errors import UsageError
-from harness.metrics.aggregation import aggregate_tasks
 from harness.metrics.metric import Metric
-from harness.metrics.task_intervals import task_intervals
 from harness.progress import show_step
+from harness.scores.aggregation import aggregate_tasks
+from harness.scores.task_intervals import task_intervals
 from harness.statistics import ChangePoint, change_points
-from harness.storage.run_folder import Run
+from harness.storage.run_folder import Run, run_folders
 
 if TYPE_CHECKING:
     from harness.table import Table
 
 __all__ = ["Series", "Step", "history", "history_runs"]
 
-MANIFEST = "manifest.json"
 NORMAL = NormalDist().inv_cdf(0.975)
 Floats = npt.NDArray[np.float64]
 
@@ -123,20 +122,13 @@ def history_runs(folders: Sequence[Path]) -> list[Run]:
     Raises:
         UsageError: There are fewer than two runs.
     """
-    found = [path for folder in folders for path in _run_folders(folder)]
-    runs = [Run(path) for path in {path.resolve(): path for path in found}.values()]
+    runs = [Run(path) for path in run_folders(folders)]
     if len(runs) < 2:
         raise UsageError(
             f"A history needs at least two runs; {' '.join(map(str, folders))} has {len(runs)}.",
             hint="Name several run folders, or a folder that holds them.",
         )
     return sorted(runs, key=lambda run: (run.results.run.created, str(run.path)))
-
-
-def _run_folders(folder: Path) -> list[Path]:
-    if (folder / MANIFEST).is_file() or not folder.is_dir():
-        return [folder]
-    return sorted(path.parent for path in folder.glob(f"*/{MANIFEST}"))
 
 
 def history(
@@ -161,7 +153,10 @@ def history(
     """
     found: list[Series] = []
     for group in group_systems(runs, tasks=tasks, languages=languages):
-        for line in _lines(group):
+        lines: dict[tuple[str, ...], list[System]] = {}
+        for system in group.systems:
+            lines.setdefault(_conditions(group, system), []).append(system)
+        for line in lines.values():
             if len(line) > 1:
                 show_step(f"History: {group.title}")
                 found += _series(group, line, metrics, metric)
@@ -170,14 +165,6 @@ def history(
             "No task was finished by two of these runs under the same protocol, method and seed."
         )
     return [*found, *_means(found, len(runs))]
-
-
-def _lines(group: SystemGroup) -> list[list[System]]:
-    """Return the systems of one protocol, method, seed and prompt, in the order of the runs."""
-    lines: dict[tuple[str, ...], list[System]] = {}
-    for system in group.systems:
-        lines.setdefault(_conditions(group, system), []).append(system)
-    return list(lines.values())
 
 
 def _conditions(group: SystemGroup, system: System) -> tuple[str, ...]:
@@ -191,38 +178,32 @@ def _series(
 ) -> Iterator[Series]:
     codes = [code for code in line[0].cells if all(code in system.cells for system in line)]
     dropped = sorted({code for system in line for code in system.cells} - set(codes))
-    lines = tuple(replace(system, cells={code: system.cells[code] for code in codes}) for system in line)
+    lines = [replace(system, cells={code: system.cells[code] for code in codes}) for system in line]
     for name in ([metric] if metric is not None else line[0].spec.headline) if codes else []:
-        found = shared_items(replace(group, systems=lines), metrics.get(name))
-        if not found.parts:
+        parts, skipped = shared_items(lines, metrics.get(name))
+        if not parts:
             continue
         notes = [f"not in all runs, skipped: {' '.join(dropped)}"] if dropped else []
-        if found.skipped:
-            notes.append(f"{found.skipped:,} items are not the same in all runs and are skipped")
-        values = [fmean(column) for column in zip(*(part.values for part in found.parts), strict=True)]
+        if skipped:
+            notes.append(f"{skipped:,} items are not the same in all runs and are skipped")
+        values = map(fmean, zip(*(part.values for part in parts), strict=True))
         yield Series(
             task=group.title,
             conditions=_conditions(group, line[0]),
             metric=name,
-            languages=tuple(part.language for part in found.parts),
-            items=sum(len(part.ids) for part in found.parts),
+            languages=tuple(part.language for part in parts),
+            items=sum(len(part.ids) for part in parts),
             steps=tuple(
                 Step(
                     run=system.run.path,
-                    model=system.run.manifest.model,
+                    model=system.run.manifest.model_name,
                     created=system.run.results.run.created,
                     value=value,
-                    ci=None if found.skipped else _interval(system, name, metrics),
+                    ci=None if skipped else _interval(system, name, metrics),
                 )
                 for system, value in zip(lines, values, strict=True)
             ),
-            noise=flipped_scores(
-                metrics.get(name),
-                found.parts,
-                task=group.title,
-                linked=found.linked,
-                unpaired=found.unpaired,
-            ),
+            noise=flipped_scores(metrics.get(name), parts, task=group.title),
             notes=tuple(notes),
         )
 

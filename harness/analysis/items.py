@@ -15,7 +15,7 @@ from harness.data.features import Items, Spans
 from harness.errors import UsageError
 from harness.languages.table import Language, known_languages, recorded_name
 from harness.metrics.chunk import corpus_chunks
-from harness.storage.records import read_batches
+from harness.storage.records import READ_TOGETHER, read_batches
 from harness.storage.results import CellResult, TaskSummary
 from harness.storage.run_folder import Run
 
@@ -69,9 +69,10 @@ def read_items(
 def _language(code: str, task: TaskSummary) -> Language:
     """Return a language of the table or, for one that a plugin brought, what the run records of it."""
     table = known_languages()
-    if code in table:
+    recorded = task.languages.get(code)
+    if code in table.listed or (code in table and not recorded):
         return table.get(code)
-    family, script = task.languages.get(code) or ("", "")
+    family, script = recorded or ("", "")
     return Language(code=code, name=recorded_name(code, [task.names]), script=script, family=family)
 
 
@@ -85,7 +86,10 @@ def _columns(run: Run, cell: CellResult, *, inputs: bool, most: int | None) -> d
         )
     wanted = [name for name in _COLUMNS if inputs or name != "inputs"]
     kept = _kept(path, most)
-    found = {name: _values(name, _column(path, name, kept)) for name in wanted}
+    # A file of one batch is opened once; of a large one, one column at a time is held.
+    groups = [wanted] if len(kept) <= READ_TOGETHER else [[name] for name in wanted]
+    read = (pair for names in groups for pair in _read(path, names, kept).items())
+    found = {name: _values(name, column) for name, column in read}
     if inputs and len(found["inputs"]) < len(found["id"]):
         raise UsageError(
             f"The run {str(run.path)!r} is of an older version of the harness, whose records do not keep "
@@ -111,17 +115,20 @@ def _kept(path: Path, most: int | None) -> npt.NDArray[np.bool_]:
     return kept
 
 
-def _column(path: Path, name: str, kept: npt.NDArray[np.bool_]) -> list[Any]:
-    """Return the kept rows of one column; only they become Python objects."""
+def _read(path: Path, names: Sequence[str], kept: npt.NDArray[np.bool_]) -> dict[str, list[Any]]:
+    """Return the kept rows of columns, none of a column that is missing; only they become Python objects."""
     import pyarrow as pa
 
-    values: list[Any] = []
+    columns: dict[str, list[Any]] = {name: [] for name in names}
     start = 0
-    for batch in read_batches(path, (name,)):
-        if batch.num_columns:
-            values += batch.column(0).filter(pa.array(kept[start : start + batch.num_rows])).to_pylist()
+    for batch in read_batches(path, names):
+        # `pa.array` imports pandas.
+        bits = pa.py_buffer(np.packbits(kept[start : start + batch.num_rows], bitorder="little"))
+        rows = batch.filter(pa.Array.from_buffers(pa.bool_(), batch.num_rows, [None, bits]))
+        for name in rows.schema.names:
+            columns[name] += rows.column(name).to_pylist()
         start += batch.num_rows
-    return values
+    return columns
 
 
 def _values(name: str, column: list[Any]) -> list[Any]:

@@ -1,21 +1,25 @@
-"""Items of parallel tasks that one system has right in one language and wrong in another one."""
+"""Items that one system has right in one language and wrong in another one, or in two versions of one language."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from harness.analysis.systems import System, SystemGroup, group_systems
-from harness.errors import UsageError
+from harness.errors import UnknownNameError, UsageError
 from harness.progress import show_step
+from harness.specs.schema import TRANSLATED
 from harness.statistics import draw_codes, mcnemar, paired_contrasts, seed_of, sign_flip_p
 from harness.storage.records import ItemRecord
 from harness.storage.run_folder import Run
 
-__all__ = ["LanguagePair", "SplitItem", "language_pairs"]
+__all__ = ["LanguagePair", "SplitItem", "language_pairs", "version_pairs"]
+
+SIDES = ("language", "against")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,27 +58,26 @@ class LanguagePair:
     """McNemar's exact test; where items share clusters, random signs of whole clusters."""
     items: tuple[SplitItem, ...]
     """In the order of the language's records."""
+    against_language: str
+    """The language of the texts on the other side."""
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row with the counts, then one for every item that is right in one language only."""
-        head = {"task": self.task, "system": self.system, "language": self.language, "against": self.against}
-        counts = {name: getattr(self, name) for name in ("both", "lost", "gained", "neither")}
-        tested = {name: getattr(self, name) for name in ("difference", "ci", "ci_method", "p", "test")}
-        found: list[dict[str, Any]] = [{"kind": "language_pair", **head, **counts, **tested}]
-        for item in self.items:
-            sides = {"language": item.language, "against": item.against}
-            found.append(
-                {
-                    "kind": "split_item",
-                    **head,
-                    "id": item.language.id,
-                    "right_in": self.against if item.is_lost else self.language,
-                    "inputs": {name: dict(record.fields) for name, record in sides.items()},
-                    "gold": {name: record.gold for name, record in sides.items()},
-                    "answer": {name: record.answer for name, record in sides.items()},
-                }
-            )
-        return found
+        head = {name: getattr(self, name) for name in ("task", "system", "language", "against")}
+        numbers = ("both", "lost", "gained", "neither", "difference", "ci", "ci_method", "p", "test")
+        items = [
+            {
+                "kind": "split_item",
+                **head,
+                "id": item.language.id,
+                "right_in": self.against if item.is_lost else self.language,
+                "inputs": {name: dict(getattr(item, name).fields) for name in SIDES},
+                "gold": {name: getattr(item, name).gold for name in SIDES},
+                "answer": {name: getattr(item, name).answer for name in SIDES},
+            }
+            for item in self.items
+        ]
+        return [{"kind": "language_pair", **head, **{name: getattr(self, name) for name in numbers}}, *items]
 
 
 def language_pairs(
@@ -107,13 +110,12 @@ def language_pairs(
             show_step(f"Languages: {group.title}, {system.name}")
             other = {record.id: record for record in system.run.records(system.cells[against])}
             for code in codes:
-                own = _pair(group, system, code, against, other)
-                if own is None:
+                pairs = _pair(group, system, code, against, other)
+                found += pairs
+                if not pairs:
                     notes.append(
                         f"{group.title} {code}: no item that is right or wrong has its id in {against} too."
                     )
-                else:
-                    found.append(own)
     if not found:
         raise UsageError(
             f"No parallel task has items in {' or '.join(languages) or 'a language'} and {against}. "
@@ -121,6 +123,55 @@ def language_pairs(
             hint="Evaluate the task in both languages in one run.",
         )
     return found, notes
+
+
+def version_pairs(
+    runs: Sequence[Run], languages: Sequence[str], variants: Sequence[str], *, tasks: Sequence[str] = ()
+) -> tuple[list[LanguagePair], list[str]]:
+    """Return the human translation of every language against its translated versions, item by item, and notes.
+
+    The examples of Table 8 in "Translation Errors ..." (EACL 2024) are items that are right in `te` alone. Both sides
+    are by the same model and fit, under the same conditions.
+
+    Args:
+        runs: The runs.
+        languages: Codes; none takes all that a task has.
+        variants: Of `tt`, `te` and `bt`.
+        tasks: Names or globs to restrict it to; none takes all.
+
+    Raises `UsageError` for unknown names, and where no language has both versions.
+    """
+    for name in variants:
+        if name not in TRANSLATED:
+            raise UnknownNameError("translated version", name, TRANSLATED)
+    groups = group_systems(runs, tasks=tasks, languages=languages, least=1)
+    found: list[LanguagePair] = []
+    human = [group for group in groups if group.view.get("variant") not in TRANSLATED]
+    for group, system in [(own, system) for own in human for system in own.systems]:
+        for variant, other in itertools.product(variants, groups):
+            if other.task != group.task or dict(other.view) != {**group.view, "variant": variant}:
+                continue
+            for version, code in itertools.product(other.systems, system.cells):
+                cell = version.cells.get(code)
+                if cell is None or _conditions(system, code) != _conditions(version, code):
+                    continue
+                records = {record.id: record for record in version.run.records(cell)}
+                title = f"{variant} ({cell.view.get('translator', '')})"
+                read = code if variant == "te" else str(system.spec.source or "en")
+                found += _pair(group, system, code, title, records, read)
+    if not found:
+        raise UsageError(
+            f"No language of these runs has the human translation and {' or '.join(variants)}.",
+            hint="Evaluate them together: harness eval --variants zs,tt,te,bt --translator NAME ...",
+        )
+    return found, []
+
+
+def _conditions(system: System, code: str) -> tuple[object, ...]:
+    """Return what both versions of a language must share."""
+    cell = system.cells[code]
+    view = {name: value for name, value in cell.view.items() if name not in {"variant", "translator"}}
+    return (system.run.manifest.model, cell.protocol, cell.method, cell.seed, cell.fit, sorted(view.items()))
 
 
 def _reason(system: System, codes: Sequence[str], against: str) -> str | None:
@@ -133,55 +184,54 @@ def _reason(system: System, codes: Sequence[str], against: str) -> str | None:
 
 
 def _pair(
-    group: SystemGroup, system: System, code: str, against: str, other: dict[str, ItemRecord]
-) -> LanguagePair | None:
-    if code in system.spec.unpaired:
-        return None
-    both = list(_known_items(system.run.records(system.cells[code]), other))
+    group: SystemGroup,
+    system: System,
+    code: str,
+    against: str,
+    other: dict[str, ItemRecord],
+    against_language: str | None = None,
+) -> list[LanguagePair]:
+    """Return the pair of two languages; nothing where they have no item in common."""
+    if code in system.spec.unpaired and against_language is None:
+        return []
+    shared = [(own, other[own.id]) for own in system.run.records(system.cells[code]) if own.id in other]
+    both = [pair for pair in shared if all(record.correct is not None for record in pair)]
     if not both:
-        return None
-    marks = np.array([[own.correct, pair.correct] for own, pair in both], dtype=np.float64).T
-    count, rights = len(both), [int(np.sum(marks.sum(axis=0) == right)) for right in (0, 2)]
-    lost, gained = (int(np.sum(marks[0] - marks[1] == sign)) for sign in (-1, 1))
-    ids = [own.id for own, _ in both]
+        return []
+    marks = np.array([[record.correct for record in pair] for pair in both], dtype=np.float64).T
+    count, signs = len(both), marks[0] - marks[1]
+    lost, gained, right = (int(np.sum(own)) for own in (signs == -1, signs == 1, marks.sum(axis=0) == 2))
     parts = [
-        (language, ids, [pair[side].cluster for pair in both])
+        (language, [own.id for own, _ in both], [pair[side].cluster for pair in both])
         for side, language in enumerate((code, against))
     ]
     codes = draw_codes(parts, linked=True)
     strata = np.repeat(np.arange(2), count)
     [found] = paired_contrasts(marks.reshape(1, -1), strata, codes, np.array([[1.0, -1.0]]))
-    ends = found.interval
+    low, high = found.interval.low, found.interval.high
     is_clustered = int(codes.max()) + 1 < count
     seed = seed_of(group.title, code, against)
-    p = sign_flip_p(marks[0] - marks[1], codes[:count], seed=seed) if is_clustered else mcnemar(lost, gained)
-    return LanguagePair(
-        task=group.title,
-        kind=system.spec.kind,
-        system=system.name,
-        language=code,
-        against=against,
-        both=rights[1],
-        lost=lost,
-        gained=gained,
-        neither=rights[0],
-        difference=found.value,
-        ci=None if ends.low is None or ends.high is None else (ends.low, ends.high),
-        ci_method=ends.method,
-        p=p,
-        test="random signs of clusters" if is_clustered else "McNemar, exact",
-        items=tuple(
-            SplitItem(language=own, against=pair, is_lost=bool(pair.correct))
-            for own, pair in both
-            if own.correct != pair.correct
-        ),
-    )
-
-
-def _known_items(
-    records: Iterator[ItemRecord], other: dict[str, ItemRecord]
-) -> Iterator[tuple[ItemRecord, ItemRecord]]:
-    for record in records:
-        pair = other.get(record.id)
-        if pair is not None and record.correct is not None and pair.correct is not None:
-            yield record, pair
+    return [
+        LanguagePair(
+            task=group.title,
+            kind=system.spec.kind,
+            system=system.name,
+            language=code,
+            against=against,
+            against_language=against_language or against,
+            both=right,
+            lost=lost,
+            gained=gained,
+            neither=count - lost - gained - right,
+            difference=found.value,
+            ci=None if low is None or high is None else (low, high),
+            ci_method=found.interval.method,
+            p=sign_flip_p(signs, codes[:count], seed=seed) if is_clustered else mcnemar(lost, gained),
+            test="random signs of clusters" if is_clustered else "McNemar, exact",
+            items=tuple(
+                SplitItem(language=own, against=pair, is_lost=bool(pair.correct))
+                for own, pair in both
+                if own.correct != pair.correct
+            ),
+        )
+    ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import tempfile
 from collections import Counter
@@ -12,20 +11,19 @@ from pathlib import Path
 from typing import Any
 
 from harness.analysis.merge_checks import check_compatible, same_scores
-from harness.analysis.merge_manifest import merged_manifest
+from harness.analysis.merge_manifest import differing_settings, merged_manifest
+from harness.analysis.pairing import harness_versions
 from harness.errors import DataError, StorageError, UsageError
-from harness.metrics.aggregation import aggregate_tasks
 from harness.metrics.metric import Metric
-from harness.metrics.task_intervals import add_task_intervals
 from harness.running.summaries import empty_result
+from harness.scores.aggregation import aggregate_tasks
+from harness.scores.task_intervals import add_task_intervals
 from harness.storage.file_lock import FileLock
 from harness.storage.results import CellResult, Manifest, RunResults
 from harness.storage.run_folder import LOCK, STARTED, Run
 from harness.table import Table
 
 __all__ = ["merge"]
-
-_DIGEST = re.compile(r"[0-9a-f]{4,64}")
 
 
 def merge(
@@ -129,16 +127,19 @@ def _merge(runs: Sequence[Run], name: str, metrics: Table[Metric], *, incomplete
         f"shard {shard}/{count} was not merged: {sum(cell['shard'] == shard for cell in lost)} cells are skipped"
         for shard in shards
     ]
-    versions = sorted({str(run.results.run.harness) for run in runs})
+    versions = harness_versions(runs)
     if len(versions) > 1:
         notes.append(f"parts of this run were made by the harness {' and '.join(versions)}")
+    for setting, values in differing_settings([run.manifest for run in runs]).items():
+        by_task = "; ".join(f"{value} for {', '.join(named)}" for value, named in values.items())
+        notes.append(f"--{setting} differs between tasks: {by_task}")
     manifest = Manifest.model_validate(merged_manifest(runs, cells, plan if lost else None))
     origins = {digest: run for digest, (_, run) in taken.items()}
     results = add_task_intervals(
         _results(runs, name, cells, manifest, notes),
         manifest.tasks,
         manifest.suites,
-        lambda cell: _records(origins[cell.digest], cell),
+        lambda cell: origins[cell.digest].records_of(cell),
         metrics,
     )
     found_notes += notes
@@ -317,7 +318,7 @@ def _write(merged: _Merged, folder: Run) -> None:
 
 
 def _copy_cell(run: Run, cell: CellResult, folder: Run) -> None:
-    source, digest = _records(run, cell), cell.digest
+    source, digest = run.records_of(cell), cell.digest
     if cell.status == "ok":
         if not source.is_file():
             raise DataError(
@@ -327,12 +328,6 @@ def _copy_cell(run: Run, cell: CellResult, folder: Run) -> None:
     for name in (f"failures/{digest}.txt", f"cells/{digest}.json", f"cells/{digest}{STARTED}"):
         if (run.path / name).is_file():
             _copy(run.path / name, folder.path / name)
-
-
-def _records(run: Run, cell: CellResult) -> Path:
-    if not _DIGEST.fullmatch(cell.digest):
-        raise DataError(f"{run.path / 'results.json'}: the cell digest {cell.digest!r} is none.")
-    return run.records_of(cell)
 
 
 def _journals(run: Run) -> list[Path]:

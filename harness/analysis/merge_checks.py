@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from harness.analysis.pairing import item_view
 from harness.data.translation.opening import translator_names
 from harness.errors import UsageError
 from harness.planning.resolution import Resolution, read_resolution
@@ -55,8 +56,12 @@ def _facts(run: Run) -> Iterator[tuple[str, tuple[str, ...], Any]]:
     config = run.manifest.config
     yield "the place of the data (--data)", (), run.results.run.data
     for name, setting in settings().items():
-        if setting.merged == "same":
-            yield f"the setting {name!r}", (), config.get(name)
+        if setting.merged in {"same", "task"}:
+            # How many items a cell has must agree only between runs that share a task.
+            for task in [""] if setting.merged == "same" else run.manifest.tasks:
+                yield f"the setting {name!r}", (task,), config.get(name)
+    for name, code in run.manifest.code.items():
+        yield f"the {name}", (), code
     for task, summary in run.manifest.tasks.items():
         for name, value in summary.to_json().items():
             if name not in BY_LANGUAGE:
@@ -68,13 +73,7 @@ def _facts(run: Run) -> Iterator[tuple[str, tuple[str, ...], Any]]:
     for cell in run.cells:
         place = f"{cell.task!r} in {cell.language!r}"
         if cell.data:
-            kept = {
-                "variant",
-                "translator",
-                *(run.manifest.tasks[cell.task].axes if cell.task in run.manifest.tasks else ()),
-            }
-            items = {name: value for name, value in cell.view.items() if name in kept}
-            yield f"the test data of {place}", (json.dumps(items, sort_keys=True),), cell.data["digest"]
+            yield f"the test data of {place}", (item_view(run, cell),), cell.data["digest"]
         if cell.status == "ok":
             key = (
                 json.dumps(cell.view, sort_keys=True),

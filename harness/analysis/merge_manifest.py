@@ -9,10 +9,25 @@ from typing import Any
 
 from harness.planning.resolution import read_resolution
 from harness.planning.run_config import settings
+from harness.specs.selection import EXCLUSION_MARK
+from harness.storage.files import file_digest
 from harness.storage.results import CellResult, Manifest
-from harness.storage.run_folder import Run
+from harness.storage.run_folder import RESULTS, Run
 
-__all__ = ["merged_manifest"]
+__all__ = ["differing_settings", "merged_manifest"]
+
+
+def differing_settings(manifests: Sequence[Manifest]) -> dict[str, dict[str, list[str]]]:
+    """Return the settings that differ between tasks, such as ``limit``: tasks by value."""
+    differing = {}
+    for name in (name for name, setting in settings().items() if setting.merged == "task"):
+        tasks: dict[str, list[str]] = {}
+        for manifest in manifests:
+            value = manifest.config.get(name)
+            tasks.setdefault("not set" if value is None else str(value), []).extend(manifest.tasks)
+        if len(tasks) > 1:
+            differing[name] = {value: list(dict.fromkeys(named)) for value, named in tasks.items()}
+    return differing
 
 
 def merged_manifest(
@@ -39,6 +54,7 @@ def merged_manifest(
         "tasks": _tasks(manifests, cells),
         "suites": _suites(manifests),
         "published": [item for number, item in enumerate(published) if item not in published[:number]],
+        "code": {name: code for item in reversed(manifests) for name, code in item.code.items()},
         "specs": {task: spec for item in reversed(manifests) for task, spec in item.specs.items()},
         "cells": [identities[digest] for digest in digests],
         "fits": list(dict.fromkeys(title for manifest in manifests for title in manifest.fits)),
@@ -61,7 +77,7 @@ def merged_manifest(
 
 
 def _source(run: Run) -> dict[str, Any]:
-    """Return where a part came from: its name, time, machine and shard."""
+    """Return where a part came from: its name, time, machine and shard, and the digest of its results."""
     head = run.results.run
     host = run.manifest.host or run.manifest.hardware.get("host")
     return {
@@ -71,19 +87,24 @@ def _source(run: Run) -> dict[str, Any]:
         "seconds": head.seconds,
         "host": host,
         "shard": run.manifest.shard,
+        "results": file_digest(run.path / RESULTS),
         **({"merged_from": run.manifest.merged_from} if run.manifest.merged_from else {}),
     }
 
 
 def _config(manifests: Sequence[Manifest]) -> dict[str, Any]:
-    """Return the configuration of all: what was asked for is united; languages are all where one run took all."""
+    """Return the configuration of all: what was asked for is united.
+
+    Languages are all where one run took all, or all but some.
+    """
     configs = [manifest.config for manifest in manifests]
     config = {name: value for name, value in configs[0].items() if name not in {"shard", "output"}}
     for name in (name for name, setting in settings().items() if setting.merged == "united"):
         values = [item.get(name) for item in configs]
         united = list(dict.fromkeys(item for value in values for item in value or ()))
-        config[name] = None if name == "languages" and None in values else united
-    return config
+        took_all = None in values or any(str(item).startswith(EXCLUSION_MARK) for item in united)
+        config[name] = None if name == "languages" and took_all else united
+    return config | dict.fromkeys(differing_settings(manifests))
 
 
 def _tasks(manifests: Sequence[Manifest], cells: Sequence[CellResult]) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from harness.errors import DataError, HarnessError, UsageError
-from harness.metrics.command import COMMAND, COMMAND_KINDS, COMMAND_SCORES
+from harness.metrics.external import COMMAND, COMMAND_KINDS, COMMAND_SCORES
 from harness.metrics.repeats import answers_of, repeat_count
 from harness.storage.clean_text import clean_text
 from harness.storage.records import REPEATS, ItemRecord

@@ -1,7 +1,8 @@
-"""Brings two systems to the same items, in the same order; what differs is an error or, on request, skipped."""
+"""What systems and runs that are compared differ in, and the items that two systems have in common."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -9,8 +10,10 @@ from typing import Any
 from harness.analysis.systems import System
 from harness.data.features import Items
 from harness.errors import UsageError
+from harness.storage.results import CellResult
+from harness.storage.run_folder import Run
 
-__all__ = ["COLUMNS", "common_items", "differences_of"]
+__all__ = ["common_items", "differences_of", "harness_versions", "item_view", "run_difference_notes"]
 
 COLUMNS = ("ids", "digests", "fields", "predictions", "references", "clusters", "tags", "scores")
 """The columns of `Items`."""
@@ -18,24 +21,21 @@ COLUMNS = ("ids", "digests", "fields", "predictions", "references", "clusters", 
 
 def differences_of(first: System, second: System, task: str) -> list[str]:
     """Return in what two systems of a task differ so that their scores may not mean the same, as clauses."""
-    clauses = []
-    versions = [sorted({str(cell.version) for cell in own.cells.values()}) for own in (first, second)]
-    if versions[0] != versions[1]:
-        clauses.append(
-            f"they are of version {' and '.join(versions[0])} and {' and '.join(versions[1])} of {task!r}"
-        )
-    data = [own.run.results.run.data for own in (first, second)]
+    sides = (first, second)
+    clauses = {}
+    for name in ("version", "protocol", "method"):
+        values = [sorted({str(getattr(cell, name)) for cell in own.cells.values()}) for own in sides]
+        if values[0] != values[1]:
+            clauses[name] = f"{' and '.join(values[0])} and {' and '.join(values[1])}"
+    data = [own.run.results.run.data for own in sides]
+    texts = [f"they are of version {clauses.pop('version')} of {task!r}"] if "version" in clauses else []
     if "sample" in data and data[0] != data[1]:
-        clauses.append(f"they are on the data {data[0]!r} and {data[1]!r}")
-    for name in ("protocol", "method"):
-        names = [sorted({str(getattr(cell, name)) for cell in own.cells.values()}) for own in (first, second)]
-        if names[0] != names[1]:
-            clauses.append(f"their {name}s are {' and '.join(names[0])} and {' and '.join(names[1])}")
-    only_in = [sorted(set(own.cells) - set(other.cells)) for own, other in ((first, second), (second, first))]
-    for own, codes in zip((first, second), only_in, strict=True):
-        if codes:
-            clauses.append(f"only {own.name} has {' '.join(codes)}")
-    return clauses
+        texts.append(f"they are on the data {data[0]!r} and {data[1]!r}")
+    texts += [f"their {name}s are {values}" for name, values in clauses.items()]
+    for own, other in (sides, sides[::-1]):
+        codes = sorted(set(own.cells) - set(other.cells))
+        texts += [f"only {own.name} has {' '.join(codes)}"] if codes else []
+    return texts
 
 
 def common_items(first: Items, second: Items, *, strict: bool) -> tuple[Items, Items, list[str]]:
@@ -72,11 +72,8 @@ def common_items(first: Items, second: Items, *, strict: bool) -> tuple[Items, I
         raise UsageError(
             f"No item of {where} is common to the two runs: {', '.join(differences) or 'there are none'}."
         )
-    notes = (
-        [f"{first.task} {first.language.code}: skipped items: {', '.join(differences)}."]
-        if differences
-        else []
-    )
+    skipped = f"{first.task} {first.language.code}: skipped items: {', '.join(differences)}."
+    notes = [skipped] if differences else []
     return _taken(first, [row for row, _ in same]), _taken(second, [row for _, row in same]), notes
 
 
@@ -85,3 +82,43 @@ def _taken(items: Items, rows: Sequence[int]) -> Items:
         return items
     columns: dict[str, Any] = {name: [getattr(items, name)[row] for row in rows] for name in COLUMNS}
     return replace(items, kept={}, **columns)
+
+
+def run_difference_notes(runs: Sequence[Run]) -> list[str]:
+    """Return a sentence for versions of the harness, and one for test data, that are not the same in all runs.
+
+    Scores of the same items may differ by either, so a comparison names them also where it skips nothing.
+    """
+    versions = harness_versions(runs)
+    digests: dict[tuple[str, str, str], set[str]] = {}
+    for run in runs:
+        for cell in run.cells:
+            if cell.status == "ok" and "digest" in cell.data:
+                key = (cell.task, cell.language, item_view(run, cell))
+                digests.setdefault(key, set()).add(str(cell.data["digest"]))
+    changed = list(
+        dict.fromkeys(f"{task}:{code}" for (task, code, _), own in digests.items() if len(own) > 1)
+    )
+    more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
+    notes = (
+        [f"The versions of the harness are not the same: {' and '.join(versions)}."]
+        if len(versions) > 1
+        else []
+    )
+    if changed:
+        notes.append(f"The digests of the test data are not the same: {', '.join(changed[:3])}{more}.")
+    return notes
+
+
+def harness_versions(runs: Sequence[Run]) -> list[str]:
+    """Return the versions of the harness that made runs, as their manifests and their results say."""
+    found = {run.results.run.harness for run in runs}
+    found |= {run.manifest.versions.get("multilingual-harness") for run in runs}
+    return sorted(filter(None, found))
+
+
+def item_view(run: Run, cell: CellResult) -> str:
+    """Return the conditions of a cell that change its items, as JSON: the variant, the translator and the axes."""
+    axes = run.manifest.tasks[cell.task].axes if cell.task in run.manifest.tasks else ()
+    names = {"variant", "translator", *axes}
+    return json.dumps({name: value for name, value in cell.view.items() if name in names}, sort_keys=True)

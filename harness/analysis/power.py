@@ -78,11 +78,8 @@ class Detectable:
     """Of a mean: languages of this size that show it; None where more languages bring no further draws."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Items:
-    language: str
-    ids: list[str]
-    clusters: list[str | None]
+_Items = tuple[str, list[str], list[str | None]]
+"""The language, its ids and their clusters."""
 
 
 def detectable_differences(
@@ -106,17 +103,15 @@ def detectable_differences(
         limit: At most so many items a cell.
     """
     known = _measured(assumption, registry)
-    groups: dict[tuple[str, str], dict[str, Cell]] = {}
+    groups: dict[tuple[str, str], tuple[Cell, dict[str, str], dict[str, Cell]]] = {}
     for cell in cells:
         view = {name: value for name, value in cell.view.items() if name in {"variant", *cell.spec.axes}}
-        own = groups.setdefault((cell.spec.task, repr(sorted(view.items()))), {})
+        _, _, own = groups.setdefault((cell.spec.task, repr(sorted(view.items()))), (cell, view, {}))
         own.setdefault(cell.language.code, cell)
-    found = []
-    for members in groups.values():
-        first = next(iter(members.values()))
-        view = {name: value for name, value in first.view.items() if name in {"variant", *first.spec.axes}}
+    found: list[Detectable] = []
+    for first, view, members in groups.values():
         parts = [_items(cell, reader, registry, limit) for cell in members.values()]
-        found += list(_of_task(first, view, parts, known, assumption))
+        found += _of_task(first, view, parts, known, assumption)
     return found
 
 
@@ -125,19 +120,21 @@ def _of_task(
 ) -> Iterator[Detectable]:
     task, deviations, groups, detect = cell.spec.task, [], [], assumption.detect
     usual = paired_sd(assumption.score, assumption.correlation)
-    for part in parts:
-        deviations.append(known.get((task, part.language), usual))
-        groups.append(_draws([part], linked=False))
+    sizes = [len(ids) for _, ids, _ in parts]
+    for part, size in zip(parts, sizes, strict=True):
+        sd, draws = known.get((task, part[0]), usual), _draws([part], linked=False)
+        deviations.append(sd)
+        groups.append(draws)
         yield Detectable(
             task=task,
             view=view,
-            language=part.language,
-            items=len(part.ids),
-            clusters=groups[-1],
-            sd=deviations[-1],
-            assumed=(task, part.language) not in known,
-            difference=detectable_difference(deviations[-1], groups[-1]),
-            needed_items=_needed_items(deviations[-1], detect, len(part.ids), groups[-1]),
+            language=part[0],
+            items=size,
+            clusters=draws,
+            sd=sd,
+            assumed=(task, part[0]) not in known,
+            difference=detectable_difference(sd, draws),
+            needed_items=_needed_items(sd, detect, size, draws),
         )
     if len(parts) < 2:
         return
@@ -145,29 +142,26 @@ def _of_task(
     if cell.spec.parallel:
         # As if the translations of an item were right or wrong together, which is the most cautious, too.
         draws = _draws(parts, linked=True, unpaired=cell.spec.unpaired)
-        sd = sum(deviations) / len(parts)
-        difference = detectable_difference(sd, draws)
-        needed = (_needed_items(sd, detect, sum(len(part.ids) for part in parts) // len(parts), draws), None)
+        mean: float | None = (sd := sum(deviations) / len(parts))
+        needed = (_needed_items(sd, detect, sum(sizes) // len(parts), draws), None)
     else:
         draws = sum(groups)
-        known_sd = mean_sd(deviations, groups) if all(groups) else None
-        difference = None if known_sd is None else detectable_difference(known_sd, draws)
-        if detect is not None and known_sd is not None:
+        mean = mean_sd(deviations, groups) if all(groups) else None
+        if detect is not None and mean is not None:
             # The spread of a mean over languages like these falls with the root of their number; with that of their
             # items, too, which are as many in each language as in the mean one.
             own = draws / len(parts)
-            languages = needed_groups(known_sd / math.sqrt(own), detect, draws=own)
-            items = math.ceil(sum(len(part.ids) for part in parts) / len(parts) * languages / len(parts))
-            needed = (items, languages)
+            languages = needed_groups(mean / math.sqrt(own), detect, draws=own)
+            needed = (math.ceil(sum(sizes) / len(parts) * languages / len(parts)), languages)
     yield Detectable(
         task=task,
         view=view,
         language=None,
-        items=sum(len(part.ids) for part in parts),
+        items=sum(sizes),
         clusters=draws,
         sd=None,
-        assumed=any((task, part.language) not in known for part in parts),
-        difference=difference,
+        assumed=any((task, language) not in known for language, *_ in parts),
+        difference=None if mean is None else detectable_difference(mean, draws),
         needed_items=needed[0],
         needed_languages=needed[1],
     )
@@ -181,19 +175,15 @@ def _needed_items(sd: float, detect: float | None, items: int, groups: int) -> i
 
 
 def _draws(parts: Sequence[_Items], *, linked: bool, unpaired: Sequence[str] = ()) -> int:
-    named = [(part.language, part.ids, part.clusters) for part in parts]
-    return int(draw_codes(named, linked=linked, unpaired=unpaired).max(initial=-1)) + 1
+    return int(draw_codes(parts, linked=linked, unpaired=unpaired).max(initial=-1)) + 1
 
 
 def _items(cell: Cell, reader: CellReader, registry: Registry, limit: int | None) -> _Items:
     """Return the ids and clusters of the labelled items that a limit keeps."""
     reference = registry.kinds.get(cell.spec.kind).reference
-    found = _Items(language=cell.language.code, ids=[], clusters=[])
-    for example in _examples(cell, reader, limit):
-        if reference(example) is not None:
-            found.ids.append(example.id)
-            found.clusters.append(example.cluster)
-    return found
+    examples = _examples(cell, reader, limit)
+    kept = [(own.id, own.cluster) for own in examples if reference(own) is not None]
+    return cell.language.code, [own for own, _ in kept], [cluster for _, cluster in kept]
 
 
 def _examples(cell: Cell, reader: CellReader, limit: int | None) -> Iterator[Any]:
@@ -220,8 +210,7 @@ def _measured(assumption: Assumption, registry: Registry) -> Deviations:
     found = {}
     for run in assumption.runs:
         for cell in run.cells:
-            [metric, *_] = run.manifest.tasks[cell.task].headline
-            kept = cell.metrics.get(metric)
+            kept = cell.metrics.get(run.manifest.tasks[cell.task].headline[0])
             if kept is not None and kept.se and kept.clusters:
                 spread = kept.se * math.sqrt(kept.clusters)
                 found[cell.task, cell.language] = spread * math.sqrt(2 * (1 - assumption.correlation))

@@ -126,7 +126,7 @@ def _cell(
     own = gold.of(cell.task, cell.language, cell.view)
     counts = GoldCounts()
     seen: set[str] = set()
-    with RecordWriter(path, model=run.manifest.model, task=cell.task, language=cell.language) as writer:
+    with RecordWriter(path, model=run.manifest.model_name, task=cell.task, language=cell.language) as writer:
         records = _corrected(run.records(cell), own, counts, seen)
         while chunk := list(itertools.islice(records, CHUNK)):
             writer.add(chunk)

@@ -11,11 +11,11 @@ from pathlib import Path
 
 from harness.analysis.metric_process import CommandScores, MetricCommand, ask_command
 from harness.errors import UsageError
-from harness.metrics.aggregation import aggregate_tasks
 from harness.metrics.metric import Metric, MetricContext
 from harness.metrics.scoring import CellScorer, MetricScore, ScoreInput
-from harness.metrics.task_intervals import add_task_intervals
 from harness.registry.registry import Registry
+from harness.scores.aggregation import aggregate_tasks
+from harness.scores.task_intervals import add_task_intervals
 from harness.storage.records import ItemRecord, RecordWriter
 from harness.storage.results import CellResult, TaskSummary
 from harness.storage.run_folder import Run, with_baselines
@@ -109,7 +109,7 @@ def _score_run(
                 if metric.scores_method(str(cell.method))
                 and (metric.missing is None or metric.missing() is None)
             ]
-            file, model = run.records_of(cell), run.manifest.model
+            file, model = run.records_of(cell), run.manifest.model_name
             writer = unfinished.enter_context(
                 RecordWriter(file, model=model, task=cell.task, language=cell.language)
             )

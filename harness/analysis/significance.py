@@ -7,15 +7,17 @@ are resampled apart. Languages are fixed.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import fmean
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from harness.metrics.metric import Metric
+from harness.metrics.naming import metric_name
 from harness.statistics import (
     DRAWS,
     AnyFloats,
@@ -58,7 +60,7 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """A score minus that of the first system."""
+    """The score of the first system, which is the subject of a comparison, minus another one's."""
 
     value: float
     se: float | None = None
@@ -76,7 +78,7 @@ class Difference:
     mcnemar: float | None = None
     """Exact p of McNemar's test; only for 0/1 items of one language without clusters."""
     won: int | None = None
-    """Items with a higher score than the first system's; None for set-level metrics."""
+    """Items for which the first system has the higher score; None for set-level metrics."""
     lost: int | None = None
     even: int | None = None
 
@@ -108,64 +110,48 @@ class LanguageItems:
     """By system."""
     rows: AnyFloats | None
     """Shape (systems, n) for means of items, (systems, n, k) for counts; None for other metrics."""
+    parallel: bool
+    """Whether its items are one draw with those of the same id in other such languages."""
 
 
-def assess(
-    metric: Metric,
-    parts: Sequence[LanguageItems],
-    *,
-    task: str,
-    linked: bool,
-    unpaired: Collection[str] = (),
-) -> tuple[Scores, list[Scores]]:
+def assess(metric: Metric, parts: Sequence[LanguageItems], *, task: str) -> tuple[Scores, tuple[Scores, ...]]:
     """Return the mean over languages of a metric with its tests, and the scores of every language with theirs.
 
     Args:
         metric: What the items were scored with.
         parts: The common items, language by language; at least one.
         task: Seeds the resamples, with the metric.
-        linked: Whether items of the same id in several languages are one draw.
-        unpaired: Languages that this does not hold for: their ids name other items.
     """
-    values = [tuple(fmean(column) for column in zip(*(part.values for part in parts), strict=True))]
+    values = [tuple(map(fmean, zip(*(part.values for part in parts), strict=True)))]
     values += [part.values for part in parts]
-    plain = [_plain(metric.name, own) for own in values]
-    if any(part.rows is None or (part.rows.ndim > 2 and metric.from_counts is None) for part in parts):
-        return plain[0], plain[1:]
-    trial = _Trial(metric, parts, seed_of("compare", task, metric.name), linked=linked, unpaired=unpaired)
-    found = [_against(trial, scores, number - 1) for number, scores in enumerate(plain)]
-    pairs = [
-        None if index == trial.best(values[0]) else trial.p(trial.best(values[0]), index)[0]
-        for index in range(len(values[0]))
-    ]
-    best = trial.best(values[0])
-    counts = [None if index == best else trial.discordant(best, index, -1) for index in range(len(values[0]))]
-    mean = replace(
-        found[0],
-        best=tuple(tied_with_best(values[0], pairs)),
-        out_of_reach=tuple(_out_of_reach(counts)),
-    )
-    return mean, found[1:]
+    if not _can_be_tested(metric, parts):
+        mean, *languages = (_scores(metric.name, own, [{}] * (len(own) - 1)) for own in values)
+        return mean, tuple(languages)
+    trial = _Trial(metric, parts, seed_of("compare", task, metric.name))
+    mean, *languages = (_tested(trial, metric.name, own, at) for at, own in enumerate(values, start=-1))
+    systems = range(len(mean.values))
+    best = max(systems, key=mean.values.__getitem__)
+    pairs = [None if index == best else trial.p(best, index)[0] for index in systems]
+    counts = [None if index == best else trial.discordant(best, index, -1) for index in systems]
+    tied, unreachable = tied_with_best(mean.values, pairs), _out_of_reach(counts)
+    return replace(mean, best=tuple(tied), out_of_reach=tuple(unreachable)), tuple(languages)
 
 
-def flipped_scores(
-    metric: Metric,
-    parts: Sequence[LanguageItems],
-    *,
-    task: str,
-    linked: bool,
-    unpaired: Collection[str] = (),
-) -> Floats | None:
+def flipped_scores(metric: Metric, parts: Sequence[LanguageItems], *, task: str) -> Floats | None:
     """Return scores of all systems without differences, of shape (draws, systems): what is noise between them.
 
     How each draw departs from its mean over the systems gets a random sign, the same for all systems: a wild bootstrap
     (Liu 1988) that keeps how alike the answers of two systems are. None for metrics that are not sums over items.
     """
-    if any(part.rows is None or (part.rows.ndim > 2 and metric.from_counts is None) for part in parts):
+    if not _can_be_tested(metric, parts):
         return None
     seed = seed_of("history", task, metric.name)
-    trial = _Trial(metric, parts, seed, linked=linked, unpaired=unpaired)
-    return trial.flipped_scores(np.random.default_rng(seed))
+    return _Trial(metric, parts, seed).flipped_scores(np.random.default_rng(seed))
+
+
+def _can_be_tested(metric: Metric, parts: Sequence[LanguageItems]) -> bool:
+    rows = [part.rows for part in parts]
+    return all(own is not None and (own.ndim == 2 or metric.from_counts is not None) for own in rows)
 
 
 def bound_note(scores: Scores, systems: Sequence[str]) -> str | None:
@@ -173,8 +159,8 @@ def bound_note(scores: Scores, systems: Sequence[str]) -> str | None:
     counts = [None if own is None else own.discordant for own in scores.differences]
     bounded = [
         (least_p(count), name)
-        for name, count, own in zip(systems, counts, _out_of_reach(counts), strict=True)
-        if own and count is not None
+        for name, count, unreachable in zip(systems, counts, _out_of_reach(counts), strict=True)
+        if unreachable and count is not None
     ]
     if not bounded:
         return None
@@ -182,8 +168,8 @@ def bound_note(scores: Scores, systems: Sequence[str]) -> str | None:
     tests = len(systems) - 1
     adjusted = f" (after Holm {min(1.0, min(bounded)[0] * tests):.3f})" if tests > 1 else ""
     return (
-        f"{scores.metric}: so few clusters differ from those of {systems[0]} that p cannot be smaller than "
-        f"{bounds}{adjusted}, whatever the scores. An interval can exclude 0 all the same."
+        f"{metric_name(scores.metric)}: so few clusters differ from those of {systems[0]} that p cannot be "
+        f"smaller than {bounds}{adjusted}, whatever the scores. An interval can exclude 0 all the same."
     )
 
 
@@ -203,8 +189,8 @@ def detectable_note(scores: Scores, systems: Sequence[str]) -> str | None:
     if not found:
         return None
     return (
-        f"{scores.metric}: the smallest true difference to {systems[0]} that a test finds here with 80 % power: "
-        f"{', '.join(found)}. Smaller ones are seldom significant."
+        f"{metric_name(scores.metric)}: the smallest true difference to {systems[0]} that a test finds here with 80 % "
+        f"power: {', '.join(found)}. Smaller ones are seldom significant."
     )
 
 
@@ -219,65 +205,34 @@ def _out_of_reach(counts: Sequence[int | None]) -> list[bool]:
     return [bool(count) and max(least, least_p(count or 0)) >= ALPHA for count in counts]
 
 
-def _plain(metric: str, values: tuple[float, ...]) -> Scores:
-    differences = [Difference(value=value - values[0]) for value in values[1:]]
+def _scores(metric: str, values: tuple[float, ...], tests: Sequence[Mapping[str, Any]]) -> Scores:
+    """Return the scores of a metric, with tests of every further system against the first one."""
+    pairs = zip(values[1:], tests, strict=True)
+    differences = [Difference(value=values[0] - value, **own) for value, own in pairs]
     return Scores(metric=metric, values=values, differences=(None, *differences))
 
 
-def _against(trial: _Trial, scores: Scores, place: int) -> Scores:
+def _tested(trial: _Trial, metric: str, values: tuple[float, ...], place: int) -> Scores:
     """Return scores with the tests against the first system; place -1 is the mean, others are languages."""
-    found = []
-    for index, difference in enumerate(scores.differences[1:], start=1):
-        assert difference is not None
-        interval = trial.interval(index, place)
-        won, lost, even = trial.counted(index, place)
-        found.append(
-            replace(
-                difference,
-                se=interval.se,
-                low=interval.low,
-                high=interval.high,
-                method=interval.method,
-                groups=trial.draws(place),
-                p=trial.p(0, index)[place + 1],
-                discordant=trial.discordant(0, index, place),
-                mcnemar=trial.mcnemar(index, place),
-                won=won,
-                lost=lost,
-                even=even,
-            )
-        )
-    adjusted = holm([own.p for own in found if own.p is not None]).tolist()
-    tested = [replace(own, p_holm=p) for own, p in zip(found, adjusted, strict=True)]
-    return replace(scores, differences=(None, *tested), ranks=trial.ranks(place))
+    tests = [trial.tests(index, place) for index in range(1, len(values))]
+    adjusted = holm([own["p"] for own in tests]).tolist()
+    tests = [{**own, "p_holm": p} for own, p in zip(tests, adjusted, strict=True)]
+    return replace(_scores(metric, values, tests), ranks=trial.ranks(place))
 
 
 class _Trial:
     """The items of all languages under one metric, and the resamples that its tests share."""
 
-    def __init__(
-        self,
-        metric: Metric,
-        parts: Sequence[LanguageItems],
-        seed: int,
-        *,
-        linked: bool,
-        unpaired: Collection[str] = (),
-    ) -> None:
-        self._metric = metric
+    def __init__(self, metric: Metric, parts: Sequence[LanguageItems], seed: int) -> None:
+        self._metric, self._seed = metric, seed
         self._rows = [part.rows for part in parts if part.rows is not None]
         self._sizes = [len(part.ids) for part in parts]
-        self._seed = seed
-        self._linked = linked and len(parts) > 1
+        self._linked = len(parts) > 1 and any(part.parallel for part in parts)
         named = [(part.language, part.ids, part.clusters) for part in parts]
+        unpaired = [part.language for part in parts if not part.parallel]
         self._codes = draw_codes(named, linked=self._linked, unpaired=unpaired)
         self._strata = np.repeat(np.arange(len(parts)), self._sizes)
         self._p: dict[tuple[int, int], list[float]] = {}
-
-    @staticmethod
-    def best(values: Sequence[float]) -> int:
-        """Return the number of the first system with the highest score."""
-        return max(range(len(values)), key=values.__getitem__)
 
     @property
     def _of_means(self) -> bool:
@@ -298,9 +253,18 @@ class _Trial:
             self._p[pair] = self._flipped(*pair) if self._of_means else self._swapped(*pair)
         return self._p[pair]
 
-    def draws(self, place: int) -> int:
-        """Return how many draws a place has; place -1 is the mean."""
-        return int(self._own(place)[1].max()) + 1
+    def tests(self, index: int, place: int) -> dict[str, Any]:
+        """Return the fields of `Difference` for a system against the first one; place -1 is the mean."""
+        interval = self.interval(index, place)
+        won, lost, even = self.counted(index, place)
+        return {
+            **{name: getattr(interval, name) for name in ("se", "low", "high", "method")},
+            "groups": int(self._own(place)[1].max()) + 1,
+            "p": self.p(0, index)[place + 1],
+            "discordant": self.discordant(0, index, place),
+            "mcnemar": self.mcnemar(index, place),
+            **{"won": won, "lost": lost, "even": even},
+        }
 
     def discordant(self, first: int, second: int, place: int) -> int:
         """Return in how many draws of a place two systems differ; place -1 is the mean."""
@@ -312,41 +276,37 @@ class _Trial:
         blocks = self._blocks
         if place >= 0:
             blocks = [blocks[0][:, [place]]] if self._linked else [blocks[place]]
-        moved = [(block[:, :, first] != block[:, :, second]).any(axis=(1, 2)) for block in blocks]
-        return int(sum(own.sum() for own in moved))
+        return sum(
+            int((block[:, :, first] != block[:, :, second]).any(axis=(1, 2)).sum()) for block in blocks
+        )
 
     def _flipped(self, first: int, second: int) -> list[float]:
         differences = self._differences(first, second)
         weighted = differences / np.array(self._sizes)[self._strata]
-        found = [sign_flip_p(weighted, self._codes, seed=self._seed)]
-        for place in range(len(self._sizes)):
-            kept, codes = self._own(place)
-            found.append(sign_flip_p(differences[kept], codes, seed=self._seed))
-        return found
+        own = [(differences[kept], codes) for kept, codes in map(self._own, range(len(self._sizes)))]
+        return [
+            sign_flip_p(values, codes, seed=self._seed) for values, codes in [(weighted, self._codes), *own]
+        ]
 
     def _swapped(self, first: int, second: int) -> list[float]:
         assert self._metric.from_counts is not None
         blocks = [sums.reshape(*sums.shape[:3], -1) for sums in self._blocks]
-        mean, own = swap_p(
-            [sums[:, :, first] for sums in blocks],
-            [sums[:, :, second] for sums in blocks],
-            self._metric.from_counts,
-            seed=self._seed,
-        )
+        one, other = ([sums[:, :, index] for sums in blocks] for index in (first, second))
+        mean, own = swap_p(one, other, self._metric.from_counts, seed=self._seed)
         return [mean, *own]
 
     @cached_property
     def _blocks(self) -> list[Floats]:
         """Sums by draw, each of shape (G, languages, systems, k): all together where linked, else by language."""
-        ends = np.cumsum(self._sizes)[:-1]
-        counts = [_as_counts(rows) for rows in self._rows]
+        # Item scores become counts whose ratio is their mean.
+        counts = [
+            np.stack([rows, np.ones_like(rows)], axis=-1) if self._of_means else rows for rows in self._rows
+        ]
         if not self._linked:
             return [_summed(own, self._own(place)[1])[:, None] for place, own in enumerate(counts)]
-        groups = int(self._codes.max()) + 1
-        split = np.split(self._codes, ends)
-        return [
-            np.stack([_summed(own, codes, groups) for own, codes in zip(counts, split, strict=True)], axis=1)
-        ]
+        groups, split = int(self._codes.max()) + 1, np.split(self._codes, np.cumsum(self._sizes)[:-1])
+        summed = [_summed(own, codes, groups) for own, codes in zip(counts, split, strict=True)]
+        return [np.stack(summed, axis=1)]
 
     @cached_property
     def _replicates(self) -> Floats:
@@ -354,8 +314,7 @@ class _Trial:
         found = []
         for number, sums in enumerate(self._blocks):
             drawn = resampled_sums(sums.reshape(len(sums), -1), seed=self._seed + number)
-            drawn = drawn.reshape(DRAWS, *sums.shape[1:])
-            found.append(self._scored(drawn))
+            found.append(self._scored(drawn.reshape(DRAWS, *sums.shape[1:])))
         return np.concatenate(found, axis=1)
 
     def flipped_scores(self, random: np.random.Generator) -> Floats:
@@ -390,31 +349,31 @@ class _Trial:
         kept, codes = self._own(place)
         if self._of_means:
             strata = np.unique(self._strata[kept], return_inverse=True)[1].astype(np.int64)
-            return paired_difference(self._differences(0, index)[kept], strata, codes)
+            return paired_difference(self._differences(index, 0)[kept], strata, codes)
         groups = int(codes.max()) + 1
         if groups < 2:
             return Interval(se=None, low=None, high=None, method="one cluster")
         method = "paired bootstrap" if groups == len(codes) else "paired cluster bootstrap"
         replicates = self._at(place)
         return percentile_interval(
-            replicates[:, index] - replicates[:, 0], method=method, groups=groups, seed=self._seed
+            replicates[:, 0] - replicates[:, index], method=method, groups=groups, seed=self._seed
         )
 
     def counted(self, index: int, place: int) -> tuple[int, int, int] | tuple[None, None, None]:
-        """Return how many items, or clusters with one outcome, a system has better, worse, and as the first."""
+        """Return for how many items, or clusters with one outcome, the first system is better, worse, and even."""
         if self._metric.outcome_by_cluster:
             own = self._outcomes(index, place)
         elif self._of_means:
-            own = self._differences(0, index)[self._own(place)[0]]
+            own = self._differences(index, 0)[self._own(place)[0]]
         else:
             return None, None, None
         won, lost = int((own > 0).sum()), int((own < 0).sum())
         return won, lost, len(own) - won - lost
 
     def _outcomes(self, index: int, place: int) -> Floats:
-        """Return a system's outcome minus the first's for every cluster of a place; codes of languages never meet."""
+        """Return the first outcome minus another one for every cluster of a place; codes of languages never meet."""
         kept, codes = self._own(place)
-        passed = np.concatenate([rows[index, :, 0] - rows[0, :, 0] for rows in self._rows])[kept]
+        passed = np.concatenate([rows[0, :, 0] - rows[index, :, 0] for rows in self._rows])[kept]
         return np.asarray(np.bincount(codes, weights=passed), dtype=np.float64)
 
     def mcnemar(self, index: int, place: int) -> float | None:
@@ -434,11 +393,6 @@ class _Trial:
         assert won is not None
         assert lost is not None
         return mcnemar(lost, won)
-
-
-def _as_counts(rows: AnyFloats) -> AnyFloats:
-    """Return item scores as counts whose ratio is their mean; counts as they are."""
-    return np.stack([rows, np.ones_like(rows)], axis=-1) if rows.ndim == 2 else rows
 
 
 def _summed(counts: AnyFloats, codes: Codes, groups: int | None = None) -> Floats:

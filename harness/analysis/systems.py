@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from harness.errors import DataError, UnknownNameError, UsageError
+from harness.specs.selection import named_and_excluded
+from harness.storage.model_name import folder_names
 from harness.storage.results import CellResult, TaskSummary
 from harness.storage.run_folder import Run
 
@@ -36,25 +38,34 @@ class SystemGroup:
     task: str
     view: Mapping[str, str]
     """The variant and the axes of the spec."""
+    protocols: tuple[str, ...] = ()
+    """Those of its systems, where the task was finished under others too."""
     systems: tuple[System, ...]
 
     @property
     def title(self) -> str:
-        """``xcopa (variant=translated)``."""
-        view = ", ".join(f"{name}={value}" for name, value in self.view.items())
-        return f"{self.task} ({view})" if view else self.task
+        """``xcopa (variant=translated)``, ``tatoeba (frozen)``."""
+        view = [f"{name}={value}" for name, value in self.view.items()]
+        view += [" and ".join(self.protocols)] if self.protocols else []
+        return f"{self.task} ({', '.join(view)})" if view else self.task
 
 
 def group_systems(
-    runs: Sequence[Run], *, tasks: Sequence[str] = (), languages: Sequence[str] = (), least: int = 2
+    runs: Sequence[Run],
+    *,
+    tasks: Sequence[str] = (),
+    languages: Sequence[str] = (),
+    least: int = 2,
+    alike: bool = False,
 ) -> list[SystemGroup]:
     """Return the finished tasks, systems in the order of the runs and their cells.
 
     Args:
         runs: The runs.
         tasks: Names or globs to restrict it to; none takes all.
-        languages: Codes to restrict it to; none takes all.
+        languages: Codes to restrict it to, or to exclude (``!en``); none takes all.
         least: So many systems must have finished at least one of the tasks.
+        alike: Whether systems of different protocols are groups of their own, as `_alike` says.
 
     Raises:
         UsageError: For names that no run has, for a run named twice, and where no task was finished by so many
@@ -68,50 +79,46 @@ def group_systems(
     finished = [
         (number, cell) for number, run in enumerate(runs) for cell in run.cells if cell.status == "ok"
     ]
-    _check_names([cell for _, cell in finished], tasks, languages)
+    named, excluded = named_and_excluded(languages)
+    _check_names([cell for _, cell in finished], tasks, [*named, *excluded])
     wanted = [
         (number, cell)
         for number, cell in finished
         if (not tasks or any(fnmatchcase(cell.task, pattern) for pattern in tasks))
-        and (not languages or cell.language in languages)
+        and (not named or cell.language in named)
+        and cell.language not in excluded
     ]
-    groups = _grouped(runs, wanted)
+    groups = _grouped(runs, wanted, alike=alike)
     if all(len(group.systems) < least for group in groups):
-        holdings = "; ".join(_holding(run, number, wanted) for number, run in enumerate(runs))
+        held = [sorted({cell.task for owner, cell in wanted if owner == at}) for at in range(len(runs))]
+        holdings = [
+            f"{str(run.path)!r} has {', '.join(names) or 'none'}"
+            for run, names in zip(runs, held, strict=True)
+        ]
         many = "two systems" if least == 2 else "a system"
-        raise UsageError(f"No task was finished by {many}: {holdings}.")
+        raise UsageError(f"No task was finished by {many}: {'; '.join(holdings)}.")
     return groups
 
 
 def _check_names(cells: Sequence[CellResult], tasks: Sequence[str], languages: Sequence[str]) -> None:
-    names = {cell.task for cell in cells}
+    names, codes = {cell.task for cell in cells}, {cell.language for cell in cells}
     for pattern in tasks:
         if not any(fnmatchcase(name, pattern) for name in names):
             raise UnknownNameError("finished task of these runs", pattern, names)
-    codes = {cell.language for cell in cells}
     for code in languages:
         if code not in codes:
             raise UnknownNameError("finished language of these runs", code, codes)
 
 
-def _holding(run: Run, number: int, wanted: Sequence[tuple[int, CellResult]]) -> str:
-    names = sorted({cell.task for owner, cell in wanted if owner == number})
-    return f"{str(run.path)!r} has {', '.join(names) or 'none'}"
-
-
-def _grouped(runs: Sequence[Run], cells: Sequence[tuple[int, CellResult]]) -> list[SystemGroup]:
+def _grouped(
+    runs: Sequence[Run], cells: Sequence[tuple[int, CellResult]], *, alike: bool
+) -> list[SystemGroup]:
     groups: dict[tuple[str, str], dict[Key, dict[str, CellResult]]] = {}
     for number, cell in cells:
-        item_axes = {"variant", *runs[number].manifest.tasks[cell.task].axes}
+        item_axes = {"variant", "split", *runs[number].manifest.tasks[cell.task].axes}
         view = {name: value for name, value in cell.view.items() if name in item_axes}
         conditions = {name: value for name, value in cell.view.items() if name not in item_axes}
-        key = (
-            number,
-            cell.protocol,
-            cell.method,
-            cell.seed,
-            json.dumps(conditions, sort_keys=True),
-        )
+        key = (number, cell.protocol, cell.method, cell.seed, json.dumps(conditions, sort_keys=True))
         group = groups.setdefault((cell.task, json.dumps(view, sort_keys=True)), {})
         by_language = group.setdefault(key, {})
         if cell.language in by_language:
@@ -121,19 +128,40 @@ def _grouped(runs: Sequence[Run], cells: Sequence[tuple[int, CellResult]]) -> li
             )
         by_language[cell.language] = cell
     return [
-        SystemGroup(task=task, view=json.loads(view), systems=_systems(runs, task, group))
+        SystemGroup(
+            task=task,
+            view=json.loads(view),
+            protocols=tuple(dict.fromkeys(str(key[1]) for key in keys)) if len(keys) < len(group) else (),
+            systems=tuple(
+                System(run=run, name=name, cells=group[key], spec=run.manifest.tasks[task])
+                for key, name in _names(runs, list(group)).items()
+                for run in [runs[key[0]]]
+                if key in keys
+            ),
+        )
         for (task, view), group in groups.items()
+        for keys in (_alike(runs, list(group)) if alike else [list(group)])
     ]
 
 
-def _systems(
-    runs: Sequence[Run], task: str, group: Mapping[Key, Mapping[str, CellResult]]
-) -> tuple[System, ...]:
-    names = _names(runs, list(group))
-    return tuple(
-        System(run=runs[key[0]], name=names[key], cells=cells, spec=runs[key[0]].manifest.tasks[task])
-        for key, cells in group.items()
-    )
+def _alike(runs: Sequence[Run], keys: Sequence[Key]) -> list[list[Key]]:
+    """Return the systems of a task that are compared with each other, like with like.
+
+    Those of one protocol are a group, and those of one model and its conditions that differ only in their protocol
+    are another one. All systems are one group where there is one protocol, or no such group has several runs although
+    there are several.
+    """
+    by_protocol: dict[str, list[Key]] = {}
+    by_model: dict[str, list[Key]] = {}
+    for key in keys:
+        by_protocol.setdefault(str(key[1]), []).append(key)
+        by_model.setdefault(f"{runs[key[0]].manifest.model} {key[4]}", []).append(key)
+    crossing = [own for own in by_model.values() if len({key[1] for key in own}) > 1]
+    paired = {key for own in crossing for key in own}
+    groups = [own for own in by_protocol.values() if len(own) > 1 or own[0] not in paired] + crossing
+    several = len({key[0] for key in keys}) > 1
+    is_compared = any(len({key[0] for key in own}) > 1 or not several for own in groups)
+    return groups if len(by_protocol) > 1 and is_compared else [list(keys)]
 
 
 def _names(runs: Sequence[Run], keys: Sequence[Key]) -> dict[Key, str]:
@@ -141,19 +169,21 @@ def _names(runs: Sequence[Run], keys: Sequence[Key]) -> dict[Key, str]:
 
     The folder is named only where nothing else distinguishes two of them.
     """
-    described = {key: _description(runs[key[0]], key) for key in keys}
+    folders = folder_names([run.path for run in runs])
+    parts = {}
+    for key in keys:
+        _, protocol, method, seed, conditions = key
+        view = ", ".join(f"{name}={value}" for name, value in json.loads(conditions).items())
+        parts[key] = (str(protocol), str(method), view, f"seed={seed}")
     names = {}
-    for key, (model, parts, folder) in described.items():
-        others = [other for name, other, _ in described.values() if name == model]
+    for key, own in parts.items():
+        model = runs[key[0]].manifest.model_name
+        others = [parts[other] for other in keys if runs[other[0]].manifest.model_name == model]
         shown = [
-            part for index, part in enumerate(parts) if len({other[index] for other in others}) > 1 and part
+            part
+            for part, each in zip(own, zip(*others, strict=True), strict=True)
+            if part and len(set(each)) > 1
         ]
-        shown += [folder] if others.count(parts) > 1 else []
+        shown += [folders[key[0]]] if others.count(own) > 1 else []
         names[key] = f"{model} ({', '.join(shown)})" if shown else model
     return names
-
-
-def _description(run: Run, key: Key) -> tuple[str, tuple[str, ...], str]:
-    _, protocol, method, seed, conditions = key
-    view = ", ".join(f"{name}={value}" for name, value in json.loads(conditions).items())
-    return run.manifest.model, (str(protocol), str(method), view, f"seed={seed}"), str(run.path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,16 +10,29 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from harness.cli import option as o
+from harness.cli.output import FIGURES, format_suffixes
 
 if TYPE_CHECKING:
     from harness.metrics.metric import Metric
-    from harness.reporting.model import Block
+    from harness.reporting.blocks.model import Block
+    from harness.running.session import Session
+    from harness.storage.run_folder import Run
     from harness.table import Table
 
-    Shown = tuple[Callable[[], list[Block]], Callable[[], Any], Callable[[str], str]]
-    """What makes the blocks, the figure, and the other formats by name."""
+    Rows = Sequence[Mapping[str, Any]]
+    Shown = tuple[Rows, Callable[[], list[Block]], Callable[[], Any], Callable[[str], str]]
+    """The rows, and what makes the blocks, the figure, and the other formats by name."""
 
-FIGURES = ("svg", "pdf", "png")
+FORMATS = format_suffixes("console", "latex", "markdown", "csv", *FIGURES)
+TABLES = ("latex", "csv")
+PUBLISHED = (
+    "--with-published shows printed scores, which have no items: it",
+    "It has --tasks, --languages, --json, and the formats console, latex, markdown and csv.",
+)
+HISTORY = (
+    "--history shows series over time and",
+    "It has --json, and the formats console, markdown, svg, pdf and png.",
+)
 WIDTH = 100
 """Columns of a text that is written into a file."""
 Format = Annotated[
@@ -53,6 +66,10 @@ def compare(
     strict: Annotated[
         bool, typer.Option("--strict", help="Reject systems whose items, data or version of a task differ.")
     ] = False,
+    with_published: Annotated[
+        bool,
+        typer.Option("--with-published", help="Show the runs under the published scores on their tasks."),
+    ] = False,
     items_file: Annotated[
         Path | None, typer.Option("--items", help="Write the ids that all or none have right, as JSON.")
     ] = None,
@@ -67,124 +84,146 @@ def compare(
 
     Example: harness compare runs/e5-small runs/smollm2 --tasks xnli
     """
-    from harness.cli.output import check_output_file, reporting_broken_plugins
+    from harness.cli.output import check_output_file, choose_format, reporting_broken_plugins
     from harness.running.session import open_session
-    from harness.specs.selection import split_names
+    from harness.specs.selection import language_codes, split_names
 
-    check_output_file(items_file)
-    check_output_file(json_file)
-    format_name = _format(format_name, output)
+    for file in (items_file, json_file):
+        check_output_file(file, ".json")
+    format_name = choose_format(format_name, output, FORMATS)
     check_output_file(output)
-    only = {"tasks": split_names(tasks or []), "languages": split_names(languages or []), "metric": metric}
-    registry = open_session(allow_code=allow_code).registry
-    with reporting_broken_plugins(registry.plugins):
-        if history:
-            _check_history(format_name, strict=strict, items=items_file)
-            shown = _history(folders, registry.metrics, only, json_file)
+    session = open_session(allow_code=allow_code)
+    only = {"tasks": split_names(tasks or []), "languages": language_codes(languages), "metric": metric}
+    with reporting_broken_plugins(session.registry.plugins):
+        if with_published:
+            options = {"--history": history, "--strict": strict, "--items": items_file, "--metric": metric}
+            _check_options(PUBLISHED, options, format_name, FIGURES)
+            shown = _published(folders, session, only)
+        elif history:
+            _check_options(HISTORY, {"--strict": strict, "--items": items_file}, format_name, TABLES)
+            shown = _history(folders, session.registry.metrics, only)
         else:
-            shown = _systems(folders, registry.metrics, {**only, "strict": strict}, json_file, items_file)
-    _show(format_name, output, *shown)
+            shown = _systems(folders, session.registry.metrics, {**only, "strict": strict}, items_file)
+    _show(format_name, output, json_file, *shown)
+
+
+def _check_options(
+    words: tuple[str, str], options: Mapping[str, object], format_name: str, unsupported: Collection[str]
+) -> None:
+    """Raise `UsageError` for options and formats that a comparison does not have: its words say what it is and has."""
+    from harness.errors import UsageError
+
+    given = [name for name, value in options.items() if value]
+    given += [f"--format {format_name}"] if format_name in unsupported else []
+    if given:
+        raise UsageError(f"{words[0]} has no {' '.join(given)}.", hint=words[1])
 
 
 def _systems(
-    folders: Sequence[Path],
-    metrics: Table[Metric],
-    only: Mapping[str, Any],
-    json_file: Path | None,
-    items_file: Path | None,
+    folders: Sequence[Path], metrics: Table[Metric], only: Mapping[str, Any], items_file: Path | None
 ) -> Shown:
-    """Compare the systems of runs, and write the rows; return what makes the blocks, the figure and other formats."""
+    """Compare the systems of runs, and write the ids of the items that all or none have right."""
     from harness.analysis.comparison import compare as compare_runs
     from harness.cli.live import show_steps
     from harness.cli.output import write_rows
-    from harness.reporting.comparison import comparison_blocks, comparison_rows, item_rows
-    from harness.reporting.figures import forest_figure
-    from harness.reporting.paper import paper_text
+    from harness.errors import UsageError
+    from harness.reporting.comparison.comparison import comparison_blocks, comparison_rows, item_rows
+    from harness.reporting.comparison.paper import paper_text
+    from harness.reporting.overview.figures import forest_figure
     from harness.storage.run_folder import Run
 
     runs = [Run(folder) for folder in folders]
+    if len({folder.resolve() for folder in folders}) == 1 and _is_one_system(runs[0]):
+        raise UsageError(
+            f"A comparison needs two runs, and only {str(folders[0])!r} is given.",
+            hint=f"Name a second one: harness compare {folders[0]} OTHER-RUN",
+        )
     with show_steps():
         compared = compare_runs(runs, metrics, **only)
     if items_file is not None:
         write_rows(items_file, item_rows(compared.tasks))
-    if json_file is not None:
-        write_rows(json_file, comparison_rows(compared.tasks))
     return (
+        comparison_rows(compared.tasks),
         partial(comparison_blocks, compared),
         partial(forest_figure, compared),
         partial(paper_text, compared, metrics),
     )
 
 
-def _format(name: str | None, output: Path | None) -> str:
-    """Return the format that was asked for, by name or by the suffix of the file.
-
-    Raises:
-        UnknownNameError: There is no such format.
-        UsageError: The format is for files, and no file is given.
-    """
-    from harness.errors import UnknownNameError, UsageError
-
-    suffixes = {f".{text}": text for text in (*FIGURES, "csv")} | {".tex": "latex", ".md": "markdown"}
-    known = ["console", *suffixes.values()]
-    if name is None:
-        suffix = "" if output is None else output.suffix
-        name = suffixes.get(suffix, suffix.removeprefix(".")) or "console"
-    if name not in known:
-        raise UnknownNameError("format", name, known)
-    if name in FIGURES and output is None:
-        raise UsageError(f"The format {name!r} is for files.", hint=f"Add --output comparison.{name}.")
-    return name
+def _is_one_system(run: Run) -> bool:
+    """Return whether all cells of a run differ in task, language and seed alone: there is nothing to compare."""
+    ways = {
+        (cell.task, str(cell.protocol), str(cell.method), tuple(sorted(cell.view.items())))
+        for cell in run.cells
+    }
+    return len(ways) == len({task for task, *_ in ways})
 
 
-def _check_history(format_name: str, *, strict: bool, items: Path | None) -> None:
-    """Raise `UsageError` for options that a history does not have."""
-    from harness.errors import UsageError
+def _published(folders: Sequence[Path], session: Session, only: Mapping[str, Any]) -> Shown:
+    """Read the published scores on the tasks of runs."""
+    from harness.reporting.overview.published_table import (
+        published_blocks,
+        published_cells,
+        read_published_tables,
+    )
+    from harness.running.manifest import published_documents
+    from harness.storage.run_folder import Run
 
-    given = ["--strict"] * strict + ["--items"] * (items is not None)
-    given += [f"--format {format_name}"] * (format_name in {"latex", "csv"})
-    if given:
-        raise UsageError(
-            f"--history shows series over time and has no {' '.join(given)}.",
-            hint="It has --json, and the formats console, markdown, svg, pdf and png.",
-        )
+    runs = [Run(folder) for folder in folders]
+    suites = list({suite.suite: suite for run in runs for suite in run.manifest.suites}.values())
+    names = {task for run in runs for task in run.manifest.tasks}
+    documents = published_documents(session.catalog, suites, names)
+    tables = read_published_tables(runs, documents, tasks=only["tasks"], languages=only["languages"])
+    sample = any(run.results.run.data == "sample" for run in runs)
+    rows = published_cells(tables)
+    blocks = partial(published_blocks, tables, session.registry.metrics, sample=sample)
+    return rows, blocks, blocks, partial(_text, rows, blocks)
 
 
-def _history(
-    folders: Sequence[Path], metrics: Table[Metric], only: Mapping[str, Any], json_file: Path | None
-) -> Shown:
-    """Read the series of a model line, and write the rows; return what makes the blocks, the figure and Markdown."""
+def _history(folders: Sequence[Path], metrics: Table[Metric], only: Mapping[str, Any]) -> Shown:
+    """Read the series of a model line."""
     from harness.analysis.history import history, history_runs
     from harness.cli.live import show_steps
-    from harness.cli.output import write_rows
-    from harness.reporting.history import history_blocks, history_figure
-    from harness.reporting.markdown import render_markdown
+    from harness.reporting.comparison.history import history_blocks, history_figure
 
     runs = history_runs(folders)
     with show_steps():
         found = history(runs, metrics, **only)
-    if json_file is not None:
-        write_rows(json_file, [row for series in found for row in series.rows()])
     sample = any(run.results.run.data == "sample" for run in runs)
     blocks = partial(history_blocks, found, sample=sample)
-    return blocks, partial(history_figure, found, sample=sample), lambda _: render_markdown(blocks())
+    figure = partial(history_figure, found, sample=sample)
+    rows = [row for series in found for row in series.rows()]
+    return rows, blocks, figure, partial(_text, rows, blocks)
+
+
+def _text(rows: Rows, blocks: Callable[[], list[Block]], format_name: str) -> str:
+    from harness.reporting.render.latex import render_latex
+    from harness.reporting.render.markdown import render_markdown
+    from harness.reporting.render.rows import csv_text
+
+    if format_name == "csv":
+        return csv_text(rows)
+    return render_latex(blocks()) if format_name == "latex" else render_markdown(blocks())
 
 
 def _show(
     format_name: str,
     output: Path | None,
+    json_file: Path | None,
+    rows: Sequence[Mapping[str, Any]],
     blocks: Callable[[], list[Block]],
     figure: Callable[[], Any],
     text: Callable[[str], str],
 ) -> None:
     """Print a comparison, or write it into a file, from what makes its blocks, its figure and its other formats."""
     from harness.cli.display import print_report
-    from harness.cli.output import echo, write_file
-    from harness.reporting.console import print_blocks
-    from harness.reporting.figures import save_figure
+    from harness.cli.output import echo, write_file, write_rows
+    from harness.reporting.render.console import print_blocks
 
+    if json_file is not None:
+        write_rows(json_file, rows)
     if format_name in FIGURES and output is not None:
-        save_figure(figure(), output, format_name)
+        figure().save(output, format_name)
     elif format_name == "console" and output is None:
         print_report(blocks())
     else:

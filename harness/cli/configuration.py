@@ -11,28 +11,29 @@ from harness.planning.run_config import RunConfig, Setting, settings
 
 __all__ = ["make_config", "read_options", "resumed_config"]
 
-BATCH_TOKENS = "batch_tokens"
-"""An option of every adapter, which has an option of the command of its own."""
+ADAPTER_OPTIONS = {"batch_tokens": Setting("", "", type=int), "convert_weights": Setting("", "", type=bool)}
+"""Options of adapters that the command has as options of its own."""
 CODE_OPTION = "trust_remote_code"
 """Option of adapters that lets a model's folder run its own code."""
 
 
-def make_config(given: Mapping[str, Any], file: Path | None) -> RunConfig:
-    """Return the configuration of a command: what was given, over what the configuration file says."""
+def make_config(given: Mapping[str, Any], file: Path | None, *, needs_task: bool = True) -> RunConfig:
+    """Return the configuration of a command: what was given, over what the configuration file says.
+
+    Raises `UsageError` without a model, and without tasks where they are needed.
+    """
     known, own = {} if file is None else _read_file(file), read_options(given)
     values = known | own
     if "options" in values:
         values["options"] = {**known.get("options", {}), **own.get("options", {})}
-    if not values.get("tasks"):
+    if needs_task and not values.get("tasks"):
         raise UsageError("No task was named.", hint="Give --tasks; run 'harness tasks list' to see all.")
     if not values.get("model"):
         raise UsageError(
             "No model was named.", hint="Give --model; run 'harness models' to see the adapters."
         )
-    tokens = values.pop(BATCH_TOKENS, None)
-    if tokens is not None:
-        values["options"] = {**values.get("options", {}), BATCH_TOKENS: str(tokens)}
-    return RunConfig(**values)
+    further = {name: str(values.pop(name)) for name in ADAPTER_OPTIONS if name in values}
+    return RunConfig(**{"tasks": (), **values, "options": {**values.get("options", {}), **further}})
 
 
 def resumed_config(given: Mapping[str, Any], file: Path | None, folder: Path) -> RunConfig:
@@ -44,7 +45,9 @@ def resumed_config(given: Mapping[str, Any], file: Path | None, folder: Path) ->
 
     values = read_options(given)
     known = settings()
-    further = [known[name].long for name in values if name != BATCH_TOKENS and not known[name].resumable]
+    further = [
+        known[name].long for name in values if name not in ADAPTER_OPTIONS and not known[name].resumable
+    ]
     if further or file is not None:
         raise UsageError(
             f"--resume keeps the options of the run: {[*further, '--config'][0]} cannot be given with it."
@@ -52,8 +55,7 @@ def resumed_config(given: Mapping[str, Any], file: Path | None, folder: Path) ->
     manifest = Run.read_manifest(folder)
     own = read_configuration_of(manifest, folder)
     options = dict(values.get("options", {}))
-    if BATCH_TOKENS in values:
-        options[BATCH_TOKENS] = str(values[BATCH_TOKENS])
+    options |= {name: str(values[name]) for name in ADAPTER_OPTIONS if name in values}
     _require_consent(own, options, allow_code=values.get("allow_code", False))
     return replace(
         own,
@@ -72,7 +74,7 @@ def read_options(given: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in given.items():
         if value is None or value is False or value in ([], ""):
             continue
-        if name == BATCH_TOKENS:
+        if name in ADAPTER_OPTIONS:
             values[name] = value
             continue
         setting = settings()[name]
@@ -94,7 +96,7 @@ def _read_file(path: Path) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise UsageError(f"The configuration file {str(path)!r} is not UTF-8: {error}.") from error
     known = {name: setting for name, setting in settings().items() if setting.of_file}
-    known[BATCH_TOKENS] = Setting("", "", type=int)
+    known |= ADAPTER_OPTIONS
     names = {setting.option: name for name, setting in known.items() if setting.option}
     values: dict[str, Any] = {}
     problems: list[Problem] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,14 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from harness.cli import option as o
-from harness.cli.output import echo
-from harness.errors import DataError, UnknownNameError, UsageError
+from harness.cli.output import FIGURES, choose_format, echo, format_suffixes
+from harness.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from harness.reporting.model import Block
+    from harness.analysis.diagnosis import Diagnosis
+    from harness.reporting.blocks.model import Block
+    from harness.storage.run_folder import Run
 
 app = typer.Typer(add_completion=False)
-FORMATS = ("text", "json")
+FORMATS = format_suffixes("text", "json", "csv", "latex", "markdown", *FIGURES)
+OF_PAIRS = format_suffixes("text", "json")
+"""Formats of ``--against``."""
 
 Tasks = Annotated[list[str] | None, typer.Option("--tasks", "-t", help="Only these tasks; names or globs.")]
 Languages = Annotated[
@@ -28,6 +32,14 @@ Against = Annotated[
     str | None,
     typer.Option(
         "--against", metavar="CODE", help="List what is right in this language, wrong in --languages."
+    ),
+]
+Versions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--variant",
+        metavar="te,bt",
+        help="List what is right in this version, wrong in the human translation.",
     ),
 ]
 Attributes = Annotated[list[str] | None, typer.Option("--attributes", "-a", help="Only these attributes.")]
@@ -48,6 +60,11 @@ Edges = Annotated[
 Strict = Annotated[
     bool, typer.Option("--strict", help="Reject two runs whose items, data or version of a task differ.")
 ]
+Examples = Annotated[int, typer.Option("--examples", min=0, help="Ids of items in each row.")]
+Form = Annotated[
+    str | None,
+    typer.Option("--format", help="text, json, csv, latex, markdown, svg, pdf, png; default by --output."),
+]
 Output = Annotated[Path | None, typer.Option("--output", "--out", help="Write the text or rows here.")]
 
 
@@ -58,13 +75,14 @@ def diagnose(
     tasks: Tasks = None,
     languages: Languages = None,
     against: Against = None,
+    variant: Versions = None,
     attributes: Attributes = None,
     metric: MetricName = None,
     edges: Edges = "language",
-    examples: Annotated[int, typer.Option("--examples", min=0, help="Ids of items in each row.")] = 3,
+    examples: Examples = 3,
     strict: Strict = False,
     training: Training = None,
-    form: Annotated[str, typer.Option("--format", help="text or json.")] = "text",
+    form: Form = None,
     output: Output = None,
     json_file: o.JsonFile = None,
     allow_code: o.AllowCode = False,
@@ -73,31 +91,25 @@ def diagnose(
 
     Example: harness diagnose runs/e5-small --language sw --against en
     """
-    from harness.analysis.diagnosis import DiagnosisOptions
-    from harness.analysis.diagnosis import diagnose as diagnose_runs
-    from harness.analysis.language_pair import language_pairs
+    from harness.analysis import diagnosis
     from harness.cli.live import show_steps
-    from harness.cli.output import check_output_file, reporting_broken_plugins
-    from harness.reporting.diagnosis import diagnosis_blocks
-    from harness.reporting.language_pair import language_pair_blocks
+    from harness.cli.output import check_output_file, reporting_broken_plugins, write_rows
+    from harness.reporting.weakness.diagnosis import diagnosis_blocks
     from harness.running.session import open_session
-    from harness.specs.selection import split_names
+    from harness.specs.selection import language_codes, split_names
     from harness.storage.run_folder import Run
 
-    _check_form(form)
+    form = choose_format(form, output, OF_PAIRS if against is not None or variant else FORMATS)
     runs = [Run(folder) for folder in folders]
     check_output_file(output)
-    check_output_file(json_file)
-    names, codes = split_names(tasks or []), split_names(languages or [])
-    if against is not None:
+    check_output_file(json_file, ".json")
+    names, codes = split_names(tasks or []), language_codes(languages)
+    if against is not None or variant:
         _check_alone(attributes=attributes, data_only=data_only, metric=metric, training_text=training)
-        with show_steps():
-            pairs, notes = language_pairs(runs, codes, against, tasks=names)
-        blocks = partial(language_pair_blocks, pairs, notes, examples=examples)
-        rows = [row for pair in pairs for row in pair.rows()]
+        rows, blocks = _pairs(runs, names, codes, against, split_names(variant or []), examples)
     else:
         registry = open_session(allow_code=allow_code).registry
-        options = DiagnosisOptions(
+        options = diagnosis.DiagnosisOptions(
             tasks=names,
             languages=codes,
             attributes=split_names(attributes or []),
@@ -108,15 +120,39 @@ def diagnose(
             vocabulary=_vocabulary(training or []),
         )
         with reporting_broken_plugins(registry.plugins), show_steps():
-            found = diagnose_runs(runs, registry, options, data_only=data_only)
+            found = diagnosis.diagnose(runs, registry, options, data_only=data_only)
         rows = found.rows()
         blocks = partial(diagnosis_blocks, found, each_language=bool(languages))
-    _show(rows, blocks, form, output, json_file)
+    if json_file is not None:
+        write_rows(json_file, rows)
+    if form in OF_PAIRS:
+        _show(rows, blocks, form, output)
+    else:
+        _write(found, form, output)
 
 
-def _check_form(form: str) -> None:
-    if form not in FORMATS:
-        raise UnknownNameError("format", form, FORMATS)
+def _pairs(
+    runs: Sequence[Run],
+    tasks: Sequence[str],
+    codes: Sequence[str],
+    against: str | None,
+    variants: list[str],
+    examples: int,
+) -> tuple[list[dict[str, Any]], Callable[[], list[Block]]]:
+    """Return the rows of languages against another one, or their translated versions, and what makes their blocks."""
+    from harness.analysis.language_pair import language_pairs, version_pairs
+    from harness.cli.live import show_steps
+    from harness.reporting.languages.language_pair import language_pair_blocks
+
+    if against is not None and variants:
+        raise UsageError("--against names a language, and --variant a version of the same language.")
+    with show_steps():
+        if against is None:
+            pairs, notes = version_pairs(runs, codes, variants, tasks=tasks)
+        else:
+            pairs, notes = language_pairs(runs, codes, against, tasks=tasks)
+    blocks = partial(language_pair_blocks, pairs, notes, examples=examples)
+    return [row for pair in pairs for row in pair.rows()], blocks
 
 
 def _check_alone(**given: object) -> None:
@@ -124,8 +160,8 @@ def _check_alone(**given: object) -> None:
     names = [f"--{name.replace('_', '-')}" for name, value in given.items() if value]
     if names:
         raise UsageError(
-            f"--against does not split by attributes: got {' '.join(names)} too.",
-            hint="Run 'harness diagnose' once with --against and once without.",
+            f"--against and --variant do not split by attributes: got {' '.join(names)} too.",
+            hint="Run 'harness diagnose' once with it and once without.",
         )
 
 
@@ -134,16 +170,13 @@ def _show(
     blocks: Callable[[], list[Block]],
     form: str,
     output: Path | None,
-    json_file: Path | None,
 ) -> None:
     import json
 
     from harness.cli.display import print_report
-    from harness.cli.output import write_file, write_rows
-    from harness.reporting.console import print_blocks
+    from harness.cli.output import write_file
+    from harness.reporting.render.console import print_blocks
 
-    if json_file is not None:
-        write_rows(json_file, rows)
     if form == "json":
         text = json.dumps(rows, ensure_ascii=False, indent=1) + "\n"
         if output is None:
@@ -155,6 +188,19 @@ def _show(
         text = print_blocks(blocks())
     if output is not None:
         write_file(output, text)
+
+
+def _write(diagnosis: Diagnosis, form: str, output: Path | None) -> None:
+    """Print or write a diagnosis in a format of documents or of figures."""
+    from harness.cli.output import write_file
+    from harness.reporting.weakness.diagnosis_files import diagnosis_figure, diagnosis_text
+
+    if output is not None and form in FIGURES:
+        diagnosis_figure(diagnosis).save(output, form)
+    elif output is not None:
+        write_file(output, diagnosis_text(diagnosis, form))
+    else:
+        echo(diagnosis_text(diagnosis, form), nl=False)
 
 
 def _vocabulary(files: list[Path]) -> frozenset[str] | None:

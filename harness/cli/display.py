@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from rich.console import ConsoleOptions, RenderableType
 
     from harness.planning.plan import Plan
-    from harness.reporting.model import Block
-    from harness.reporting.summary_blocks import Grouping
+    from harness.reporting.blocks.model import Block
+    from harness.reporting.overview.summary_blocks import Grouping
     from harness.storage.run_folder import Run
 
 __all__ = [
@@ -69,7 +69,7 @@ def stderr() -> Console:
 
 def print_report(blocks: Sequence[Block], console: Console | None = None) -> None:
     """Print blocks of a report; to stdout where no console is given."""
-    from harness.reporting.console import render_blocks
+    from harness.reporting.render.console import render_blocks
 
     console = console or stdout()
     console.print(render_blocks(blocks, width=console.width))
@@ -83,8 +83,13 @@ def show_plan(plan: Plan, *, details: bool = False, brief: bool = False) -> None
         details: Whether every cell and the reason of everything skipped are shown.
         brief: Whether a run follows, whose summary says the rest: a few lines, to stderr.
     """
-    from harness.reporting.model import Note
-    from harness.reporting.plan_blocks import announced_plan, plan_title, planned_details, planned_tasks
+    from harness.reporting.blocks.model import Note
+    from harness.reporting.overview.plan_blocks import (
+        announced_plan,
+        plan_title,
+        planned_details,
+        planned_tasks,
+    )
 
     if brief:
         print_report(announced_plan(plan), stderr())
@@ -101,7 +106,7 @@ def show_plan(plan: Plan, *, details: bool = False, brief: bool = False) -> None
 
 def _print_cells(console: Console, plan: Plan) -> None:
     """Print the table of cells; where it is wider than the console, its lines are longer: no name is cut."""
-    from harness.reporting.console import Trimmed
+    from harness.reporting.render.console import Trimmed
 
     views = ["\n".join(f"{name}={value}" for name, value in sorted(cell.view.items())) for cell in plan.cells]
     view = ("view",) if any(views) else ()
@@ -128,7 +133,6 @@ def show_run(folder: Path, json_file: Path | None = None, *, details: bool = Fal
         json_file: The file that the rows of the table are written to.
         details: Whether the tables by language come before the summary.
     """
-    from harness.reporting.rows import cell_rows
     from harness.storage.run_folder import Run, with_baselines
 
     runs = with_baselines(Run(folder))
@@ -137,6 +141,8 @@ def show_run(folder: Path, json_file: Path | None = None, *, details: bool = Fal
     further = "--notes" if details else "by language, or --notes"
     console.print(escape(f"Run folder: {folder}   More: harness report {folder} ({further})"), soft_wrap=True)
     if json_file is not None:
+        from harness.reporting.render.rows import cell_rows
+
         write_rows(json_file, cell_rows(runs))
     return int(any(cell.status == "failed" for run in runs for cell in run.cells))
 
@@ -144,7 +150,7 @@ def show_run(folder: Path, json_file: Path | None = None, *, details: bool = Fal
 def show_fits(folder: Path) -> int:
     """Print which models a run of ``--fits-only`` has; return 1 where one could not be trained, else 0."""
     from harness.cli.progress_text import duration
-    from harness.reporting.remark import counted
+    from harness.reporting.blocks.remark import counted
     from harness.storage.run_folder import Run
 
     run, console = Run(folder), stdout()
@@ -164,10 +170,10 @@ def show_fits(folder: Path) -> int:
 
 def show_runs(runs: Sequence[Run], *, details: bool, by: Grouping = "family") -> None:
     """Print the summary of runs, with `details` after their tables by language."""
-    from harness.reporting.glance_blocks import glance_blocks
+    from harness.reporting.overview.glance_blocks import glance_blocks
+    from harness.reporting.overview.summary import summarise
+    from harness.reporting.overview.summary_blocks import detail_blocks
     from harness.reporting.sections import installed_sections
-    from harness.reporting.summary import summarise
-    from harness.reporting.summary_blocks import detail_blocks
 
     summary, width = summarise(runs, sections=installed_sections(in_terminal=True)), stdout().width
     tables = detail_blocks(summary, width=width, by=by) if details else []

@@ -31,18 +31,32 @@ _MARKS = {"broken": "!", "outdated": "!", "missing": "-", "disabled": "-"}
 
 @app.command()
 def doctor(
+    tasks: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[TASK]...", help="Tasks and suites for --hub."),
+    ] = None,
+    hub: Annotated[
+        bool,
+        typer.Option(
+            "--hub",
+            help="Ask the Hub for the data of tasks, without downloading them; exit 1 where some differ.",
+        ),
+    ] = False,
     devices: Annotated[
         bool, typer.Option("--devices", help="Also import torch and list its devices.")
     ] = False,
     json_file: Annotated[
         Path | None, typer.Option("--json", help="Also write the rows to this file.")
     ] = None,
-) -> None:
+) -> int:
     """Show versions, devices, plugins and caches, and what is missing for which feature; changes nothing."""
+    from harness.cli.hub import show_sources
     from harness.cli.output import print_problem, write_rows
     from harness.registry.discovery import discover
     from harness.registry.doctor import examine
 
+    if hub or tasks:
+        return show_sources(tasks or [], json_file)
     plugins = discover()
     found = examine(plugins, devices=devices)
     for area, title in TITLES.items():
@@ -59,6 +73,7 @@ def doctor(
         print_problem(f"Warning: {problem}", problem)
     if json_file is not None:
         write_rows(json_file, [asdict(finding) for finding in found])
+    return 0
 
 
 def _lines(row: Finding, width: int) -> Iterator[str]:

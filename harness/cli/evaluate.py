@@ -24,6 +24,7 @@ app = typer.Typer(add_completion=False)
 @o.takes_settings(*o.settings())
 def evaluate(
     batch_tokens: o.BatchTokens = None,
+    convert_weights: o.ConvertWeights = False,
     resume: o.Resume = None,
     config: o.ConfigFile = None,
     json_file: o.JsonFile = None,
@@ -42,7 +43,7 @@ def evaluate(
     """
     from harness.cli.configuration import make_config, resumed_config
 
-    given["batch_tokens"] = batch_tokens
+    given |= {"batch_tokens": batch_tokens, "convert_weights": convert_weights}
     own = make_config(given, config) if resume is None else resumed_config(given, config, resume)
     return _run(own, json_file, resume=resume is not None, verbose=verbose, details=details)
 
@@ -50,7 +51,8 @@ def evaluate(
 def _run(config: RunConfig, json_file: Path | None, *, resume: bool, verbose: bool, details: bool) -> int:
     from harness.api import run
     from harness.cli.display import show_fits, show_plan, show_run
-    from harness.cli.live import show_progress
+    from harness.cli.hub import print_downloads
+    from harness.cli.live import show_progress, show_steps
     from harness.cli.output import check_output_file, reporting_broken_plugins
     from harness.errors import StoppedError
     from harness.running.launch import needs_start, start_processes
@@ -59,10 +61,12 @@ def _run(config: RunConfig, json_file: Path | None, *, resume: bool, verbose: bo
 
     if not resume:
         check_output_folder(config)
-    check_output_file(json_file)
+    check_output_file(json_file, ".json")
     session = open_session(config.tasks_from, allow_code=config.allow_code)
     with ExitStack() as warnings, ExitStack() as shown:
         warnings.enter_context(reporting_broken_plugins(session.registry.plugins, session.catalog))
+        warnings.enter_context(show_steps())
+        print_downloads(config, session)
         if needs_start(session.registry, config.num_processes, config.options):
             prepare(config, session)  # errors are reported once, before processes are started
             return start_processes(session.registry, sys.argv[1:], config.num_processes, config.options)

@@ -19,37 +19,54 @@ app = typer.Typer(add_completion=False)
 @app.command()
 @o.takes_settings(*(name for name, setting in o.settings().items() if setting.of_plan and name != "model"))
 def fetch(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[MODEL]...", help="ADAPTER:NAME_OR_PATH, as --model; without --tasks, these alone."
+        ),
+    ] = None,
     model: Annotated[
         list[str] | None,
         typer.Option("--model", "-m", help="ADAPTER:NAME_OR_PATH; repeat it for several models."),
     ] = None,
+    convert: Annotated[
+        bool,
+        typer.Option(
+            "--convert",
+            help="Convert pickled weights once to safetensors; they are never loaded as they are.",
+        ),
+    ] = False,
     config: o.ConfigFile = None,
     json_file: o.JsonFile = None,
     **given: Any,
 ) -> int:
     """Download the data, training sets and models that 'harness eval' with these options needs.
 
-    Example: harness fetch --tasks xnli,xquad --model hf:xlm-roberta-base --model hf:google/mt5-small
+    Example: harness fetch hf:xlm-roberta-base hf:google/mt5-small --convert --tasks xnli,xquad
     """
     from harness.cli.configuration import make_config
+    from harness.cli.hub import print_downloads
+    from harness.cli.live import show_steps
     from harness.cli.output import reporting_broken_plugins, write_rows
     from harness.running.fetching import fetch_plan, fetched_data
     from harness.running.session import open_session
 
-    names: list[str | None] = [*dict.fromkeys(model or [])] or [
-        None
-    ]  # None leaves it to the configuration file
-    configs = [make_config({**given, "model": name}, config) for name in names]
+    references: list[str | None] = [*dict.fromkeys([*(names or []), *(model or [])])]
+    configs = [
+        make_config({**given, "model": reference}, config, needs_task=not references)
+        for reference in references or [None]  # None leaves it to the configuration file
+    ]
     session = open_session(configs[0].tasks_from)
-    with reporting_broken_plugins(session.registry.plugins, session.catalog):
-        found = [fetch_plan(each, session) for each in configs]
+    with reporting_broken_plugins(session.registry.plugins, session.catalog), show_steps():
+        print_downloads(configs[0], session)
+        found = [fetch_plan(each, session, convert=convert) for each in configs]
     models = [each.model for each in found if each.model is not None]
     data = fetched_data(each.plan for each in found if each.plan is not None)
     missing = {own.model: each.reason for own, each in zip(configs, found, strict=True) if each.model is None}
     _show([*models, *data], missing, found)
     if json_file is not None:
         write_rows(json_file, _rows([*models, *data], missing))
-    return 1 if missing or not data else 0
+    return 1 if missing or (configs[0].tasks and not data) else 0
 
 
 def _show(fetched: Sequence[Fetched], missing: dict[str, str], found: Sequence[FetchedPlan]) -> None:
@@ -58,8 +75,8 @@ def _show(fetched: Sequence[Fetched], missing: dict[str, str], found: Sequence[F
     from harness.cli.display import stdout
     from harness.cli.table import print_table
     from harness.registry.doctor import shown_size
-    from harness.reporting.plan_blocks import skipped_lines
-    from harness.reporting.remark import counted
+    from harness.reporting.blocks.remark import counted
+    from harness.reporting.overview.plan_blocks import skipped_lines
     from harness.running.fetching import translators_of
     from harness.storage.files import cache_folder
 
@@ -73,11 +90,11 @@ def _show(fetched: Sequence[Fetched], missing: dict[str, str], found: Sequence[F
     lines += dict.fromkeys(line.strip() for plan in plans for line in skipped_lines(plan))
     if translators := translators_of(plans):
         lines.append(f"not downloaded: the models of the translators {', '.join(translators)}")
-    cells = counted(sum(len(each.plan.cells) for each in found if each.model and each.plan), "cell")
-    files = {file for item in fetched for file in item.files}
+    cells = sum(len(each.plan.cells) for each in found if each.model and each.plan)
+    ready = f"{counted(cells, 'cell')} of {counted(len(found) - len(missing), 'model')} have what they need"
+    size = shown_size(sum(file.stat().st_size for file in {file for item in fetched for file in item.files}))
     lines.append(
-        f"{cells} of {counted(len(found) - len(missing), 'model')} have what they need: "
-        f"{shown_size(sum(file.stat().st_size for file in files))}. To run them without a connection: "
+        f"{ready if plans else 'Models on this machine'}: {size}. To run them without a connection: "
         f"HF_HUB_OFFLINE=1 harness eval ..., with the same HF_HOME and HARNESS_CACHE={cache_folder()}"
     )
     for line in lines:

@@ -30,7 +30,7 @@ def stats(folder: RunArgument, json_file: JsonFile = None) -> None:
     from harness.storage.journal import KeyIndex
     from harness.storage.journal_log import BODY_AT, DESCRIPTION, KEY_BYTES, Log
 
-    check_output_file(json_file)
+    check_output_file(json_file, ".json")
     rows: list[dict[str, Any]] = []
     all_identities: dict[str, Any] = {}
     all_keys, all_counts = KeyIndex(), Counter[bytes]()
@@ -65,7 +65,7 @@ def verify(folder: RunArgument, json_file: JsonFile = None) -> int:
     from harness.cli.output import check_output_file, write_rows
     from harness.storage.journal_log import DESCRIPTION, KEY_BYTES, Log
 
-    check_output_file(json_file)
+    check_output_file(json_file, ".json")
     rows: list[dict[str, Any]] = []
     answers = 0
     logs = [Log(path) for path in _logs(folder)]

@@ -13,6 +13,7 @@ from harness.cli.output import echo
 
 if TYPE_CHECKING:
     from harness.analysis.coverage import CoveredLanguage, SuiteCoverage
+    from harness.languages.table import Language
 
 app = typer.Typer(add_completion=False)
 
@@ -59,7 +60,7 @@ def _show_languages(codes: Sequence[str], tasks_from: Sequence[Path], json_file:
     from harness.languages.table import known_languages
 
     table = known_languages()
-    chosen = [table.get(code) for code in codes] if codes else list(table)
+    chosen = [table.get(table.code_of(code) or code) for code in codes] if codes else list(table)
     plugins, catalog = open_catalog(tasks_from)
     with reporting_broken_plugins(plugins, catalog):
         having = {
@@ -78,6 +79,7 @@ def _show_languages(codes: Sequence[str], tasks_from: Sequence[Path], json_file:
     else:
         keys = ("code", "name", "script", "family", "branch", "iso639_3", "tasks")
         print_table(list(keys), [[_counted(row[key]) for key in keys] for row in rows])
+        echo("All other living languages of ISO 639-3 are known by code and name: harness languages rue")
     if json_file is not None:
         write_rows(json_file, rows)
 
@@ -154,19 +156,23 @@ def _notes(coverage: SuiteCoverage) -> Iterator[str]:
         yield f"Datasets: another number is printed for {', '.join(different)}. {notes.get('datasets', '')}".rstrip()
     if coverage.added:
         yield f"Not counted, because they were added to the suite's tasks: {', '.join(coverage.added)}."
-    families, count = family_index(item.language for item in coverage.languages)
-    share = f"{families} families / {count} languages = {families / count:.2f}"
-    yield f"Family index: {share}. {notes.get('family_index', '')}".rstrip()
-    yield f"Typology index: {_typology(coverage)} {notes.get('typology_index', '')}".rstrip()
+    sets = {"": [item.language for item in coverage.languages], **coverage.compared}
+    for name, languages in sets.items():
+        families, count = family_index(languages)
+        share = f"{families} families / {count} languages = {families / count:.2f}"
+        ending = "" if name else notes.get("family_index", "")
+        yield f"Family index{name and f' of {name}'}: {share}. {ending}".rstrip()
+    for name, languages in sets.items():
+        ending = "" if name else notes.get("typology_index", "")
+        yield f"Typology index{name and f' of {name}'}: {_typology(languages)} {ending}".rstrip()
 
 
-def _typology(coverage: SuiteCoverage) -> str:
+def _typology(languages: Sequence[Language]) -> str:
     from harness.analysis.typology import FEATURE_SETS, typology_index
     from harness.errors import DataError, MissingExtraError
 
-    known = [item.language for item in coverage.languages]
     try:
-        values = [f"{typology_index(known, name):.3f} ({name})" for name in FEATURE_SETS]
+        values = [f"{typology_index(languages, name):.3f} ({name})" for name in FEATURE_SETS]
     except (DataError, MissingExtraError) as error:
         return f"not computed. {error}"
     return f"{', '.join(values)}, the mean entropy in nats of URIEL's syntactic features."

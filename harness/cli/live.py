@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,11 +13,11 @@ from rich.markup import escape
 
 from harness.cli.display import stderr
 from harness.cli.panel import WIDEST, Panel, tally_lines
-from harness.cli.progress_text import cell_text, step_text, task_text, whole_text
+from harness.cli.progress_text import cell_text, status_text, step_text, task_text, whole_text
 from harness.planning.plan import reason_without_language
 from harness.progress import CellOutcome, PlannedCell, PlannedFit, Progress, showing_steps
-from harness.reporting.remark import counted
-from harness.running.tally import Tally
+from harness.reporting.blocks.remark import counted
+from harness.running.tally import Step, Tally
 from harness.storage.clean_text import redact
 
 __all__ = [
@@ -30,6 +31,8 @@ __all__ = [
 
 UPDATE_EVERY = 0.25
 """Seconds between two states of the progress in a notebook."""
+TICK = 1.0
+"""Seconds after which work without units, such as opening a model, is named."""
 LINE_EVERY = 10.0
 """Seconds between two lines about unfinished work where there is no terminal."""
 
@@ -43,10 +46,30 @@ def show_progress(*, verbose: bool = False) -> Iterator[Progress]:
     """
     console = stderr()
     if not (console.is_terminal and sys.stderr.isatty()) or console.is_dumb_terminal:
-        yield LineProgress(verbose=verbose)
+        progress = LineProgress(verbose=verbose)
+        with _ticking(progress):
+            yield progress
         return
     with Panel(sys.stderr) as panel:
         yield PanelProgress(panel, verbose=verbose)
+
+
+@contextmanager
+def _ticking(progress: LineProgress) -> Iterator[None]:
+    """Let lines be printed also while a model is opened, or anything else takes long without a word."""
+    ended = threading.Event()
+
+    def tick() -> None:
+        while not ended.wait(TICK):
+            progress.tick()
+
+    thread = threading.Thread(target=tick, name="harness-progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 @contextmanager
@@ -89,6 +112,16 @@ class LineProgress(Progress):
         self._console = stderr()
         self._printed_at = clock()
         self._failures: set[tuple[str, str]] = set()
+        self._named: Step | None = None
+
+    def tick(self) -> None:
+        """Name work without units once; print a line about unfinished work if the last one is long ago."""
+        step = self.tally.step
+        if step is None or step.unit or step is self._named or self._clock() - step.started < TICK:
+            self._print_if_due()
+        else:
+            self._named = step
+            self._report(f"{step.title}.")
 
     def announce(self, message: str) -> None:
         """Print one line."""
@@ -102,7 +135,7 @@ class LineProgress(Progress):
 
     def status(self, message: str) -> None:
         """Keep what the next line about unfinished work shows."""
-        self.tally.status = message
+        self.tally.report_status(message)
         self._print_if_due()
 
     def plan(
@@ -153,7 +186,7 @@ class LineProgress(Progress):
     def advance(self, count: int) -> None:
         """Print a line if the last one is long ago."""
         if self.tally.step is not None:
-            self.tally.step.done += count
+            self.tally.step.advance(count, self._clock())
             self._print_if_due()
 
     def finish(self) -> None:
@@ -175,7 +208,7 @@ class LineProgress(Progress):
 
     def _print_if_due(self) -> None:
         if self._clock() - self._printed_at >= LINE_EVERY:
-            parts = (whole_text(self.tally), step_text(self.tally), self.tally.status)
+            parts = (whole_text(self.tally), step_text(self.tally), status_text(self.tally))
             if any(parts):
                 self._report("; ".join(filter(None, parts)))
 

@@ -39,8 +39,8 @@ def lock(
     from harness.storage.run_folder import Run
 
     values = read_options(given)
-    check_output_file(output)
-    check_output_file(json_file)
+    check_output_file(output, ".json", ".lock")
+    check_output_file(json_file, ".json")
     missing: list[str] = []
     if _names_a_run(named):
         for name in values:
@@ -67,21 +67,29 @@ def _names_a_run(named: list[str]) -> bool:
 
 
 def _lock_tasks(named: list[str], values: dict[str, Any]) -> tuple[Lock, list[str]]:
+    from harness.cli.hub import print_downloads
     from harness.cli.output import reporting_broken_plugins
     from harness.data.sources import DataFinder
     from harness.planning.lock_file import Lock
     from harness.planning.resolution import TasksResolver
+    from harness.planning.run_config import RunConfig
     from harness.running.session import data_options, open_session
     from harness.specs.selection import select
     from harness.storage.files import cache_folder
 
     session = open_session(values.get("tasks_from", ()))
     with reporting_broken_plugins(session.registry.plugins, session.catalog):
-        finder = DataFinder(values.get("data") or data_options([]), session.registry, cache_folder() / "data")
+        data = values.get("data") or data_options([])
+        learnt = values.get("train_languages", ())
+        wanted = RunConfig(
+            tasks=tuple(named), model="", languages=values.get("languages"), data=data, train_languages=learnt
+        )
+        print_downloads(wanted, session)
+        finder = DataFinder(data, session.registry, cache_folder() / "data")
         resolver = TasksResolver(
             session.catalog,
             finder,
-            train_languages=values.get("train_languages", ()),
+            train_languages=learnt,
             variants=values.get("variants", ()),
             recipe=values.get("recipe"),
         )
@@ -105,6 +113,8 @@ def _show(found: Lock, missing: list[str], output: Path) -> None:
     model = "no model" if found.model is None else f"the model {found.model.ref}"
     lines = [f"{output}: {len(found.data)} splits, {len(found.specs)} documents, {model}"]
     lines += [f"unpinned, no revision is known: {entry.title}" for entry in found.data if not entry.pinned]
+    first = {entry.web.url: entry.web.sha256 for entry in found.data if entry.web and entry.web.first_use}
+    lines += [f"checksum first seen here, now locked: {url} sha256 {digest}" for url, digest in first.items()]
     lines += [f"not found and not locked: {title}" for title in missing]
     for line in lines:
         stdout().print(escape(line), soft_wrap=True)
@@ -118,7 +128,7 @@ def _rows(found: Lock) -> list[dict[str, Any]]:
             "split": entry.split,
             "view": entry.view,
             "origin": entry.origin,
-            "revision": None if entry.hub is None else entry.hub.revision,
+            "revision": entry.hub.revision if entry.hub else entry.web and f"sha256:{entry.web.sha256}",
             "pinned": entry.pinned,
             "files": len(entry.files),
             "digest": entry.digest,

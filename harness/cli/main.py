@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from harness.cli.output import printable
+from harness.cli.output import check_outputs_first, printable
 from harness.cli.tracing import DEBUG
 from harness.errors import BrokenPluginError, HarnessError, StoppedError, UnknownNameError
 from harness.registry.guard import call_named, is_interrupt, kept_streams
@@ -70,6 +71,19 @@ OF_ADAPTER = {
     "--labels": "-o labels=NAME,NAME,...",
 }
 """What to write in place of options that other tools have."""
+ELSEWHERE = {
+    "tasks list": "list ls",
+    "eval": "run evaluate test benchmark bench start",
+    "report": "show results view",
+    "compare": "diff",
+    "fetch": "download pull",
+    "new": "create init add",
+    "doctor": "info env check",
+    "--version": "version",
+}
+"""What other tools call a command."""
+LISTS = frozenset({"--languages", "-l", "--tasks", "-t", "--data", "-d", "--train-languages", "--seeds"})
+"""Options of commands without arguments that take several values, which spaces may separate too."""
 GROUP = "harness.commands"
 INTERRUPTED = 130
 HELP = """\
@@ -113,9 +127,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.close()
         return 0
     except Exception as error:  # an internal error or one of a plugin still ends in one line
+        status = 1
         advice = "" if debug else " This is a fault of the harness or of a plugin; --debug shows where."
-        _print_error(f"Error: {type(error).__name__}: {error}.{advice}", debug=debug)
-        return 1
+        what = f"{type(error).__name__}: {error}.{advice}"
+        if isinstance(error, OSError) and error.filename is not None:  # such as a path of 300 characters
+            status, what = 2, f"The file system cannot use {str(error.filename)!r}: {error.strerror}."
+        _print_error(f"Error: {what}", debug=debug)
+        return status
     finally:
         DEBUG.reset(token)
 
@@ -142,10 +160,26 @@ def _dispatch(given: list[str]) -> int:
     name, rest = given[0], given[1:]
     plugin_commands = _plugin_commands() if name not in COMMANDS else {}
     if name in COMMANDS or name in plugin_commands:
-        return _invoke(_app(name), name, rest)
+        return _invoke(_app(name), name, _repeated(rest) if name in {"eval", "plan", "fetch"} else rest)
+    meant = [f"harness {command}" for command, names in ELSEWHERE.items() if name.lower() in names.split()]
     raise UnknownNameError(
-        "command", name, [*COMMANDS, *plugin_commands], hint="Run 'harness --help' to see all."
+        "command", name, [*COMMANDS, *plugin_commands], hint="Run 'harness --help' to see all.", near=meant
     )
+
+
+def _repeated(arguments: Sequence[str]) -> list[str]:
+    """Return a command line in which every further value of a list has its option: ``-l sw hi`` is ``-l sw -l hi``."""
+    written: list[str] = []
+    option, has_value = "", False
+    for item in arguments:
+        if item.startswith("-"):
+            option, has_value = item.partition("=")[0], "=" in item
+        elif option in LISTS and has_value:
+            written.append(option)
+        else:
+            has_value = True
+        written.append(item)
+    return written
 
 
 def _app(name: str) -> Any:
@@ -198,6 +232,8 @@ def _invoke(app: Any, name: str, arguments: list[str]) -> int:
     # Since 0.29 typer brings its own copy of click: its public BadParameter leads to the right UsageError.
     usage_error: Any = typer.BadParameter.__mro__[1]
     command = typer.main.get_command(app)
+    check_outputs_first(command)
+    _skip_absent_values(command)
     try:
         status = command.main(args=arguments, prog_name=f"harness {name}", standalone_mode=False)
     except typer.Exit as error:
@@ -218,6 +254,28 @@ def _invoke(app: Any, name: str, arguments: list[str]) -> int:
     if status == INTERRUPTED:  # what typer makes of Ctrl-C
         raise KeyboardInterrupt
     return status if isinstance(status, int) else 0
+
+
+def _skip_absent_values(command: Any) -> None:
+    """Let a command convert only the values that are given: for any conversion, typer imports pydantic."""
+    for child in getattr(command, "commands", {}).values():
+        _skip_absent_values(child)
+    list_options = command.get_params
+
+    def get_params(context: Any) -> list[Any]:
+        options: list[Any] = list_options(context)  # with --help, which is made when it is asked for
+        for option in options:
+            vars(option).setdefault("process_value", partial(_processed, option, option.process_value))
+        return options
+
+    command.get_params = get_params
+
+
+def _processed(option: Any, process: Callable[[Any, Any], Any], context: Any, value: Any) -> Any:
+    if value is not None or option.required:
+        return process(context, value)
+    absent = () if option.multiple or option.nargs == -1 else None
+    return absent if option.callback is None else option.callback(context, option, absent)
 
 
 def _help() -> str:
@@ -262,9 +320,11 @@ def _print_error(message: str, *, debug: bool = False) -> None:
 
 def run() -> None:
     """Run the command line and exit."""
+    gc.set_threshold(500_000)  # most objects of a command stay until its end
     status = main()
     if "HARNESS_STATUS_FOLDER" in os.environ:  # this process was started by another one of the harness
         from harness.running.launch import leave_status
 
         status = leave_status(status)
+    gc.freeze()  # or Python visits every object once more before it exits
     sys.exit(status)

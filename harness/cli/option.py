@@ -68,6 +68,14 @@ BatchTokens = Annotated[
         rich_help_panel=MACHINES,
     ),
 ]
+ConvertWeights = Annotated[
+    bool,
+    typer.Option(
+        "--convert-weights",
+        help="Convert pickled weights once to safetensors; they are never loaded as they are.",
+        rich_help_panel=MACHINES,
+    ),
+]
 Resume = Annotated[
     Path | None,
     typer.Option(

@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import sys
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.cli.tracing import DEBUG
-from harness.errors import UsageError
+from harness.errors import UnknownNameError, UsageError
 from harness.storage.clean_text import redact
 
 if TYPE_CHECKING:
@@ -22,7 +23,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "check_output_file",
+    "check_outputs_first",
+    "choose_format",
     "echo",
+    "format_suffixes",
     "print_problem",
     "printable",
     "reporting_broken_plugins",
@@ -30,6 +34,13 @@ __all__ = [
     "write_rows",
 ]
 
+FIGURES = ("svg", "pdf", "png")
+"""Formats for files alone."""
+SUFFIXES = {"console": ".txt", "text": ".txt", "latex": ".tex", "markdown": ".md"}
+"""Suffixes that differ from the name of their format."""
+FILE_SUFFIXES = frozenset(
+    ".csv .html .json .jsonl .lock .md .pdf .png .svg .tex .txt .yaml .yml .conllu .parquet".split()
+)
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]|\r(?!\n)")
 
 
@@ -71,7 +82,8 @@ def print_problem(message: str, problem: BaseException) -> None:
 
 
 def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write rows of plain objects as JSON; raises `UsageError` where the file cannot be written."""
+    """Write rows of plain objects as JSON; raises `UsageError` where the file is of another format or not writable."""
+    check_output_file(path, ".json")
     write_file(path, json.dumps(list(rows), ensure_ascii=False, indent=1) + "\n")
 
 
@@ -85,13 +97,83 @@ def write_file(path: Path, text: str) -> None:
         raise UsageError(f"The file {str(path)!r} cannot be written: {error.strerror}.") from error
 
 
-def check_output_file(path: Path | None) -> None:
-    """Raise `UsageError` where a file could not be written, before the work whose result it shall hold."""
+def check_outputs_first(command: Any) -> None:
+    """Let a command check the files that it is to write before it does anything, its own as well as a plugin's.
+
+    That is every ``--json``, and every ``--output`` whose suffix is that of a file: a run folder has none.
+    """
+    for child in getattr(command, "commands", {}).values():
+        check_outputs_first(child)
+    for option in command.params:
+        if option.callback is None and {"--json", "--output"} & {*option.opts}:
+            option.callback = _checked_output
+
+
+def _checked_output(_: Any, option: Any, value: Any) -> Any:
+    if isinstance(value, str | Path) and ("--json" in option.opts or Path(value).suffix in FILE_SUFFIXES):
+        check_output_file(Path(value))
+    return value
+
+
+def check_output_file(path: Path | None, *suffixes: str) -> None:
+    """Raise `UsageError` where a file could not be written, before the work whose result it shall hold.
+
+    Args:
+        path: The file, or None.
+        suffixes: Those that fit what is written, as ``.json``; a file without a suffix fits all, and none given also.
+    """
     if path is None:
         return
+    if suffixes and path.suffix and path.suffix.lower() not in suffixes:
+        raise UsageError(
+            f"The file {str(path)!r} would hold {suffixes[0].removeprefix('.')}, which its suffix does not say.",
+            hint=f"Name it {path.with_suffix(suffixes[0]).name}.",
+        )
     if path.is_dir():
         raise UsageError(f"The file {str(path)!r} cannot be written: it is a folder.")
     if not path.absolute().parent.is_dir() or not os.access(path.absolute().parent, os.W_OK | os.X_OK):
         raise UsageError(
-            f"The file {str(path)!r} cannot be written: its folder is not there or not writable."
+            f"The file {str(path)!r} cannot be written: its folder is not there or not writable.",
+            hint=f"Make it (mkdir -p {shlex.quote(str(path.parent))}), or name another file.",
         )
+
+
+def format_suffixes(*names: str) -> dict[str, str]:
+    """Return the suffix of every format by its name, for `choose_format`."""
+    return {name: SUFFIXES.get(name, f".{name}") for name in names}
+
+
+def choose_format(
+    name: str | None, output: Path | None, formats: Mapping[str, str], *, folders: Collection[str] = ()
+) -> str:
+    """Return the name of the format of an output: the suffix of a file is its format.
+
+    Args:
+        name: What the user named with ``--format``; None takes the format of the suffix, or else the first one.
+        output: The file or folder; None prints.
+        formats: Name -> suffix, as ``.tex``. A suffix of two formats is that of the first.
+        folders: The formats that are written into a folder, whose name may have dots.
+
+    Raises:
+        UnknownNameError: There is no such format.
+        UsageError: The suffix is that of another format, or of none.
+    """
+    suffix = "" if output is None or output.is_dir() else output.suffix.lower()
+    of_suffix = next((own for own, ending in formats.items() if ending == suffix), None)
+    if name is None:
+        if suffix and of_suffix is None:
+            known = ", ".join(sorted(set(formats.values())))
+            raise UsageError(
+                f"No format has the suffix {suffix!r} of the file {str(output)!r}.", hint=f"Known: {known}."
+            )
+        return of_suffix or next(iter(formats))
+    if name not in formats:
+        raise UnknownNameError("format", name, formats)
+    if output is not None and of_suffix is not None and formats[name] != suffix and name not in folders:
+        raise UsageError(
+            f"The file {str(output)!r} would hold {name}, but its suffix is that of {of_suffix}.",
+            hint=f"Name it {output.with_suffix(formats[name]).name}, or choose --format {of_suffix}.",
+        )
+    if name in FIGURES and output is None:
+        raise UsageError(f"The format {name!r} is for files.", hint=f"Add --output FILE.{name}.")
+    return name

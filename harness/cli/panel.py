@@ -7,7 +7,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, TextIO
 
 from rich.cells import cell_len
-from rich.live import Live
 from rich.markup import escape
 from rich.segment import Segment
 from rich.style import Style
@@ -15,12 +14,12 @@ from rich.text import Text
 
 from harness.cli.aside import Aside
 from harness.cli.display import PrintableConsole
-from harness.cli.progress_text import duration, score_text, step_text, whole_text
-from harness.reporting.system_name import short_name
+from harness.cli.progress_text import duration, score_text, status_text, step_text, whole_text
 from harness.storage.clean_text import redact
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
+    from rich.live import Live
 
     from harness.running.tally import Tally
 
@@ -63,6 +62,8 @@ class Panel:
         """Show a run, or work outside one, until `hide`."""
         self._tally = tally
         if self._live is None:
+            from rich.live import Live
+
             self._aside.start()
             # A new one each time: a stopped one would erase as many lines as it had.
             self._live = Live(
@@ -138,12 +139,12 @@ def tally_lines(
     step = step_text(tally)
     if step:
         lines.append(Text(step if not tally.cells else f"  {step}"))
-    lines += [Text(f"  {text}", style="dim") for text in (tally.status, reported) if text]
+    lines += [Text(f"  {text}", style="dim") for text in (status_text(tally), reported) if text]
     return lines + _last_scores(tally)
 
 
 def _head(tally: Tally, width: int, started: float, *, ascii_only: bool) -> Text:
-    place, model = whole_text(tally), short_name(tally.model)
+    place, model = whole_text(tally), tally.model
     if len(model) > width // 3:  # the end of a path says more than its beginning
         model = ("..." if ascii_only else "…") + model[3 - width // 3 :]
     so_far = f", {duration(time.monotonic() - started)} so far"
@@ -151,7 +152,7 @@ def _head(tally: Tally, width: int, started: float, *, ascii_only: bool) -> Text
         place += so_far
     room = min(width - cell_len(model) - cell_len(place) - 4, BAR[1])
     head = Text(model, style="bold")
-    if room >= BAR[0]:
+    if room >= BAR[0] and not tally.is_over:  # a full bar would stand still while the results are written
         full, empty = ("#", "-") if ascii_only else ("━", "─")
         done = int(room * tally.share)
         head.append("  ").append(full * done, Style(color="green", bold=False))

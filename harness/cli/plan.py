@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,13 +14,17 @@ from harness.cli import option as o
 if TYPE_CHECKING:
     from harness.analysis.power import Assumption, Detectable
     from harness.running.session import Prepared
+    from harness.storage.run_folder import Run
 
 Power = Annotated[
     bool, typer.Option("--power", help="Show the smallest difference that each test set can detect.")
 ]
 Assume = Annotated[
     list[Path] | None,
-    typer.Option("--assume", help="With --power: take the spread from this run, or from two runs compared."),
+    typer.Option(
+        "--assume",
+        help="For --power: its spread, or that of two. For --tokens: its tokens per character.",
+    ),
 ]
 ExpectedScore = Annotated[float, typer.Option("--score", help="With --power: the expected score.")]
 Correlation = Annotated[
@@ -29,6 +34,15 @@ Detect = Annotated[
     float | None,
     typer.Option(
         "--detect", help="With --power: show the items and languages that this difference needs, in points."
+    ),
+]
+Tokens = Annotated[
+    bool, typer.Option("--tokens", help="Show the tokens that each language will cost, before the run.")
+]
+Price = Annotated[
+    str | None,
+    typer.Option(
+        "--price", metavar="IN,OUT", help="With --tokens: the price of a million tokens read, and written."
     ),
 ]
 app = typer.Typer(add_completion=False)
@@ -43,6 +57,8 @@ def plan(
     score: ExpectedScore = 0.5,
     correlation: Correlation = 0.5,
     detect: Detect = None,
+    tokens: Tokens = False,
+    price: Price = None,
     json_file: o.JsonFile = None,
     details: Annotated[
         bool, typer.Option("--details", help="Show every cell, and every reason for what is skipped.")
@@ -52,19 +68,30 @@ def plan(
     """Show what eval would run, the models it would fit, and what it would skip and why."""
     from harness.cli.configuration import make_config
     from harness.cli.display import print_report, show_plan
+    from harness.cli.hub import print_downloads
+    from harness.cli.live import show_steps
     from harness.cli.output import reporting_broken_plugins, write_rows
+    from harness.errors import UsageError
     from harness.running.session import open_session, prepare
-    from harness.storage.run_folder import Run
 
     run_config = make_config(given, config)
     session = open_session(run_config.tasks_from)
-    with reporting_broken_plugins(session.registry.plugins, session.catalog):
+    with reporting_broken_plugins(session.registry.plugins, session.catalog), show_steps():
+        print_downloads(run_config, session)
         prepared = prepare(run_config, session)
-    if power:
-        from harness.analysis.power import Assumption
-        from harness.reporting.power import power_blocks, power_rows
+    runs: tuple[Run, ...] = ()
+    if assume:
+        from harness.storage.run_folder import Run
 
-        runs = tuple(map(Run, assume or []))
+        runs = tuple(map(Run, assume))
+    if tokens:
+        rows = _show_tokens(prepared, runs, run_config.limit, _prices(price))
+    elif price is not None:
+        raise UsageError("--price needs --tokens.")
+    elif power:
+        from harness.analysis.power import Assumption
+        from harness.reporting.comparison.power import power_blocks, power_rows
+
         wanted = None if detect is None else detect / 100
         assumption = Assumption(score=score, correlation=correlation, runs=runs, detect=wanted)
         found = _detectable(prepared, assumption, run_config.limit)
@@ -75,6 +102,65 @@ def plan(
         rows = [cell.identity() for cell in prepared.plan.cells]
     if json_file is not None:
         write_rows(json_file, rows)
+
+
+def _prices(text: str | None) -> tuple[float, float] | None:
+    """Return the prices of input and output; raises `UsageError` for anything but two numbers."""
+    from harness.errors import UsageError
+
+    if text is None:
+        return None
+    try:
+        read, written = map(float, text.split(","))
+    except ValueError:
+        read = -1.0
+    if not (0 <= read < math.inf and 0 <= written < math.inf):
+        raise UsageError(
+            f"--price {text!r} is not IN,OUT: two prices of a million tokens, such as 0.15,0.60."
+        )
+    return read, written
+
+
+def _show_tokens(
+    prepared: Prepared, runs: tuple[Run, ...], limit: int | None, price: tuple[float, float] | None
+) -> list[dict[str, Any]]:
+    """Print the tokens of a plan by task and language, and return them as rows."""
+    from harness.analysis.planned_tokens import TokenCounter, planned_tokens
+    from harness.cli.output import echo
+    from harness.cli.table import print_table
+    from harness.planning.plan import require_cells
+    from harness.running.cell_reader import CellReader
+
+    require_cells(prepared.plan)
+    registry, plan = prepared.session.registry, prepared.plan
+    counter = TokenCounter.of(plan.model, runs)
+    found = planned_tokens(plan.cells, CellReader(registry, prepared.finder), registry, counter, limit)
+    rows = [asdict(own) | ({} if price is None else {"cost": own.cost(price)}) for own in found]
+    total = {
+        name: sum(row[name] for row in rows)
+        for name in rows[0]
+        if name in {"items", "input", "output", "cost"}
+    }
+    shown = [
+        [
+            row["task"],
+            row["language"],
+            *(f"{row[name]:,.4g}" if name == "cost" else f"{row[name]:,}" for name in total),
+        ]
+        for row in [*rows, {"task": "all", "language": "", **total}]
+    ]
+    print_table(["task", "language", *total], shown)
+    how = (
+        "estimated: the model's tokenizer is not on this machine"
+        if counter.estimates
+        else "by the model's tokenizer"
+    )
+    echo(f"Tokens {how}; output at most; trainings, chat templates and repeated requests not counted.")
+    if counter.estimates and not runs:
+        echo(
+            "A token is taken as 4 bytes, too few for some languages: give an earlier run with --assume RUN."
+        )
+    return rows
 
 
 def _detectable(prepared: Prepared, assumption: Assumption, limit: int | None) -> list[Detectable]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from harness.reporting.number import percent, uncertainty
-from harness.reporting.remark import counted
+from harness.metrics.naming import metric_name
+from harness.reporting.blocks.number import percent, uncertainty
+from harness.reporting.blocks.remark import counted
 from harness.running.tally import TimeLeft, task_mean
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ __all__ = [
     "cell_text",
     "duration",
     "score_text",
+    "status_text",
     "step_text",
     "task_text",
     "time_left_text",
@@ -55,7 +57,10 @@ def whole_text(tally: Tally) -> str:
         return ""
     total, done = len(tally.cells), len(tally.outcomes)
     place = f"cell {done + 1:,} of {total:,}" if tally.cell else f"{done:,} of {counted(total, 'cell')} done"
-    left = "" if len(tally.outcomes) == len(tally.cells) else time_left_text(tally.time_left())
+    is_last = (
+        done == total - 1 and tally.step is not None and tally.step.is_done
+    )  # nothing is known of its rest
+    left = "" if tally.is_over or is_last else time_left_text(tally.time_left())
     failed = f"{tally.failed:,} failed" if tally.failed else ""
     parts = (place, failed, f"{left} left" if left else "")
     return ", ".join(filter(None, parts))
@@ -63,20 +68,39 @@ def whole_text(tally: Tally) -> str:
 
 def step_text(tally: Tally) -> str:
     """Return what is done now, how far it is and how fast."""
-    step, cell = tally.step, tally.cell
+    step, cell, now = tally.step, tally.cell, tally.clock()
     fit = "Fine-tuning on " if tally.fit else ""
     if step is None:
-        return f"{cell.task}:{cell.language}" if cell is not None else fit + tally.fit
+        title = f"{cell.task}:{cell.language}" if cell is not None else fit + tally.fit
+        return title and f"{title}{_so_far(now - tally.began)}"
     if not step.unit:
-        return step.title
+        return f"{step.title}{_so_far(now - step.started)}"
     parts = [f"{step.done:,} of {step.total:,} {step.unit}" if step.total else f"{step.done:,} {step.unit}"]
-    now = tally.clock()
     rate = step.rate(now)
-    if rate > 0:
+    if step.is_done and now - step.moved >= 1:
+        parts.append(f"what follows takes {_elapsed(now - step.moved)} so far")
+    elif rate > 0:
         parts.append(_rate_text(rate, step.unit))
         if cell is None and step.total:  # the time of a cell is part of that of the run
             parts.append(_step_left(step, rate))
     return f"{fit}{step.title}: {', '.join(filter(None, parts))}"
+
+
+def status_text(tally: Tally) -> str:
+    """Return what the current work does now; for how long, where nothing else has a number."""
+    if not tally.status or tally.step is not None:
+        return tally.status
+    return f"{tally.status}{_so_far(tally.clock() - tally.status_since)}"
+
+
+def _so_far(seconds: float) -> str:
+    """Return ``, 25 s so far``, so that no minute is without a number; empty for less than a second."""
+    return f", {_elapsed(seconds)} so far" if seconds >= 1 else ""
+
+
+def _elapsed(seconds: float) -> str:
+    """Return a time that grows with every line: in seconds below ten minutes."""
+    return f"{seconds:.0f} s" if seconds < 10 * MINUTE else duration(seconds)
 
 
 def _step_left(step: Step, rate: float) -> str:
@@ -91,13 +115,13 @@ def _rate_text(rate: float, unit: str) -> str:
 
 
 def score_text(outcome: CellOutcome) -> str:
-    """Return ``accuracy 58.3 ±12.9``, or why there is none."""
+    """Return ``acc 58.3 ±12.9``, or why there is none."""
     if outcome.failure:
         return "failed"
     if outcome.value is None:
         return "not scored"
     sure = uncertainty(outcome.value, outcome.interval)
-    return f"{outcome.metric} {percent(outcome.value)}{f' {sure}' if sure else ''}"
+    return f"{metric_name(outcome.metric)} {percent(outcome.value)}{f' {sure}' if sure else ''}"
 
 
 def cell_text(cell: PlannedCell, outcome: CellOutcome) -> str:
@@ -110,7 +134,9 @@ def task_text(ended: Sequence[tuple[PlannedCell, CellOutcome]], seconds: float) 
     """Return one line about a task whose cells all ended: its mean, and the ends of its range."""
     failed = sum(bool(outcome.failure) for _, outcome in ended)
     scored = [
-        (outcome.value, cell.language, outcome.metric) for cell, outcome in ended if outcome.value is not None
+        (outcome.value, cell.language, metric_name(outcome.metric))
+        for cell, outcome in ended
+        if outcome.value is not None
     ]
     parts = [f"{counted(len(ended), 'cell')} in {seconds:,.1f} s"]
     if failed:

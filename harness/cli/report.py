@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -12,7 +12,7 @@ from harness.cli.output import echo
 from harness.errors import UsageError
 
 if TYPE_CHECKING:
-    from harness.reporting.formats import ReportSection
+    from harness.reporting.formats import ReportFormat, ReportSection
     from harness.storage.run_folder import Run
     from harness.table import Table
 
@@ -24,9 +24,20 @@ JsonFile = Annotated[Path | None, typer.Option("--json", help="Also write the ro
 OnlyNotes = Annotated[
     bool, typer.Option("--notes", help="Print only the notes and the reasons, all of them.")
 ]
-OnlyMatrices = Annotated[bool, typer.Option("--matrices", help="Print only the matrices, large ones too.")]
+OnlyMatrices = Annotated[
+    bool, typer.Option("--matrices", help="Only the matrices, large ones too; with --format too.")
+]
+OnlyUnreadable = Annotated[
+    bool, typer.Option("--unreadable", help="Print only the answers that could not be read, all of them.")
+]
 OnlyProbing = Annotated[
     bool, typer.Option("--probing", help="Print only the probes of layers, with all their tables.")
+]
+Against = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--against", metavar="RUN", help="With --probing: compare with these runs as a second group."
+    ),
 ]
 OnlyConsistency = Annotated[
     bool,
@@ -39,9 +50,13 @@ OnlyExplained = Annotated[
     bool,
     typer.Option("--explain", help="Print only what goes with scores: resources, syntax, tokens, script."),
 ]
+SectionName = Annotated[
+    str | None, typer.Option("--section", metavar="NAME", help="Print only this section of a plugin.")
+]
 WithPublished = Annotated[
     bool, typer.Option("--with-published", help="Show published scores of the run's suites.")
 ]
+Title = Annotated[str | None, typer.Option("--title", help="Title of the report; default the model's name.")]
 Item = Annotated[
     str | None,
     typer.Option("--item", metavar="ID", help="Print only this item: what was asked and answered."),
@@ -52,40 +67,50 @@ Tasks = Annotated[
 Languages = Annotated[
     list[str] | None, typer.Option("--languages", "-l", help="With --item: only these codes.")
 ]
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "--out", help="Write to this file, whose suffix is the format; figures to a folder."
+    ),
+]
+Folders = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders, the main one first.")]
+FormatName = Annotated[
+    str | None,
+    typer.Option("--format", "-f", help="console, markdown, html, latex, csv, json, svg, pdf, png."),
+]
 app = typer.Typer(add_completion=False)
-SECTIONS = ("probing", "consistency", "explain")
-"""The names of sections that are printed alone on request."""
-PARTS = ("notes", "matrices", "equity", *SECTIONS)
+CORE = ("notes", "matrices", "unreadable", "equity")
+"""The parts of a report that are no sections of plugins."""
+PARTS = (*CORE, "probing", "consistency", "explain")
 
 
 @app.command()
 def report(
-    folders: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders, the main one first.")],
-    format_name: Annotated[
-        str, typer.Option("--format", "-f", help="console, markdown, html, latex, csv, json, svg, pdf, png.")
-    ] = "console",
-    output: Annotated[
-        Path | None, typer.Option("--output", "--out", help="Write to this file, or folder.")
-    ] = None,
+    folders: Folders,
+    format_name: FormatName = None,
+    output: Output = None,
     brief: Brief = False,
     by: By = "family",
     json_file: JsonFile = None,
     notes: OnlyNotes = False,
     matrices: OnlyMatrices = False,
+    unreadable: OnlyUnreadable = False,
     probing: OnlyProbing = False,
+    against: Against = None,
     equity: OnlyEquity = False,
     consistency: OnlyConsistency = False,
     explain: OnlyExplained = False,
+    section: SectionName = None,
     item: Item = None,
     tasks: Tasks = None,
     languages: Languages = None,
     with_published: WithPublished = False,
+    title: Title = None,
 ) -> None:
     """Print or write the report of a run: its tables by language, then its summary; its baselines are shown too."""
     from harness.cli.display import show_runs
     from harness.cli.live import show_steps
     from harness.cli.output import reporting_broken_plugins, write_file
-    from harness.reporting.equity.rows import equity_format
     from harness.running.manifest import published_documents
     from harness.running.session import open_session
     from harness.storage.run_folder import Run, with_baselines
@@ -95,23 +120,25 @@ def report(
         return
     registry = (session := open_session()).registry
     with reporting_broken_plugins(registry.plugins):
-        chosen = registry.reports.get(format_name)
+        chosen = _format(format_name, output, registry.reports)
     runs = [run for folder in folders for run in with_baselines(Run(folder))]
+    first = runs[0].manifest
     if with_published:
-        published = published_documents(session.catalog, runs[0].manifest.suites)
-        runs[0].manifest = runs[0].manifest.changed(published=published)
-    wanted = (notes, matrices, equity, probing, consistency, explain)
-    part = next((name for name, own in zip(PARTS, wanted, strict=True) if own), "")
+        first = first.changed(published=published_documents(session.catalog, first.suites, first.tasks))
+    runs[0].manifest = first if title is None else first.changed(title=title)
+    flags = (notes, matrices, unreadable, equity, probing, consistency, explain)
+    part = section or next((name for name, is_asked in zip(PARTS, flags, strict=True) if is_asked), "")
+    others = _others(against, part)
     if json_file is not None:
         _write_rows(json_file, runs, registry.report_sections, part)
-    render = equity_format(format_name, chosen.render) if equity else chosen.render
+    render = _render(chosen, part, registry.report_sections, others)
     if output is not None and chosen.write is not None:
         for path in chosen.write(runs, output):
             echo(f"wrote {path}")
     elif output is not None:
         with show_steps():
             write_file(output, render(runs))
-    elif format_name == "console":
+    elif chosen.name == "console" and not others:
         if part:
             _print(runs, registry.report_sections, part)
         else:
@@ -120,17 +147,61 @@ def report(
         echo(render(runs), nl=False)
 
 
+def _format(name: str | None, output: Path | None, reports: Table[ReportFormat]) -> ReportFormat:
+    """Return the format of a report, by its name or by the suffix of its file; raises as `choose_format`."""
+    from harness.cli.output import check_output_file, choose_format
+    from harness.reporting.catalog import FORMATS
+
+    every = {own.name: own for own in (*FORMATS, *reports)}
+    folders = [own.name for own in every.values() if own.write is not None]
+    suffixes = {own.name: own.suffix for own in every.values()}
+    if name is not None:
+        reports.get(name)
+    chosen = reports.get(choose_format(name, output, suffixes, folders=folders))
+    if chosen.write is None:
+        check_output_file(output)
+    return chosen
+
+
+def _render(
+    chosen: ReportFormat, part: str, sections: Table[ReportSection], others: Sequence[Run]
+) -> Callable[[Sequence[Run]], str]:
+    """Return what writes a part of the report in a format, or all of it."""
+    from harness.reporting.cost.table import equity_format
+    from harness.reporting.overview.matrix_files import matrix_format
+    from harness.reporting.sections import section_format
+
+    if part and part not in CORE:
+        return section_format(chosen, sections.get(part), others)
+    alone = {"equity": equity_format, "matrices": matrix_format}.get(part)
+    return chosen.render if alone is None else alone(chosen.name, chosen.render)
+
+
+def _others(folders: Sequence[Path] | None, part: str) -> list[Run]:
+    """Return the runs of the second group; raises `UsageError` for a part of the report without groups."""
+    from harness.storage.run_folder import Run
+
+    if folders and part != "probing":
+        raise UsageError("--against goes with --probing; 'harness compare' compares scores of runs.")
+    return [Run(folder) for folder in folders or []]
+
+
 def _write_rows(file: Path, runs: Sequence[Run], sections: Table[ReportSection], part: str) -> None:
     """Write the rows of a part of the report, by default those of its cells."""
     from harness.cli.output import write_rows
-    from harness.reporting.equity.rows import equity_rows
-    from harness.reporting.rows import cell_rows
+    from harness.reporting.cost.table import equity_rows
+    from harness.reporting.overview.matrix_files import matrix_rows
+    from harness.reporting.overview.unreadable import unreadable_rows
+    from harness.reporting.render.rows import cell_rows
 
-    if part in SECTIONS:
+    if part == "unreadable":
+        write_rows(file, unreadable_rows(runs[0]))
+    elif part and part not in CORE:
         section = sections.get(part).read(runs)
         write_rows(file, [] if section is None else section.rows())
     else:
-        write_rows(file, (equity_rows if part == "equity" else cell_rows)(runs))
+        rows = {"equity": equity_rows, "matrices": matrix_rows}.get(part, cell_rows)
+        write_rows(file, rows(runs))
 
 
 def _print_item(
@@ -143,15 +214,15 @@ def _print_item(
     """Print one item of runs, in every task and language that has it; raises `UsageError` where none is named."""
     from harness.cli.live import show_steps
     from harness.cli.output import write_rows
-    from harness.reporting.item_sheet import item_sheets
-    from harness.specs.selection import split_names
+    from harness.reporting.weakness.item_sheet import item_sheets
+    from harness.specs.selection import language_codes, split_names
     from harness.storage.run_folder import Run
 
     if identifier is None:
         raise UsageError("--tasks and --languages go with --item.", hint="A report shows all of its run.")
     runs = [Run(folder) for folder in folders]
     with show_steps():
-        names, codes = split_names(tasks or []), split_names(languages or [])
+        names, codes = split_names(tasks or []), language_codes(languages)
         sheets = item_sheets(runs, identifier, tasks=names, languages=codes)
     for number, sheet in enumerate(sheets):
         if number:
@@ -165,20 +236,23 @@ def _print_item(
 def _print(runs: Sequence[Run], sections: Table[ReportSection], part: str) -> None:
     """Print one part of the report in all its tables."""
     from harness.cli.display import print_report
-    from harness.reporting.equity.report import equity_report
-    from harness.reporting.equity.table import equity_blocks
-    from harness.reporting.model import Note
-    from harness.reporting.summary import summarise
-    from harness.reporting.summary_blocks import matrix_blocks, note_blocks, part_blocks
+    from harness.reporting.cost.report import equity_report
+    from harness.reporting.cost.table import equity_blocks
+    from harness.reporting.overview.matrix_files import matrix_report
+    from harness.reporting.overview.summary import summarise
+    from harness.reporting.overview.summary_blocks import note_blocks, part_blocks
+    from harness.reporting.overview.unreadable import unreadable_blocks
 
     if part == "equity":
         blocks = equity_blocks(equity_report(runs))
+    elif part == "unreadable":
+        blocks = unreadable_blocks(runs[0])
     else:
-        summary = summarise(runs, sections=tuple(sections))
+        summary = summarise(runs, sections=tuple(sections) if part in CORE else [sections.get(part)])
         if part == "notes":
             blocks = note_blocks(summary)
         elif part == "matrices":
-            blocks = matrix_blocks(summary) or [Note("This run has no matrix.")]
+            blocks = matrix_report(runs, in_terminal=True)
         else:
             blocks = part_blocks(summary, sections.get(part))
     print_report(blocks)

@@ -50,20 +50,47 @@ MOST_CODES = 20
 """Of languages that a row of several tasks names."""
 
 
+OfSuite = Annotated[
+    str | None, typer.Option("--suite", help="The tasks of a suite: sizes, languages, metric, domain.")
+]
+SuiteFormat = Annotated[
+    str | None, typer.Option("--format", "-f", help="With --suite: text, csv, latex or markdown.")
+]
+SuiteOutput = Annotated[
+    Path | None, typer.Option("--output", "--out", help="With --suite: write to this file.")
+]
+
+
 @app.command("list")
 def list_tasks(
-    pattern: Annotated[str | None, typer.Argument(help="Only names that match this glob.")] = None,
+    pattern: Annotated[
+        str | None, typer.Argument(help="Only names that match this glob; @sw: as --language sw.")
+    ] = None,
     language: Annotated[str | None, typer.Option("--language", "-l", help="Only tasks that have it.")] = None,
+    suite: OfSuite = None,
+    format_name: SuiteFormat = None,
+    output: SuiteOutput = None,
     tasks_from: TasksFrom = None,
     json_file: JsonFile = None,
 ) -> None:
     """List the tasks and suites: kind, languages, licence."""
     from fnmatch import fnmatch
 
+    if suite is not None:
+        _list_suite(suite, format_name, output, tasks_from or (), json_file)
+        return
+    if format_name is not None or output is not None:
+        raise UsageError(
+            "--format and --output go with --suite.", hint="--json FILE writes the list of tasks."
+        )
     from harness.cli.output import reporting_broken_plugins, write_rows
     from harness.cli.table import print_table
-    from harness.specs.selection import tasks_with
+    from harness.specs.selection import LANGUAGE_MARK, tasks_with
 
+    if pattern is not None and pattern.startswith(LANGUAGE_MARK):
+        if language is not None:
+            raise UsageError(f"{pattern} and --language {language} both name a language: give one of them.")
+        language, pattern = pattern.removeprefix(LANGUAGE_MARK), None
     plugins, catalog = open_catalog(tasks_from or ())
     with reporting_broken_plugins(plugins, catalog):
         having = None if language is None else tasks_with(catalog, language)
@@ -86,12 +113,49 @@ def list_tasks(
     for row in rows:
         if row["on_request"]:
             echo(f"{row['task']}, only where they are named: {' '.join(row['on_request'])}")
-    for suite, tasks in suites.items():
-        echo(f"suite {suite}: {' '.join(tasks)}")
+    for own, tasks in suites.items():
+        echo(f"suite {own}: {' '.join(tasks)}")
     if language is not None:
         echo(f"Run all of them in this language: harness eval --tasks @{language} --model MODEL")
     if json_file is not None:
         write_rows(json_file, rows)
+
+
+def _list_suite(
+    name: str,
+    format_name: str | None,
+    output: Path | None,
+    tasks_from: Sequence[Path],
+    json_file: Path | None,
+) -> None:
+    """Print or write the tasks of a suite as a table of a paper."""
+    from harness.cli.output import (
+        check_output_file,
+        choose_format,
+        format_suffixes,
+        reporting_broken_plugins,
+        write_file,
+        write_rows,
+    )
+    from harness.cli.table import print_table
+    from harness.reporting.overview.suite_overview import suite_overview, suite_overview_text
+    from harness.running.session import open_session
+
+    check_output_file(output)
+    session = open_session(tasks_from)
+    form = choose_format(format_name, output, format_suffixes("text", "csv", "latex", "markdown"))
+    with reporting_broken_plugins(session.registry.plugins, session.catalog):
+        rows = suite_overview(session.catalog, name)
+    if json_file is not None:
+        write_rows(json_file, rows)
+    if form == "text" and output is None:
+        print_table(list(rows[0]), [list(row.values()) for row in rows])
+        return
+    text = suite_overview_text(name, rows, "markdown" if form == "text" else form)
+    if output is None:
+        echo(text, nl=False)
+    else:
+        write_file(output, text)
 
 
 def _codes(codes: Sequence[str], *, all_of_them: bool) -> str:
@@ -228,7 +292,8 @@ def _further_rows(spec: TaskSpec) -> list[list[str]]:
     rows += [[f"axis {axis}", " ".join(values)] for axis, values in spec.axes.items()]
     rows += [[f"variant {name}", variant.description] for name, variant in spec.variants.items()]
     if spec.translate is not None:
-        rows.append(["translated", f"{', '.join(spec.translate.fields)} (variants tt, te, bt)"])
+        where = "variants tt, te, bt" if spec.translate.answers is None else "training sets"
+        rows.append(["translated", f"{', '.join(spec.translate.fields)} ({where})"])
     rows += [
         ["release", f"{name}{release.note and ': '}{release.note}"] for name, release in spec.releases.items()
     ]
@@ -285,7 +350,13 @@ def _language_row(entry: Any, code: str) -> dict[str, Any]:
     language = entry.languages.get(code)
     source = entry.spec.source(code, "test")
     provenance = entry.spec.provenance_of(code) or ""
-    row = {"code": code, "language": language.name, "test files": "", "hub": "", "provenance": provenance}
+    row = {
+        "code": code,
+        "language": language.name,
+        "test files": "",
+        "hub or web": "",
+        "provenance": provenance,
+    }
     if code in entry.added:
         row["provenance"] += f" (from {entry.added[code]})"
     if source is not None:
@@ -300,7 +371,9 @@ def _language_row(entry: Any, code: str) -> dict[str, Any]:
         row["test files"] = " | ".join(" + ".join(files.paths) for files in ref.local)
         if ref.hub is not None:
             pin = (ref.hub.revision or "unpinned")[:12]
-            row["hub"] = f"{ref.hub.path} {ref.hub.config or ''} {ref.hub.split} ({pin})"
+            row["hub or web"] = f"{ref.hub.path} {ref.hub.config or ''} {ref.hub.split} ({pin})"
+        if ref.web is not None:
+            row["hub or web"] = f"{ref.web.url} ({(ref.web.checksum or 'no checksum')[:19]})"
     return row
 
 
@@ -358,10 +431,11 @@ def schema(
     output: Annotated[Path | None, typer.Option("--output", "--out", help="Write to this file.")] = None,
 ) -> None:
     """Print the JSON schema of spec files; editors use it to complete and check them."""
-    from harness.cli.output import write_file
+    from harness.cli.output import check_output_file, write_file
     from harness.planning.spec_validation import spec_schema
     from harness.running.session import open_session
 
+    check_output_file(output, ".json")
     text = json.dumps(spec_schema(open_session().registry), indent=1, ensure_ascii=False) + "\n"
     if output is None:
         echo(text, nl=False)

@@ -54,8 +54,8 @@ def tune(
     values = read_grid(grid)
     own = make_config({**given, "batch_tokens": batch_tokens}, config)
     file = output or Path(f"tuned-{_name(own.model)}.yaml")
-    for path in (file, json_file):
-        check_output_file(path)
+    check_output_file(file, ".yaml", ".yml")
+    check_output_file(json_file, ".json")
     session = open_session(own.tasks_from)
     with reporting_broken_plugins(session.registry.plugins, session.catalog):
         prepared = prepare(own, session)
@@ -127,7 +127,7 @@ def _tuned(
 
 def _cost_text(targets: Sequence[Target], found: Cost) -> str:
     from harness.cli.progress_text import duration
-    from harness.reporting.remark import counted
+    from harness.reporting.blocks.remark import counted
 
     trials = sum(len(target.trials) for target in targets)
     cached = f", {found.cached} more in the cache" if found.cached else ""

@@ -105,6 +105,8 @@ class FeatureContext:
     """The folder of the run's model, where there is one on this machine."""
     vocabulary: frozenset[str] | None = None
     """The words of the training data in lower case, where they were given."""
+    english: Callable[[], Items | None] = lambda: None
+    """Reads the English items of the run's task where items of all languages have the same ids; else None."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

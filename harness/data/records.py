@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -239,9 +239,11 @@ class Prediction:
     truncated: bool = False
     unparsed: bool = False
     tied: bool = False
-    """Whether the cut-off of a ranking separates candidates of equal similarity."""
+    """Whether equal scores decide: those of the best choices, or of candidates at the cut-off of a ranking."""
     dropped_shots: int = 0
     """Shots that were dropped, since the prompt would have been too long."""
+    excluded_shots: int = 0
+    """Shots that were replaced, since they have the text of the item, or of its translation."""
     unfinished: bool = False
     """Whether the answer was cut at the token limit, before or inside it; then it is not `unparsed` as well."""
     unanswered: bool = False
@@ -254,3 +256,9 @@ class Prediction:
     """How many of `tokens` are of the reasoning; None where a server does not say."""
     prompt_tokens: int | None = None
     """Tokens of its prompt, of a method that asks with prompts; None where the adapter does not count them."""
+
+
+def is_tied(scores: Sequence[float]) -> bool:
+    """Return whether several choices have the best score, to a millionth: the first of them is taken, by its place."""
+    best = max(scores)
+    return sum(best - score < 5e-7 for score in scores) > 1

@@ -20,16 +20,25 @@ from harness.storage.files import file_digest
 __all__ = [
     "DataMode",
     "DataOptions",
+    "DataOrigin",
     "DataRef",
     "HubFiles",
     "LocalFiles",
     "Reading",
     "ResolvedData",
+    "SourceState",
+    "State",
+    "WebFiles",
     "check_relative",
+    "is_made",
     "resolve",
+    "unusable",
 ]
 
 DataMode = Literal["hub", "local", "sample"]
+State = Literal["right", "gone", "gated", "renamed", "different", "broken", "unreachable"]
+"""Of a split on the Hub: ``different`` from what the spec says, ``broken`` where its files cannot be read."""
+DataOrigin = Literal["hub", "local", "sample", "web"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +82,19 @@ class HubFiles(Reading):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WebFiles(Reading):
+    """A file on the web, or members of an archive there."""
+
+    url: str
+    checksum: str | None = None
+    """``sha256:`` or ``md5:`` and the digest of the download; None where it has not been seen."""
+    members: tuple[str, ...] = ()
+    """Patterns of paths inside; none for a file that is read itself."""
+    further: tuple[str, ...] = ()
+    """What the spec names in the same archive for other languages, unpacked in the same pass."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DataRef:
     """One split of one language of a task or training set, and every place that may hold it."""
 
@@ -83,6 +105,9 @@ class DataRef:
     local: tuple[LocalFiles, ...] = ()
     """Alternatives, the best first."""
     hub: HubFiles | None = None
+    fields: tuple[str, ...] = ()
+    """Fields that each row has, where its columns are not named."""
+    web: WebFiles | None = None
     sample: LocalFiles | None = None
     """Files below `sample_root`."""
     sample_root: Traversable | None = None
@@ -98,7 +123,8 @@ class DataOptions:
 
     mode: DataMode = "hub"
     folders: tuple[Path, ...] = ()
-    """Data folders of the mode ``local``; the first one that has a file wins."""
+    """Data folders of the mode ``local``; the first one that has all files of a split wins, else each of its files
+    is that of the first one that has it."""
     hub_cache: Path | None = None
     """Where prepared downloads are kept."""
 
@@ -108,14 +134,15 @@ class ResolvedData(Reading):
     """The files of a source on this machine."""
 
     paths: tuple[Path, ...]
-    origin: DataMode
+    origin: DataOrigin
     split_used: str
     stands_in: bool = False
     """Whether the files are another split than the one that was asked for."""
     revision: str | None = None
-    """The commit of a Hub dataset."""
+    """The commit of a Hub dataset; ``sha256:`` and the digest of a download from the web."""
     pinned: bool = True
-    """Whether the source names exactly what it wants; a Hub dataset without a commit does not."""
+    """Whether the source names exactly what it wants; a Hub dataset without a commit does not,
+    nor a file of the web without a checksum."""
     describe: str
     """The place, for tables and manifests: ``xnli/test-sw.tsv in /data``."""
     _first: list[str] = field(default_factory=list, compare=False, repr=False)
@@ -159,6 +186,17 @@ class ResolvedData(Reading):
         return [file_digest(path) for path in self.paths]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceState:
+    """What the Hub says of a split, asked without its data."""
+
+    state: State
+    detail: str = ""
+    """What is not right, with the next command."""
+    files: Mapping[str, int] = field(default_factory=dict)
+    """The files of the repository that a run would still download -> bytes."""
+
+
 _UNSAFE = re.compile(r"[\\:\0]")
 
 HubResolver = Callable[[DataRef], ResolvedData | None]
@@ -172,12 +210,12 @@ def resolve(ref: DataRef, options: DataOptions, hub_resolver: HubResolver | None
     """
     if options.mode == "sample":
         return _sample(ref)
-    if options.mode == "local" and not _is_made(ref):
+    if options.mode == "local" and not is_made(ref):
         return _local(ref, options.folders)
     return _from_hub(ref, hub_resolver)
 
 
-def _is_made(ref: DataRef) -> bool:
+def is_made(ref: DataRef) -> bool:
     """Return whether a plugin makes the data, ``PREFIX:NAME``: then no folder of the user can have them."""
     return ref.hub is not None and ":" in ref.hub.path
 
@@ -205,24 +243,26 @@ def _local(ref: DataRef, folders: Sequence[Path]) -> ResolvedData:
     for files in ref.local:
         for path in files.paths:
             _check_inside(path)
-    # A split that replaces another one is the last resort, whatever folder has it.
+    # Files that lie together are of one download. A split that replaces another one is the last resort, wherever it is.
+    together = [*((folder,) for folder in folders), *([tuple(folders)] if len(folders) > 1 else [])]
     for replacing in (False, True):
-        for folder in folders:
+        for group in together:
             for files in ref.local:
                 if (files.split is not None) is not replacing:
                     continue
-                found = _files_in(folder, files.paths)
+                found = _files_in(group, files.paths)
                 if found is not None:
-                    place = f"{', '.join(files.paths)} in {folder}"
+                    place = f"{', '.join(files.paths)} in {', '.join(map(str, group))}"
                     return _resolved(ref, files, found, origin="local", place=place)
     raise _missing_locally(ref, folders)
 
 
-def _files_in(folder: Path, patterns: Sequence[str]) -> tuple[Path, ...] | None:
+def _files_in(folders: Sequence[Path], patterns: Sequence[str]) -> tuple[Path, ...] | None:
+    """Return the files of every pattern, each of the first folder that has it; None where no folder has one."""
     found: list[Path] = []
     for pattern in patterns:
-        matches = sorted(_matches(folder, pattern))
-        if not matches:
+        matches = next(filter(None, (sorted(_matches(folder, pattern)) for folder in folders)), None)
+        if matches is None:
             return None
         found += matches
     return tuple(found)
@@ -254,14 +294,14 @@ def _folder_nearby(ref: DataRef, folders: Sequence[Path]) -> Path | None:
                 islice((path for path in folder.iterdir() if path.is_dir()), 20) if folder.is_dir() else ()
             )
             for near in (folder.parent, *sorted(below)):
-                if any(_files_in(near, files.paths) is not None for files in ref.local):
+                if any(_files_in([near], files.paths) is not None for files in ref.local):
                     return near
     return None
 
 
 def _other_way(ref: DataRef) -> str:
-    if ref.hub is not None:
-        return f"Put it there, or run with --data hub ({_hub_name(ref.hub)})."
+    if ref.hub is not None or ref.web is not None:
+        return f"Put it there, or run with --data hub ({_remote_name(ref)})."
     way = "Put it there, or give the folder that has it with --data"
     # What is trained on may be a training set, which 'tasks show' does not know; the message names its paths.
     return f"{way} ('harness tasks show {ref.owner}' has the paths)." if ref.split == "test" else f"{way}."
@@ -273,7 +313,7 @@ def _other_way(ref: DataRef) -> str:
 def _sample(ref: DataRef) -> ResolvedData:
     if ref.sample is None or ref.sample_root is None:
         hint = "Run with --data hub or --data DIR."
-        if _is_made(ref):
+        if is_made(ref):
             hint = "Omit --data sample: the spec itself says where its data are."
         raise MissingDataError(f"No embedded sample of {ref} exists.", hint=hint)
     root = ref.sample_root
@@ -284,7 +324,7 @@ def _sample(ref: DataRef) -> ResolvedData:
         )
     for path in ref.sample.paths:
         _check_inside(path)
-    found = _files_in(root, ref.sample.paths)
+    found = _files_in([root], ref.sample.paths)
     if found is None:
         raise MissingDataError(
             f"The embedded sample has no {ref}: there is no {', '.join(ref.sample.paths)}.",
@@ -296,7 +336,7 @@ def _sample(ref: DataRef) -> ResolvedData:
 
 
 def _resolved(
-    ref: DataRef, files: LocalFiles, found: tuple[Path, ...], *, origin: DataMode, place: str
+    ref: DataRef, files: LocalFiles, found: tuple[Path, ...], *, origin: DataOrigin, place: str
 ) -> ResolvedData:
     split = files.split or ref.split
     return ResolvedData(
@@ -317,19 +357,34 @@ def _resolved(
 
 
 def _from_hub(ref: DataRef, hub_resolver: HubResolver | None) -> ResolvedData:
-    if ref.hub is None:
+    if ref.hub is None and ref.web is None:
         files = " or ".join(" with ".join(files.paths) for files in ref.local)
         hint = f"Run with --data DIR, where DIR holds {files}." if files else None
         raise MissingDataError(f"No Hub dataset is known for {ref}.", hint=hint)
-    resolved = hub_resolver(ref) if hub_resolver is not None else None
+    try:
+        resolved = hub_resolver(ref) if hub_resolver is not None else None
+    except DataError as error:
+        raise unusable(ref, error) from error
     if resolved is None:
+        sort = "the Hub dataset " if ref.hub is not None else ""
         raise MissingDataError(
-            f"No installed plugin reads the Hub dataset {_hub_name(ref.hub)} for {ref}.",
+            f"No installed plugin reads {sort}{_remote_name(ref)} for {ref}.",
             hint="Run: pip install 'multilingual-harness[hf]', or use --data DIR.",
         )
     return resolved
 
 
-def _hub_name(hub: HubFiles) -> str:
-    parts = [part for part in (hub.config, hub.split) if part is not None]
-    return f"{hub.path}, {', '.join(parts)}"
+def unusable(ref: DataRef, error: DataError) -> MissingDataError:
+    """Return the error for a Hub dataset that cannot be read for any reason: it skips cells and ends no command."""
+    if isinstance(error, MissingDataError):
+        return error
+    hint = error.hint or f"See what the Hub has: harness doctor --hub {ref.owner}"
+    return MissingDataError(error.message, hint=hint)
+
+
+def _remote_name(ref: DataRef) -> str:
+    if ref.hub is None:
+        assert ref.web is not None
+        return ref.web.url
+    parts = [part for part in (ref.hub.config, ref.hub.split) if part is not None]
+    return f"{ref.hub.path}, {', '.join(parts)}"

@@ -5,23 +5,34 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from harness.data.readers.column import MissingColumnError
+from harness.data.readers.column import MissingColumnError, wanted_records
 from harness.data.readers.reader import Reader, reader_advice
+from harness.data.readers.text import extra_blank_lines
 from harness.data.records import Row
-from harness.data.resolve import DataOptions, DataRef, HubFiles, LocalFiles, ResolvedData, resolve
+from harness.data.resolve import (
+    DataOptions,
+    DataRef,
+    HubFiles,
+    LocalFiles,
+    ResolvedData,
+    WebFiles,
+    is_made,
+    resolve,
+    unusable,
+)
 from harness.data.sampling import draw_items
 from harness.data.translation.translators import TranslatorContext
 from harness.data.translation.variants import TextChange, Translations
 from harness.errors import DataError, HarnessError, MissingDataError, UnknownNameError, UsageError
 from harness.languages.table import Language
 from harness.progress import Progress
-from harness.specs.schema import HubSource, LocalSource, Source
+from harness.specs.schema import HubSource, LocalSource, Source, WebSource
 
 if TYPE_CHECKING:
     from harness.table import Table
@@ -35,12 +46,14 @@ __all__ = [
     "columns_option",
     "data_ref",
     "find_split",
+    "local_paths",
+    "web_pin",
     "with_conditions",
 ]
 
 Columns = Sequence[str] | Mapping[str, str] | None
 Pins = Mapping[tuple[str, str | None, str], str]
-"""Repository, config and split of a Hub dataset -> the commit that a lock file names."""
+"""Repository, config and split of a Hub dataset -> the commit that a lock file names; `web_pin` -> a checksum."""
 
 
 def data_ref(
@@ -51,21 +64,38 @@ def data_ref(
     split: str,
     folder: Traversable | None,
     conditions: Mapping[str, str] | None = None,
+    others: Iterable[Language] = (),
+    fields: tuple[str, ...] = (),
 ) -> DataRef:
     """Return where a split may be found, with the language's codes filled into paths and configs.
 
-    `conditions` are further names for braces: the axes of a cell.
+    `conditions` are further names for braces: the axes of a cell. `others` are the languages that are likely asked
+    for next, whose members of the same archive are unpacked with this one's.
     """
-    codes = {**_codes(language), **(conditions or {})}
+    codes = _codes(language, conditions)
     return DataRef(
         owner=owner,
         language=language.code,
         split=split,
         local=_alternatives(source, codes, owner),
         hub=_hub_files(source.hub, codes, owner),
+        fields=fields,
+        web=_web_files(source, codes, owner, others),
         sample=_sample_files(source, codes, owner),
         sample_root=None if folder is None else _sample_root(folder),
     )
+
+
+def local_paths(
+    source: Source, *, owner: str, language: Language, conditions: Mapping[str, str] | None = None
+) -> list[tuple[str, ...]]:
+    """Return the paths of each local alternative of `data_ref`, relative to a data folder."""
+    codes = _codes(language, conditions)
+    return [
+        tuple(_fill(path, codes, owner) for path in item.paths)
+        for item in source.alternatives
+        if item.serves(codes)
+    ]
 
 
 def _sample_root(folder: Traversable) -> Traversable:
@@ -77,8 +107,13 @@ def _below(folder: Path) -> Path:
     return folder / "sample"
 
 
+def _codes(language: Language, conditions: Mapping[str, str] | None = None) -> Mapping[str, str]:
+    codes = _language_codes(language)
+    return {**codes, **conditions} if conditions else codes
+
+
 @lru_cache(maxsize=1024)
-def _codes(language: Language) -> Mapping[str, str]:
+def _language_codes(language: Language) -> Mapping[str, str]:
     return language.codes()
 
 
@@ -89,18 +124,47 @@ def _alternatives(source: Source, codes: Mapping[str, str], owner: str) -> tuple
 
 
 def _local_files(source: Source, item: LocalSource, codes: Mapping[str, str], owner: str) -> LocalFiles:
+    paths = tuple(_fill(path, codes, owner) for path in item.paths)
+    return LocalFiles(paths=paths, split=item.split, **_reading(source, item, codes, owner))
+
+
+def _reading(
+    source: Source, item: LocalSource | WebSource, codes: Mapping[str, str], owner: str
+) -> dict[str, Any]:
+    """Return the fields of `Reading` for files that are read as the split is, where they do not say otherwise."""
     options = source.options if item.options is None else item.options
     where = source.where if item.where is None else item.where
     columns = source.columns if item.columns is None else item.columns
     names = columns.values() if isinstance(columns, Mapping) else columns or ()
-    return LocalFiles(
-        paths=tuple(_fill(path, codes, owner) for path in item.paths),
-        split=item.split,
-        reader=source.reader_of(item),
-        columns=_columns(columns, codes, owner),
-        language_columns=frozenset(_fill(name, codes, owner) for name in names if "{" in name),
-        options=_options(options, where, codes, owner),
-        label_map=(source.label_map if item.label_map is None else item.label_map) or {},
+    return {
+        "reader": source.reader_of(item),
+        "columns": _columns(columns, codes, owner),
+        "language_columns": frozenset(_fill(name, codes, owner) for name in names if "{" in name),
+        "options": _options(options, where, codes, owner),
+        "label_map": (source.label_map if item.label_map is None else item.label_map) or {},
+    }
+
+
+def _web_files(
+    source: Source, codes: Mapping[str, str], owner: str, others: Iterable[Language]
+) -> WebFiles | None:
+    web = source.web
+    if web is None:
+        return None
+    url = _fill(web.url, codes, owner)
+    members = web.paths if web.member else ()
+    sums = {"sha256": web.sha256, "md5": web.md5}
+    known = [
+        f"{name}:{digest}" for name, text in sums.items() if text and (digest := _fill(text, codes, owner))
+    ]
+    tables = [{**codes, **_codes(other)} for other in others]
+    shared = [table for table in tables if _fill(web.url, table, owner) == url]
+    return WebFiles(
+        url=url,
+        checksum=next(iter(known), None),
+        members=tuple(_fill(member, codes, owner) for member in members),
+        further=tuple(_fill(member, table, owner) for table in shared for member in members),
+        **_reading(source, web, codes, owner),
     )
 
 
@@ -160,6 +224,8 @@ def columns_option(columns: Columns) -> str | None:
 
 
 def _fill(text: str, codes: Mapping[str, str], owner: str) -> str:
+    if "{" not in text and "}" not in text:
+        return text
     try:
         return text.format_map(codes)
     except KeyError as error:
@@ -198,6 +264,8 @@ class FoundData:
     """Part of its rows that is used, drawn by row."""
     drawn: DrawnRows | None = None
     """Which rows a limit will keep: others need no translation."""
+    made_from: Mapping[str, str] = field(default_factory=dict)
+    """How its first file was generated, as the head of that file records it."""
 
     @property
     def label_map(self) -> Mapping[str, str]:
@@ -208,6 +276,33 @@ class FoundData:
     def untranslated(self) -> FoundData:
         """The split as its files are."""
         return replace(self, change=None, aligned=None, share=1.0, drawn=None)
+
+    def shares_rows(self, other: FoundData) -> bool:
+        """Return whether two splits may have rows in common: a file, of which they do not keep different parts.
+
+        Parts are different where the option ``where`` wants different values of one column (``partition=train`` and
+        ``partition=dev``).
+        """
+        own, others = (wanted_records(found.files.options) for found in (self, other))
+        pairs = (
+            []
+            if own is None or others is None
+            else [
+                (own.values[name], others.values[name]) for name in own.values.keys() & others.values.keys()
+            ]
+        )
+        is_parted = any(None not in pair and pair[0] != pair[1] for pair in pairs)
+        return not is_parted and not set(self.files.paths).isdisjoint(other.files.paths)
+
+    def content(self) -> tuple[object, ...]:
+        """Return what the rows depend on: the bytes of the files, whatever their names, and how they are read."""
+        files = self.files
+        how = (files.reader, files.columns, *sorted(files.options.items()))
+        return (
+            *files.file_digests(),
+            how,
+            None if self.change is None else json.dumps(self.change.to_json()),
+        )
 
     def digest(self) -> str:
         """Return a digest of the bytes of the files and of how they are read."""
@@ -221,6 +316,8 @@ class FoundData:
                 None if self.aligned is None else self.aligned.digest(),
                 self.share,
             ]
+        elif self.share < 1:
+            parts.append(self.share)
         text = json.dumps(parts, ensure_ascii=False, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -236,11 +333,20 @@ class FoundData:
             "note": self.note,
             "digest": self.digest(),
             **({} if self.change is None else {"translated": self.change.to_json()}),
+            **({"made_from": dict(self.made_from)} if self.made_from else {}),
         }
 
 
+def web_pin(url: str) -> tuple[str, str | None, str]:
+    """Return the key of a download from the web in `Pins`."""
+    return (url, None, "web")
+
+
 def _pinned(ref: DataRef, pins: Pins) -> DataRef:
-    """Return where a split may be found, its Hub dataset at the commit of the pins where they have it."""
+    """Return where a split may be found, its download at the commit or checksum of the pins where they have it."""
+    if ref.web is not None:
+        checksum = ref.web.checksum or pins.get(web_pin(ref.web.url))
+        return replace(ref, web=replace(ref.web, checksum=checksum))
     if ref.hub is None:
         return ref
     commit = pins.get((ref.hub.path, ref.hub.config, ref.hub.split), ref.hub.revision)
@@ -269,6 +375,8 @@ class DataFinder:
         self._cache = cache
         self._pins = pins or {}
         self.translations = Translations(declared, cache.parent / "translations")
+        self.notes: dict[str, None] = {}
+        """Sentences about the files that were read, for a run's notes."""
 
     def find(self, source: Source, ref: DataRef) -> FoundData:
         """Return the files of a split; raises `MissingDataError` with the way to get them."""
@@ -281,15 +389,37 @@ class DataFinder:
             )
         files = resolve(ref, self.options, lambda wanted: self._declared.resolve_data(wanted, self._cache))
         note = source.hub.note if source.hub is not None and files.origin == "hub" else ""
-        found = FoundData(ref=ref, files=files, note=note)
+        found = FoundData(ref=ref, files=files, note=note, made_from=self._made_from(files))
         self._check_kept(found)
+        if files.origin == "hub" and not is_made(ref):
+            self._check_readable(found)
         return found
+
+    def _made_from(self, files: ResolvedData) -> Mapping[str, str]:
+        """Return how generated files were made, where their reader knows."""
+        readers = self._declared.readers
+        reader = readers.get(files.reader) if files.reader is not None and files.reader in readers else None
+        return reader.made_from(files.paths[0]) if reader and reader.made_from and files.paths else {}
+
+    def _check_readable(self, found: FoundData) -> None:
+        """Raise `MissingDataError` where the first row of a Hub split cannot be read, or has not the fields."""
+        if found.files.reader not in self._declared.readers.names:
+            return
+        reader, options = self._reader_of(found)
+        try:
+            for row in reader.rows(found.files.paths, options):
+                for name in () if "columns" in options else found.ref.fields:
+                    if name not in row.fields:
+                        raise MissingColumnError(name, row.fields, row.where)
+                break
+        except DataError as error:
+            raise unusable(found.ref, error) from error
 
     def _check_kept(self, found: FoundData) -> None:
         """Raise `MissingDataError` where the user's file of several languages has no records of this one."""
         files = found.files
         readers = self._declared.readers
-        if files.origin != "local" or files.reader not in readers.names:
+        if files.origin != "local" or files.reader is None or files.reader not in readers:
             return
         chosen = sorted(readers.get(files.reader).filters & files.options.keys())
         absent = self._absent(found, chosen) if chosen or files.language_columns else None
@@ -317,7 +447,7 @@ class DataFinder:
         Texts that are to be translated are taken from the store of translations, or translated where it is incomplete.
         """
         if found.change is None:
-            return self._read(found)
+            return iter(self.rows_before(found)) if found.share < 1 else self._read(found)
         return self.translations.rows(found.change, self.rows_before(found), found.ref.owner)
 
     def translate(self, splits: Iterable[FoundData], progress: Progress) -> None:
@@ -352,7 +482,10 @@ class DataFinder:
 
     def _read(self, found: FoundData) -> Iterator[Row]:
         reader, options = self._reader_of(found)
-        return _checked_rows(reader, found, options, self._declared)
+        yield from _checked_rows(reader, found, options, self._declared)
+        if blank := sum(map(extra_blank_lines, set(found.files.paths))):
+            lines = "1 blank line that separates" if blank == 1 else f"{blank:,} blank lines that separate"
+            self.notes[f"{found.ref}: {found.files.describe} has {lines} nothing, read as none"] = None
 
     def _reader_of(self, found: FoundData) -> tuple[Reader, dict[str, str]]:
         files = found.files

@@ -58,6 +58,16 @@ def nearest(queries: FloatArray, candidates: FloatArray) -> tuple[np.ndarray, np
     return best, similarity
 
 
+def _tied(queries: FloatArray, candidates: FloatArray, similarity: np.ndarray) -> list[bool]:
+    """Return for every query whether several candidates have the best cosine, to a millionth."""
+    return [
+        bool(tied)
+        for start in range(0, len(queries), QUERY_BLOCK)
+        for block in [queries[start : start + QUERY_BLOCK] @ candidates.T]
+        for tied in (block > similarity[start : start + len(block), None] - 5e-7).sum(axis=1) > 1
+    ]
+
+
 def _predict_by_embedding(
     adapter: Embeds, examples: Sequence[BitextExample], context: MethodContext
 ) -> list[Prediction]:
@@ -75,14 +85,27 @@ def _predict_by_embedding(
         "target",
     )
     best, similarity = nearest(queries, candidates)
+    ties = _tied(queries, candidates, similarity)
     return [
-        Prediction(id=example.id, output=_output(pool[row], float(cosine)))
-        for example, row, cosine in zip(examples, best.tolist(), similarity, strict=True)
+        Prediction(id=example.id, output=_output(pool[row], float(cosine)), tied=tied)
+        for example, row, cosine, tied in zip(examples, best.tolist(), similarity, ties, strict=True)
     ]
 
 
 def _output(chosen: BitextExample, cosine: float) -> dict[str, Any]:
     return {"candidate": chosen.id, "similarity": round(cosine, 6), "texts": {chosen.id: chosen.target}}
+
+
+def _repeated_targets(items: Sequence[BitextExample], pool: Sequence[BitextExample]) -> str | None:
+    """Return how far identical targets limit the score: of equal candidates the first is chosen, one item is right."""
+    first: dict[str, str] = {}
+    for example in pool:
+        first.setdefault(example.target, example.id)
+    lost = sum(first[example.target] != example.id for example in items)
+    if not lost:
+        return None
+    best = 100 * (len(items) - lost) / len(items)
+    return f"{lost:,} of {len(items):,} targets are identical to an earlier one, so at most {best:.1f} % can be right"
 
 
 METHODS = (
@@ -107,4 +130,5 @@ KIND = TaskKind(
     # The queries are English in every language's file.
     texts=lambda example, spec: (example.target,),
     sequences=lambda example: [(example.query,), (example.target,)],
+    remark=_repeated_targets,
 )

@@ -27,7 +27,7 @@ def choice_methods(kind: str) -> tuple[Method, ...]:
             predict=_predict_by_rank,
             prompted=True,
         ),
-        generate_method(kind, _predict_by_generation),
+        generate_method(kind, _predict_by_generation, constraint=lambda _: "choices"),
     )
 
 
@@ -46,10 +46,12 @@ def _predict_by_generation(
     spec = prompter.prompt.spec
     by_letter = (spec.parser or ("letter" if spec.formulation == "letters" else "choice")) == "letter"
 
+    languages = (context.language.code, prompter.prompt.literals_language)
+
     def read(example: Any, text: str) -> tuple[dict[str, Any], bool]:
         item = prompter.item(example)
         words = prompter.prompt.words(item)
-        index = read_letter(text, words) if by_letter else read_choice(text, words)
+        index = read_letter(text, words, languages) if by_letter else read_choice(text, words, languages)
         return {"label": None if index is None else item.choices[index]}, index is not None
 
     def options(example: Any) -> GenerateOptions:

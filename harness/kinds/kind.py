@@ -111,6 +111,8 @@ class TaskKind:
     sequences: Callable[[Any], Sequence[tuple[str, ...]]] | None = None
     """Example -> the texts that `classify`, `choose` or `embed` reads together, as one or two; None for kinds that are
     asked in other ways."""
+    remark: Callable[[Sequence[Any], Sequence[Any]], str | None] | None = None
+    """Items of a cell, and all of its split -> what a reader of their score must know; None where that is nothing."""
 
 
 def read_examples(kind: TaskKind, rows: Iterable[Row], context: ReadContext) -> list[Any]:
@@ -190,21 +192,33 @@ def _check_repeated(
         places[example.id] = row.where
 
 
+_SKIP_UNANSWERABLE = (
+    "Sets with unanswerable questions (SQuAD 2) need 'options: {unanswerable: skip}' in its spec."
+)
+
+
 class _LabelCheck:
-    """Rejects a file in which some items are labelled and others are not."""
+    """Rejects a file in which some items are labelled, or have an id, and others are not, or have none."""
 
     def __init__(self, kind: TaskKind) -> None:
         self._kind = kind
         self._labelled: bool | None = None
+        self._has_id: bool | None = None
 
     def add(self, row: Row, example: Any) -> None:
         has_label = self._kind.reference(example) is not None
         if self._labelled not in (None, has_label):
             raise DataError(
                 f"{row.where}: this item is {'' if has_label else 'not '}labelled, while earlier ones are"
-                f"{' not' if has_label else ''}; expected a fully labelled or a fully unlabelled file."
+                f"{' not' if has_label else ''}; expected a fully labelled or a fully unlabelled file.",
+                hint=_SKIP_UNANSWERABLE if "answers" in row.fields else None,
             )
-        self._labelled = has_label
+        self._labelled, has_id = has_label, "id" in row.fields
+        if self._has_id not in (None, has_id):
+            raise DataError(
+                f"{row.where}: expected an id in every item or in none, found one {'with' if has_id else 'without'}."
+            )
+        self._has_id = has_id
 
 
 def _repeated(identifier: str, row: Row, place: str, context: ReadContext) -> DataError:
@@ -221,10 +235,15 @@ def _nothing_in(context: ReadContext) -> DataError:
 
 
 def id_of(row: Row, number: int) -> str:
-    """Return the field ``id``, or the number of the item where there is none; raises `DataError` for other values."""
+    """Return the field ``id``, or the number of the item where there is none.
+
+    Raises `DataError` for an empty id, null, and what is neither a text nor a number.
+    """
     value = row.fields.get("id", number)
-    if isinstance(value, bool) or not isinstance(value, str | int):
-        found = "null" if value is None else type(value).__name__
+    if isinstance(value, bool) or not isinstance(value, str | int) or not str(value).strip():
+        found = (
+            "null" if value is None else "an empty text" if isinstance(value, str) else type(value).__name__
+        )
         raise DataError(f"{row.where}: expected the id of an item as a text or a number, found {found}.")
     return str(value)
 

@@ -13,9 +13,10 @@ from typing import Any, Literal
 from harness.data.pool import CandidatePool
 from harness.data.records import Prediction
 from harness.languages.table import Language
-from harness.models.capabilities import HEAD_CAPABILITY, Capability, Head, ModelDescription
+from harness.models.capabilities import HEAD_CAPABILITY, Capability, Constraint, Head, ModelDescription
 from harness.progress import Progress
 from harness.prompts.prompter import Prompter
+from harness.specs.prompt import PromptSpec
 from harness.specs.schema import TaskSpec
 
 __all__ = [
@@ -39,6 +40,10 @@ LearnedSplit = Literal["train", "validation"]
 
 def _nothing() -> None:
     pass
+
+
+def _unconstrained(prompt: PromptSpec) -> None:
+    """Return None: the answers have no form that could be kept to."""
 
 
 def _no_split(name: LearnedSplit) -> list[Any]:
@@ -113,6 +118,8 @@ class Method:
     """Of a method that learns: one cell each where the user names none."""
     repeatable: bool = False
     """Whether a run may ask for several answers per item: they are written, and right or wrong as a whole."""
+    constraint: Callable[[PromptSpec], Constraint | None] = _unconstrained
+    """What ``--constrained`` keeps the answers to a prompt to."""
     on_request: bool = False
     """Whether it is taken only where ``--method`` names it, or where the task's own protocols have one of its own."""
 
@@ -126,7 +133,13 @@ def head_method(kind: str, requires: Capability, predict: Predict) -> Method:
     return Method(name="head", kind=kind, requires=requires, protocols=protocols, predict=predict)
 
 
-def generate_method(kind: str, predict: Predict, *, repeatable: bool = True) -> Method:
+def generate_method(
+    kind: str,
+    predict: Predict,
+    *,
+    repeatable: bool = True,
+    constraint: Callable[[PromptSpec], Constraint | None] = _unconstrained,
+) -> Method:
     """Return the method `generate` of a kind: a model writes the answer to a prompt.
 
     `repeatable` is False where an answer has parts that are right or wrong by themselves, as tags are.
@@ -139,6 +152,7 @@ def generate_method(kind: str, predict: Predict, *, repeatable: bool = True) -> 
         predict=predict,
         prompted=True,
         repeatable=repeatable,
+        constraint=constraint,
     )
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from harness.data.records import MultipleChoiceExample, Prediction, Row
+from harness.data.records import MultipleChoiceExample, Prediction, Row, is_tied
 from harness.errors import ContractError, DataError
 from harness.kinds.choosing import choice_methods
 from harness.kinds.kind import ReadContext, TaskKind, cluster_of, group_of, id_of, label_of, meta_of, text_of
@@ -102,7 +102,7 @@ def _predict_with_head(
             "label": example.names[int(np.argmax(scores))],
             "scores": [round(float(score), 6) for score in scores],
         }
-        predictions.append(Prediction(id=example.id, output=output))
+        predictions.append(Prediction(id=example.id, output=output, tied=is_tied(scores)))
     return predictions
 
 

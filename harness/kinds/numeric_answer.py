@@ -31,7 +31,7 @@ class NumericAnswerSpec(TaskSpec):
 
     kind: Literal["numeric_answer"]
     answer_phrases: dict[Code, Annotated[tuple[str, ...], Field(min_length=1)]] = Field(default={})
-    """By language: what a written solution says before its answer, ``The answer is``."""
+    """By language: what a written solution says before its answer, where no words of the language announce it."""
     headings: dict[Code, tuple[str, str]] = Field(default={})
     """By language: what the file of exemplars has before a question and before its solution, which is dropped;
     `mul` for languages without their own."""
@@ -87,15 +87,15 @@ def _predict(
     assert context.prompter is not None and isinstance(context.spec, NumericAnswerSpec)
     language = context.prompter.prompt.literals_language
     phrases = context.spec.answer_phrases.get(language, ())
-    read = partial(_read, language=language, phrases=phrases)
+    read = partial(_read, language=language, phrases=phrases, item_language=context.language.code)
     return generate_answers(adapter, examples, context.prompter, context.prompter.options, read)
 
 
 def _read(
-    example: NumericQuestion, text: str, *, language: str, phrases: Sequence[str]
+    example: NumericQuestion, text: str, *, language: str, phrases: Sequence[str], item_language: str = ""
 ) -> tuple[dict[str, Any], bool]:
     """Return the number that a text gives, as written and in plain digits; unread where there is none, or two."""
-    found = answer_number(text, language, phrases)
+    found = answer_number(text, language, phrases, languages=(item_language,))
     if found is None:
         return {"text": "", "value": None}, False
     value = None if found.value is None else number_text(found.value)

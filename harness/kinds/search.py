@@ -38,8 +38,8 @@ SPARE = 4
 """How much longer than needed a shortlist is: float32 errors then seldom reach across its end."""
 QUERY_BLOCK = 512
 CANDIDATE_BLOCK = 2048
-PAIR_BLOCK = 1024
-"""Pairs of vectors that are held in double precision at once, by each thread."""
+PAIR_BLOCK = 128
+"""Pairs of vectors that are held in double precision at once, by each thread: so many stay in its caches."""
 KEY_BLOCK = 2**22
 """Keys, or entries of shortlists, that are held at once."""
 

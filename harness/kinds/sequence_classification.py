@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from harness.data.records import ClassificationExample, Prediction, Row
+from harness.data.records import ClassificationExample, Prediction, Row, is_tied
 from harness.errors import ContractError
 from harness.kinds.choosing import choice_methods
 from harness.kinds.kind import ReadContext, TaskKind, cluster_of, group_of, id_of, label_of, meta_of, text_of
@@ -65,13 +65,13 @@ def _predict_with_head(
         raise ContractError(f"classify() returned scores that are not finite for task {context.spec.task!r}.")
     best = scores.argmax(axis=1)
     return [
-        Prediction(id=example.id, output=_output(labels[index], row))
-        for example, index, row in zip(examples, best.tolist(), scores, strict=True)
+        Prediction(id=example.id, output=_output(labels[index], row), tied=is_tied(row))
+        for example, index, row in zip(examples, best.tolist(), scores.tolist(), strict=True)
     ]
 
 
-def _output(label: str, scores: Any) -> dict[str, Any]:
-    return {"label": label, "scores": [round(float(score), 6) for score in scores]}
+def _output(label: str, scores: Sequence[float]) -> dict[str, Any]:
+    return {"label": label, "scores": [round(score, 6) for score in scores]}
 
 
 def _prompt_item(example: ClassificationExample) -> PromptItem:

@@ -25,7 +25,7 @@ from harness.metrics.chunk import chunks
 from harness.models.capabilities import Capability, Generates, Head, Tags
 from harness.prompts.asking import generate_answers
 from harness.prompts.preset import PromptItem
-from harness.prompts.tagged import SEPARATOR, read_spans
+from harness.prompts.tagged import read_spans, span_text
 from harness.specs.schema import TaskSpec
 
 __all__ = ["KIND", "METHODS", "TextMarkingSpec", "spans_of_pretokens"]
@@ -219,8 +219,8 @@ def _prompt_item(example: MarkedText) -> PromptItem:
     """Return the text, and the gold as ``PER: name $$ LOC: name``."""
     if example.spans is None:
         return PromptItem(fields={"text": example.text})
-    entities = SEPARATOR.join(f"{span.tag}: {example.text[span.start : span.end]}" for span in example.spans)
-    return PromptItem(fields={"text": example.text, "entities": entities or "none"}, gold=entities or "none")
+    entities = span_text([(span.tag, example.text[span.start : span.end]) for span in example.spans])
+    return PromptItem(fields={"text": example.text, "entities": entities}, gold=entities)
 
 
 def _predict_by_generation(

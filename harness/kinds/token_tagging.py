@@ -13,11 +13,12 @@ from harness.data.records import Prediction, Row, TaggedSentence
 from harness.errors import ContractError, DataError
 from harness.kinds.kind import ReadContext, TaskKind, cluster_of, group_of, id_of, known_label, meta_of
 from harness.kinds.methods import MethodContext, generate_method, head_method
-from harness.models.capabilities import Capability, Generates, Head, Tags
+from harness.models.capabilities import Capability, Constraint, Generates, Head, Tags
 from harness.models.requests import GenerateOptions
 from harness.prompts.asking import generate_answers
 from harness.prompts.preset import PromptItem
 from harness.prompts.tagged import entity_text, read_entities, read_tagged, tagged_text
+from harness.specs.prompt import PromptSpec
 from harness.specs.schema import TaskSpec
 
 TOKENS_A_WORD = 16
@@ -99,7 +100,7 @@ def _predict_by_generation(
     assert context.prompter is not None
     prompter, labels = context.prompter, context.spec.label_names
     types = sorted({label[2:] for label in labels if label[:2] in {"B-", "I-"}})
-    by_entity = prompter.prompt.spec.parser == "entities"
+    by_entity = _constraint(prompter.prompt.spec) is None
 
     def read(example: TaggedSentence, text: str) -> tuple[list[str], bool]:
         tags = (
@@ -118,9 +119,14 @@ def _predict_by_generation(
     return generate_answers(adapter, examples, prompter, options, read)
 
 
+def _constraint(spec: PromptSpec) -> Constraint | None:
+    """Return what answers can be kept to: entities may be any words of the sentence."""
+    return None if spec.parser == "entities" else "regex"
+
+
 METHODS = (
     head_method("token_tagging", Capability.TAGS, _predict_with_head),
-    generate_method("token_tagging", _predict_by_generation, repeatable=False),
+    generate_method("token_tagging", _predict_by_generation, repeatable=False, constraint=_constraint),
 )
 
 KIND = TaskKind(

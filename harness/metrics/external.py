@@ -1,8 +1,8 @@
-"""Metrics of Hugging Face's package `evaluate`.
+"""Metrics that another program computes: modules of Hugging Face's `evaluate`, and commands (COMET, MetricX).
 
-They are named ``evaluate:NAME``, ``evaluate:NAME@REVISION`` or ``evaluate:FOLDER``, the folder as seen from where the
-command is run. Such a module is a program that runs with the user's rights, so it is loaded only where the command
-was given ``--allow-code``. What it gets, by kind:
+Modules of evaluate are named ``evaluate:NAME``, ``evaluate:NAME@REVISION`` or ``evaluate:FOLDER``, the folder as seen
+from where the command is run. Such a module is a program that runs with the user's rights, so it is loaded only where
+the command was given ``--allow-code``. What it gets, by kind:
 
 - sequence_classification, multiple_choice: the positions of labels in the task's list; -1 for no answer;
 - span_extraction: texts (empty for no answer); as reference the list of gold texts, or where the module takes one
@@ -10,29 +10,42 @@ was given ``--allow-code``. What it gets, by kind:
 - token_tagging: lists of tags.
 
 Its first number is the score; it must be a fraction, or the task's ``metric_options`` say ``NAME: percent``. Options
-``NAME.KEY`` are passed to the module as ``KEY``.
+``NAME.KEY`` are passed to the module as ``KEY``; a module that takes ``lang`` gets the language without script and
+country, unless an option names it.
+
+Metrics of commands are named ``command:NAME``. `harness.analysis.metric_process` asks the program, once per answer; the
+scores are kept with the answers, so nothing is run here.
 """
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
+import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from importlib.metadata import version
+from inspect import signature
 from numbers import Real
 from pathlib import Path
 from typing import Any
 
 from harness.errors import HarnessError, MissingExtraError, UsageError
-from harness.metrics.answer import answer_text
+from harness.languages.library_code import library_code
+from harness.languages.table import known_languages
 from harness.metrics.metric import Metric, MetricContext, MetricResult
-from harness.metrics.pairing import check_pairs, field_of
+from harness.metrics.pairing import answer_text, check_pairs, field_of, item_metric
 
-__all__ = ["FAMILY", "evaluate_family"]
+__all__ = ["COMMAND", "COMMAND_KINDS", "COMMAND_SCORES", "FAMILY", "command_metric", "evaluate_family"]
 
 FAMILY = "evaluate"
 KINDS = frozenset({"sequence_classification", "multiple_choice", "span_extraction", "token_tagging"})
 NO_ANSWER = -1
+COMMAND = "command"
+COMMAND_KINDS = frozenset({"translation", "summary"})
+COMMAND_SCORES = "command_scores"
+"""The key of an answer with its scores, by the name of the metric."""
 
 
 def evaluate_family(*, allow_code: bool) -> Callable[[str], Metric]:
@@ -52,8 +65,9 @@ def evaluate_family(*, allow_code: bool) -> Callable[[str], Metric]:
     def metric(name: str) -> Metric:
         load = partial(module_of, name)
 
-        def ready() -> None:
-            load()
+        def signature(_: MetricContext) -> str:
+            source = Path(inspect.getfile(type(load()))).read_bytes()
+            return f"evaluate {version('evaluate')}, module {hashlib.sha256(source).hexdigest()[:12]}"
 
         return Metric(
             name=name,
@@ -61,7 +75,8 @@ def evaluate_family(*, allow_code: bool) -> Callable[[str], Metric]:
             kinds=KINDS,
             description=f"The first number of the module {name.partition(':')[2]!r} of Hugging Face's evaluate.",
             source="https://huggingface.co/docs/evaluate",
-            ready=ready,
+            ready=load,
+            signature=signature,
         )
 
     return metric
@@ -102,6 +117,10 @@ def _compute(
         for key, value in context.options.items()
         if key.startswith(f"{name}.")
     }
+    if "lang" in signature(getattr(module, "_compute", module.compute)).parameters:
+        plain = {language.code for language in known_languages() if "-" not in language.code}
+        code = library_code(context.language, plain)
+        options = options if code is None else {"lang": code, **options}
     try:
         result = module.compute(predictions=given, references=gold, **options)
     except Exception as error:
@@ -150,3 +169,33 @@ def _takes_lists(module: Any) -> bool:
     """Return whether one reading of the module's references is more than a single value."""
     features = module.features if isinstance(module.features, list) else [module.features]
     return any(not hasattr(feature["references"], "dtype") for feature in features)
+
+
+def command_metric(name: str) -> Metric:
+    """Return the metric of a name ``command:NAME``; its signature is the option of a task with its whole name."""
+    command = name.partition(":")[2]
+
+    def score(prediction: Any, reference: Any, index: int, context: MetricContext) -> float:
+        scores = prediction.get(COMMAND_SCORES, {}) if isinstance(prediction, Mapping) else {}
+        if command not in scores:
+            raise ValueError(
+                f"some have no score yet; run 'harness score RUN --metric {command}=COMMAND' again"
+            )
+        return float(scores[command])
+
+    def require_command() -> None:
+        raise UsageError(
+            f"The metric {name!r} is computed by a program of yours, after the run.",
+            hint=f"Give its command: harness score RUN --metric {command}='python comet_driver.py'",
+        )
+
+    return Metric(
+        name=name,
+        compute=item_metric(score),
+        kinds=COMMAND_KINDS,
+        description=f"Mean of the scores of a program that a user named {command!r}.",
+        source="the program's own; its signature is in the results",
+        by_item=True,
+        ready=require_command,
+        signature=lambda context: str(context.options.get(name, "")),
+    )

@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from harness.metrics.metric import MetricContext, MetricFunction, MetricResult
-from harness.metrics.pairing import check_pairs, mean_of_items
+from harness.metrics.metric import MetricContext, MetricFunction
+from harness.metrics.pairing import item_metric
 
 __all__ = ["accuracy_byte", "accuracy_char", "accuracy_pmi", "accuracy_token", "mrr"]
 
@@ -35,20 +35,15 @@ def _less(sums: Sequence[float], unconditional: Sequence[float]) -> list[float]:
 
 
 def _ranked_by(key: str, view: View) -> MetricFunction:
-    def compute(
-        predictions: Sequence[Any], references: Sequence[Any], context: MetricContext
-    ) -> MetricResult:
-        check_pairs(predictions, references)
-        return mean_of_items(
-            float(_best(prediction, key, view, context.labels, index) == reference)
-            for index, (prediction, reference) in enumerate(zip(predictions, references, strict=True))
-        )
+    """Return the share of items whose best choice is the reference, ranked with a key; the first of equals wins.
 
-    compute.__doc__ = (
-        f"Return the share of items whose best choice is the reference, ranked with ``{key}``; the first of equals "
-        "wins. Raises `ValueError` for predictions without these numbers, such as a classifier's."
+    It raises `ValueError` for predictions without these numbers, such as a classifier's.
+    """
+    return item_metric(
+        lambda prediction, reference, index, context: float(
+            _best(prediction, key, view, context.labels, index) == reference
+        )
     )
-    return compute
 
 
 def _best(prediction: Any, key: str, view: View, labels: Sequence[str], index: int) -> str:
@@ -93,20 +88,7 @@ accuracy_token = _ranked_by("tokens", _per_length)
 accuracy_pmi = _ranked_by("unconditional", _less)
 
 
-def mrr(predictions: Sequence[Any], references: Sequence[Any], context: MetricContext) -> MetricResult:
-    """Return the mean over items of 1 / the rank of the right form among the item's ``forms`` by their ``scores``.
-
-    A form with the score of the right one ranks before it; a right form without a score counts 0. Raises `ValueError`
-    for predictions without these keys, or whose forms do not hold the right one.
-    """
-    check_pairs(predictions, references)
-    return mean_of_items(
-        _reciprocal_rank(prediction, reference, index)
-        for index, (prediction, reference) in enumerate(zip(predictions, references, strict=True))
-    )
-
-
-def _reciprocal_rank(prediction: Any, reference: Any, index: int) -> float:
+def _reciprocal_rank(prediction: Any, reference: Any, index: int, context: MetricContext) -> float:
     if not isinstance(prediction, Mapping) or not {"forms", "scores"} <= prediction.keys():
         raise ValueError(f"Item {index}: expected forms with their scores, found {prediction!r}.")
     forms, scores = list(prediction["forms"]), list(prediction["scores"])
@@ -116,3 +98,11 @@ def _reciprocal_rank(prediction: Any, reference: Any, index: int) -> float:
         )
     own = scores[forms.index(reference)]
     return 0.0 if own is None else 1 / sum(score is not None and score >= own for score in scores)
+
+
+mrr = item_metric(_reciprocal_rank)
+"""The mean over items of 1 / the rank of the right form among the item's ``forms`` by their ``scores``.
+
+A form with the score of the right one ranks before it; a right form without a score counts 0. Raises `ValueError` for
+predictions without these keys, or whose forms do not hold the right one.
+"""

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from harness.metrics.metric import GroupScore, MetricContext, MetricResult
-from harness.metrics.pairing import check_pairs, field_of, mean_of_items
+from harness.metrics.pairing import check_pairs, field_of, item_metric
 
 __all__ = [
     "CUT_OFF",
@@ -28,22 +28,18 @@ CUT_OFF: Final = 20
 """How many candidates of a ranking count in XTREME-R."""
 
 
-def top1_accuracy(
-    predictions: Sequence[Any], references: Sequence[str], context: MetricContext
-) -> MetricResult:
-    """Return the share of queries whose top candidate is the reference.
+def _is_top(prediction: Any, target: Any, index: int, context: MetricContext) -> float:
+    candidate = field_of(prediction, "candidate", index)
+    _check_ids([target] if candidate is None else [candidate, target], index)
+    return float(candidate == target)
 
-    A prediction is a candidate's id or a mapping with the key ``candidate``, None for no candidate; a
-    reference is the id of the right candidate. Raises `ValueError` when the two do not fit together or an id
-    is no string.
-    """
-    check_pairs(predictions, references)
-    scores = []
-    for index, (prediction, target) in enumerate(zip(predictions, references, strict=True)):
-        candidate = field_of(prediction, "candidate", index)
-        _check_ids([target] if candidate is None else [candidate, target], index)
-        scores.append(float(candidate == target))
-    return mean_of_items(scores)
+
+top1_accuracy = item_metric(_is_top)
+"""The share of queries whose top candidate is the reference.
+
+A prediction is a candidate's id or a mapping with the key ``candidate``, None for no candidate; a reference is the id
+of the right candidate. Raises `ValueError` when the two do not fit together or an id is no string.
+"""
 
 
 def average_precision(candidates: Sequence[str], targets: Collection[str], cut_off: int = CUT_OFF) -> float:
@@ -74,23 +70,30 @@ def reciprocal_rank(candidates: Sequence[str], targets: Collection[str], cut_off
     return next((1 / rank for rank in ranks), 0.0)
 
 
-def map_at_20(predictions: Sequence[Any], references: Sequence[Any], context: MetricContext) -> MetricResult:
-    """Return the mean over queries of `average_precision` at 20.
+def _ranking(prediction: Any, reference: Any, index: int) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the ranking and the targets of an item."""
+    ranking = field_of(prediction, "candidates", index)
+    targets = field_of(reference, "targets", index)
+    _check_ids(ranking, index)
+    _check_ids(targets, index)
+    if not targets:
+        raise ValueError(f"Item {index}: expected at least one right candidate, found none.")
+    return ranking, targets
 
-    A prediction is a list of candidate ids, best first, or a mapping with the key ``candidates``; a reference
-    is the list of the ids of all right candidates, or a mapping with the key ``targets``. Raises `ValueError`
-    when the two do not fit together.
-    """
-    return mean_of_items(
-        average_precision(ranking, targets) for ranking, targets in _rankings(predictions, references)
-    )
 
+map_at_20 = item_metric(
+    lambda prediction, reference, index, _: average_precision(*_ranking(prediction, reference, index))
+)
+"""The mean over queries of `average_precision` at 20.
 
-def mrr_at_20(predictions: Sequence[Any], references: Sequence[Any], context: MetricContext) -> MetricResult:
-    """Return the mean over queries of `reciprocal_rank` at 20; the rest is as in `map_at_20`."""
-    return mean_of_items(
-        reciprocal_rank(ranking, targets) for ranking, targets in _rankings(predictions, references)
-    )
+A prediction is a list of candidate ids, best first, or a mapping with the key ``candidates``; a reference is the list
+of the ids of all right candidates, or a mapping with the key ``targets``. Raises `ValueError` when the two do not fit
+together.
+"""
+mrr_at_20 = item_metric(
+    lambda prediction, reference, index, _: reciprocal_rank(*_ranking(prediction, reference, index))
+)
+"""The mean over queries of `reciprocal_rank` at 20; the rest is as in `map_at_20`."""
 
 
 def one_target_map_at_20(
@@ -107,13 +110,15 @@ def one_target_map_at_20(
     target behind others cannot be found. A reference has ``targets`` and their ``languages``. Raises `ValueError`
     when the two do not fit together.
     """
+    check_pairs(predictions, references)
     items = []
     by_language: dict[str, list[float]] = {}
-    for index, (ranking, targets) in enumerate(_rankings(predictions, references)):
-        languages = field_of(references[index], "languages", index)
+    for index, (prediction, reference) in enumerate(zip(predictions, references, strict=True)):
+        ranking, targets = _ranking(prediction, reference, index)
+        languages = field_of(reference, "languages", index)
         if len(languages) != len(targets):
             raise ValueError(f"Item {index}: {len(targets)} targets have {len(languages)} languages.")
-        further = predictions[index].get("further", []) if isinstance(predictions[index], Mapping) else []
+        further = prediction.get("further", []) if isinstance(prediction, Mapping) else []
         scores = one_target_ranks([*ranking[:CUT_OFF], *further], targets)
         for language, score in zip(languages, scores, strict=True):
             by_language.setdefault(language, []).append(score)
@@ -139,23 +144,6 @@ def one_target_ranks(
             others += 1
     ranks = [place.get(target, cut_off + 1) for target in targets]
     return [1 / rank if rank <= cut_off else 0.0 for rank in ranks]
-
-
-def _rankings(
-    predictions: Sequence[Any], references: Sequence[Any]
-) -> list[tuple[Sequence[str], Sequence[str]]]:
-    """Return the ranking and the targets of every item."""
-    check_pairs(predictions, references)
-    rankings: list[tuple[Sequence[str], Sequence[str]]] = []
-    for index, (prediction, reference) in enumerate(zip(predictions, references, strict=True)):
-        ranking = field_of(prediction, "candidates", index)
-        targets = field_of(reference, "targets", index)
-        _check_ids(ranking, index)
-        _check_ids(targets, index)
-        if not targets:
-            raise ValueError(f"Item {index}: expected at least one right candidate, found none.")
-        rankings.append((ranking, targets))
-    return rankings
 
 
 def _check_ids(ids: Any, index: int) -> None:

@@ -9,17 +9,18 @@ metric is computed.
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from harness.errors import MissingExtraError
-from harness.metrics.answer import answer_text
-from harness.metrics.metric import Floats, MetricContext, MetricResult
-from harness.metrics.pairing import check_pairs
+from harness.languages.library_code import is_unspaced_language, library_code, writing_of
+from harness.metrics.metric import Floats, MetricContext, MetricFunction
+from harness.metrics.pairing import answer_text, reference_texts, set_metric
 
 __all__ = [
     "bleu",
@@ -46,43 +47,6 @@ def require_sacrebleu() -> None:
     """Raise `MissingExtraError` where sacrebleu is not installed."""
     if importlib.util.find_spec(PACKAGE) is None:
         raise MissingExtraError("Each of the metrics 'bleu', 'chrf' and 'chrf_plus'", "metrics", PACKAGE)
-
-
-def chrf(
-    predictions: Sequence[Any], references: Sequence[Sequence[str]], context: MetricContext
-) -> MetricResult:
-    """Return corpus chrF as a fraction; an answer is compared with the reference that it matches best.
-
-    A prediction is a text or a mapping with the key ``text``, None for no answer (an empty text); a reference is a
-    list of texts. Raises `ValueError` when the two do not fit together, `MissingExtraError` without sacrebleu.
-    """
-    return _scored(_chrf(), chrf_from_counts, predictions, references)
-
-
-def chrf_plus(
-    predictions: Sequence[Any], references: Sequence[Sequence[str]], context: MetricContext
-) -> MetricResult:
-    """Return corpus chrF++ as a fraction: chrF with word n-grams to 2; otherwise as `chrf`."""
-    return _scored(_chrf(words=2), chrf_plus_from_counts, predictions, references)
-
-
-def bleu(
-    predictions: Sequence[Any], references: Sequence[Sequence[str]], context: MetricContext
-) -> MetricResult:
-    """Return corpus BLEU as a fraction; predictions and references are those of `chrf`.
-
-    The tokenizer is the one that sacrebleu recommends for the language (``13a``, for Chinese ``zh``), or that of the
-    option ``bleu_tokenizer``. Raises `ValueError` where sacrebleu has no such tokenizer: for Japanese and Korean,
-    unless MeCab is installed.
-    """
-    return _scored(_bleu(context), bleu_from_counts, predictions, references)
-
-
-def spbleu(
-    predictions: Sequence[Any], references: Sequence[Sequence[str]], context: MetricContext
-) -> MetricResult:
-    """Return corpus BLEU over the pieces of FLORES-200's sentencepiece model, as a fraction; otherwise as `chrf`."""
-    return _scored(_spbleu(), bleu_from_counts, predictions, references)
 
 
 def missing_spbleu() -> str | None:
@@ -124,49 +88,29 @@ def _is_tokenizer(file: Path, changed: int) -> bool:
     return True
 
 
-def chrf_signature(context: MetricContext) -> str:
-    """Return sacrebleu's signature of `chrf`."""
-    return _signature(_chrf())
+Scorer = Callable[[MetricContext], Any]
+"""Makes a scorer of sacrebleu for a context."""
 
 
-def chrf_plus_signature(context: MetricContext) -> str:
-    """Return sacrebleu's signature of `chrf_plus`."""
-    return _signature(_chrf(words=2))
-
-
-def bleu_signature(context: MetricContext) -> str:
-    """Return sacrebleu's signature of `bleu`, with the tokenizer of the language."""
-    return _signature(_bleu(context))
-
-
-def spbleu_signature(context: MetricContext) -> str:
-    """Return sacrebleu's signature of `spbleu`."""
-    return _signature(_spbleu())
-
-
-def chrf_from_counts(totals: Floats) -> float:
-    """Return chrF of summed statistics: n-grams of hypothesis, of reference, and common ones, by order."""
-    return _value(_chrf(), totals)
-
-
-def bleu_from_counts(totals: Floats) -> float:
-    """Return BLEU of summed statistics: lengths of both sides, then right and all n-grams by order."""
-    require_sacrebleu()
-    from sacrebleu.metrics.bleu import BLEU
-
-    return _value(BLEU(), totals)
-
-
-def chrf_plus_from_counts(totals: Floats) -> float:
-    """Return chrF++ of summed statistics, which are those of `chrf_from_counts` with the orders of words after them."""
-    return _value(_chrf(words=2), totals)
-
-
-def _chrf(words: int = 0) -> Any:
+def _chrf(_: MetricContext | None = None) -> Any:
     require_sacrebleu()
     from sacrebleu.metrics.chrf import CHRF
 
-    return CHRF(word_order=words)
+    return CHRF()
+
+
+def _chrf_plus(_: MetricContext | None = None) -> Any:
+    require_sacrebleu()
+    from sacrebleu.metrics.chrf import CHRF
+
+    return CHRF(word_order=2)
+
+
+def _plain_bleu() -> Any:
+    require_sacrebleu()
+    from sacrebleu.metrics.bleu import BLEU
+
+    return BLEU()
 
 
 def _bleu(context: MetricContext) -> Any:
@@ -174,16 +118,25 @@ def _bleu(context: MetricContext) -> Any:
     from sacrebleu.metrics.bleu import BLEU
 
     tokenizer = context.options.get("bleu_tokenizer")
+    if tokenizer is None:
+        code = "zh" if writing_of(context.language) == "Hani" else context.language
+        language = library_code(code, BLEU._TOKENIZER_MAP)
+        if language is None and not is_unspaced_language(code):
+            return BLEU(force=True)
+        try:
+            return BLEU(tokenize=BLEU._TOKENIZER_MAP.get(language or "", "char"), force=True)
+        except (ImportError, RuntimeError):  # MeCab is not installed.
+            return BLEU(tokenize="char", force=True)
     try:
-        return BLEU(tokenize=tokenizer, trg_lang=context.language, force=True)
+        return BLEU(tokenize=tokenizer, force=True)
     except (ImportError, RuntimeError, AssertionError, KeyError) as error:
         raise ValueError(
-            f"sacrebleu has no tokenizer {tokenizer or context.language!r} here ({str(error).strip()}); "
+            f"sacrebleu has no tokenizer {tokenizer!r} here ({str(error).strip()}); "
             "name another one with 'bleu_tokenizer' under 'metric_options'"
         ) from error
 
 
-def _spbleu() -> Any:
+def _spbleu(_: MetricContext) -> Any:
     require_sacrebleu()
     from sacrebleu.metrics.bleu import BLEU
 
@@ -196,26 +149,80 @@ def _signature(scorer: Any) -> str:
     return str(scorer.get_signature())
 
 
-def _value(scorer: Any, totals: Floats) -> float:
-    # A score of all right answers is 1 but for rounding.
-    return min(1.0, float(scorer._compute_score_from_stats([int(total) for total in totals]).score) / 100)
+def bleu_signature(context: MetricContext) -> str:
+    """Return sacrebleu's signature of `bleu`, with a note where its tokenizer is a substitute."""
+    scorer = _bleu(context)
+    is_substitute = "bleu_tokenizer" not in context.options and scorer.tokenizer_signature == "char"
+    note = f"|note:sacrebleu has no tokenizer for {context.language} here" if is_substitute else ""
+    return _signature(scorer) + note
 
 
-def _scored(
-    scorer: Any, from_counts: Any, predictions: Sequence[Any], references: Sequence[Sequence[str]]
-) -> MetricResult:
+def _from_counts(scorer: Callable[[], Any]) -> Callable[[Floats], float]:
+    """Return what computes the score from sums of sacrebleu's statistics.
+
+    Those of chrF are n-grams of hypothesis, of reference, and common ones, by order, those of chrF++ have the orders
+    of words after them; those of BLEU are the lengths of both sides, then right and all n-grams by order.
+    """
+
+    def value(totals: Floats) -> float:
+        score = scorer()._compute_score_from_stats([int(total) for total in totals]).score
+        # A score of all right answers is 1 but for rounding.
+        return min(1.0, float(score) / 100)
+
+    return value
+
+
+def _corpus_score(scorer: Scorer, from_counts: Callable[[Floats], float]) -> MetricFunction:
     """Return the corpus score with the statistics that sacrebleu's own significance tests resample.
 
     sacrebleu has no public name for them; the tests hold the value against its `corpus_score`.
     """
-    check_pairs(predictions, references)
-    for index, texts in enumerate(references):
-        if isinstance(texts, str) or not texts:
-            raise ValueError(
-                f"Item {index}: expected a list of at least one reference text, found {texts!r}."
-            )
-    answers = [answer_text(prediction, index) or "" for index, prediction in enumerate(predictions)]
-    most = max(len(texts) for texts in references)
-    streams = [[texts[rank] if rank < len(texts) else None for texts in references] for rank in range(most)]
-    counts = np.array(scorer._extract_corpus_statistics(answers, streams), dtype=np.float64)
-    return MetricResult(value=from_counts(counts.sum(axis=0)), counts=counts)
+
+    def statistics(
+        predictions: Sequence[Any], references: Sequence[Sequence[str]], context: MetricContext
+    ) -> Floats:
+        metric = scorer(context)
+        texts = [reference_texts(reference, index) for index, reference in enumerate(references)]
+        answers = [answer_text(prediction, index) or "" for index, prediction in enumerate(predictions)]
+        streams = list(zip_longest(*texts))
+        return np.array(metric._extract_corpus_statistics(answers, streams), dtype=np.float64)
+
+    return set_metric(statistics, from_counts)
+
+
+chrf_from_counts = _from_counts(_chrf)
+chrf_plus_from_counts = _from_counts(_chrf_plus)
+bleu_from_counts = _from_counts(_plain_bleu)
+chrf = _corpus_score(_chrf, chrf_from_counts)
+"""Corpus chrF as a fraction; an answer is compared with the reference that it matches best.
+
+A prediction is a text or a mapping with the key ``text``, None for no answer (an empty text); a reference is a list of
+texts. Raises `ValueError` when the two do not fit together, `MissingExtraError` without sacrebleu.
+"""
+chrf_plus = _corpus_score(_chrf_plus, chrf_plus_from_counts)
+"""Corpus chrF++ as a fraction: chrF with word n-grams to 2; otherwise as `chrf`."""
+bleu = _corpus_score(_bleu, bleu_from_counts)
+"""Corpus BLEU as a fraction; predictions and references are those of `chrf`.
+
+The tokenizer is that of the option ``bleu_tokenizer``, or the one that sacrebleu recommends for the language: ``zh``
+for all in Chinese characters, MeCab's for Japanese and Korean, else ``13a``. It is ``char`` where the language has no
+spaces between words and sacrebleu has no tokenizer for it, or MeCab is not installed; the signature says so. Raises
+`ValueError` where sacrebleu has no tokenizer of the option's name.
+"""
+spbleu = _corpus_score(_spbleu, bleu_from_counts)
+"""Corpus BLEU over the pieces of FLORES-200's sentencepiece model, as a fraction; otherwise as `chrf`."""
+
+
+def chrf_signature(context: MetricContext) -> str:
+    """Return sacrebleu's signature of `chrf`."""
+    return _signature(_chrf())
+
+
+def chrf_plus_signature(context: MetricContext) -> str:
+    """Return sacrebleu's signature of `chrf_plus`."""
+    return _signature(_chrf_plus())
+
+
+def spbleu_signature(context: MetricContext) -> str:
+    """Return sacrebleu's signature of `spbleu`."""
+    return _signature(_spbleu(context))

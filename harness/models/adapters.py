@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import gc
 import importlib
-from collections.abc import Callable, Iterable, Iterator
+import sys
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from harness.models.capabilities import Adapter, ModelDescription
     from harness.models.options import AdapterOptions
 
-__all__ = ["AdapterEntry", "ModelReference"]
+__all__ = ["AdapterEntry", "ModelReference", "gc_paused", "gc_rare"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,16 +31,21 @@ class ModelReference:
     ref: str
 
     @classmethod
-    def parse(cls, text: str, known: Iterable[str] = ()) -> ModelReference:
+    def parse(cls, text: str, known: Collection[str] = ()) -> ModelReference:
         """Return the two parts of ``SCHEME:REF``; raises `UsageError` where one is missing.
 
-        `known` are references that a bare name may be the end of.
+        `known` are references that a bare name may be the end of, or the adapter.
         """
         scheme, colon, ref = text.partition(":")
         if not colon or not scheme or not ref:
             names = {whole.partition(":")[2]: whole for whole in known}
-            near = [names[name] for name in near_names(text, names, limit=1)]
-            meant = "" if colon or not text else f"Did you mean {near[0] if near else f'hf:{text}'!r}? "
+            of_adapter = [whole for whole in known if whole.startswith(f"{scheme}:")]
+            near = of_adapter or [names[name] for name in near_names(text, names, limit=1)]
+            meant = (
+                ""
+                if not scheme or (colon and not of_adapter)
+                else f"Did you mean {near[0] if near else f'hf:{text}'!r}? "
+            )
             raise UsageError(
                 f"The model {text!r} is not of the form ADAPTER:NAME_OR_PATH.",
                 hint=f"{meant}Run 'harness models' to see the adapters.",
@@ -81,9 +87,17 @@ class AdapterEntry:
     context manager: it starts the server at the address `host` of that machine, yields what follows ``NAME:`` in
     ``--model`` for those who use it, and ends it. They need the key, in the variable that the option ``key_env`` names.
     """
+    tokenizer: str | None = None
+    """``module:callable``, called as ``callable(description, options)``: returns a function from texts to their
+    numbers of tokens, by files on this machine and without opening the model; None where they are not here."""
     fetch: str | None = None
     """``module:callable``, called as ``callable(description, options)``: downloads the model's files and returns their
     folder, or None where this model has none. An adapter without it has nothing to download."""
+
+    check: str | None = None
+    """``module:callable``, called as ``callable(ref, options)``: tries a tiny random model of the same architecture.
+
+    It returns texts by what was tried, ``works`` for what works; it is for ``harness models check``."""
 
     def load(self, target: str) -> Any:
         """Return what a ``module:attribute`` of this entry names; raises `MissingExtraError`."""
@@ -100,6 +114,12 @@ class AdapterEntry:
         with self._missing_extra_named(self.describe):
             return function(ref, options)
 
+    def open_tokenizer(
+        self, description: ModelDescription, options: AdapterOptions
+    ) -> Callable[[Sequence[str]], list[int]] | None:
+        """Return what counts the tokens of texts; None where the tokenizer is not on this machine."""
+        return None if self.tokenizer is None else self.load(self.tokenizer)(description, options)
+
     def fetch_model(self, description: ModelDescription, options: AdapterOptions) -> Path | None:
         """Return the folder with the model's files, downloaded if needed; None where there is nothing to download."""
         if self.fetch is None:
@@ -108,10 +128,21 @@ class AdapterEntry:
         with self._missing_extra_named(self.fetch):
             return function(description, options)
 
+    def check_model(self, ref: str, options: AdapterOptions) -> dict[str, str]:
+        """Return what works with a tiny random model like this one; raises `UsageError` if the adapter makes none."""
+        if self.check is None:
+            raise UsageError(f"The adapter {self.name!r} makes no tiny models to check.")
+        with self._missing_extra_named(self.check):
+            results: dict[str, str] = self.load(self.check)(ref, options)
+        return results
+
     def make_ready(self) -> None:
         """Import what opens a model; raises `MissingExtraError`."""
+        is_new = self.target.partition(":")[0] not in sys.modules
         with gc_paused():
             self.load(self.target)
+            if is_new:
+                gc.freeze()  # code stays: no later search visits it
 
     def open(self, description: ModelDescription, options: AdapterOptions) -> Adapter:
         """Load the model; raises `MissingExtraError` or `AdapterError`."""
@@ -128,11 +159,22 @@ class AdapterEntry:
 
 
 @contextmanager
+def gc_rare() -> Iterator[None]:
+    """Search for cyclic garbage after 50,000 new objects, not 700: a chunk of items makes many, which all stay."""
+    thresholds = gc.get_threshold()
+    gc.set_threshold(50_000, *thresholds[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)
+
+
+@contextmanager
 def gc_paused() -> Iterator[None]:
     """Put off the search for cyclic garbage.
 
-    The import of a network's code makes a million objects that stay; visiting them again and again takes a fifth of
-    the time between the command and the first item.
+    The import of a network's code makes a million objects that stay, and so do the cells of a plan; visiting them again
+    and again takes a fifth of the time between the command and the first item.
     """
     enabled = gc.isenabled()
     gc.disable()

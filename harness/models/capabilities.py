@@ -33,6 +33,7 @@ __all__ = [
     "Choice",
     "ChoosesBest",
     "Classifies",
+    "Constraint",
     "CountsTokens",
     "EmbedOptions",
     "Embeds",
@@ -56,6 +57,8 @@ __all__ = [
 ]
 
 Side = Literal["query", "passage"]
+Constraint = Literal["choices", "regex", "json_schema"]
+"""The field of `GenerateOptions` that limits a text."""
 
 
 class Capability(StrEnum):
@@ -401,6 +404,10 @@ class ModelDescription:
     layers: int | None = None
     fits_on_request: bool = False
     """Whether it is fine-tuned only where the user names a protocol that does so: by default it is used as it is."""
+    constraints: frozenset[Constraint] | None = None
+    """What ``--constrained`` may keep its text to; None where only an attempt shows it, as at a server of any kind."""
     note: str = ""
     """Why something is not offered, for messages."""
+    fault: str = ""
+    """Why it cannot be opened, such as missing files, with what to do; a plan raises it."""
     metadata: Mapping[str, str] = field(default_factory=dict)

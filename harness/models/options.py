@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 from collections.abc import Mapping
+from itertools import pairwise
+from textwrap import dedent
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
@@ -11,17 +15,27 @@ from harness.errors import UnknownNameError, UsageError
 from harness.models.adapters import AdapterEntry
 from harness.models.reasoning import KNOWN_MARKERS, Markers
 
-__all__ = ["AdapterOptions", "ReasoningOptions", "SamplingOptions", "options_model", "parse_options"]
+__all__ = [
+    "AdapterOptions",
+    "ReasoningOptions",
+    "SamplingOptions",
+    "option_meanings",
+    "options_model",
+    "parse_options",
+]
 
 
 class AdapterOptions(BaseModel):
     """The options of one adapter; a plugin subclasses it. Strings from ``-o key=value`` are converted."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class SamplingOptions(AdapterOptions):
-    """How any model that writes draws its answers; the prompt's own settings are used where these are not given."""
+    """How any model that writes draws its answers; the prompt's own settings are used where these are not given.
+
+    An adapter whose options derive from it declares that it obeys stop strings, temperature and seed.
+    """
 
     temperature: float | None = Field(
         default=None,
@@ -131,6 +145,25 @@ def options_model(entry: AdapterEntry) -> type[AdapterOptions]:
     model = entry.load(entry.options)
     assert isinstance(model, type) and issubclass(model, AdapterOptions)
     return model
+
+
+def option_meanings(model: type[AdapterOptions]) -> dict[str, str]:
+    """Return the meaning of each option: its description, or the docstring below it in its class.
+
+    pydantic's ``use_attribute_docstrings`` reads the source of every class at its import, which no run needs.
+    """
+    meanings: dict[str, str] = {}
+    for cls in reversed(model.__mro__[: model.__mro__.index(AdapterOptions)]):
+        try:
+            body = ast.parse(dedent(inspect.getsource(cls))).body[0]
+        except (OSError, TypeError):  # a class that no file has
+            continue
+        for item, doc in pairwise(body.body if isinstance(body, ast.ClassDef) else ()):
+            match item, doc:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                    meanings[name] = inspect.cleandoc(text)
+    fields = model.model_fields.items()
+    return {name: field.description or meanings.get(name, "") for name, field in fields}
 
 
 def parse_options(entry: AdapterEntry, given: Mapping[str, str]) -> AdapterOptions:

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from harness.models.requests import Generated
 
-__all__ = ["KNOWN_MARKERS", "Markers", "SplitText", "separate_reasoning", "split_reasoning"]
+__all__ = [
+    "KNOWN_MARKERS",
+    "Markers",
+    "SplitText",
+    "before_stop",
+    "separate_reasoning",
+    "split_reasoning",
+    "within_stops",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,3 +101,18 @@ def separate_reasoning(answer: Generated, own: tuple[str, str] | None) -> Genera
     if found.reasoning is None:
         return answer
     return replace(answer, text=found.answer, reasoning=found.reasoning, reasoning_tokens=None)
+
+
+def before_stop(text: str, stops: Sequence[str], *, blank_from: int = 0) -> tuple[str, bool]:
+    """Return the text before the first stop string, and whether there is one; blank ones are sought from a place on."""
+    starts = [text.find(stop, 0 if stop.strip() else blank_from) for stop in stops if stop]
+    places = [start for start in starts if start >= 0]
+    return (text[: min(places)], True) if places else (text, False)
+
+
+def within_stops(text: str, stops: Sequence[str]) -> tuple[str, bool]:
+    """Return the answer in a text whose writer ignored its stop strings, and whether there is such a string.
+
+    Line ends before the answer do not end it.
+    """
+    return before_stop(text, stops, blank_from=len(text) - len(text.lstrip()))

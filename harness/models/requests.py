@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
+
+from harness.errors import AdapterError, CapabilityError
 
 if TYPE_CHECKING:
     from harness.models.capabilities import Adapter, EmbedOptions
@@ -27,6 +31,7 @@ __all__ = [
     "Generated",
     "HasDevScore",
     "HasNotices",
+    "HasTrainingLoss",
     "HasUntrained",
     "LikelihoodAnswer",
     "LikelihoodRequest",
@@ -35,10 +40,16 @@ __all__ = [
     "SegmentAttention",
     "Streams",
     "SubwordCount",
+    "SystemTurns",
     "TextAttention",
     "Turn",
     "WordCoverage",
 ]
+
+
+_REJECTS = re.compile(r"\broles?\b|\bsystem\b|rejects the conversation", re.IGNORECASE)
+"""``System role not supported`` (Gemma 1 and 2), ``Conversation roles must alternate`` (Mistral 0.1 and 0.2)."""
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +98,8 @@ class Turn:
     text: str
 
 
-Prompt = str | tuple[Turn, ...]
+Turns = tuple[Turn, ...]
+Prompt = str | Turns
 """A text to continue, or a conversation that the model's chat template turns into one."""
 
 
@@ -321,8 +333,65 @@ class HasDevScore(Protocol):
 
 
 @runtime_checkable
+class HasTrainingLoss(Protocol):
+    """Keeps the losses of its training, so that reports say where it has learned nothing."""
+
+    def training_loss(self) -> Mapping[str, float] | None:
+        """Return its mean losses at the ``first`` and ``last`` steps, and how many ``steps``; None where unmeasured."""
+
+
+@runtime_checkable
 class HasNotices(Protocol):
     """Has notes on how its answers were made."""
 
     def notices(self) -> Sequence[str]:
         """Return sentences for the run's notes, in order, such as that batches were made smaller to save memory."""
+
+
+class SystemTurns:
+    """Gives conversations to a chat template as it takes them, also to one without a system role.
+
+    Where rendering shows that it rejects the system turn, or drops it in silence, the system text is put before the
+    text of the first user turn, once.
+    """
+
+    def __init__(self, model: str) -> None:
+        self._model = model
+        self._moves: bool | None = None
+        """Whether the template has no system role; None before the first conversation with one."""
+
+    def send(
+        self, turns: Turns, write: Callable[[Turns], Result], render: Callable[[Turns], object] | None
+    ) -> Result:
+        """Return what `write` returns for a conversation; raises as it does.
+
+        `render` returns what the template makes of one, None where nothing shows that.
+        """
+        if len(turns) < 2 or (turns[0].role, turns[1].role) != ("system", "user"):
+            return write(turns)
+        moved = (Turn(role="user", text=f"{turns[0].text}\n\n{turns[1].text}"), *turns[2:])
+        if self._moves is None and render is not None:
+            self._moves = False
+            with suppress(AdapterError, CapabilityError):  # a template that rejects the turn is seen below
+                self._moves = render(turns) == render(turns[1:])
+        if self._moves:
+            return write(moved)
+        try:
+            return write(turns)
+        except (AdapterError, CapabilityError) as error:
+            if not _REJECTS.search(error.message):
+                raise
+            try:
+                answer = write(moved)
+            except (AdapterError, CapabilityError):
+                raise error from None
+        self._moves = True
+        return answer
+
+    def notices(self) -> list[str]:
+        """Return a sentence where system texts were moved."""
+        if not self._moves:
+            return []
+        return [
+            f"The chat template of {self._model!r} has no system role: the system text is before the first user turn."
+        ]

@@ -6,7 +6,7 @@ from hashlib import blake2b
 from typing import Any
 
 from harness.errors import CapabilityError, UsageError
-from harness.kinds.methods import Pairing
+from harness.kinds.methods import Method, Pairing
 from harness.models.capabilities import Capability
 from harness.models.options import ReasoningOptions, SamplingOptions
 from harness.planning.plan import Model
@@ -17,6 +17,7 @@ from harness.specs.prompt import PromptSpec
 __all__ = ["AskingPlanner"]
 
 WRITES = "generate"
+CONSTRAINTS = {"choices": "their list", "regex": "a regular expression", "json_schema": "a JSON schema"}
 LONGEST = 24
 """Characters of an option's value in a view."""
 
@@ -31,6 +32,7 @@ class AskingPlanner:
         self._sampling = options if isinstance(options, SamplingOptions) else SamplingOptions()
         self._reasoning = options if isinstance(options, ReasoningOptions) else ReasoningOptions()
         # A chat endpoint ranks nothing, and takes every prompt as a turn.
+        self._constraints = model.description.constraints
         self._in_turns = config.chat or Capability.SCORES_CONTINUATIONS not in model.description.offers
 
     def sampled(self, spec: PromptSpec, method: str) -> PromptSpec:
@@ -59,7 +61,7 @@ class AskingPlanner:
         """Raise `UsageError` for several greedy answers, which are all the same.
 
         Raises `CapabilityError` for a task whose answers cannot be repeated, and where the model is to reason and is
-        not asked in turns, or does not write.
+        not asked in turns, or does not write, or cannot keep to what ``--constrained`` allows.
         """
         method = pairing.method
         if self.repeats(method.name) > 1:
@@ -74,6 +76,15 @@ class AskingPlanner:
                     f"--repeats needs answers that are right or wrong as a whole, and those of {task!r} have parts"
                 )
         self._require_turns(task, method.name)
+        self._require_constraint(task, method, spec)
+
+    def _require_constraint(self, task: str, method: Method, spec: PromptSpec) -> None:
+        keeps, wanted = self._constraints, method.constraint(spec)
+        if self._config.constrained and keeps is not None and wanted is not None and wanted not in keeps:
+            raise CapabilityError(
+                f"--constrained keeps the answers to {task!r} to {CONSTRAINTS[wanted]}, and {self._name} cannot do "
+                "that: omit --constrained, or serve the model with vLLM (vllm:URL)"
+            )
 
     def _require_turns(self, task: str, method: str) -> None:
         own = self._reasoning

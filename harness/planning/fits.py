@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -124,12 +124,17 @@ class FitPlanner:
                     hint=f"It has: {', '.join(having) or 'none'}.",
                 )
             train.append((code, origin.find(self._finder, code, "train")))
-        train = self._translated.parts(name, train, origin.spec.translate, protocol, targets)
+        train = self._translated.parts(
+            name, train, origin.spec.translate, protocol, targets, origin.train_finder(self._finder)
+        )
         head = kind.head
         prompt: PromptPlan | None = None
         if head not in self._description.after_fit and Head.TEXT_TO_TEXT in self._description.after_fit:
             head, prompt = Head.TEXT_TO_TEXT, self._prompt(name)
         settings = resolve_settings(self._catalog.recipe(recipe), head, name, self._description)
+        if self._config.select_on is not None:
+            # Some recipes keep the last checkpoint: the language would be recorded and choose nothing.
+            settings = replace(settings, select_best=True)
         validation = self._validation(spec, name, origin, self._config.select_on or languages[0])
         validation, note = _separate(name, validation, train, settings.select_best)
         return StagePlan(
@@ -174,15 +179,26 @@ class FitPlanner:
     def _validation(
         self, spec: TaskSpec, name: str, origin: Origin, code: str
     ) -> tuple[str, FoundData] | None:
-        places = [origin]
-        if self._config.select_on is not None:
+        """Return the dev set of a stage: its own, or with ``--select-on`` that of the task, if the stage can read it.
+
+        A stage before the last one may have none; its last checkpoint is kept then. Raises `MissingDataError` where the
+        last stage has none in the language of ``--select-on``.
+        """
+        places, stage = [origin], origin.spec
+        same = (stage.kind, stage.input_names, stage.label_names) == (
+            spec.kind,
+            spec.input_names,
+            spec.label_names,
+        )
+        if self._config.select_on is not None and same:
             places.append(Origin.of(self._catalog.task(spec.task)))
         for place in places:
             with suppress(MissingDataError):
                 return code, place.find(self._finder, code, "validation")
-        if self._config.select_on is not None:
+        if self._config.select_on is not None and spec.transfer and name == spec.transfer.stages[-1]:
             raise MissingDataError(
-                f"No dev set in {code!r} was found for {name!r} or {spec.task!r}, which --select-on {code} needs."
+                f"No dev set in {code!r} was found for {' or '.join(dict.fromkeys(map(repr, (name, spec.task))))}, "
+                f"which --select-on {code} needs."
             )
         return None
 
@@ -194,36 +210,48 @@ def _separate(
     select_best: bool,
 ) -> tuple[tuple[str, FoundData] | None, str]:
     """Return the dev set of a stage unless the stage also trains on it, and a note where no checkpoint is chosen."""
-    trained = {path for _, found in train for path in found.files.paths}
-    if validation is not None and trained & set(validation[1].files.paths):
+    if validation is not None and any(validation[1].shares_rows(found) for _, found in train):
         return None, f"{name}: its dev set is used as the training set, so the last checkpoint is kept"
     if validation is None and select_best:
         return None, f"{name}: no dev set was found, so the last checkpoint is kept"
     return validation, ""
 
 
-def without_selection_on_test(cells: Sequence[Cell]) -> tuple[list[Cell], list[str]]:
+def without_selection_on_test(
+    cells: Sequence[Cell], same_items: Sequence[FoundData] = ()
+) -> tuple[list[Cell], list[str]]:
     """Return the cells with fits that choose no checkpoint on files which the run also tests on.
 
-    A dev file that replaces a missing test file would otherwise choose the checkpoint and score it.
+    A dev file that is scored, also in place of a missing test file, would otherwise choose the checkpoint too.
+    `same_items` are further splits with the items that are tested, in other languages.
     """
-    tested = {path for cell in cells for path in cell.test.files.paths}
+    tested: dict[Path, list[FoundData]] = {}
+    for found in (*(cell.test for cell in cells), *same_items):
+        for path in found.files.paths:
+            tested.setdefault(path, []).append(found)
     notes: list[str] = []
     kept: list[Cell] = []
     for cell in cells:
         fit = cell.fit
-        if fit is not None and any(
-            stage.validation is not None and tested & set(stage.validation[1].files.paths)
-            for stage in fit.stages
-        ):
+        if fit is not None and any(_selects_on(stage, tested) for stage in fit.stages):
             stages = tuple(_last_checkpoint(stage, tested, notes) for stage in fit.stages)
             fit = replace(fit, stages=stages)
         kept.append(cell if fit is cell.fit else replace(cell, fit=fit))
     return kept, list(dict.fromkeys(notes))
 
 
-def _last_checkpoint(stage: StagePlan, tested: set[Path], notes: list[str]) -> StagePlan:
-    if stage.validation is None or not tested & set(stage.validation[1].files.paths):
+def _selects_on(stage: StagePlan, tested: Mapping[Path, Sequence[FoundData]]) -> bool:
+    """Return whether the dev set of a stage has rows of a test set; `tested` has these by file."""
+    if stage.validation is None:
+        return False
+    found = stage.validation[1]
+    return any(found.shares_rows(test) for path in found.files.paths for test in tested.get(path, ()))
+
+
+def _last_checkpoint(
+    stage: StagePlan, tested: Mapping[Path, Sequence[FoundData]], notes: list[str]
+) -> StagePlan:
+    if stage.validation is None or not _selects_on(stage, tested):
         return stage
     note = (
         f"{stage.name}: its dev set in {stage.validation[0]!r} is used as a test set of this run, so the last "

@@ -6,13 +6,15 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from harness.data.sources import Pins
+from harness.data.sources import Pins, web_pin
 from harness.errors import AdapterError, UsageError
 from harness.models.capabilities import ModelDescription
+from harness.models.options import SamplingOptions
 from harness.planning.plan import Plan
 from harness.planning.resolution import (
     LockEntry,
@@ -22,7 +24,9 @@ from harness.planning.resolution import (
 )
 from harness.registry.requirement import installed_version
 from harness.specs.catalog import Catalog
-from harness.storage.run_folder import Run
+
+if TYPE_CHECKING:
+    from harness.storage.run_folder import Run
 
 __all__ = [
     "FORMAT",
@@ -49,6 +53,8 @@ class LockedModel(LockEntry):
     """SHA-256 of its weights; null for models that have no files here."""
     files: str | None = None
     """SHA-256 of its configuration and tokenizer."""
+    options: dict[str, str] | None = None
+    """Options of its adapter that change answers; null in files of older versions, which are not compared."""
 
 
 class Lock(Resolution):
@@ -85,8 +91,13 @@ class LockFile:
 
     @property
     def pins(self) -> Pins:
-        """The commits of Hub datasets, for `harness.data.sources.DataFinder`."""
-        return {
+        """The commits of Hub datasets and the checksums of downloads, for `harness.data.sources.DataFinder`."""
+        sums = {
+            web_pin(entry.web.url): f"sha256:{entry.web.sha256}"
+            for entry in self.lock.data
+            if entry.web is not None
+        }
+        return sums | {
             (entry.hub.path, entry.hub.config, entry.hub.split): entry.hub.revision
             for entry in self.lock.data
             if entry.hub is not None and entry.hub.revision is not None
@@ -121,6 +132,7 @@ def lock_run(run: Run) -> Lock:
         revision=described.revision,
         weights=metadata.get("weights"),
         files=metadata.get("files"),
+        options=_answer_options(run.manifest.identity, run.manifest.options),
     )
     return Lock.of(resolution, model)
 
@@ -177,13 +189,32 @@ def check_locked(plan: Plan, locked: LockFile, catalog: Catalog) -> None:
         )
 
 
-def locked_model(locked: LockFile, description: ModelDescription, identity: Mapping[str, Any]) -> None:
+def _answer_options(identity: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, str]:
+    """Return the options that change answers: those in the model's identity, and those of drawing an answer.
+
+    The device is none of them: a lock serves other machines.
+    """
+    found = {name.removeprefix("option."): str(value) for name, value in identity.items()}
+    names = {
+        name.removeprefix("option.") for name in identity if name.startswith("option.") or name in options
+    }
+    drawn = {name: options[name] for name in SamplingOptions.model_fields if options.get(name) is not None}
+    return {name: found[name] for name in names - {"device"}} | {name: str(drawn[name]) for name in drawn}
+
+
+def locked_model(
+    locked: LockFile,
+    description: ModelDescription,
+    identity: Mapping[str, Any],
+    options: Mapping[str, Any] = MappingProxyType({}),
+) -> None:
     """Raise `AdapterError` where a lock file names a model and the opened one is another.
 
     Args:
         locked: The lock file; one that was written of tasks names no model.
         description: The model as it was described.
         identity: What the opened adapter's ``identity()`` returned.
+        options: The adapter's options by name.
     """
     kept = locked.lock.model
     if kept is None:
@@ -194,6 +225,11 @@ def locked_model(locked: LockFile, description: ModelDescription, identity: Mapp
         if digest is not None and identity.get(name) != digest:
             what = "weights" if name == "weights" else "configuration and tokenizer"
             raise _other_model(locked, description, f"digest of the {what}", str(identity.get(name)), digest)
+    here, there = _answer_options(identity, options), kept.options
+    for name in sorted({*here, *there} if there is not None else ()):
+        values = [str(own.get(name)) for own in (here, there or {})]
+        if values[0] != values[1]:
+            raise _other_model(locked, description, f"option {name!r}", *values)
     if kept.weights is None and description.ref != kept.ref:
         raise _other_model(locked, description, "name", description.ref, kept.ref)
 

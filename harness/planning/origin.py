@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.resources.abc import Traversable
 from typing import cast
 
-from harness.data.sources import DataFinder, FoundData, find_split
-from harness.errors import MissingDataError
+from harness.data.resolve import DataRef
+from harness.data.sources import DataFinder, FoundData, data_ref, local_paths
+from harness.errors import HarnessError, MissingDataError
 from harness.languages.table import LanguageTable
 from harness.specs.catalog import Catalog
 from harness.specs.schema import Source, Split, TaskSpec, TrainingSpec
@@ -48,6 +51,49 @@ class Origin:
         """Return the source of a split in a language, None where there is none."""
         return self.spec.source(code, cast("Split", split))
 
+    def ref(
+        self, code: str, split: str, source: Source, conditions: Mapping[str, str] | None = None
+    ) -> DataRef:
+        """Return where a source may be found in a language; its rows have the inputs and the label of the spec."""
+        # A task without its source language (XCOPA) finds its items below the folder of any language it has.
+        folder = self.folders.get(code) or next(iter(self.folders.values()), None)
+        inputs = () if split == "candidates" else self.spec.input_names
+        # A model learns from few languages, and is tested in all of them.
+        others = () if source.web is None or split in {"train", "validation"} else self.spec.languages
+        return data_ref(
+            source,
+            owner=self.name,
+            language=self.languages.get(code),
+            split=split,
+            folder=folder,
+            conditions=conditions,
+            others=map(self.languages.get, others),
+            fields=(*inputs, "label") if inputs and self.spec.label_names else inputs,
+        )
+
+    def refs(self, code: str, split: str, source: Source) -> Iterator[DataRef]:
+        """Yield where a source may be found, for all values of the task's axes."""
+        for conditions in self._conditions():
+            # A spec with a fault is reported where its cell is planned.
+            with suppress(HarnessError):
+                yield self.ref(code, split, source, conditions)
+
+    def local_paths(self, code: str, source: Source) -> Iterator[list[tuple[str, ...]]]:
+        """Yield the `local_paths` of a source in a language, for all values of the task's axes."""
+        language = self.languages.get(code)
+        for conditions in self._conditions():
+            with suppress(HarnessError):
+                yield local_paths(source, owner=self.name, language=language, conditions=conditions)
+
+    def _conditions(self) -> Iterator[dict[str, str]]:
+        axes: Mapping[str, tuple[str, ...]] = getattr(self.spec, "axes", {})
+        for values in itertools.product(*axes.values()):
+            yield dict(zip(axes, values, strict=True))
+
+    def train_finder(self, finder: DataFinder) -> Callable[[str, Source], FoundData]:
+        """Return what finds the training files of a language at a source."""
+        return lambda code, source: self.find(finder, code, "train", source=source)
+
     def find(
         self,
         finder: DataFinder,
@@ -69,6 +115,4 @@ class Origin:
         source = source or self.spec.source(code, cast("Split", split))
         if source is None:
             raise MissingDataError(f"{self.name!r} has no {split} split in {code!r}.")
-        # A task without its source language (XCOPA) finds its items below the folder of any language it has.
-        folder = self.folders.get(code) or next(iter(self.folders.values()), None)
-        return find_split(finder, source, self.name, self.languages.get(code), split, folder, conditions)
+        return finder.find(source, self.ref(code, split, source, conditions))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Literal
 
 from harness.data.gold import CellGold
@@ -22,6 +24,7 @@ from harness.prompts.preset import CompiledPrompt, compile_prompt
 from harness.specs.prompt import PromptSpec
 from harness.specs.recipe import TunedFit
 from harness.specs.schema import Phrases, SuiteSpec, TaskSpec, TrainingSpec
+from harness.storage.model_name import model_name
 
 __all__ = [
     "Cell",
@@ -41,6 +44,8 @@ __all__ = [
 ]
 
 
+OF_OPTION = re.compile(r"(?<!with )--(?!data|tasks-from)[a-z]")
+"""In a reason about what was typed; data that are missing name only where to look."""
 FIT_FORMAT = 2
 """Raised when the training code changes what the same digest would give."""
 
@@ -53,6 +58,18 @@ class Model:
     entry: AdapterEntry
     options: AdapterOptions
     description: ModelDescription
+    chosen_name: str | None = None
+    """What ``--name`` calls it."""
+
+    @property
+    def name(self) -> str:
+        """What reports call it: `chosen_name`, or `model_name` by what its server and its options say."""
+        if self.chosen_name:
+            return self.chosen_name
+        served = getattr(self.options, "model", None) or self.description.metadata.get("model")
+        is_folder = Path(self.reference.ref).expanduser().is_dir()
+        revision = getattr(self.options, "revision", None)
+        return model_name(str(self.reference), served, revision, is_folder=is_folder)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,6 +231,8 @@ class ShotPool:
     found: FoundData
     spec: TaskSpec | TrainingSpec
     """Of the owner."""
+    twins: FoundData | None = None
+    """The test set of a parallel task in this language, where another one is tested: shots are no translations."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,9 +251,15 @@ class PromptPlan:
     repeats: int = 1
     """Answers per item."""
 
-    def compiled(self, language: str) -> CompiledPrompt:
-        """Return the prompt with the words of a language."""
-        return compile_prompt(self.spec, language, policy=self.policy, inherited=self.inherited)
+    def compiled(self, language: str, item_language: str = "") -> CompiledPrompt:
+        """Return the prompt with the words of a language, for items of the same or another language."""
+        return compile_prompt(
+            self.spec,
+            language,
+            policy=self.policy,
+            inherited=self.inherited,
+            item_language=item_language,
+        )
 
     @property
     def digest(self) -> str:
@@ -395,13 +420,19 @@ class Plan:
 
 
 def require_cells(plan: Plan) -> None:
-    """Raise `UsageError` when a plan has no cell; the message gives the first reasons."""
+    """Raise `UsageError` when a plan has no cell; the message gives the first reasons, of options before others.
+
+    What a user typed can be changed at once: it is nearer than data and languages that are missing.
+    """
     if plan.cells:
         return
     if not plan.skipped:
         raise UsageError("Nothing is left to run. No language is both in --tasks and in --languages.")
     alike: dict[tuple[str, str], dict[str, str]] = {}
-    for skip in plan.skipped:
+    seen: dict[str, Skip] = {}
+    for skip in sorted(plan.skipped, key=lambda skip: not OF_OPTION.search(skip.reason)):
+        if OF_OPTION.search(skip.reason) and seen.setdefault(skip.reason, skip) is not skip:
+            continue
         shape = skip.reason if skip.missing_language else reason_without_language(skip.reason, skip.language)
         alike.setdefault((skip.task, shape), {}).setdefault(skip.reason, skip.language)
     reasons = []

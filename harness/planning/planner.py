@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import get_args
 
 from harness.data.sources import DataFinder, FoundData
-from harness.errors import CapabilityError, MissingDataError, UnknownNameError, UsageError
+from harness.errors import AdapterError, CapabilityError, MissingDataError, UnknownNameError, UsageError
 from harness.kinds.kind import TaskKind
 from harness.kinds.methods import Method, Pairing, choose_pairings, missing_tags
 from harness.languages.table import Language, known_languages
-from harness.models.adapters import AdapterEntry, ModelReference
+from harness.models.adapters import AdapterEntry, ModelReference, gc_paused
 from harness.models.capabilities import Head
 from harness.models.options import parse_options
+from harness.planning.evaluated_split import evaluated_on
 from harness.planning.fits import FitPlanner, without_selection_on_test
 from harness.planning.id_alignment import AlignmentCheck
 from harness.planning.origin import Origin
@@ -28,27 +30,50 @@ from harness.planning.run_config import DEFAULT_SEED, RunConfig
 from harness.planning.sampling import sampling_notes
 from harness.planning.shared_rows import FoundTest, check_own_rows
 from harness.planning.spec_checks import check_task
-from harness.planning.translations import VariantPlanner
+from harness.planning.translations import VariantPlanner, source_language
+from harness.planning.unread_files import unread_file_notes
 from harness.registry.registry import Registry
 from harness.specs.catalog import Catalog
 from harness.specs.schema import ProtocolName, Source, TaskSpec
-from harness.specs.selection import SelectedTask, select
+from harness.specs.selection import (
+    SelectedTask,
+    check_languages,
+    named_and_excluded,
+    plain_codes,
+    plain_patterns,
+    select,
+)
 from harness.specs.task_entry import TaskEntry
 from harness.table import Table
 
 __all__ = ["make_plan", "resolve_model"]
 
 
+NAMES_OF_HF = frozenset({"huggingface", "hugging_face", "hf_hub", "hub", "transformers", "pretrained"})
+"""What other tools call the models of the Hub."""
+
+
 def resolve_model(adapters: Table[AdapterEntry], text: str, options: Mapping[str, str]) -> Model:
     """Return what a ``--model`` value names; ``hf:...`` is followed to the adapter that opens it."""
-    # Of other adapters a name is a model's, which may be called anything.
-    known = [name for entry in adapters if entry.baselines for name in (*entry.baselines, *entry.examples)]
+    # Of other adapters a name is a model's, which may be called anything: only the adapter is known.
+    baselines = [
+        name for entry in adapters if entry.baselines for name in (*entry.baselines, *entry.examples)
+    ]
+    known = [
+        *baselines,
+        *(entry.examples[0] for entry in adapters if entry.name == text.rstrip(":") and entry.examples),
+    ]
     reference = ModelReference.parse(text, known)
     try:
         entry = adapters.get(reference.scheme)
     except UnknownNameError as error:
+        meant = "hf" if reference.scheme.lower() in NAMES_OF_HF and "hf" in adapters else ""
         raise UnknownNameError(
-            "adapter", reference.scheme, adapters.names, hint="Run 'harness models' to see all."
+            "adapter",
+            reference.scheme,
+            adapters.names,
+            hint="Run 'harness models' to see all.",
+            near=[f"{meant}:{reference.ref}"] if meant else None,
         ) from error
     parsed = parse_options(entry, options)
     description = entry.describe_model(reference.ref, parsed)
@@ -58,29 +83,63 @@ def resolve_model(adapters: Table[AdapterEntry], text: str, options: Mapping[str
     return Model(reference=reference, entry=entry, options=parsed, description=description)
 
 
+@gc_paused()
 def make_plan(
     config: RunConfig, registry: Registry, catalog: Catalog, finder: DataFinder, model: Model
 ) -> Plan:
-    """Return the plan for one model; raises `UsageError` for what no run could do."""
+    """Return the plan for one model; raises `UsageError`, or `AdapterError`, for what no run could do."""
+    if model.description.fault:
+        raise AdapterError(model.description.fault)
+    config, notes = _with_plain_codes(config, catalog)
     _check_config(config, catalog)
     planner = _Planner(config, registry, catalog, finder, model)
     chosen = select(catalog, config.tasks, config.languages, shots=config.shots)
     _check_prompt_name(config, chosen, catalog)
     for selected in chosen:
         _check_prompt_options(config, selected.entry.spec.task, catalog)
-        planner.add(selected)
-    return planner.plan()
+        planner.add(replace(selected, entry=evaluated_on(selected.entry, config.split)))
+    plan = planner.plan(unread_file_notes(chosen, catalog, finder.options))
+    notes += [
+        f"{selected.entry.spec.task}: {' '.join(selected.outside)} of --tasks is not in --languages: skipped"
+        for selected in chosen
+        if selected.outside
+    ]
+    return replace(plan, notes=(*notes, *plan.notes))
+
+
+def _with_plain_codes(config: RunConfig, catalog: Catalog) -> tuple[RunConfig, list[str]]:
+    """Return the configuration with the harness's codes of all languages that it names, and notes on them."""
+    tasks, notes = plain_patterns(catalog, config.tasks)
+    single = (config.select_on, config.instruction_language)
+    named = [*(config.languages or ()), *config.train_languages, *(code for code in single if code)]
+    plain, remarks = plain_codes(catalog, named)
+    changed = replace(
+        config,
+        tasks=tuple(tasks),
+        languages=config.languages and tuple(dict.fromkeys(plain[code] for code in config.languages)),
+        train_languages=tuple(dict.fromkeys(plain[code] for code in config.train_languages)),
+        select_on=config.select_on and plain[config.select_on],
+        instruction_language=config.instruction_language and plain[config.instruction_language],
+    )
+    return changed, list(dict.fromkeys([*notes, *remarks]))
 
 
 def _check_config(config: RunConfig, catalog: Catalog) -> None:
-    """Raise `UnknownNameError` for unknown protocols and languages."""
+    """Raise `UnknownNameError` for unknown protocols and languages, `UsageError` for two uses of a dev set."""
+    if config.select_on and config.split == "validation":
+        raise UsageError(
+            f"--select-on {config.select_on} chooses the checkpoint on a dev set, and --split validation scores dev "
+            "sets.",
+            hint="Omit --select-on; the last checkpoint is scored.",
+        )
+    if config.gold and config.split == "validation":
+        raise UsageError("--gold has labels of test items, and --split validation scores dev items.")
     for name in config.protocols:
         if name not in get_args(ProtocolName):
             raise UnknownNameError("protocol", name, get_args(ProtocolName))
     single = [code for code in (config.select_on, config.instruction_language) if code is not None]
-    for code in (*config.train_languages, *(config.languages or ()), *single):
-        if code not in catalog.language_codes():
-            known_languages().get(code)
+    named, excluded = named_and_excluded(config.languages or ())
+    check_languages(catalog, (*config.train_languages, *named, *excluded, *single))
 
 
 def _check_prompt_options(config: RunConfig, task: str, catalog: Catalog) -> None:
@@ -160,8 +219,10 @@ class _Planner:
         self._skipped: list[Skip] = []
         self._fits = FitPlanner(config, registry, catalog, finder, model.description)
         self._learning = LearningPlanner(config, finder, self._fits)
-        self._prompts = PromptPlanner(config, catalog, finder, self._fits, model)
+        self._prompts = PromptPlanner(config, registry.kinds, catalog, finder, self._fits, model)
         self._alignment = AlignmentCheck(registry, finder)
+        self._dev_sets: list[FoundData] = []
+        self._split_view = {} if config.split == "test" else {"split": config.split}
         self._pools: dict[tuple[str, str], PoolPlan] = {}
         self._suites: dict[str, None] = {}
         self._published: dict[str, tuple[str, ...]] = {}
@@ -173,6 +234,7 @@ class _Planner:
             finder,
             limit=config.limit,
             romanised=config.romanised,
+            split=config.split,
         )
 
     def add(self, selected: SelectedTask) -> None:
@@ -195,6 +257,8 @@ class _Planner:
         run = {code: added[code] for code in selected.languages if code in added}
         if run:
             self._added[spec.task] = run
+        if self._config.split == "validation" and spec.parallel:
+            self._add_dev_sets(selected.entry)
         self._published[spec.task] = selected.published or tuple(
             code for code in spec.languages if code not in added
         )
@@ -204,14 +268,22 @@ class _Planner:
                 self._add_pairings(selected.entry, code, pairings, version)
         check_own_rows(selected.entry, self._tests)
 
+    def _add_dev_sets(self, entry: TaskEntry) -> None:
+        """Add the dev sets that a checkpoint could be chosen on: a parallel task has the same items everywhere."""
+        for code in (source_language(entry.spec), *self._config.train_languages):
+            with suppress(MissingDataError):
+                source = entry.spec.source(code, "test")
+                self._dev_sets.append(Origin.of(entry).find(self._finder, code, "validation", source=source))
+
     def _pairings(self, spec: TaskSpec, kind: TaskKind, selected: SelectedTask) -> list[Pairing]:
         declared = self._registry.methods
         methods = [declared.get(name) for name in declared.names if name.startswith(f"{kind.name}:")]
         order = {name: index for index, name in enumerate(kind.methods)}
         methods.sort(key=lambda method: (order.get(method.name, len(order)), method.name))
-        names = sorted({method.name for method in self._registry.methods})
-        if self._config.method is not None and self._config.method not in names:
-            raise UnknownNameError("method", self._config.method, names)
+        if self._config.method is not None:
+            names = sorted({method.name for method in declared})
+            if self._config.method not in names:
+                raise UnknownNameError("method", self._config.method, names)
         if self._config.chat:
             methods = [method for method in methods if not _needs_plain_prompt(method)]
             _check_chat_method(self._config.method, declared)
@@ -289,13 +361,13 @@ class _Planner:
         source: Source | None,
     ) -> _Version | None:
         """Return one version of a language's own items; None where it is skipped."""
-        spec, view = entry.spec, {**named, **conditions}
+        spec, view, split = entry.spec, {**named, **conditions, **self._split_view}, self._config.split
         if source is None:
             language = entry.languages.get(code)
-            self._skip(spec, code, f"task {spec.task!r} has no test split in {language.name} ({code})")
+            self._skip(spec, code, f"task {spec.task!r} has no {split} split in {language.name} ({code})")
             return None
         try:
-            test = Origin.of(entry).find(self._finder, code, "test", conditions, source=source)
+            test = Origin.of(entry).find(self._finder, code, split, conditions, source=source)
             self._tests.append(FoundTest(language=code, view=view, found=test))
             pool = self._pool(entry, code)
         except MissingDataError as error:
@@ -322,7 +394,7 @@ class _Planner:
             if strange is not None:
                 self._skip(entry.spec, code, strange, view=made.view)
                 continue
-            yield _Version(view=made.view, test=made.found, text=made.text)
+            yield _Version(view={**made.view, **self._split_view}, test=made.found, text=made.text)
 
     def _add_pairings(
         self, entry: TaskEntry, code: str, pairings: Sequence[Pairing], version: _Version
@@ -434,8 +506,8 @@ class _Planner:
             if missing
         ]
 
-    def plan(self) -> Plan:
-        cells, notes = without_selection_on_test(self._cells)
+    def plan(self, further_notes: Iterable[str] = ()) -> Plan:
+        cells, notes = without_selection_on_test(self._cells, self._dev_sets)
         if self._config.limit is not None:
             items = "item" if self._config.limit == 1 else "items"
             notes = [
@@ -454,6 +526,7 @@ class _Planner:
         notes += self._prompts.notes
         notes += self._missing_metrics()
         notes += self._missing_tags()
+        notes += further_notes
         notes += [
             f"{task}{code and ':'}{code}: the candidate pool has no items of {' '.join(pool.missing)}, whose files "
             "were not found, so scores are not comparable with those on the whole pool"

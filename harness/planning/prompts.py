@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from itertools import islice
+
 from harness.data.sources import DataFinder, FoundData
-from harness.errors import MissingDataError
+from harness.errors import DataError, MissingDataError
+from harness.kinds.kind import ReadContext, TaskKind
 from harness.kinds.methods import Pairing
 from harness.languages.table import Language
 from harness.planning.asking import AskingPlanner
@@ -12,9 +16,18 @@ from harness.planning.plan import Model, PromptPlan, ShotPool
 from harness.planning.run_config import RunConfig
 from harness.planning.word_checks import needed_words, place_of_words
 from harness.specs.catalog import Catalog
+from harness.specs.schema import TaskSpec
 from harness.specs.task_entry import TaskEntry
+from harness.table import Table
 
-__all__ = ["CHAT_PRESET", "DEFAULT_PRESET", "FITTED_PRESET", "PromptPlanner"]
+__all__ = [
+    "CHAT_PRESET",
+    "DEFAULT_PRESET",
+    "FITTED_PRESET",
+    "PromptPlanner",
+    "require_shots",
+    "shot_context",
+]
 
 DEFAULT_PRESET = "default"
 CHAT_PRESET = "instruct"
@@ -28,10 +41,18 @@ class PromptPlanner:
     """Plans the prompts of one run."""
 
     def __init__(
-        self, config: RunConfig, catalog: Catalog, finder: DataFinder, fits: FitPlanner, model: Model
+        self,
+        config: RunConfig,
+        kinds: Table[TaskKind],
+        catalog: Catalog,
+        finder: DataFinder,
+        fits: FitPlanner,
+        model: Model,
     ) -> None:
         self._config = config
         self._asking = AskingPlanner(config, model)
+        self._kinds = kinds
+        self._labelled: dict[tuple[str, str, str], int] = {}
         self._catalog = catalog
         self._finder = finder
         self._fits = fits
@@ -169,10 +190,54 @@ class PromptPlanner:
             except MissingDataError:
                 continue
             if not _reveals(found, tested, parallel=spec.pairs(language.code)):
-                return ShotPool(owner=name, language=code, split=split, found=found, spec=origin.spec)
+                twins = self._twins(spec, language.code, code)
+                pool = ShotPool(
+                    owner=name, language=code, split=split, found=found, spec=origin.spec, twins=twins
+                )
+                self._require_shots(pool)
+                return pool
         raise MissingDataError(
             f"No {split} data in {code!r} were found for the shots of {spec.task!r}, apart from what is tested.",
             hint=f"Try --shots-from {_OTHER[split]}, or the other --shots-language.",
+        )
+
+    def _require_shots(self, pool: ShotPool) -> None:
+        """Raise `DataError` where a pool on this machine has fewer labelled items than shots; read once per pool."""
+        kind, shots = self._kinds.get(pool.spec.kind), self._config.shots
+        key = (kind.name, pool.owner, pool.found.digest())
+        if key not in self._labelled:
+            context = shot_context(pool)
+            count = 0
+            with suppress(DataError):  # the cell reports a fault in its rows
+                count = shots
+                numbered = enumerate(self._finder.rows(pool.found), start=1)
+                examples = (kind.example(row, number, context) for number, row in numbered)
+                labelled = (1 for example in examples if kind.reference(example) is not None)
+                count = sum(islice(labelled, shots))
+            self._labelled[key] = count
+        require_shots(pool, self._labelled[key], shots)
+
+    def _twins(self, spec: TaskSpec, tested: str, code: str) -> FoundData | None:
+        """Return the test set in the language of the shots whose items are translations of those that are tested."""
+        if tested == code or not (spec.pairs(tested) and spec.pairs(code)):
+            return None
+        try:
+            return self._fits.origin(spec.task).find(self._finder, code, "test")
+        except MissingDataError:
+            return None
+
+
+def shot_context(pool: ShotPool) -> ReadContext:
+    """Return how the rows of a pool are read."""
+    return ReadContext.of(pool.spec, pool.owner, pool.language, pool.split, pool.found.label_map)
+
+
+def require_shots(pool: ShotPool, labelled: int, shots: int) -> None:
+    """Raise `MissingDataError` where a pool has fewer labelled items than a prompt needs."""
+    if labelled < shots:
+        raise MissingDataError(
+            f"{pool.found.ref} has {labelled:,} labelled items, fewer than --shots {shots}.",
+            hint=f"Give at most --shots {labelled}.",
         )
 
 

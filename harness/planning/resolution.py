@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from harness.data.resolve import DataMode
+from harness.data.resolve import DataOrigin
 from harness.data.sources import DataFinder, FoundData
 from harness.errors import MissingDataError, UnknownNameError
 from harness.planning.origin import Origin
@@ -27,6 +27,7 @@ from harness.specs.selection import SelectedTask
 from harness.specs.task_entry import TaskEntry
 
 __all__ = [
+    "LEARNED",
     "HubSplit",
     "LockEntry",
     "LockedDocument",
@@ -35,13 +36,14 @@ __all__ = [
     "LockedSplit",
     "Resolution",
     "TasksResolver",
+    "WebDownload",
     "cell_data",
     "read_resolution",
     "resolve_plan",
 ]
 
 View = Mapping[str, str]
-_LEARNED: tuple[Split, ...] = ("train", "validation")
+LEARNED: tuple[Split, ...] = ("train", "validation")
 """The splits that a model may learn from."""
 READ_OTHERWISE = "the same files are read in another way, with another reader, columns, options or labels"
 ORDER = ("task", "training", "extends", "prompt", "recipe")
@@ -53,7 +55,7 @@ WORDS = {"training": "training set", "extends": "added language"}
 class LockEntry(BaseModel):
     """The base of what a lock file holds: strict, frozen, unknown keys are errors."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
 
 
 class LockedFile(LockEntry):
@@ -72,6 +74,15 @@ class HubSplit(LockEntry):
     split: str
     revision: str | None
     """The commit; null where none was seen."""
+
+
+class WebDownload(LockEntry):
+    """The file on the web, or the archive there, that a split is from."""
+
+    url: str
+    sha256: str
+    first_use: bool = False
+    """Whether no spec names the checksum: it is that of the file which was met first."""
 
 
 class LockedEntry(LockEntry):
@@ -102,12 +113,15 @@ class LockedSplit(LockedEntry):
     split: str
     view: dict[str, str] = {}
     """Variant and axes of the items, where the task has them."""
-    origin: DataMode
+    origin: DataOrigin
     split_used: str
     files: tuple[LockedFile, ...]
     hub: HubSplit | None = None
+    web: WebDownload | None = None
     digest: str
     """`harness.data.sources.FoundData.digest`: the files and how they are read."""
+    made_from: dict[str, str] | None = None
+    """How generated files were made, as they record it themselves."""
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -128,13 +142,20 @@ class LockedSplit(LockedEntry):
     @property
     def place(self) -> str:
         """Where the files were found."""
+        if self.web is not None:
+            return f"{self.web.url} with SHA-256 {self.web.sha256}"
         if self.hub is None:
-            return {"local": "a data folder", "sample": "the embedded sample", "hub": "the Hub"}[self.origin]
+            return {
+                "local": "a data folder",
+                "sample": "the embedded sample",
+                "hub": "the Hub",
+                "web": "the web",
+            }[self.origin]
         return f"the Hub dataset {self.hub.path!r} at revision {self.hub.revision or 'unknown'}"
 
     def difference(self, other: Any, holder: str) -> str:
         """Return the place, or a file with both digests, or that files are read in another way."""
-        if self.origin != other.origin or (self.hub is not None and self.hub != other.hub):
+        if self.place != other.place:
             return f"they come from {self.place}, and {holder} has {other.place}"
         known = {file.name: file.sha256 for file in other.files}
         for file in self.files:
@@ -314,7 +335,13 @@ def _locked_split(data: FoundData, view: View) -> LockedSplit:
         hub=None
         if files.origin != "hub" or ref.hub is None
         else HubSplit(path=ref.hub.path, config=ref.hub.config, split=ref.hub.split, revision=files.revision),
+        web=None
+        if ref.web is None or files.origin != "web" or files.revision is None
+        else WebDownload(
+            url=ref.web.url, sha256=files.revision.removeprefix("sha256:"), first_use=not files.pinned
+        ),
         digest=data.digest(),
+        made_from=dict(data.made_from) or None,
     )
 
 
@@ -420,7 +447,7 @@ class TasksResolver:
             self._add_prompts(name)
             origin = Origin.of(entry) if name == spec.task else Origin.named(name, self._catalog)
             for code in dict.fromkeys((*self._train_languages, source_language(spec))):
-                for split in _LEARNED:
+                for split in LEARNED:
                     self._add(origin, code, split)
 
     def _add_prompts(self, name: str) -> None:

@@ -11,7 +11,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 from harness.data.resolve import DataOptions
-from harness.errors import UnknownNameError, UsageError
+from harness.errors import UnknownNameError, UsageError, near_names
 
 __all__ = [
     "DATA",
@@ -56,8 +56,11 @@ class Setting:
     """Whether a file that ``--config`` names may say it."""
     resumable: bool = False
     """Whether ``--resume`` accepts it: it changes no answer, or a changed one is noticed."""
-    merged: Literal["first", "same", "united"] = "first"
-    """What a merge makes of the settings of its runs: the first one's, one that all must share, or all together."""
+    merged: Literal["first", "same", "task", "united"] = "first"
+    """What a merge makes of the settings of its runs.
+
+    The first one's, one that all must share, one that runs with a common task must share, or all together.
+    """
     affects: str = ""
     """Name of the rule in `harness.planning.unused_options` that says on which cells it has an effect."""
     name: str = ""
@@ -132,7 +135,7 @@ class RunConfig:
     """
 
     tasks: Names = _run(
-        "Tasks, suites or globs; 'xnli:sw+hi' picks languages, '@sw' all tasks in one.",
+        "Tasks, suites or globs; 'xnli:sw+hi' or 'xnli:!en' picks languages, '@sw' all tasks in one.",
         default=...,
         aliases=("-t",),
         merged="united",
@@ -148,7 +151,10 @@ class RunConfig:
         metavar="KEY=VALUE",
         resumable=True,
     )
-    languages: Names | None = _run("Restrict all tasks to these codes.", aliases=("-l",), merged="united")
+    name: str | None = _run("What reports call the model.", metavar="TEXT")
+    languages: Names | None = _run(
+        "Restrict all tasks to these codes; '!en' excludes one.", aliases=("-l",), merged="united"
+    )
     tasks_from: Paths = _run("File or folder with further specs.", default=(), merged="united")
     protocols: Names = _run(
         "zero_shot_transfer, in_language, frozen, prompted ...",
@@ -160,16 +166,16 @@ class RunConfig:
     data: DataOptions = _data(
         "hub (default), sample, or folders.", default=lambda: data_options(()), aliases=("-d",)
     )
-    limit: int | None = _data("At most N items per cell, drawn by a seed.", minimum=1, merged="same")
+    limit: int | None = _data("At most N items per cell, drawn by a seed.", minimum=1, merged="task")
     precision: float | None = _data(
         "Stop a cell when its 95 % interval is within so many points.",
         metavar="POINTS",
         minimum=0,
-        merged="same",
+        merged="task",
         affects="samples",
     )
     budget: int | None = _data(
-        "At most N items in all cells, where they help most.", minimum=1, merged="same"
+        "At most N items in all cells, where they help most.", minimum=1, merged="task"
     )
     train_limit: int | None = _data(
         "At most N training items per stage.", minimum=1, merged="same", affects="learning"
@@ -183,6 +189,9 @@ class RunConfig:
         "Train on these instead of English.", default=(), affects="fits on chosen languages"
     )
     select_on: str | None = _training("Language whose dev set chooses the checkpoint.", affects="fits")
+    split: Literal["test", "validation"] = _data(
+        "test (default), or validation: score the dev sets.", default="test", merged="same"
+    )
     variants: Names = _data(
         "Versions of the test items; 'original' and those of the tasks.", default=(), merged="united"
     )
@@ -332,7 +341,7 @@ def data_options(data: Sequence[str | Path]) -> DataOptions:
     Raises `UsageError` for a folder that is not there, and for ``hub`` or ``sample`` together with anything else.
     """
     variable = os.environ.get("HARNESS_DATA", "").split(os.pathsep)
-    given = [str(item) for item in data] or [item for item in variable if item]
+    given = [part for item in data for part in _folders(str(item))] or [item for item in variable if item]
     modes = [item for item in given if item in {"hub", "sample"}]
     if modes and len(given) > 1:
         raise UsageError(f"--data {modes[0]} excludes other values; {len(given) - 1} more were given.")
@@ -342,11 +351,18 @@ def data_options(data: Sequence[str | Path]) -> DataOptions:
         return DataOptions(mode="hub")
     for folder in given:
         if not Path(folder).is_dir():
+            near = near_names(folder, ["hub", "sample"], limit=1)
+            meant = f"Did you mean {near[0]!r}? " if near else ""
             raise UsageError(
                 f"The data folder {folder!r} does not exist.",
-                hint="Give --data hub, --data sample, or a folder that holds the published files.",
+                hint=f"{meant}Give --data hub, --data sample, or a folder that holds the published files.",
             )
     return DataOptions(mode="local", folders=tuple(Path(item) for item in given))
+
+
+def _folders(text: str) -> list[str]:
+    """Return the parts of a text between commas, or the text itself where it is a folder."""
+    return [text] if Path(text).is_dir() else [part for part in text.split(",") if part] or [text]
 
 
 def _to_json(value: Any) -> Any:

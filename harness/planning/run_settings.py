@@ -19,6 +19,7 @@ class RunSettings(TypedDict, total=False):
     """
 
     options: Mapping[str, Any] | None
+    name: str | None
     languages: Names | None
     tasks_from: Paths
     protocols: Names
@@ -32,6 +33,7 @@ class RunSettings(TypedDict, total=False):
     recipe: str | None
     train_languages: Names
     select_on: str | None
+    split: Literal["test", "validation"]
     variants: Names
     gold: str | Path | None
     translators: Names

@@ -17,12 +17,12 @@ from harness.specs.published import PublishedSpec, SystemScores
 from harness.specs.schema import (
     SPLITS,
     HubSource,
-    LanguageEntry,
     LocalSource,
     Source,
     SuiteSpec,
     TaskSpec,
     TrainingSpec,
+    WebSource,
 )
 from harness.specs.task_entry import DESCRIBING, described_languages
 
@@ -43,9 +43,11 @@ __all__ = [
 ]
 
 KeyPath = tuple[str | int, ...]
+PRINTED_CONDITIONS = ("variant", "train_variant", "train_pivot")
+"""What published scores may name besides the axes of their tasks."""
 Found = tuple[KeyPath, str]
 """Where a problem stands, and what it is."""
-Part = Source | LocalSource | HubSource
+Part = Source | LocalSource | HubSource | WebSource
 
 
 def check_task(entry: TaskEntry, registry: Registry, catalog: Catalog) -> None:
@@ -136,7 +138,7 @@ def published_problems(
     spec: PublishedSpec, document: Document, registry: Registry, catalog: Catalog
 ) -> list[Problem]:
     """Return the problems of published scores: an unknown suite, task, metric or language."""
-    if spec.suite not in catalog.names("suite"):
+    if spec.suite is not None and spec.suite not in catalog.names("suite"):
         unknown = UnknownNameError("suite", spec.suite, catalog.names("suite"))
         return _problems([(("suite",), str(unknown))], document)
     found = [*_unknown_scores((), spec, spec.suite, registry, catalog)]
@@ -146,20 +148,28 @@ def published_problems(
 
 
 def _unknown_scores(
-    place: tuple[str, ...], system: SystemScores, suite: str, registry: Registry, catalog: Catalog
+    place: tuple[str, ...], system: SystemScores, suite: str | None, registry: Registry, catalog: Catalog
 ) -> Iterator[Found]:
-    """Yield the tasks, metrics and languages of one system's scores that are not known.
+    """Yield the tasks, metrics, conditions and languages of one system's scores that are not known.
 
     A report that a suite's scores are taken from may have further tasks, which are shown where a run has them.
     """
-    tasks, installed = catalog.suite(suite).tasks, set(catalog.names("task"))
+    installed = set(catalog.names("task"))
+    sort, tasks = (
+        ("task", installed) if suite is None else (f"task of the suite {suite!r}", catalog.suite(suite).tasks)
+    )
     for task, scores in system.scores.items():
         if task not in tasks and task not in installed:
-            yield (*place, "scores", task), str(UnknownNameError(f"task of the suite {suite!r}", task, tasks))
+            yield (*place, "scores", task), str(UnknownNameError(sort, task, tasks))
         for metric in scores:
             if metric not in registry.metrics:
                 unknown = UnknownNameError("metric", metric, registry.metrics.names)
                 yield (*place, "scores", task, metric), str(unknown)
+    for task, view in system.views.items():
+        known = [*PRINTED_CONDITIONS, *(catalog.task(task).spec.axes if task in installed else ())]
+        for name in view:
+            if name not in known:
+                yield (*place, "views", task, name), str(UnknownNameError("condition", name, known))
     for task, tables in system.languages.items():
         codes = catalog.languages_of(task) if task in installed else []
         for metric, table in tables.items():
@@ -223,10 +233,13 @@ def _repeated(spec: TaskSpec | TrainingSpec) -> Iterator[Found]:
 
 
 def _languages(spec: TaskSpec | TrainingSpec, table: LanguageTable) -> Iterator[Found]:
-    known = known_languages()
+    known = known_languages().listed
     for code, entry in spec.languages.items():
         if code not in table:
             yield ("languages", code), _unknown_language(code, table)
+        elif not table.get(code).is_whole:
+            message = f"the script or family of {code!r} is not in the language table, so the entry needs "
+            yield ("languages", code), f"{message}'name', 'script' and 'family'"
         elif code in known and entry is not None:
             language = known.get(code)
             for key in DESCRIBING:
@@ -256,10 +269,10 @@ def _sources(spec: TaskSpec | TrainingSpec, registry: Registry) -> Iterator[Foun
         (("splits", split), source) for split, source in spec.splits.items()
     ]
     for code, language in spec.languages.items():
-        given = LanguageEntry() if language is None else language
-        for split in SPLITS:
+        given = [] if language is None else [name for name in SPLITS if name in language.model_fields_set]
+        for split in given:
             source = spec.source(code, split)
-            if source is not None and split in given.model_fields_set:
+            if source is not None:
                 places.append((("languages", code, split), source))
     if isinstance(spec, TaskSpec):
         places += _further_sources(spec)
@@ -293,6 +306,8 @@ def _outside(path: KeyPath, source: Source) -> Iterator[Found]:
     """Yield the paths that would leave the data folder, or the folder of samples."""
     sample = LocalSource(path=source.sample) if isinstance(source.sample, str) else source.sample
     given = [("local", alternative.paths) for alternative in source.alternatives]
+    if source.web is not None and source.web.member:
+        given.append(("web", source.web.paths))
     for key, paths in [*given, ("sample", () if sample is None else sample.paths)]:
         for name in paths:
             try:
@@ -341,6 +356,9 @@ def _braces(path: KeyPath, source: Source, spec: TaskSpec | TrainingSpec) -> Ite
             for text in (source.hub.path, source.hub.config, *source.hub.paths)
             if text is not None
         ]
+    if source.web is not None:
+        given = (source.web.url, source.web.sha256, source.web.md5, *source.web.paths)
+        texts += [("web", text) for text in given if text is not None]
     for key, text in texts:
         try:
             named = [name for _, name, _, _ in Formatter().parse(text) if name is not None]
@@ -355,11 +373,13 @@ def _braces(path: KeyPath, source: Source, spec: TaskSpec | TrainingSpec) -> Ite
 def _unfit(path: KeyPath, source: Source, registry: Registry) -> Iterator[Found]:
     """Yield alternatives whose reader cannot do with the options that they have: each has all of them or none."""
     listed = not isinstance(source.local, str)
-    places = [
+    places: list[tuple[KeyPath, LocalSource | WebSource]] = [
         ((*path, "local", index) if listed else path, item) for index, item in enumerate(source.alternatives)
     ]
     if isinstance(source.sample, LocalSource):
         places.append(((*path, "sample"), source.sample))
+    if source.web is not None:
+        places.append(((*path, "web"), source.web))
     for where, item in places:
         name = source.reader_of(item)
         given = source.options if item.options is None else item.options
@@ -414,11 +434,13 @@ def _parts(path: KeyPath, source: Source) -> Iterator[tuple[KeyPath, Part]]:
         yield (*path, "sample"), source.sample
     if source.hub is not None:
         yield (*path, "hub"), source.hub
+    if source.web is not None:
+        yield (*path, "web"), source.web
 
 
 def _reader(path: KeyPath, part: Part, source: Source, registry: Registry) -> Iterator[Found]:
     alone = next(iter(source.alternatives), None)
-    item = part if isinstance(part, LocalSource) else alone
+    item = part if isinstance(part, LocalSource | WebSource) else alone
     name = part.reader or (source.reader_of(item) if item is not None else source.reader or "tsv")
     try:
         reader = registry.readers.get(name)

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from harness.errors import BrokenPluginError
 
 if TYPE_CHECKING:
-    from harness.data.sources import DataFinder
+    from harness.data.sources import DataFinder, FoundData
+    from harness.languages.table import LanguageTable
     from harness.planning.lock_file import LockFile
     from harness.planning.task_audit import TaskAudit
     from harness.registry.registry import Registry
     from harness.specs.catalog import Catalog
+    from harness.specs.schema import TaskSpec
     from harness.specs.task_entry import TaskEntry
 
-__all__ = ["CheckSetting", "TaskChecker", "TaskChecks"]
+__all__ = ["CheckSetting", "CheckedItems", "TaskChecker", "TaskChecks"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +31,21 @@ class CheckSetting:
     finder: DataFinder
     locked: LockFile | None = None
     """The data must be those of this lock file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedItems:
+    """The first test items of a cell, which a run looks at before its first cell."""
+
+    spec: TaskSpec
+    language: str
+    axes: tuple[str, ...]
+    """The values of the task's axes."""
+    found: FoundData
+    examples: Sequence[Any]
+    references: Sequence[Any]
+    """As metrics get them; None for items without labels."""
+    languages: LanguageTable
 
 
 class TaskChecker(Protocol):
@@ -49,14 +66,24 @@ class TaskChecks:
     target: str
     """``module:callable``, called as ``callable(setting)`` with a `CheckSetting`; returns a `TaskChecker`."""
     summary: str
+    remarks: str = ""
+    """``module:callable`` of the cheap checks, called by a run with the `CheckedItems` of a cell; yields sentences."""
 
     def open(self) -> Callable[[CheckSetting], TaskChecker]:
         """Return the callable; raises `BrokenPluginError` where it cannot be imported."""
-        module, _, name = self.target.partition(":")
+        make: Callable[[CheckSetting], TaskChecker] = self._loaded(self.target)
+        return make
+
+    def remarks_on(self, items: CheckedItems) -> Iterable[str]:
+        """Return what the cheap checks say of items; raises `BrokenPluginError` where they cannot be imported."""
+        sentences: Iterable[str] = self._loaded(self.remarks)(items) if self.remarks else ()
+        return sentences
+
+    def _loaded(self, target: str) -> Any:
+        module, _, name = target.partition(":")
         try:
-            make: Callable[[CheckSetting], TaskChecker] = getattr(importlib.import_module(module), name)
+            return getattr(importlib.import_module(module), name)
         except (ImportError, AttributeError) as error:
             raise BrokenPluginError(
-                f"The task checks {self.name!r} cannot be loaded from {self.target!r}: {error}."
+                f"The task checks {self.name!r} cannot be loaded from {target!r}: {error}."
             ) from error
-        return make

@@ -6,7 +6,7 @@ Those of training sets are of the translation-errors paper, and of XTREME-R (tra
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from harness.data.sampling import LIMIT_SEED
@@ -15,6 +15,7 @@ from harness.data.translation.opening import PairCheck
 from harness.data.translation.variants import Step, TextChange
 from harness.errors import MissingDataError, UsageError, near_names
 from harness.languages.table import Language, known_languages
+from harness.planning.evaluated_split import EvaluatedSplit
 from harness.planning.origin import Origin
 from harness.planning.run_config import RunConfig
 from harness.registry.registry import Registry
@@ -47,6 +48,10 @@ DATA_SEED = 0
 """As in `harness.running.fit_store`: which training items a limit keeps depends on the item alone."""
 
 Part = tuple[str, FoundData]
+Find = Callable[[str, Source], FoundData]
+"""Returns the training files of a language at a source."""
+RELEASED = "released"
+"""The value of ``--translator`` that reads published translations of training sets, and translates nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +89,7 @@ class VariantPlanner:
         translators: Values of ``--translator``.
         finder: Finds the files.
         limit: Of the items of a cell: items beyond it are not translated.
+        split: The split that the entries of `plan` are evaluated on.
 
     Raises:
         UsageError: A variant needs a translator, and none was given; or the other way round.
@@ -98,10 +104,12 @@ class VariantPlanner:
         *,
         limit: int | None = None,
         romanised: str = "keep",
+        split: EvaluatedSplit = "test",
     ) -> None:
         self.variants = tuple(dict.fromkeys(name for name in variants if name in MACHINE_VARIANTS))
         self._finder = finder
         self._limit = limit
+        self._split = split
         self._pairs = PairCheck(registry)
         self._translators: Mapping[str, str] = {}
         if self.variants:
@@ -132,6 +140,11 @@ class VariantPlanner:
         if code == origin:
             raise MissingDataError(
                 f"task {spec.task!r} is written in {code!r}, so there is nothing to translate for {variant!r}"
+            )
+        if spec.translate.answers is not None:
+            raise MissingDataError(
+                f"task {spec.task!r} translates contexts with the answers in them, which only its training set has "
+                f"translated, so there is no variant {variant!r}"
             )
         if conditions:
             raise MissingDataError(
@@ -181,9 +194,9 @@ class VariantPlanner:
         spec = entry.spec
         if source is None:
             raise MissingDataError(
-                f"task {spec.task!r} has no test split in {code!r}, which is to be translated"
+                f"task {spec.task!r} has no {self._split} split in {code!r}, which is to be translated"
             )
-        return Origin.of(entry).find(self._finder, code, "test", source=source)
+        return Origin.of(entry).find(self._finder, code, self._split, source=source)
 
 
 class TrainVariants:
@@ -230,6 +243,7 @@ class TrainVariants:
         translate: Translate | None,
         protocol: str,
         targets: Sequence[str],
+        find: Find,
     ) -> list[Part]:
         """Return the training parts of a stage: language and files.
 
@@ -239,6 +253,7 @@ class TrainVariants:
             translate: What of it is translated.
             protocol: Of the cell; `translate_train_all` adds every language to the source's.
             targets: The cell's language, or all languages of the task.
+            find: Returns the training files of a language and source.
 
         Raises:
             MissingDataError: The training set does not say what is translated, or the translator does not have a pair.
@@ -258,30 +273,37 @@ class TrainVariants:
                 changed += own
                 others = [target for target in targets if target != code]
                 changed += [
-                    (target, self._changed(stage, found, translate, ((code, target),))) for target in others
+                    (target, self._changed(stage, found, translate, ((code, target),), find))
+                    for target in others
                 ]
             else:
-                changed += self._variant_parts(stage, code, found, translate)
+                changed += self._variant_parts(stage, code, found, translate, find)
         return changed
 
-    def _variant_parts(self, stage: str, code: str, found: FoundData, translate: Translate) -> list[Part]:
+    def _variant_parts(
+        self, stage: str, code: str, found: FoundData, translate: Translate, find: Find
+    ) -> list[Part]:
+        def through(data: FoundData, *steps: Step) -> FoundData:
+            return self._changed(stage, data, translate, steps, find)
+
         if self._variant.startswith("mt-"):
             target = self._variant.removeprefix("mt-")
-            third = replace(found, share=THIRD)
-            return [(target, self._changed(stage, third, translate, ((code, target),)))]
+            return [(target, through(replace(found, share=THIRD), (code, target)))]
         if self._variant == "t-train":
-            return [(self._pivot, self._changed(stage, found, translate, ((code, self._pivot),)))]
-        back = (code, self._changed(stage, found, translate, ((code, self._pivot), (self._pivot, code))))
+            return [(self._pivot, through(found, (code, self._pivot)))]
+        back = (code, through(found, (code, self._pivot), (self._pivot, code)))
         return [back, (code, found)] if self._variant == "bt-orig" else [back]
 
     def _changed(
-        self, stage: str, found: FoundData, translate: Translate, steps: tuple[Step, ...]
+        self, stage: str, found: FoundData, translate: Translate, steps: tuple[Step, ...], find: Find
     ) -> FoundData:
         if any(source == target for source, target in steps):
             raise UsageError(
                 f"The training set {stage!r} is in {steps[0][0]!r} already, so it cannot be translated into it.",
                 hint="Give another language with --train-pivot or --train-variant mt-LANGUAGE.",
             )
+        if self._reference == RELEASED:
+            return _released(stage, found, translate, steps, find)
         self._pairs.require_pair(self._name, self._reference, steps)
         change = TextChange(
             translator=self._name,
@@ -300,3 +322,16 @@ class TrainVariants:
             named = self._pairs.named(self._given, why)
             self._name, self._reference = next(iter(named.items()))
         return self._name
+
+
+def _released(
+    stage: str, found: FoundData, translate: Translate, steps: tuple[Step, ...], find: Find
+) -> FoundData:
+    """Return the published translation of a training set: its texts and answer spans are read as they are."""
+    if translate.released is None or len(steps) > 1:
+        shown = " and ".join(f"{source}->{target}" for source, target in steps)
+        raise MissingDataError(
+            f"The training set {stage!r} has no released translation {shown}.",
+            hint="Name a translator with --translator that makes it.",
+        )
+    return replace(find(steps[0][1], translate.released), share=found.share)

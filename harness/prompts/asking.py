@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from harness.data.records import Prediction
+from harness.data.records import Prediction, is_tied
 from harness.errors import AdapterError, ContractError
 from harness.metrics.repeats import joined_answers
 from harness.models.capabilities import CountsTokens, Generates, ScoresContinuations
-from harness.models.reasoning import separate_reasoning
+from harness.models.reasoning import separate_reasoning, within_stops
 from harness.models.requests import Generated, GenerateOptions, LikelihoodAnswer, LikelihoodRequest, Prompt
 from harness.prompts.answer_regex import answer_regex
 from harness.prompts.preset import ChoicePrompt
@@ -60,7 +60,9 @@ def rank_choices(
                 id=example.id,
                 output=output,
                 truncated=any(answer.truncated for answer in own),
+                tied=is_tied(output["scores"]),
                 dropped_shots=min(prompter.shots, len(prompter.pool)) - count,
+                excluded_shots=prompter.excluded_shots(example),
                 prompt_tokens=length,
             )
         )
@@ -145,12 +147,21 @@ def generate_answers(
     lengths = _prompt_lengths(adapter, prompts)
     pattern = prompter.prompt.spec.answer_regex
     find = (lambda text: text) if pattern is None else answer_regex(pattern).find
+
+    def reading(example: Any, answer: Generated) -> Prediction:
+        # Adapters and servers may ignore stop strings: what follows one is no part of the answer.
+        text, is_stopped = within_stops(answer.text, prompter.stop)
+        finished = replace(answer, finished=answer.finished or is_stopped)
+        return _reading(finished, *read(example, find(text) or ""), whole=whole)
+
     predictions = []
     for example, own, count, length in zip(examples, answers, shots, lengths, strict=True):
-        readings = [_reading(answer, *read(example, find(answer.text) or ""), whole=whole) for answer in own]
-        prediction = _joined(example.id, readings)
+        prediction = _joined(example.id, [reading(example, answer) for answer in own])
         dropped = min(prompter.shots, len(prompter.pool)) - count
-        predictions.append(replace(prediction, dropped_shots=dropped, prompt_tokens=length))
+        excluded = prompter.excluded_shots(example)
+        predictions.append(
+            replace(prediction, dropped_shots=dropped, excluded_shots=excluded, prompt_tokens=length)
+        )
     return predictions
 
 

@@ -8,28 +8,30 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final
 
-__all__ = ["FILTERS"]
+from harness.languages.spelling import first_letter, lower_first, upper_first
+
+__all__ = ["CASED", "FILTERS"]
 
 _BEFORE_MARK = re.compile(r" (['.,])")
+_WORD = re.compile(r"[\w\u0300-\u036f]+")
 _FULL_STOPS = ".\u3002\u0964\u06d4\uff0e\uff61\u2026"
 """Of Latin, Chinese and Japanese, Devanagari and Bengali, Urdu; full and half width; the ellipsis."""
 
 
-def _lower_first(text: str) -> str:
-    return text[:1].lower() + text[1:]
-
-
-def _lower_start(text: str) -> str:
+def _lower_start(text: str, language: str = "") -> str:
     """Return the text with a small first letter, unless its first word is ``I``, ``I'm`` or has more capitals."""
-    first = re.split(r"\W", text, maxsplit=1)[0]
-    if len(first) < 2 or first[1:] != first[1:].lower():
+    word = _WORD.match(text)
+    rest = word.group()[len(first_letter(text, language)) :] if word else ""
+    if not rest or rest != rest.lower():
         return text
+    small = lower_first(text, language)
     # Python makes two characters of the Turkish capital with a dot.
-    return ("i" if text[0] == "\u0130" else text[0].lower()) + text[1:]
+    return small.replace("i\u0307", "i", 1) if text[0] == "\u0130" else small
 
 
-def _upper_first(text: str) -> str:
-    return text[:1].upper() + text[1:]
+def _lower_root(text: str) -> str:
+    """Return the text with a small first letter by the rules of no language, as lm-evaluation-harness does it."""
+    return text[:1].lower() + text[1:]
 
 
 def _drop_last(text: str) -> str:
@@ -83,16 +85,19 @@ def _is_word(character: str) -> bool:
     return character == "_" or unicodedata.category(character)[0] in "LMN"
 
 
-FILTERS: Final[Mapping[str, Callable[[str], str]]] = MappingProxyType(
+FILTERS: Final[Mapping[str, Callable[..., str]]] = MappingProxyType(
     {
         "detokenise": _detokenise,
         "drop_last": _drop_last,
         "drop_period": _drop_period,
         "drop_stop": _drop_stop,
-        "lower_first": _lower_first,
+        "lower_first": lower_first,
+        "lower_first_root": _lower_root,
         "lower_start": _lower_start,
         "pad_marks": _pad_marks,
         "strip": str.strip,
-        "upper_first": _upper_first,
+        "upper_first": upper_first,
     }
 )
+"""By name; those of `CASED` also take the language of the text."""
+CASED: Final = frozenset({"lower_first", "lower_start", "upper_first"})

@@ -7,39 +7,102 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from typing import Final
+
+from harness.languages.answer_words import answer_words, pattern
+from harness.languages.spelling import fold
+from harness.prompts.letter_answer import read_letter
 
 __all__ = ["PARSERS", "read_answer", "read_choice", "read_letter"]
 
-_LETTER = re.compile(r"\W*([A-Z])(?:\W|$)")
-_LEADS = (
-    r"(?:so,? )?(?:the |my )?(?:correct |right |best |final )?(?:answer|option|choice)(?: is)?(?: option)?",
-    r"(?:die )?(?:richtige )?antwort(?: ist| lautet)?",
-    r"(?:la )?(?:respuesta|opci\u00f3n)(?: correcta)?(?: es)?",
-    r"(?:la )?(?:bonne )?r\u00e9ponse(?: correcte)?(?: est)?",
-    r"(?:a )?resposta(?: correta| certa)?(?: \u00e9)?",
-    r"(?:la )?risposta(?: corretta)?(?: \u00e8)?",
-    r"het (?:juiste )?antwoord is",
-    r"(?:\u043f\u0440\u0430\u0432\u0438\u043b\u044c\u043d\u044b\u0439 )?\u043e\u0442\u0432\u0435\u0442",
-    r"(?:do\u011fru )?cevap",
-    r"jibu(?: sahihi)?(?: ni)?",
-    r"jawaban(?:nya)?(?: yang benar)?(?: adalah)?",
-    r"(?:\u0111\u00e1p \u00e1n|c\u00e2u tr\u1ea3 l\u1eddi)(?: \u0111\u00fang)?(?: l\u00e0)?",
-    r"(?:\u6b63\u786e)?\u7b54\u6848(?:\u662f|\u4e3a)?",
-    r"(?:\u6b63\u89e3|\u7b54\u3048)(?:\u306f)?",
-    r"(?:\uc815)?\ub2f5(?:\uc740)?",
-    r"\u0627\u0644\u0625\u062c\u0627\u0628\u0629(?: \u0627\u0644\u0635\u062d\u064a\u062d\u0629)?(?: \u0647\u064a)?",
-    r"(?:\u0938\u0939\u0940 )?\u0909\u0924\u094d\u0924\u0930(?: \u0939\u0948)?",
+_CLAUSE: Final = re.compile(
+    r"[.,:;!?\n\u060c\u061b\u06d4\u0964\u3001\u3002\uff01\uff0c\uff1a\uff1b\uff1f\u2013\u2014]+"
 )
-_LEAD = re.compile(rf"[^\w\n]*(?:{'|'.join(_LEADS)})[^\w\n]*", re.IGNORECASE)
-"""What announces an answer, at the beginning of a text: ``The answer is C.``, ``**Answer:** C``, ``Antwort: C``."""
+_MOST_LINKS: Final = 7
+_MARGIN: Final = 100
+"""Characters that are looked at beyond twice the longest choice."""
+_NOTHING: Final = -1
 
 
-def _announced(text: str) -> str | None:
-    """Return what follows words such as 'The answer is' at the beginning; None where there are none."""
-    match = _LEAD.match(unicodedata.normalize("NFC", text).lstrip())
-    return None if match is None else match.string[match.end() :]
+def read_choice(text: str, words: Sequence[str], languages: Sequence[str] = ()) -> int | None:
+    """Return which of the words a text announces, or begins with; None where it is none, or more than one fits equally.
+
+    Case, accents, spellings of one sound (`fold`), marks at both ends and spaces do not matter. The longest word
+    wins, and what follows it must not continue the word: ``no`` is not read in ``nothing``. The last announcement
+    comes first ("The answer is no", in the words of the languages, or of all), then a word at the beginning. Where
+    more words follow it in its clause, a later clause that is one word is meant: "No doubt: yes". A text that begins
+    with none is read behind the colon of its last line.
+
+    Args:
+        text: What the model wrote.
+        words: What it may answer.
+        languages: Of the item and of the prompt; none for all languages of the table.
+    """
+    announced = next(_announced(fold(unicodedata.normalize("NFKC", text)), words, tuple(languages)), _NOTHING)
+    if announced != _NOTHING:
+        return announced
+    first = _begun(text, words)
+    if first is None:
+        _, colon, last = (text.strip().splitlines() or [""])[-1].replace("\uff1a", ":").rpartition(":")
+        return _whole(last, words) if colon else None
+    clauses = _CLAUSE.split(text.strip())
+    if _whole(clauses[0], words) is None:
+        later = {index for clause in clauses[1:] if (index := _whole(clause, words)) is not None}
+        return first if not later else later.pop() if len(later) == 1 else None
+    return first
+
+
+def _announced(text: str, words: Sequence[str], languages: tuple[str, ...]) -> Iterator[int | None]:
+    """Yield what follows the words for an answer, the last ones first; None for two choices, "yes or no"."""
+    noun, glue = _announcing(languages)
+    length = 2 * max(map(len, words), default=0) + _MARGIN
+    for match in reversed(list(noun.finditer(text))):
+        end = match.end()
+        for _ in range(_MOST_LINKS):
+            rest = text[end : end + length]
+            if (index := _begun(rest, words)) is not None:
+                other = rest.split(maxsplit=2)[1:]
+                pair = {_begun(after, words) for after in (" ".join(other), *other[1:])} - {None, index}
+                yield None if pair else index
+                break
+            if (link := glue.match(text, end)) is None:
+                break
+            end = link.end()
+
+
+@cache
+def _announcing(languages: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    words = answer_words(languages)
+    glue = pattern([*words.answer, *words.correct, *words.option, *words.copula, *words.link])
+    return re.compile(f"(?i:{pattern(words.answer)})(?=[^.?!;,])"), re.compile(
+        rf"[^\w.?!;,]*(?i:{glue})(?=[^.?!;,])"
+    )
+
+
+def _begun(text: str, words: Sequence[str]) -> int | None:
+    """Return which of the words a text begins with, as they are written or in another spelling."""
+    return _fitting(text, words, _begins)
+
+
+def _whole(text: str, words: Sequence[str]) -> int | None:
+    return _fitting(text, words, str.__eq__)
+
+
+def _fitting(text: str, words: Sequence[str], fits: Callable[[str, str], bool]) -> int | None:
+    for spelled in (_plain, _folded):
+        written, plain = spelled(text), [spelled(word) for word in words]
+        fitting = [index for index, word in enumerate(plain) if word and fits(written, word)]
+        if fitting:
+            longest = max(len(plain[index]) for index in fitting)
+            best = [index for index in fitting if len(plain[index]) == longest]
+            return best[0] if len(best) == 1 else None
+    return None
+
+
+def _folded(text: str) -> str:
+    return _plain(fold(unicodedata.normalize("NFKC", text)))
 
 
 def _plain(text: str) -> str:
@@ -53,29 +116,6 @@ def _plain(text: str) -> str:
     return folded[start:end]
 
 
-def read_choice(text: str, words: Sequence[str]) -> int | None:
-    """Return which of the words a text is, or begins with; None where it is none, or more than one fits equally.
-
-    Case, marks at both ends and spaces do not matter. The longest word that the text begins with wins, and what
-    follows it must not continue the word: ``no`` is not read in ``nothing``. A text that is none is read once more
-    after words such as 'The answer is'.
-    """
-    found = _begun(text, words)
-    announced = _announced(text) if found is None else None
-    return found if announced is None else _begun(announced, words)
-
-
-def _begun(text: str, words: Sequence[str]) -> int | None:
-    given = _plain(text)
-    plain = [_plain(word) for word in words]
-    fitting = [index for index, word in enumerate(plain) if word and _begins(given, word)]
-    if not fitting:
-        return None
-    longest = max(len(plain[index]) for index in fitting)
-    best = [index for index in fitting if len(plain[index]) == longest]
-    return best[0] if len(best) == 1 else None
-
-
 def _begins(text: str, word: str) -> bool:
     if not text.startswith(word):
         return False
@@ -84,19 +124,6 @@ def _begins(text: str, word: str) -> bool:
         return True
     # In scripts without spaces a word may be followed by a letter; there the whole text must be the word.
     return unicodedata.category(following)[0] not in "LMN"
-
-
-def read_letter(text: str, words: Sequence[str]) -> int | None:
-    """Return which choice a text names by its letter: the first word is a capital letter alone.
-
-    Words such as 'The answer is' may precede it.
-    """
-    announced = _announced(text)
-    match = _LETTER.match(unicodedata.normalize("NFC", text) if announced is None else announced)
-    if match is None:
-        return None
-    index = ord(match.group(1)) - ord("A")
-    return index if index < len(words) else None
 
 
 def read_answer(text: str) -> str | None:

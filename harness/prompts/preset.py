@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import string
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import Literal
 
 from harness.errors import MissingDataError, Problem, SpecError, UnknownNameError
+from harness.prompts.tagged import one_line
 from harness.prompts.template import Template
 from harness.specs.prompt import ALL_LANGUAGES, LanguageTemplates, Literals, PromptSpec
 
@@ -26,6 +28,8 @@ LETTERS = string.ascii_uppercase
 SPECIAL = frozenset({"choice", "choices", "label", "letter", "gold"})
 """Names that the renderer gives: the text of a choice, the list of them, the word of a label, its letter, and the
 gold text."""
+ANSWER_FIELDS = frozenset({"tagged", "entities", "solution"})
+"""Fields that kinds make from the gold answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +44,16 @@ class PromptItem:
     gold: str | None = None
     """The name of the right choice, or the gold text."""
 
+    @property
+    def text_key(self) -> frozenset[str]:
+        """The texts of the item without its answer: two items with equal keys are one, from whatever files they come.
+
+        Order (of the sentences of a pair, of choices), case, width and white space do not matter.
+        """
+        texts = [*(text for name, text in self.fields.items() if name not in ANSWER_FIELDS), *self.texts]
+        plain = (" ".join(unicodedata.normalize("NFKC", text).casefold().split()) for text in texts)
+        return frozenset(filter(None, plain))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChoicePrompt:
@@ -53,8 +67,13 @@ class ChoicePrompt:
 class CompiledPrompt:
     """Renders the items of one language."""
 
-    def __init__(self, spec: PromptSpec, literals: Mapping[str, str], *, literals_language: str) -> None:
-        """Parse the templates and put the literals in; raises `SpecError` for faults of the templates."""
+    def __init__(
+        self, spec: PromptSpec, literals: Mapping[str, str], *, literals_language: str, language: str = ""
+    ) -> None:
+        """Parse the templates and put the literals in; raises `SpecError` for faults of the templates.
+
+        `language` is that of the items, where it is not that of the literals.
+        """
         self.spec = spec
         self.literals_language = literals_language
         self._literals = literals
@@ -63,7 +82,10 @@ class CompiledPrompt:
         plain = {name: text for name, text in literals.items() if "." not in name}
 
         def compiled(text: str) -> Template:
-            return Template.parse(text, owner=f"prompt {spec.prompt!r}").bind(plain)
+            template = Template.parse(
+                text, owner=f"prompt {spec.prompt!r}", language=language or literals_language
+            )
+            return template.bind(plain)
 
         self._system = compiled(spec.system)
         self._item = compiled(item)
@@ -139,7 +161,10 @@ class CompiledPrompt:
         )
 
     def answer(self, item: PromptItem) -> str:
-        """Return the gold text as it follows `context`; raises `MissingDataError` for an unlabelled item."""
+        """Return the gold text as it follows `context`, on one line; raises `MissingDataError` for an unlabelled item.
+
+        A worked solution keeps its lines.
+        """
         if item.gold is None:
             raise MissingDataError(
                 f"An item without a label cannot be a shot of the prompt {self.spec.prompt!r}."
@@ -147,7 +172,8 @@ class CompiledPrompt:
         values = self._values(item)
         if item.choices:
             values = list(self._each(item, values))[item.choices.index(item.gold)]
-        return self._answer.render({**values, "gold": item.gold}, self._literals)
+            values |= {name: one_line(values[name]) for name in ("choice", "label")}
+        return self._answer.render({**values, "gold": one_line(item.gold)}, self._literals)
 
     def shot(self, item: PromptItem) -> str:
         """Return an item with its answer."""
@@ -173,15 +199,22 @@ class CompiledPrompt:
 
 
 def compile_prompt(
-    spec: PromptSpec, language: str, *, policy: LiteralPolicy = "english", inherited: PromptSpec | None = None
+    spec: PromptSpec,
+    language: str,
+    *,
+    policy: LiteralPolicy = "english",
+    inherited: PromptSpec | None = None,
+    item_language: str = "",
 ) -> CompiledPrompt:
     """Return a prompt with its words in one language.
 
     `policy` says what happens where a language has no words: `english` takes English ones (the prompt's
-    `literals_language` shows it), `fail` raises `MissingDataError`. `inherited` is what ``literals_from`` names.
+    `literals_language` shows it), `fail` raises `MissingDataError`. `inherited` is what ``literals_from`` names,
+    `item_language` the language of the items where the instruction has another.
     """
     chosen, words = choose_literals(spec, language, policy=policy, inherited=inherited)
-    return CompiledPrompt(spec, {} if words is None else words.words, literals_language=chosen)
+    literals = {} if words is None else words.words
+    return CompiledPrompt(spec, literals, literals_language=chosen, language=item_language or language)
 
 
 def choose_literals(

@@ -1,14 +1,15 @@
 """Builds the prompts of one cell: the item, its shots before it, as a text or as a conversation.
 
 Which shots an item gets depends on (seed, task, language, item id) only, and for parallel tasks not even on the
-language; never on batches, order or the number of processes.
+language; never on batches, order or the number of processes. An item is never its own shot, nor is its translation:
+what is the same is a matter of text, not of files.
 """
 
 from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
@@ -40,10 +41,17 @@ class Prompter:
     shots: int = 0
     pool: Sequence[Any] = field(default_factory=tuple)
     """The examples that shots are drawn from."""
+    twins: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """By id: the `text_key` of an item in the language of the pool, where the pool has another language."""
     chat: bool = False
     constrained: bool = False
     repeats: int = 1
     """How many answers every item gets."""
+
+    @property
+    def stop(self) -> tuple[str, ...]:
+        """The strings that end a written answer."""
+        return self.prompt.spec.chat_stop if self.chat else self.prompt.stop
 
     def seed_of(self, example: Any, repeat: int = 0) -> int:
         """Return the seed of everything that is drawn for an item, or for its second answer and the further ones."""
@@ -51,12 +59,40 @@ class Prompter:
 
     def shots_of(self, example: Any, count: int) -> list[PromptItem]:
         """Return the first `count` shots of an item: a smaller number takes a part of what a larger one takes."""
+        return self._drawn(example)[0][:count]
+
+    def excluded_shots(self, example: Any) -> int:
+        """Return how many shots of an item were drawn and replaced, since they have its text or its translation's."""
+        return self._drawn(example)[1]
+
+    def _drawn(self, example: Any) -> tuple[list[PromptItem], int]:
         most = min(self.shots, len(self.pool))
+        if not most:
+            return [], 0
+        tested = {self.item(example).text_key, self.twins.get(example.id)} - {frozenset()}
+        shots: list[PromptItem] = []
+        excluded = 0
+        for index in self._order(example, most):
+            shot = self.item(self.pool[index])
+            if shot.text_key in tested:
+                excluded += 1
+            else:
+                shots.append(shot)
+            if len(shots) == most:
+                break
+        return shots, excluded
+
+    def _order(self, example: Any, most: int) -> Iterator[int]:
+        """Yield the numbers of the pool's examples in the order in which they become shots of an item."""
+        numbers = range(len(self.pool))
         if self.prompt.spec.shot_order == "file":
-            return [self.item(shot) for shot in self.pool[: min(count, most)]]
+            yield from numbers
+            return
         generator = random.Random(self.seed_of(example))  # noqa: S311
-        chosen = generator.sample(range(len(self.pool)), most)
-        return [self.item(self.pool[index]) for index in chosen[:count]]
+        drawn = generator.sample(numbers, most)
+        yield from drawn
+        further = sorted(set(numbers).difference(drawn))
+        yield from generator.sample(further, len(further))
 
     def ranking(self, example: Any, shots: int) -> ChoicePrompt:
         """Return what is ranked for an item, with so many shots before it."""
@@ -93,7 +129,7 @@ class Prompter:
         spec = self.prompt.spec
         return GenerateOptions(
             max_tokens=spec.max_tokens,
-            stop=spec.chat_stop if self.chat else self.prompt.stop,
+            stop=self.stop,
             temperature=spec.temperature,
             top_p=spec.top_p,
             seed=self.seed_of(example),

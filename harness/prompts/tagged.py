@@ -2,103 +2,167 @@
 
 ``word_TAG word_TAG`` is structure prompting (Blevins et al. 2023; MEGA), ``PER: name $$ LOC: name`` is mT5's format
 of named entities. A text that does not fit its sentence is not read at all: never cut, padded or guessed.
+
+What is written here is read back, whatever the tokens hold. A text is compared with its sentence and never split at
+white space, ``_``, ``:`` or ``$$``, which tokens may hold: numbers have U+202F in French, names U+3000 in Japanese.
+White space of any kind and length is equal, since models write a plain space for it, and so are the forms of Unicode.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
 
 from harness.languages.character import is_extender, is_unspaced, is_wordlike
 from harness.metrics.chunk import chunks
 
-__all__ = ["SEPARATOR", "entity_text", "read_entities", "read_spans", "read_tagged", "tagged_text"]
+__all__ = [
+    "SEPARATOR",
+    "entity_text",
+    "one_line",
+    "read_entities",
+    "read_spans",
+    "read_tagged",
+    "span_text",
+    "tagged_text",
+]
 
 SEPARATOR = " $$ "
-_ENTITY = re.compile(r"\s*([^\s:]+)\s*:\s*(.+?)\s*", re.DOTALL)
+Stretch = tuple[int, int]
+"""Start and end of an entity, in tokens or in characters."""
+
+
+def one_line(text: str) -> str:
+    """Return a text with spaces for its line ends, of any kind: most written answers end with their line."""
+    return " ".join(text.splitlines())
+
+
+def _plain(text: str) -> str:
+    """Return a text in NFC with plain spaces."""
+    return " ".join(unicodedata.normalize("NFC", text).split())
 
 
 def tagged_text(tokens: Sequence[str], tags: Sequence[str]) -> str:
     """Return ``word_TAG`` for every token, joined by spaces."""
-    return " ".join(f"{token}_{tag}" for token, tag in zip(tokens, tags, strict=True))
+    return " ".join(f"{one_line(token)}_{tag}" for token, tag in zip(tokens, tags, strict=True))
 
 
 def read_tagged(text: str, tokens: Sequence[str], tags: Sequence[str]) -> list[str] | None:
     """Return the tag of every token, or None where the text does not hold exactly these tokens, each with a tag.
 
-    A word of the text is split at its last ``_``; the tag must be one of `tags`.
+    The tag is one of `tags`, and white space or the end of the text follows it.
     """
-    words = text.split()
-    expected = [word for token in tokens for word in token.split()]
-    if len(words) != len(tokens) or len(expected) != len(tokens):
-        return None
-    found = []
-    for word, token in zip(words, tokens, strict=True):
-        before, separator, tag = word.rpartition("_")
-        if not separator or before != token or tag not in tags:
+    rest = _plain(text)
+    longest_first = sorted(tags, key=len, reverse=True)
+    read: list[str] = []
+    for word in map(_plain, tokens):
+        if not rest.startswith(word):
             return None
-        found.append(tag)
-    return found
+        rest = f"{rest[len(word) :].lstrip()} "
+        tag = next((tag for tag in longest_first if rest.startswith(f"_{_plain(tag)} ")), None)
+        if tag is None:
+            return None
+        rest = rest[len(_plain(tag)) + 2 :].rstrip()
+        read.append(tag)
+    return None if rest else read
 
 
 def entity_text(tokens: Sequence[str], tags: Sequence[str]) -> str:
     """Return ``TYPE: words`` for every entity of BIO tags, in their order, joined by ``$$``; ``none`` without any."""
     if any(tag != "O" and tag[:2] not in {"B-", "I-"} for tag in tags):
         return ""
-    found = [f"{kind}: {' '.join(tokens[start : end + 1])}" for kind, start, end in chunks(list(tags))]
-    return SEPARATOR.join(found) or "none"
+    return span_text([(kind, " ".join(tokens[start : end + 1])) for kind, start, end in chunks(list(tags))])
+
+
+def span_text(entities: Sequence[tuple[str, str]]) -> str:
+    """Return ``TYPE: words`` for every (type, words), joined by ``$$``; ``none`` without any."""
+    return SEPARATOR.join(f"{kind}: {one_line(words)}" for kind, words in entities) or "none"
 
 
 def read_entities(text: str, tokens: Sequence[str], types: Sequence[str]) -> list[str] | None:
     """Return BIO tags, or None where an entity is not of the form ``TYPE: words`` or not in the sentence.
 
-    Entities are matched with whole tokens, each behind the one before it of the same words, so that repeated mentions
-    are found in their order. ``none`` and an empty text are no entity.
+    Entities are matched with whole tokens. Each is sought behind the one before it and then from the beginning, so
+    that repeated mentions are read in their order. ``none`` and an empty text are no entity.
     """
+
+    def stretches(words: str, begin: int) -> Iterator[Stretch]:
+        for form in (one_line, _plain):
+            wanted = form(words)
+            for start in [*range(begin, len(tokens)), *range(begin)]:
+                # A blank token at the beginning of an entity cannot be seen in its plain words.
+                if form is _plain and wanted and not tokens[start].strip():
+                    continue
+                for end in range(start + 1, len(tokens) + 1):
+                    stretch = form(" ".join(tokens[start:end]))
+                    if stretch == wanted:
+                        yield start, end
+                    if len(stretch) > len(wanted):
+                        break
+
+    entities = _read_stretches(text, types, " ".join(tokens), stretches)
+    if entities is None:
+        return None
     tags = ["O"] * len(tokens)
-    if text.strip().casefold() in {"", "none"}:
-        return tags
-    for part in text.split(SEPARATOR.strip()):
-        match = _ENTITY.fullmatch(part)
-        if match is None or match.group(1) not in types:
-            return None
-        start = _place(match.group(2).split(), tokens, tags)
-        if start is None:
-            return None
-        words = len(match.group(2).split())
-        tags[start : start + words] = [f"B-{match.group(1)}"] + [f"I-{match.group(1)}"] * (words - 1)
+    for start, end, kind in entities:
+        tags[start:end] = [f"B-{kind}"] + [f"I-{kind}"] * (end - start - 1)
     return tags
 
 
 def read_spans(text: str, source: str, types: Sequence[str]) -> list[tuple[int, int, str]] | None:
     """Return (start, end, type) of the entities in raw text, or None where one is not in the text, or not of the form.
 
-    An entity is where its words are, unchanged, between borders of words: ``Ann`` is not found in ``Anna``. In
-    scripts without spaces every place is such a border. Repeated mentions are found in their order.
+    An entity is where its words are, between borders of words: ``Ann`` is not found in ``Anna``. In scripts without
+    spaces every place is such a border. They are sought in the order of `read_entities`.
+    """
+
+    def stretches(words: str, begin: int) -> Iterator[Stretch]:
+        plain = r"\s+".join(map(re.escape, words.split()))
+        for pattern in dict.fromkeys((re.escape(words.strip(" \n")), plain)):
+            matches = [match.span(1) for match in re.finditer(f"(?=({pattern}))", source) if match[1]]
+            matches.sort(key=lambda stretch: (stretch[0] < begin, stretch))
+            yield from (own for own in matches if all(_is_border(source, end) for end in own))
+
+    entities = _read_stretches(text, types, source, stretches)
+    return None if entities is None else sorted(entities)
+
+
+def _read_stretches(
+    text: str, types: Sequence[str], source: str, stretches: Callable[[str, int], Iterator[Stretch]]
+) -> list[tuple[int, int, str]] | None:
+    """Return (start, end, type) of every entity of a text; None where one cannot be read.
+
+    Args:
+        text: What was written.
+        types: Those that entities may have.
+        source: The sentence: its own ``$$`` may be part of an entity.
+        stretches: From the words of an entity, and the end of the one before, to where it may be, best first.
     """
     if text.strip().casefold() in {"", "none"}:
         return []
-    found: list[tuple[int, int, str]] = []
-    for part in text.split(SEPARATOR.strip()):
-        match = _ENTITY.fullmatch(part)
-        if match is None or match.group(1) not in types:
+    names = "|".join(map(re.escape, sorted(types, key=len, reverse=True))) or "(?!)"
+    header = re.compile(rf"\s*({names})\s*: ?(.*)", re.DOTALL)
+    mark = SEPARATOR.strip()
+    pieces = text.split(mark)
+    entities: list[tuple[int, int, str]] = []
+    taken: set[int] = set()
+    while pieces:
+        for count in range(min(len(pieces), 1 + source.count(mark)), 0, -1):
+            match = header.fullmatch(mark.join(pieces[:count]))
+            if match is None:
+                continue
+            words = match[2] if count == len(pieces) else match[2].removesuffix(" ")
+            begin = entities[-1][1] if entities else 0
+            free = (own for own in stretches(words, begin) if taken.isdisjoint(range(*own)))
+            if (stretch := next(free, None)) is not None:
+                break
+        else:
             return None
-        taken = {offset for start, end, _ in found for offset in range(start, end)}
-        place = _free_place(match.group(2), source, taken)
-        if place is None:
-            return None
-        found.append((*place, match.group(1)))
-    return sorted(found)
-
-
-def _free_place(words: str, source: str, taken: set[int]) -> tuple[int, int] | None:
-    start = source.find(words)
-    while start >= 0:
-        end = start + len(words)
-        if not taken & set(range(start, end)) and _is_border(source, start) and _is_border(source, end):
-            return start, end
-        start = source.find(words, start + 1)
-    return None
+        entities.append((*stretch, match[1]))
+        taken.update(range(*stretch))
+        del pieces[:count]
+    return entities
 
 
 def _is_border(text: str, offset: int) -> bool:
@@ -108,12 +172,3 @@ def _is_border(text: str, offset: int) -> bool:
     if is_extender(after):
         return False
     return not (is_wordlike(before) or is_extender(before)) or not is_wordlike(after) or is_unspaced(after)
-
-
-def _place(words: Sequence[str], tokens: Sequence[str], tags: Sequence[str]) -> int | None:
-    """Return where the words are first found among the tokens that have no tag yet."""
-    for start in range(len(tokens) - len(words) + 1):
-        end = start + len(words)
-        if list(tokens[start:end]) == list(words) and all(tag == "O" for tag in tags[start:end]):
-            return start
-    return None

@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from harness.errors import Problem, SpecError, UnknownNameError
-from harness.prompts.filter import FILTERS
+from harness.prompts.filter import CASED, FILTERS
 
 __all__ = ["Slot", "Template"]
 
@@ -47,8 +48,11 @@ class Template:
         self.owner = owner
 
     @classmethod
-    def parse(cls, text: str, *, owner: str) -> Template:
-        """Return the template of a text; raises `SpecError` for a brace that is no slot, or an unknown filter."""
+    def parse(cls, text: str, *, owner: str, language: str = "") -> Template:
+        """Return the template of a text; raises `SpecError` for a brace that is no slot, or an unknown filter.
+
+        `language` is that of the items: filters that change the case of letters follow it.
+        """
         parts: list[Part] = []
         end = 0
         for match in _SLOT.finditer(text):
@@ -62,7 +66,7 @@ class Template:
                     f"single brace at character {match.start() + 1} of {text!r}; write it twice",
                 )
             else:
-                parts.append(_slot(match.group(1), owner))
+                parts.append(_slot(match.group(1), owner, language))
         parts.append(text[end:])
         return cls(parts, owner=owner)
 
@@ -119,18 +123,18 @@ def _filtered(text: str, slot: Slot) -> str:
     return text
 
 
-def _slot(text: str, owner: str) -> Slot:
+def _slot(text: str, owner: str, language: str) -> Slot:
     match = _NAME.fullmatch(text)
     if match is None:
         raise _fault(
             owner, f"the slot {{{text}}} is not of the form {{name}}, {{name|filter}} or {{literal[field]}}"
         )
     name, selector, filters = match.groups()
-    applied = []
+    applied: list[Callable[[str], str]] = []
     for item in filters.split("|")[1:]:
         if item not in FILTERS:
             raise _fault(owner, str(UnknownNameError("template filter", item, FILTERS)))
-        applied.append(FILTERS[item])
+        applied.append(partial(FILTERS[item], language=language) if item in CASED else FILTERS[item])
     return Slot(name=name, selector=selector, filters=tuple(applied))
 
 

@@ -26,6 +26,7 @@ from harness.registry.plugin import (
     install_again,
     load_entry_point,
     package_of,
+    source_digest,
 )
 
 __all__ = ["TRACE_VARIABLE", "Plugins", "discover"]
@@ -70,6 +71,16 @@ class Plugins:
             self._trace(hook, name, f"{len(declared)} declared")
             pairs += [(name, item) for item in declared]
         return pairs
+
+    def code_versions(self, hooks: Iterable[str]) -> dict[str, str]:
+        """Return, of others' plugins that have one of the hooks, package, version and digest of the Python files."""
+        return {
+            plugin.name: f"{plugin.distribution} {plugin.version} ({source_digest(module)})"
+            for plugin in self.loaded
+            if not plugin.is_ours
+            and (module := self.manager.get_plugin(plugin.name)) is not None
+            and any(hasattr(module, hook) for hook in hooks)
+        }
 
     def call_watched(self, plugin: Plugin, function: Callable[[], Item]) -> Item:
         """Call code that a plugin runs before a command works: it is named where it hangs or Ctrl-C stops it."""

@@ -16,8 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from packaging.requirements import Requirement
+
 from harness.registry.discovery import Plugins
-from harness.registry.requirement import Requirement, declared, describe_mismatch, installed_version
+from harness.registry.requirement import declared, describe_mismatch, installed_version
 from harness.storage.files import cache_folder
 
 __all__ = ["Finding", "examine", "shown_size"]
@@ -26,19 +28,21 @@ DISTRIBUTION = "multilingual-harness"
 FEATURES: Final[Mapping[str, str]] = {
     "baselines": "baseline:char-ngram",
     "board": "harness board: needs nothing more",
+    "endpoints": "requests to vLLM and other endpoints, and their tokens counted",
     "evaluate": "metrics named evaluate:NAME",
     "hf": "models and data of the Hugging Face Hub, fine-tuning, several processes",
     "metrics": "the metrics bleu and chrf",
     "mlflow": "runs logged to MLflow (--log mlflow)",
     "peft": "fine-tuning with the recipes lora and qlora, 4-bit weights",
-    "plots": "charts of a run in a notebook (run.plot)",
+    "plots": "figures as PDF and PNG",
     "ray": "fleets of runs on Ray (harness submit --backend ray)",
     "retrieval": "search with faiss in large pools; without it numpy searches",
     "slurm": "fleets of runs on Slurm (harness submit --backend slurm)",
     "trackio": "runs logged to trackio (--log trackio)",
     "translate": "languages of translations, written answers and words of prompts; chrF",
+    "translate-apis": "the translators google-cloud and deepl",
     "typology": "the typology index of languages",
-    "vllm": "requests to vLLM and other endpoints, and their tokens counted",
+    "vllm": "the same as endpoints",
     "wandb": "runs logged to Weights & Biases (--log wandb)",
 }
 """Extra -> what it is for."""
@@ -49,9 +53,9 @@ _APART: Final[Mapping[str, tuple[Requirement, str, str]]] = {
         "python -m venv vllm-env && vllm-env/bin/pip install vllm",
     ),
     "lm_eval": (
-        Requirement("lm_eval>=0.4.13"),
+        Requirement("lm_eval>=0.4.13,<0.5"),
         "tasks of lm-evaluation-harness by name",
-        "pip install 'lm-eval>=0.4.13'",
+        "pip install 'lm-eval>=0.4.13,<0.5'",
     ),
 }
 """Package that no extra brings -> which version will do, what it is for, and the command that installs it."""

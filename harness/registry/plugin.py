@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import importlib.metadata
 import inspect
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache, reduce
@@ -26,6 +28,7 @@ __all__ = [
     "load_entry_point",
     "package_of",
     "safe_str",
+    "source_digest",
 ]
 
 DISABLE_VARIABLE = "HARNESS_DISABLE_PLUGINS"
@@ -152,6 +155,18 @@ def package_of(package: Distribution | None) -> tuple[str, str]:
     folder = _information(package)
     name, _, version = (folder.stem if folder is not None else "?").partition("-")
     return name.replace("_", "-"), version or "?"
+
+
+def source_digest(module: Any) -> str:
+    """Return a digest of the Python files of the package that a module belongs to; its version need not change."""
+    package = sys.modules.get(str(getattr(module, "__name__", "")).partition(".")[0], module)
+    files = [
+        file for folder in getattr(package, "__path__", ()) for file in sorted(Path(folder).rglob("*.py"))
+    ]
+    if not files and getattr(package, "__file__", None):
+        files = [Path(package.__file__)]
+    read = b"".join(file.name.encode() + b"\0" + file.read_bytes() for file in files)
+    return hashlib.sha256(read).hexdigest()[:12]
 
 
 def _information(package: Distribution | None) -> Path | None:

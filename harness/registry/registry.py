@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from harness.data.features import Feature
     from harness.data.readers.reader import Reader
-    from harness.data.resolve import DataRef, ResolvedData
+    from harness.data.resolve import DataRef, ResolvedData, SourceState
     from harness.data.translation.aligners import Aligner
     from harness.data.translation.translators import TranslatorEntry
     from harness.data.translation.transliterators import Transliterator
@@ -64,7 +64,7 @@ class Registry:
     @cached_property
     def metrics(self) -> Table[Metric]:
         """Metrics."""
-        from harness.metrics.command import COMMAND, command_metric  # numpy, which listing does not need
+        from harness.metrics.external import COMMAND, command_metric  # numpy, which listing does not need
 
         hook = "harness_register_metrics"
         pairs = self._declared("metric", hook, "harness.metrics.metric.Metric")
@@ -165,6 +165,13 @@ class Registry:
         """Ask the plugins for the files of a split that no local folder has."""
         answer: ResolvedData | None = self.plugins.first_answer("harness_resolve_data", ref=ref, cache=cache)
         return answer
+
+    def inspect_data(self, refs: Sequence[DataRef], cache: Path, *, footers: bool) -> Sequence[SourceState]:
+        """Ask the plugins what the Hub says of splits; empty where no plugin knows it."""
+        states: Sequence[SourceState] | None = self.plugins.first_answer(
+            "harness_inspect_data", refs=refs, cache=cache, footers=footers
+        )
+        return states or ()
 
     def cell_finished(self, cell: CellResult) -> list[str]:
         """Notify observers of a finished cell; return one message for each that raised."""

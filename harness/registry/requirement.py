@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import importlib.metadata
+from typing import TYPE_CHECKING
 
-from packaging.requirements import Requirement
-from packaging.version import Version
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
 
-__all__ = ["Requirement", "declared", "describe_mismatch", "installed_version"]
+__all__ = ["declared", "describe_mismatch", "installed_version"]
 
 
 def declared(distribution: str, extra: str = "") -> list[Requirement]:
     """Return what an installed distribution always needs, or what one of its extras adds; nothing if not installed."""
+    from packaging.requirements import Requirement
+
     try:
         texts = importlib.metadata.requires(distribution) or []
     except importlib.metadata.PackageNotFoundError:
@@ -30,6 +33,8 @@ def declared(distribution: str, extra: str = "") -> list[Requirement]:
 
 def describe_mismatch(requirement: Requirement, version: str) -> str | None:
     """Return what is wrong with an installed version, or None; pre-releases count as their release."""
+    from packaging.version import Version
+
     release = Version(version).base_version
     for bound in requirement.specifier:
         if not bound.contains(release):

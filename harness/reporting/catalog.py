@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from harness.errors import UsageError
 from harness.reporting.formats import ReportFormat, ReportSection
-from harness.reporting.rows import render_csv, render_json
+from harness.reporting.render.rows import render_csv, render_json
 
 if TYPE_CHECKING:
-    from harness.reporting.model import Block
-    from harness.reporting.summary import Summary
+    from harness.reporting.blocks.model import Block
+    from harness.reporting.overview.summary import Summary
     from harness.storage.run_folder import Run
 
 __all__ = ["FORMATS", "SECTIONS", "html_text", "latex_text", "markdown_text", "terminal_text"]
@@ -22,17 +22,17 @@ __all__ = ["FORMATS", "SECTIONS", "html_text", "latex_text", "markdown_text", "t
 
 
 def _summary(runs: Sequence[Run], *, in_terminal: bool = False) -> Summary:
+    from harness.reporting.overview.summary import summarise
     from harness.reporting.sections import installed_sections
-    from harness.reporting.summary import summarise
 
     return summarise(runs, sections=installed_sections(in_terminal=in_terminal))
 
 
 def terminal_text(runs: Sequence[Run], *, width: int = 100, details: bool = True) -> str:
     """Return the summary as plain text of a given width; with `details` the tables by language are before it."""
-    from harness.reporting.console import print_blocks
-    from harness.reporting.glance_blocks import glance_blocks
-    from harness.reporting.summary_blocks import detail_blocks
+    from harness.reporting.overview.glance_blocks import glance_blocks
+    from harness.reporting.overview.summary_blocks import detail_blocks
+    from harness.reporting.render.console import print_blocks
 
     summary = _summary(runs, in_terminal=True)
     tables = detail_blocks(summary, width=width) if details else []
@@ -42,10 +42,10 @@ def terminal_text(runs: Sequence[Run], *, width: int = 100, details: bool = True
 
 def markdown_text(runs: Sequence[Run]) -> str:
     """Return what `latex_text` has as a Markdown document, and what the languages cost."""
-    from harness.reporting.equity.report import equity_report
-    from harness.reporting.equity.table import equity_blocks
-    from harness.reporting.markdown import escape_markdown, render_markdown
-    from harness.reporting.model import Note
+    from harness.reporting.blocks.model import Note
+    from harness.reporting.cost.report import equity_report
+    from harness.reporting.cost.table import equity_blocks
+    from harness.reporting.render.markdown import escape_markdown, render_markdown
 
     summary, equity = _summary(runs), equity_report(runs)
     cost = [Note("What the languages cost", "heading"), *equity_blocks(equity)] if equity else []
@@ -57,17 +57,17 @@ def latex_text(runs: Sequence[Run]) -> str:
 
     Several runs that are not each other's baselines come with a table of all means, and a table by language each.
     """
-    from harness.reporting.latex import render_latex
+    from harness.reporting.render.latex import render_latex
 
     return render_latex(_blocks(runs, _summary(runs)))
 
 
 def _blocks(runs: Sequence[Run], summary: Summary) -> list[Block]:
     """Return the summary of the first run; of several, all means before it, and the others' tables after it."""
-    from harness.reporting.material import read_material
-    from harness.reporting.summary import summarise
-    from harness.reporting.summary_blocks import language_table, summary_blocks
-    from harness.reporting.systems import system_table
+    from harness.reporting.overview.material import read_material
+    from harness.reporting.overview.summary import summarise
+    from harness.reporting.overview.summary_blocks import language_table, summary_blocks
+    from harness.reporting.overview.systems import system_table
 
     material = read_material(runs) if len(runs) > 1 else None
     if material is None or len(material.runs) < 2:
@@ -80,7 +80,7 @@ def _blocks(runs: Sequence[Run], summary: Summary) -> list[Block]:
 def html_text(runs: Sequence[Run]) -> str:
     """Return the whole report as one page."""
     from harness.reporting.html_report import html_report
-    from harness.reporting.page import render_html
+    from harness.reporting.render.page import render_html
 
     return render_html(html_report(runs))
 
@@ -94,7 +94,7 @@ def _figures(format_name: str) -> ReportFormat:
         )
 
     def write(runs: Sequence[Run], folder: Path) -> list[Path]:
-        from harness.reporting.figures import write_figures
+        from harness.reporting.overview.figures import write_figures
 
         return write_figures(runs, folder, format_name)
 
@@ -102,7 +102,7 @@ def _figures(format_name: str) -> ReportFormat:
         name=format_name,
         suffix=f".{format_name}",
         render=render,
-        summary="heat map and gap of every run as figures",
+        summary="heat map, gap and layer curves of runs as figures",
         write=write,
     )
 
@@ -125,13 +125,13 @@ SECTIONS = (
     ReportSection(
         name="consistency",
         title="Consistency between languages",
-        target="harness.reporting.consistency:read_consistency",
+        target="harness.reporting.languages.consistency:read_consistency",
         empty="This run has no parallel task in two languages.",
     ),
     ReportSection(
         name="explain",
         title="What goes with the scores of languages",
-        target="harness.reporting.explanation:read_explanation",
+        target="harness.reporting.languages.explanation:read_explanation",
         in_terminal=False,
         empty="These runs have no task with scores in 10 languages of 4 families besides English, "
         "on data that are not the sample.",
@@ -139,6 +139,6 @@ SECTIONS = (
     ReportSection(
         name="asked",
         title="How answers were asked for and read",
-        target="harness.reporting.asked:read_asked",
+        target="harness.reporting.prompting.asked:read_asked",
     ),
 )

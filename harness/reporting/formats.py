@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import importlib.metadata
+import re
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from harness.reporting.model import Block, Notes
+from harness.errors import BrokenPluginError, HarnessError
+from harness.registry.plugin import describe_fault
+from harness.reporting.blocks.chart import CurveChart
+from harness.reporting.blocks.model import Block, Notes
 from harness.storage.run_folder import Run
 
 __all__ = ["ReportFormat", "ReportSection", "SectionReport"]
@@ -34,7 +40,7 @@ class ReportSection:
     """The declaration of one section of every report; its code is imported when a report is made."""
 
     name: str
-    """``harness report RUN --NAME`` prints the section alone, where the command has this option."""
+    """``harness report RUN --section NAME`` prints the section alone."""
     title: str
     """What the section is about, in a few words."""
     target: str
@@ -47,12 +53,57 @@ class ReportSection:
     """What is printed when the section alone is asked for, and the run has nothing of it."""
 
     def read(self, runs: Sequence[Run]) -> SectionReport | None:
-        """Return the section of runs, the main run first; None where they have nothing of it."""
+        """Return the section of runs, the main run first; None where they have nothing of it.
+
+        Raises `BrokenPluginError` with its name, distribution, file and line where its code raises, now or when one
+        of the callables of the report is called; errors of the harness are raised as they are.
+        """
+        report: SectionReport | None = self._guarded(self._made)(runs)
+        lazy = ("rows", "papers", "against", "figures", "of_task")
+        guarded: dict[str, Any] = {name: self._guarded(getattr(report, name)) for name in lazy if report}
+        return report and replace(report, **guarded)
+
+    def _made(self, runs: Sequence[Run]) -> SectionReport | None:
         module, _, attribute = self.target.partition(":")
-        make: Callable[[Sequence[Run]], SectionReport | None] = getattr(
-            importlib.import_module(module), attribute
+        report = getattr(importlib.import_module(module), attribute)(runs)
+        if report is None:
+            return None
+        if not isinstance(report, SectionReport):
+            raise TypeError(f"it returned {type(report).__name__}, expected SectionReport or None")
+        blocks: tuple[Any, ...] = tuple(report.blocks)
+        if wrong := [block for block in blocks if not isinstance(block, Block)]:
+            raise TypeError(
+                f"its block {wrong[0]!r} is of {type(wrong[0]).__name__}, expected Table, Fold or Notes"
+            )
+        return replace(report, blocks=blocks)
+
+    def _guarded(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def guarded(*given: Any) -> Any:
+            try:
+                return call(*given)
+            except HarnessError:
+                raise
+            except Exception as error:
+                raise BrokenPluginError(self._fault(error)) from error
+
+        return guarded
+
+    def _fault(self, error: Exception) -> str:
+        """Return the sentence about an error; its place is the last line within the package of the section."""
+        package = re.split(r"[.:]", self.target)[0]
+        frames = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+        if isinstance(error, SyntaxError):
+            frames.append((error.filename or "", error.lineno))
+        inside = [Path(name).parts for name, _ in frames]
+        own = [number for number, parts in enumerate(inside) if package in {*parts, Path(parts[-1]).stem}]
+        where = (
+            f"in {'/'.join(inside[own[-1]][-2:])}, line {frames[own[-1]][1]}"
+            if own
+            else f"from {self.target!r}"
         )
-        return make(runs)
+        distributions = importlib.metadata.packages_distributions().get(package, [package])
+        fault = describe_fault(error)[0].rstrip(".")
+        return f"The report section {self.name!r} of {distributions[0]} is missing: {fault} ({where})."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +124,12 @@ class SectionReport:
     """Whether only the HTML page has it."""
     rows: Callable[[], list[dict[str, Any]]] = list
     """Returns the rows for ``--json``; scores are fractions."""
+    papers: Callable[[], Sequence[Block]] = tuple
+    """Returns tables as a paper prints them, which LaTeX of the section alone begins with."""
+    against: Callable[[Sequence[Run]], Sequence[Block]] = lambda runs: ()
+    """Takes a second group of runs, and returns what the runs of the section score more or less than these."""
+    figures: Callable[[], Mapping[str, CurveChart]] = dict
+    """Returns charts to write as files, by the name of the file without its suffix."""
     of_task: Callable[[str], SectionReport | None] = lambda task: None
     """Returns what a page about one task shows of the main run; None where there is nothing."""
 

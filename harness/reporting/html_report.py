@@ -6,25 +6,23 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from harness.registry.registry import Registry
-from harness.reporting.comparison import page_comparison
-from harness.reporting.diagnosis import page_blocks
-from harness.reporting.equity.report import equity_report
-from harness.reporting.equity.table import equity_blocks
-from harness.reporting.finding import findings
-from harness.reporting.glance import Glance, glance
-from harness.reporting.glossary import glossary_blocks
-from harness.reporting.items import item_blocks, worst_items
-from harness.reporting.language import language_blocks
-from harness.reporting.material import Material, read_material
-from harness.reporting.model import Block, Note, Notes, Report, Section
-from harness.reporting.opening import MISSING, banners, chips
-from harness.reporting.overview import overview_blocks, task_blocks
-from harness.reporting.provenance import provenance_blocks
-from harness.reporting.remark import counted
-from harness.reporting.score_table import missing_blocks, score_blocks
-from harness.reporting.system_name import short_name
-from harness.reporting.systems import downloads, system_table
-from harness.reporting.weakness import find_weakness
+from harness.reporting.blocks.model import Block, Note, Notes, Report, Section
+from harness.reporting.blocks.remark import counted
+from harness.reporting.comparison.comparison import page_comparison
+from harness.reporting.cost.report import equity_report
+from harness.reporting.cost.table import equity_blocks
+from harness.reporting.languages.finding import findings
+from harness.reporting.languages.language import language_blocks
+from harness.reporting.overview.glance import Glance, glance
+from harness.reporting.overview.material import Material, read_material
+from harness.reporting.overview.opening import MISSING, banners, chips, glossary_blocks
+from harness.reporting.overview.overview import overview_blocks, task_blocks
+from harness.reporting.overview.provenance import provenance_blocks
+from harness.reporting.overview.score_table import missing_blocks, score_blocks
+from harness.reporting.overview.systems import downloads, system_table
+from harness.reporting.weakness.diagnosis import page_blocks
+from harness.reporting.weakness.items import item_blocks, worst_items
+from harness.reporting.weakness.weakness import find_weakness
 from harness.running.session import open_session
 from harness.storage.run_folder import Run
 
@@ -83,7 +81,7 @@ def _sections(material: Material, first: Glance, registry: Registry) -> Iterator
             "equity",
             "What the languages cost",
             "Cost",
-            [Note(COST, "note"), *equity_blocks(cost)] if cost else [],
+            [Note(COST), *equity_blocks(cost, legend_first=True)] if cost else [],
         ),
         ("items", "Worst items", "Items", item_blocks(items, pages, faults)),
         (MISSING, "What is missing", MADE, missing_blocks(material)),
@@ -105,7 +103,9 @@ def _plugin_sections(material: Material, place: Literal["scores", "items"], tab:
 
 
 def _title(material: Material) -> str:
-    names = [short_name(str(run.manifest.model)) for run in material.runs]
+    if title := material.runs[0].manifest.title:
+        return title
+    names = [run.manifest.model_name for run in material.runs]
     names = list(dict.fromkeys(names))
     return " and ".join(names) if len(names) < 3 else f"{names[0]} and {len(names) - 1} more"
 

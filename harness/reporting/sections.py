@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 
+from harness.errors import BrokenPluginError, HarnessError, UsageError
 from harness.registry.discovery import discover
 from harness.registry.plugin import describe_fault
 from harness.registry.registry import Registry
-from harness.reporting.formats import ReportSection, SectionReport
+from harness.reporting.blocks.model import Block, Notes
+from harness.reporting.formats import ReportFormat, ReportSection, SectionReport
+from harness.reporting.render.console import print_blocks
+from harness.reporting.render.latex import render_latex
+from harness.reporting.render.markdown import render_markdown
+from harness.reporting.render.rows import csv_text
 from harness.storage.run_folder import Run
 
-__all__ = ["installed_sections", "read_sections"]
+__all__ = ["installed_sections", "read_sections", "section_format"]
 
 
 def installed_sections(*, in_terminal: bool = False) -> tuple[ReportSection, ...]:
@@ -33,6 +40,43 @@ def read_sections(
 def _read(section: ReportSection, runs: Sequence[Run]) -> SectionReport | None:
     try:
         return section.read(runs)
-    except Exception as error:  # noqa: BLE001, RUF100  a plugin's section may raise anything
+    except BrokenPluginError as error:
+        return SectionReport(notes=(error.message,))
+    except HarnessError as error:
         fault, _ = describe_fault(error)
         return SectionReport(notes=(f"The report section {section.name!r} is missing: {fault}.",))
+
+
+def section_format(
+    chosen: ReportFormat, section: ReportSection, against: Sequence[Run] = ()
+) -> Callable[[Sequence[Run]], str]:
+    """Return what writes one section alone in a format, or with `against` how its runs differ from these.
+
+    HTML, figures and the formats of plugins write what they always do: their files have all sections, or one. What is
+    returned raises `UsageError` where the runs have nothing of the section.
+    """
+
+    def report(runs: Sequence[Run]) -> SectionReport:
+        found = section.read(runs)
+        if found is None:
+            raise UsageError(section.empty)
+        return found
+
+    def blocks(own: SectionReport) -> Sequence[Block]:
+        return own.against(against) if against else (*own.blocks, Notes(own.notes))
+
+    def latex(runs: Sequence[Run]) -> str:
+        own = report(runs)
+        return render_latex([*([] if against else own.papers()), *blocks(own)])
+
+    def markdown(runs: Sequence[Run]) -> str:
+        return render_markdown(blocks(report(runs))).lstrip()
+
+    written: Mapping[str, Callable[[Sequence[Run]], str]] = {
+        **({"console": lambda runs: print_blocks(blocks(report(runs)))} if against else {}),
+        "latex": latex,
+        "markdown": markdown,
+        "csv": lambda runs: csv_text(report(runs).rows()),
+        "json": lambda runs: json.dumps(report(runs).rows(), ensure_ascii=False, indent=1) + "\n",
+    }
+    return written.get(chosen.name, chosen.render)

@@ -19,6 +19,7 @@ from harness.languages.detection import (
     SURE,
     Detector,
     can_detect,
+    detected_code,
     language_detector,
     script_of_texts,
 )
@@ -88,7 +89,7 @@ class AnswerLanguages:
         code, confidence = detector(answer)
         if confidence < SURE:
             return "undetermined"
-        if code in {self._target.code, *self._target.retired.split()}:
+        if code == detected_code(self._target):
             return "target"
         return "english" if code == ENGLISH else "other"
 

@@ -6,6 +6,7 @@ import itertools
 import json
 from array import array
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import blake2b, sha256
@@ -19,6 +20,7 @@ from harness.errors import ContractError, DataError
 from harness.kinds.kind import ReadContext, TaskKind, iter_examples, read_examples
 from harness.kinds.methods import LearnedSplit, MethodContext
 from harness.planning.plan import Cell, PoolPlan, ShotPool
+from harness.planning.prompts import require_shots, shot_context
 from harness.progress import Progress
 from harness.prompts.prompter import Prompter
 from harness.registry.registry import Registry
@@ -173,6 +175,7 @@ class CellReader:
         self._finder = finder
         self._pools: dict[tuple[str, ...], CandidatePool] = {}
         self._shots: dict[tuple[str, str, str], list[Any]] = {}
+        self._twins: dict[tuple[str, str], dict[str, frozenset[str]]] = {}
 
     def read(self, cell: Cell) -> tuple[list[Any], CandidatePool | None]:
         """Return the examples of a cell, and the candidates of its task where its kind has a pool.
@@ -230,27 +233,38 @@ class CellReader:
             if key not in self._shots:
                 self._shots[key] = self._read_shots(kind, prompt.pool)
             pool = self._shots[key]
-            if len(pool) < prompt.shots:
-                raise DataError(
-                    f"{prompt.pool.found.ref} has {len(pool)} labelled items, fewer than --shots {prompt.shots}."
-                )
+            require_shots(prompt.pool, len(pool), prompt.shots)
         return Prompter(
-            prompt=prompt.compiled(prompt.instruction),
+            prompt=prompt.compiled(prompt.instruction, cell.language.code),
             item=kind.prompt_item,
             task=cell.spec.task,
             language=None if cell.spec.pairs(cell.language.code) else cell.language.code,
             seed=cell.seed,
             shots=prompt.shots,
             pool=pool,
+            twins={} if prompt.pool is None else self._read_twins(cell, kind, prompt.pool),
             chat=prompt.chat,
             constrained=prompt.constrained,
             repeats=prompt.repeats,
         )
 
     def _read_shots(self, kind: TaskKind, pool: ShotPool) -> list[Any]:
-        context = ReadContext.of(pool.spec, pool.owner, pool.language, pool.split, pool.found.label_map)
-        read = read_examples(kind, self._finder.rows(pool.found), context)
+        read = read_examples(kind, self._finder.rows(pool.found), shot_context(pool))
         return [example for example in read if kind.reference(example) is not None]
+
+    def _read_twins(self, cell: Cell, kind: TaskKind, pool: ShotPool) -> dict[str, frozenset[str]]:
+        """Return the texts of the tested items in the language of the shots, by id; none of a file with faults."""
+        if pool.twins is None:
+            return {}
+        assert kind.prompt_item is not None
+        key = (cell.spec.task, pool.twins.digest())
+        if key not in self._twins:
+            context = ReadContext.of_test(cell.spec, pool.language, pool.twins.label_map)
+            rows = self._finder.rows(pool.twins)
+            with suppress(DataError):  # its own cell reports it
+                items = read_examples(kind, rows, context)
+                self._twins[key] = {item.id: kind.prompt_item(item).text_key for item in items}
+        return self._twins.setdefault(key, {})
 
     def learning(self, cell: Cell, split: LearnedSplit) -> list[Any]:
         """Return the examples of a split that a cell's method learns from, after the limit.

@@ -55,6 +55,9 @@ def evaluate(
     items, pool = contexts.reader.items(cell, limit=work.sampling.size(cell.digest))
     context, watch = contexts.of(cell, items.pool, pool), CellWatch(work, cell)
     model = work.model.wrap(adapter, identity, watch)
+    remark = work.registry.kinds.get(cell.spec.kind).remark
+    if remark is not None and (sentence := remark(list(items), items.pool)):
+        work.note([f"{cell.spec.task}:{cell.language.code}: {sentence}"])
     predictions = predict(work, cell, model, items, context, watch)
     if not work.command.processes.is_main:
         for _ in predictions:

@@ -6,16 +6,20 @@ import hashlib
 import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
+from functools import cache
+from operator import attrgetter
 from types import TracebackType
 from typing import Any, Self
 
 from harness.data.gold import GoldCounts
 from harness.data.records import Example, Prediction
 from harness.metrics.metric import MetricContext
+from harness.metrics.repeats import answers_of
 from harness.metrics.scoring import CellScorer, MetricScore, ScoreInput
 from harness.planning.plan import Cell
 from harness.registry.registry import Registry
+from harness.running.collapse import AnswerSpread
 from harness.running.positions import AnswerPositions
 from harness.running.token_ledger import CellLedger
 from harness.storage.clean_text import REPLACED
@@ -24,6 +28,8 @@ from harness.storage.run_folder import Run
 
 __all__ = ["GOLD_FIELDS", "CellWriter", "inputs_digest"]
 
+# json.dumps makes an encoder a call where it gets options.
+_ENCODER = json.JSONEncoder(ensure_ascii=False, sort_keys=True)
 GOLD_FIELDS = {
     "label",
     "labels",
@@ -79,13 +85,14 @@ class CellWriter:
         code = cell.language.code
         self._writer = RecordWriter(
             run.records_path(spec.task, code, cell.digest),
-            model=run.manifest.model,
+            model=run.manifest.model_name,
             task=spec.task,
             language=code,
         )
         self._counts = dict.fromkeys(("n", *COUNTED), 0)
         self._positions = AnswerPositions()
-        self._replaced = self._unanswered = 0
+        self._spread = AnswerSpread()
+        self._replaced = self._unanswered = self._excluded = self._equal = 0
         self._reasoned: int | None = 0
 
     def __enter__(self) -> Self:
@@ -99,7 +106,16 @@ class CellWriter:
         self._writer.discard()
 
     def add(self, examples: Sequence[Example], predictions: Sequence[Prediction]) -> None:
-        """Score and write the next items."""
+        """Score and write the next items.
+
+        An item is truncated where the model did not see all of it: the answer says so, or the ledger finds it out.
+        """
+        tokens = [None] * len(examples) if self._ledger is None else self._ledger.add(examples, predictions)
+        cut = [None] * len(examples) if self._ledger is None else self._ledger.cut
+        predictions = [
+            replace(prediction, truncated=True) if was_cut else prediction
+            for prediction, was_cut in zip(predictions, cut, strict=True)
+        ]
         inputs = [
             ScoreInput(
                 id=example.id,
@@ -112,17 +128,20 @@ class CellWriter:
             for example, prediction in zip(examples, predictions, strict=True)
         ]
         contributions = self._scorer.add(inputs)
-        self._positions.add(examples, predictions, [item.reference for item in inputs])
-        tokens = [None] * len(examples) if self._ledger is None else self._ledger.add(examples, predictions)
+        gold = [item.reference for item in inputs]
+        self._positions.add(examples, predictions, gold)
+        self._spread.add(predictions, gold)
         self._writer.add(_records(examples, predictions, inputs, contributions, tokens))
         self._counts["n"] += len(predictions)
         self._replaced += sum(map(_has_replaced, predictions))
         self._unanswered += sum(prediction.unanswered for prediction in predictions)
+        self._equal += sum(map(_has_equal_answers, predictions))
+        self._excluded += sum(prediction.excluded_shots for prediction in predictions)
         reasoned = [prediction.reasoning_tokens for prediction in predictions]
         unknown = self._reasoned is None or None in reasoned
         self._reasoned = None if unknown else (self._reasoned or 0) + sum(own or 0 for own in reasoned)
         for name in COUNTED:
-            self._counts[name] += sum(int(getattr(prediction, name)) for prediction in predictions)
+            self._counts[name] += sum(map(attrgetter(name), predictions))
 
     def measure(self) -> Mapping[str, MetricScore]:
         """Return the scores of all items so far, of which no records are kept."""
@@ -141,12 +160,20 @@ class CellWriter:
         numbers = {**self._counts, "metrics": metrics}
         if self._unanswered:
             numbers["unanswered"] = self._unanswered
+        if self._equal:
+            numbers["equal_repeats"] = self._equal
+        if self._excluded:
+            numbers["excluded_shots"] = self._excluded
         if self._reasoned != 0:
             numbers["reasoning_tokens"] = self._reasoned
         if self._replaced:
             numbers["replaced"] = self._replaced
         if positions := self._positions.to_json():
             numbers["positions"] = positions
+        if collapse := self._spread.to_json():
+            numbers["collapse"] = collapse
+        if majority := self._spread.majority():
+            numbers["majority"] = majority
         if self._gold is not None:
             numbers["gold"] = {"name": self._gold.name, **self._relabelled.to_json()}
         if self._ledger is not None and (sums := self._ledger.to_json()):
@@ -194,21 +221,33 @@ def _records(
 
 def _flags(prediction: Prediction) -> dict[str, bool]:
     flags = {"truncated": prediction.truncated, "unparsed": prediction.unparsed}
-    flags |= {"unfinished": True} if prediction.unfinished else {}
+    flags |= {name: True for name in ("unfinished", "unanswered") if getattr(prediction, name)}
     return {**flags, "replaced": True} if _has_replaced(prediction) else flags
+
+
+def _has_equal_answers(prediction: Prediction) -> bool:
+    """Return whether a model that was asked several times for an item wrote the same each time."""
+    answers = answers_of(prediction.output)
+    return len(answers) > 1 and all(answer == answers[0] for answer in answers)
 
 
 def _has_replaced(prediction: Prediction) -> bool:
     """Return whether the text that a model wrote has U+FFFD in place of what was no character."""
     output = prediction.output
-    texts = (output.get("raw"), output.get("text")) if isinstance(output, Mapping) else (output,)
-    return any(isinstance(text, str) and REPLACED in text for text in texts)
+    if type(output) is not dict and not isinstance(output, Mapping):
+        return isinstance(output, str) and REPLACED in output
+    raw, text = output.get("raw"), output.get("text")
+    return (isinstance(raw, str) and REPLACED in raw) or (isinstance(text, str) and REPLACED in text)
 
 
 def _inputs_text(example: Any) -> str:
-    names = [field.name for field in fields(example) if field.name not in GOLD_FIELDS]
-    content = {name: _plain_field(getattr(example, name)) for name in names}
-    return json.dumps(content, ensure_ascii=False, sort_keys=True)
+    content = {name: _plain_field(getattr(example, name)) for name in _input_names(example.__class__)}
+    return _ENCODER.encode(content)
+
+
+@cache
+def _input_names(kind: Any) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind) if field.name not in GOLD_FIELDS)
 
 
 def inputs_digest(example: Example) -> str:

@@ -122,9 +122,10 @@ def _parsed(body: bytes) -> Any:
 def _row_bytes(row: Any) -> bytes:
     """Return a row of numbers; one that is mostly zero, as counts of n-grams are, without its zeros."""
     values = np.ascontiguousarray(row, dtype=np.float32).reshape(-1)
-    places = np.flatnonzero(values.view(np.uint32))  # -0.0 is kept
-    if 2 * len(places) >= len(values):
+    bits = values.view(np.uint32)  # -0.0 is kept
+    if 2 * np.count_nonzero(bits) >= len(values):
         return _DENSE + values.tobytes()
+    places = np.flatnonzero(bits)
     head = np.array([len(values), len(places)], dtype="<u4").tobytes()
     return _SPARSE + head + places.astype("<u4").tobytes() + values[places].tobytes()
 

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from harness.errors import HarnessError
-from harness.planning.plan import Plan
+from harness.errors import AdapterError, HarnessError
+from harness.models.options import options_model
+from harness.planning.plan import Model, Plan
+from harness.planning.planner import resolve_model
 from harness.planning.resolution import cell_data
 from harness.planning.run_config import RunConfig
 from harness.running.session import Session, prepare
 
 __all__ = ["Fetched", "FetchedPlan", "fetch_plan", "fetched_data", "translators_of"]
+
+CONVERT = "convert_weights"
+"""Option of adapters that convert pickled weights."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,20 +44,23 @@ class FetchedPlan:
     model: Fetched | None
     """None where the model could not be had."""
     plan: Plan | None = None
-    """None where the model could not even be described, so that nothing was planned for it."""
+    """None without tasks, and where the model could not even be described."""
     reason: str = ""
     """Why the model is missing, with what to do."""
 
 
-def fetch_plan(config: RunConfig, session: Session) -> FetchedPlan:
+def fetch_plan(config: RunConfig, session: Session, *, convert: bool = False) -> FetchedPlan:
     """Return what a configuration needs, downloaded: making the plan gets the data of every cell and training set.
 
-    Raises `UsageError` for what no plan could be made of whatever the model is.
+    Without tasks it is the model alone. `convert` lets adapters convert pickled weights. Raises `UsageError` for what
+    no plan could be made of whatever the model is.
     """
     plan: Plan | None = None
     try:
-        plan = prepare(config, session).plan
-        model = plan.model
+        if convert and CONVERT in _option_names(config.model, session):
+            config = replace(config, options={**config.options, CONVERT: "true"})
+        plan = prepare(config, session).plan if config.tasks else None
+        model = plan.model if plan else _sound_model(config, session)
         folder = model.entry.fetch_model(model.description, model.options)
     except HarnessError as error:
         return FetchedPlan(model=None, plan=plan, reason=str(error))
@@ -61,6 +69,20 @@ def fetch_plan(config: RunConfig, session: Session) -> FetchedPlan:
     return FetchedPlan(
         model=Fetched(what="model", name=str(model.reference), place=place, files=files), plan=plan
     )
+
+
+def _option_names(reference: str, session: Session) -> set[str]:
+    scheme = reference.partition(":")[0]
+    entries = [entry for entry in session.registry.adapters if entry.name == scheme]
+    return {name for entry in entries for name in options_model(entry).model_fields}
+
+
+def _sound_model(config: RunConfig, session: Session) -> Model:
+    """Return a model without a plan; raises `AdapterError` for one that cannot be opened."""
+    model = resolve_model(session.registry.adapters, config.model, config.options)
+    if model.description.fault:
+        raise AdapterError(model.description.fault)
+    return model
 
 
 def fetched_data(plans: Iterable[Plan]) -> list[Fetched]:

@@ -26,7 +26,7 @@ from harness.models.capabilities import (
     HeadSpec,
     capability_protocols,
 )
-from harness.models.requests import HasDevScore
+from harness.models.requests import HasDevScore, HasTrainingLoss
 from harness.planning.plan import FitPlan, StagePlan
 from harness.progress import Progress
 from harness.running.processes import ProcessGroup
@@ -207,6 +207,7 @@ class FitStore:
         try:
             fitted = adapter.fit(train, validation, stage.head, options)
             dev = fitted.dev_score() if isinstance(fitted, HasDevScore) else None
+            loss = fitted.training_loss() if isinstance(fitted, HasTrainingLoss) else None
             fitted.close()
         except KeyboardInterrupt:
             raise
@@ -221,6 +222,8 @@ class FitStore:
         record = _record(stage, plan, len(train), len(validation), time.monotonic() - started)
         if dev is not None:
             record["validation"] |= {"metric": dev.metric, "score": dev.value}
+        if loss is not None:
+            record["loss"] = dict(loss)
         lost = self._lost(stage)
         if lost:
             record["train"]["lost"] = lost

@@ -6,9 +6,10 @@ import os
 import platform
 import socket
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from harness.metrics.metric import MetricContext
 from harness.planning.plan import Plan
 from harness.planning.resolution import resolve_plan
 from harness.planning.run_config import RunConfig
@@ -18,7 +19,7 @@ from harness.running.summaries import suite_summaries, task_summaries
 from harness.specs.catalog import Catalog
 from harness.storage.results import SuiteSummary
 
-__all__ = ["new_manifest", "planned_entries", "published_documents"]
+__all__ = ["code_versions", "new_manifest", "planned_entries", "published_documents"]
 
 
 def new_manifest(
@@ -31,10 +32,13 @@ def new_manifest(
         "command": sys.argv,
         "config": config.to_json(),
         "model": str(plan.model.reference),
+        "name": plan.model.name,
         "adapter": plan.model.description.adapter,
         "options": plan.model.options.model_dump(mode="json"),
         "suites": (suites := suite_summaries(plan)),
-        "published": published_documents(catalog, suites) if config.with_published else [],
+        "published": published_documents(catalog, suites, {cell.spec.task for cell in plan.cells})
+        if config.with_published
+        else [],
         **planned_entries(plan, resolve_plan(plan, catalog).model_dump(mode="json")),
         "resumed": [],
         "versions": {
@@ -42,6 +46,7 @@ def new_manifest(
             for name in ("multilingual-harness", "numpy", "torch", "transformers")
         },
         "plugins": {item.name: f"{item.distribution} {item.version}" for item in registry.plugins.loaded},
+        "code": code_versions(plan, registry),
         "hardware": {
             "machine": platform.machine(),
             "system": platform.system(),
@@ -50,6 +55,28 @@ def new_manifest(
             "host": socket.gethostname(),
         },
     }
+
+
+CODE_HOOKS = tuple(
+    f"harness_register_{sort}" for sort in ("kinds", "methods", "metrics", "readers", "task_sources")
+)
+"""Hooks of plugins whose code scores, renders, reads or parses."""
+
+
+def code_versions(plan: Plan, registry: Registry) -> dict[str, str]:
+    """Return versions of others' code that decides scores: of plugins, and of the packages of metrics.
+
+    The cells of a run share them: a metric of another version is another metric under its name.
+    """
+    found = {f"plugin {name!r}": code for name, code in registry.plugins.code_versions(CODE_HOOKS).items()}
+    for cell in plan.cells:
+        context = MetricContext(
+            language=cell.text_language.code, labels=cell.spec.label_names, options=cell.spec.metric_options
+        )
+        for metric in map(registry.metrics.get, cell.spec.metrics):
+            if metric.signature is not None and (metric.missing is None or metric.missing() is None):
+                found[f"metric {metric.name!r} in {cell.language.code!r}"] = metric.signature(context)
+    return found
 
 
 def planned_entries(plan: Plan, resolved: Mapping[str, Any]) -> dict[str, Any]:
@@ -65,6 +92,19 @@ def planned_entries(plan: Plan, resolved: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def published_documents(catalog: Catalog, suites: Sequence[SuiteSummary]) -> list[dict[str, Any]]:
-    """Return the documents of the systems that were published on a run's suites."""
-    return [spec.model_dump(mode="json") for suite in suites for spec in catalog.published_for(suite.suite)]
+def published_documents(
+    catalog: Catalog, suites: Sequence[SuiteSummary], tasks: Collection[str] = ()
+) -> list[dict[str, Any]]:
+    """Return the documents of the systems that were published on a run's suites, and on its tasks that are in none."""
+    specs = [spec for suite in suites for spec in catalog.published_for(suite.suite)]
+    names, others = (
+        {suite.suite for suite in suites},
+        set(tasks).difference(*(suite.tasks for suite in suites)),
+    )
+    if others:
+        specs += [
+            spec
+            for spec in catalog.published_for()
+            if spec.suite not in names and not others.isdisjoint(spec.scores)
+        ]
+    return [spec.model_dump(mode="json") for spec in specs]

@@ -39,7 +39,12 @@ def read_configuration_of(manifest: Manifest, folder: Path) -> RunConfig:
 
 
 def check_unchanged(
-    manifest: Manifest, plan: Plan, catalog: Catalog, version: str | None, path: Path
+    manifest: Manifest,
+    plan: Plan,
+    catalog: Catalog,
+    version: str | None,
+    code: Mapping[str, str],
+    path: Path,
 ) -> Resolution:
     """Raise where a resumed run would use other data, specs or code than it started with.
 
@@ -50,6 +55,7 @@ def check_unchanged(
         plan: What it would continue with.
         catalog: The documents of the plan.
         version: Of the harness.
+        code: Versions of other code that scores, renders, reads or parses; see `code_versions`.
         path: The run folder.
 
     Returns:
@@ -66,17 +72,14 @@ def check_unchanged(
             f"The run was started with version {started} of the harness, this is version {version}.",
             hint=hint,
         )
+    _check_code(manifest.code, code, hint)
     repairable = repairable_cells(path)
     free = {_place(cell) for cell in manifest.cells if cell["digest"] in repairable}
     fixed = {_place(cell) for cell in manifest.cells if cell["digest"] not in repairable}
     guarded = replace(plan, cells=tuple(cell for cell in plan.cells if _place(cell.identity()) in fixed))
-    before, now = read_resolution(manifest.resolved), resolve_plan(guarded, catalog)
-    _check_same(before, now, hint)
+    _check_same(read_resolution(manifest.resolved), resolve_plan(guarded, catalog), hint)
     replaceable = free - fixed
-    planned, known = (
-        {cell.digest: cell for cell in plan.cells},
-        {cell["digest"] for cell in manifest.cells},
-    )
+    planned, known = {cell.digest for cell in plan.cells}, {cell["digest"] for cell in manifest.cells}
     lost = [
         f"{cell['task']}:{cell['language']}"
         for cell in manifest.cells
@@ -107,6 +110,16 @@ def _require(manifest: Manifest, folder: Path, *names: str) -> None:
 def _place(identity: Mapping[str, Any]) -> tuple[str, str]:
     """Return what cells share that are guarded together: one document describes them."""
     return (identity["task"], identity["language"])
+
+
+def _check_code(before: Mapping[str, str], now: Mapping[str, str], hint: str) -> None:
+    """Raise `UsageError` for other code that scores, renders, reads or parses; what is not used any more is free."""
+    for name, version in before.items():
+        if (current := now.get(name, version)) != version:
+            raise UsageError(
+                f"The {name} changed since the run began: {version} then, {current} now.",
+                hint=f"Install the former version. {hint}",
+            )
 
 
 def _check_same(before: Resolution, now: Resolution, hint: str) -> None:

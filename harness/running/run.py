@@ -14,20 +14,22 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from harness.data.checksums import Checksums
 from harness.data.translation.guards import translation_notes
 from harness.errors import HarnessError, StorageError
-from harness.metrics.aggregation import aggregate_suites, aggregate_tasks
-from harness.metrics.task_intervals import add_task_intervals
+from harness.models.adapters import gc_rare
 from harness.models.capabilities import Adapter
 from harness.models.requests import HasNotices
 from harness.planning.lock_file import locked_model
 from harness.planning.plan import Cell, FitPlan, Plan, require_cells
 from harness.planning.run_config import RunConfig
 from harness.planning.sampling import can_be_sampled
+from harness.planning.shared_rows import FoundTest, copied_files_notes
 from harness.progress import Progress
 from harness.registry.requirement import installed_version
 from harness.running.cell_reader import CellContexts, CellReader
 from harness.running.cell_run import evaluate, look
+from harness.running.data_remarks import data_remarks
 from harness.running.fit_store import FitStore, Fitted
 from harness.running.inference import CachedModel
 from harness.running.planned import outcome_of, planned_cells, planned_fits
@@ -53,6 +55,8 @@ from harness.running.summaries import (
     suite_summaries,
 )
 from harness.running.token_ledger import unknown_notes
+from harness.scores.aggregation import aggregate_suites, aggregate_tasks
+from harness.scores.task_intervals import add_task_intervals
 from harness.storage.clean_text import clean_text
 from harness.storage.files import cache_folder
 from harness.storage.results import (
@@ -156,8 +160,20 @@ def _run_plan(command: Command, plan: Plan, run: Run, logs: RunLogs) -> None:
         model = CachedModel(processes=processes, journal=journal, interruption=command.interruption)
         config = command.config
         sampling = Sampling(precision=config.precision, budget=config.budget, limit=config.limit)
-        work = Work(command=command, plan=plan, run=run, model=model, logs=logs, sampling=sampling)
+        folders = {str(entry.folder): entry.folder for entry in command.prepared.session.catalog.entries}
+        work = Work(
+            command=command,
+            plan=plan,
+            run=run,
+            model=model,
+            checksums=Checksums.read(folders.values()),
+            logs=logs,
+            sampling=sampling,
+        )
         _translate(work)
+        with processes.collective():
+            if processes.is_main and plan is command.prepared.plan:
+                work.note(data_remarks(work))
         with processes.collective():
             run_cells(work)
     finally:
@@ -200,9 +216,15 @@ def run_cells(work: Work) -> None:
         PeerError: Where another process could not open the model.
     """
     _take_finished(work)
+    tests: dict[str, list[FoundTest]] = {}
+    for cell in work.plan.cells:
+        test = FoundTest(language=cell.language.code, view=cell.view, found=cell.test)
+        tests.setdefault(cell.spec.task, []).append(test)
+    work.note(note for task, found in tests.items() for note in copied_files_notes(task, found))
     is_main, run = work.command.processes.is_main, work.run
     try:
-        _run_groups(work)
+        with gc_rare():
+            _run_groups(work)
     except BaseException:
         if is_main:
             run.write_results(summarise(work))
@@ -245,7 +267,7 @@ def _run_groups(work: Work) -> None:
     if not any(cells for _, cells in left):
         return
     command, model = work.command, work.plan.model
-    command.progress.start(f"Opening {model.reference}", 0, "")
+    command.progress.start(f"Opening {model.name}", 0, "")
     with command.processes.collective(), command.interruption.immediate():
         adapter = model.entry.open(model.description, model.options)
     command.progress.finish()
@@ -255,7 +277,7 @@ def _run_groups(work: Work) -> None:
             require_same_model(command.processes, identity)
             locked = command.prepared.locked
             if locked is not None and work.plan is command.prepared.plan:  # baselines are not locked
-                locked_model(locked, model.description, identity)
+                locked_model(locked, model.description, identity, model.options.model_dump(mode="json"))
             work.run.keep_identity(identity, write=command.processes.is_main)
         _report_plan(work, adapter, [plan for plan, cells in left if plan is not None and cells])
         while not fits_only and work.sampling.next_round(_sampled(work)):
@@ -288,7 +310,7 @@ def _report_plan(work: Work, adapter: Adapter, fits: Sequence[FitPlan]) -> None:
     stages = {digest: stage for fit_plan in fits for digest, stage in store.missing(adapter, fit_plan)}
     headlines = {cell.digest: cell.spec.headline for cell in cells}
     work.command.progress.plan(
-        str(plan.model.reference),
+        plan.model.name,
         planned_cells(cells, work.command.config.limit),
         planned_fits(stages),
         [outcome_of(work.cells[digest], headlines[digest]) for digest in headlines if digest in work.cells],
@@ -408,10 +430,11 @@ def _keep_failure(work: Work, cell: Cell, error: Exception) -> None:
 
 
 def _take_notices(work: Work, adapter: Any) -> None:
-    """Add an adapter's notes on its answers to the run's notes."""
+    """Add the notes of an adapter on its answers, and those on the files that were read, to the run's notes."""
     own = list(adapter.notices()) if isinstance(adapter, HasNotices) else []
     for message in work.command.processes.gather(json.dumps(own).encode()):
         work.note(json.loads(message))
+    work.note(list(work.command.prepared.finder.notes))
 
 
 # Results -----------------------------------------------------------------------------------------------

@@ -59,9 +59,11 @@ class RunLogs:
         """Log the results of a finished run."""
         if not self.logs:
             return []
+        from harness.scores.read import read_scores  # polars, which only trackers need here
+
         run = Run(path)
         results = LoggedResults(
-            values=_means(run.results), table=run.scores().to_pylist(), file=path / RESULTS
+            values=_means(run.results), table=read_scores([run]).to_dicts(), file=path / RESULTS
         )
         return self._each(self.logs, lambda log: log.finish(deepcopy(results)))
 

@@ -25,7 +25,6 @@ from harness.running.gold_labels import apply_gold
 from harness.running.processes import ProcessGroup
 from harness.specs.catalog import Catalog
 from harness.storage.files import cache_folder
-from harness.storage.run_folder import Run
 
 __all__ = [
     "Prepared",
@@ -87,6 +86,7 @@ def prepare(config: RunConfig, session: Session | None = None) -> Prepared:
         session.registry.trackers.get(name).load()
     finder = DataFinder(config.data, session.registry, cache_folder() / "data", pins=pins)
     model = resolve_model(session.registry.adapters, config.model, config.options)
+    model = replace(model, chosen_name=config.name)
     plans = [make_plan(config, session.registry, session.catalog, finder, model)]
     if config.with_baselines:
         plain = replace(config, options={}, protocols=(), method=None)
@@ -109,6 +109,8 @@ def prepare(config: RunConfig, session: Session | None = None) -> Prepared:
 
 def check_output_folder(config: RunConfig) -> None:
     """Raise `UsageError` where the run folder could not be written, before data are looked for or downloaded."""
+    from harness.storage.run_folder import Run
+
     Run.at(config.output or Path("runs") / "next").check_new()
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from harness.data.checksums import Checksums, FileState
 from harness.errors import UsageError
 from harness.planning.plan import Cell, Plan
 from harness.planning.run_config import RunConfig
@@ -18,7 +19,7 @@ from harness.progress import Progress
 from harness.registry.registry import Registry
 from harness.registry.requirement import installed_version
 from harness.running.inference import CachedModel
-from harness.running.manifest import new_manifest, planned_entries
+from harness.running.manifest import code_versions, new_manifest, planned_entries
 from harness.running.processes import ProcessGroup
 from harness.running.resume import check_unchanged
 from harness.running.run_logs import RunLogs, open_logs
@@ -98,6 +99,8 @@ class Work:
     plan: Plan
     run: Run
     model: CachedModel
+    checksums: Checksums
+    """The digests of published files."""
     logs: RunLogs = field(default_factory=RunLogs)
     cells: dict[str, CellResult] = field(default_factory=dict)
     """By digest: the cells that are finished or failed."""
@@ -117,7 +120,13 @@ class Work:
 
     def head(self, cell: Cell) -> dict[str, Any]:
         """Return what results say of a cell besides its numbers."""
-        return cell_head(cell, None if cell.fit is None else self.fits.get(cell.fit.key))
+        head = cell_head(cell, None if cell.fit is None else self.fits.get(cell.fit.key))
+        state = self.file_state(cell)
+        return {**head, "file_state": None if state is None else state.word}
+
+    def file_state(self, cell: Cell) -> FileState | None:
+        """Return whether the test files of a cell are released ones."""
+        return self.checksums.state(cell.test.untranslated)
 
     def note(self, sentences: Iterable[str]) -> None:
         """Add sentences to the run's notes, and mention each once."""
@@ -166,7 +175,7 @@ def make_metrics_ready(prepared: Prepared) -> None:
 def new_folder(plan: Plan, created: str) -> Path:
     """Return the folder of a run that the user gives no name."""
     stamp = re.sub(r"[^0-9]", "", created)[:14]
-    base = f"{stamp}-{_safe(plan.model.reference.ref.rstrip('/').rsplit('/', 1)[-1])}"
+    base = f"{stamp}-{_safe(plan.model.name.rpartition('/')[2])}"
     name, number = base, 2
     while (Path("runs") / name).exists():
         name, number = f"{base}-{number}", number + 1
@@ -181,7 +190,8 @@ def open_manifest(command: Command, plan: Plan, run: Run) -> Manifest:
         for leftover in run.path.glob("records/*/*/.*"):
             leftover.unlink(missing_ok=True)  # what a kill left half written
         version = installed_version("multilingual-harness")
-        resolution = check_unchanged(manifest, plan, session.catalog, version, run.path)
+        code = code_versions(plan, session.registry)
+        resolution = check_unchanged(manifest, plan, session.catalog, version, code, run.path)
         resolved = resolution.model_dump(mode="json")
         if resolved != manifest.resolved:
             entries = planned_entries(plan, resolved)

@@ -117,7 +117,7 @@ def _task_summary(spec: TaskSpec, languages: dict[str, tuple[str, str]], plan: P
         labels=list(spec.label_names),
         parallel=spec.parallel,
         **{name: part for name, part in parts.items() if part},
-        chance=spec.chance,
+        chance=spec.chance_level,
         source=spec.gap_source,
         axes=list(spec.axes),
         human=dict(plan.human.get(spec.task, {})),
@@ -149,18 +149,19 @@ def cell_head(cell: Cell, fitted: FittedModel | None) -> dict[str, Any]:
 
 
 def release_summary(cell: Cell, size: int) -> dict[str, Any] | None:
-    """Return which known release a test set is, by its size; None where the task names none for the language."""
-    code = cell.language.code
-    if cell.test.files.origin == "sample" or not cell.spec.knows_release(code):
+    """Return which known release the file of a cell is, by its split and size.
+
+    None where the task names none of this split for the language.
+    """
+    files = cell.test.files
+    split = files.split_used if files.stands_in else "test"
+    known = cell.spec.known_releases(cell.language.code, split)
+    if files.origin == "sample" or not known:
         return None
-    name = cell.spec.release_of(code, size)
+    name = cell.spec.release_of(cell.language.code, size, split)
     if name is not None:
         return {"name": name, "note": cell.spec.releases[name].note}
-    if cell.test.files.stands_in:
-        # The known numbers are those of test sets, unless one is of the other split.
-        return None
-    known = ", ".join(name for name, release in cell.spec.releases.items() if release.count(code))
-    return {"name": None, "note": f"the number of items is that of no known release ({known})"}
+    return {"name": None, "note": f"the number of items is that of no known release ({', '.join(known)})"}
 
 
 def pool_summary(pool: CandidatePool) -> dict[str, Any]:

@@ -23,6 +23,17 @@ class Step:
     """Units that were done when it began."""
     done: int
     started: float
+    moved: float = 0.0
+    """When a unit was done last; 0 before the first one."""
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all units are done, while what follows them, such as scoring, may still take time."""
+        return 0 < self.total <= self.done
+
+    def advance(self, count: int, now: float) -> None:
+        """Count units that are done."""
+        self.done, self.moved = self.done + count, now
 
     @property
     def share(self) -> float:
@@ -68,7 +79,9 @@ class Tally:
         """Title of the training that is under way."""
         self.step: Step | None = None
         self.status = ""
+        self.status_since = clock()
         self.clock = clock
+        self._least_left: TimeLeft | None = None
         self._fits = {fit.digest: fit for fit in fits}
         self._fits_done: frozenset[str] = frozenset()
         self._fit: PlannedFit | None = None
@@ -139,8 +152,38 @@ class Tally:
         current = step.share if step is not None and cell is not None and step.unit == "items" else 0.0
         return min(1.0, (len(self.outcomes) + current) / max(1, len(self.cells)))
 
+    @property
+    def is_over(self) -> bool:
+        """Whether all cells of a run ended, while what follows them may still take time."""
+        return bool(self.cells) and self.cells.keys() <= self.outcomes.keys()
+
+    @property
+    def began(self) -> float:
+        """When the cell or training that is under way began."""
+        return self._began
+
+    def report_status(self, message: str) -> None:
+        """Replace the status."""
+        self.status, self.status_since = message, self.clock()
+
     def time_left(self) -> TimeLeft | None:
         """Return how long the rest takes; None while nothing of it was measured.
+
+        It never rises, unless a training that nothing was known of is measured: a slower pace holds it where it is.
+        """
+        left, least = self._time_left(), self._least_left
+        if (
+            left is not None
+            and least is not None
+            and left.fits >= least.fits
+            and left.seconds > least.seconds
+        ):
+            left = least
+        self._least_left = left or least
+        return left
+
+    def _time_left(self) -> TimeLeft | None:
+        """Return the estimate.
 
         A cell takes as long as its items take, at the pace of its task's cells so far; at that of all cells so far
         where its task has none. A training takes as long as its size says, at the pace of the trainings so far.

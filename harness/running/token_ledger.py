@@ -79,6 +79,8 @@ class CellLedger:
         self._prompts: int | None = 0 if method.prompted else None
         self._unknown: int | None = 0
         self._truncated: int | None = 0
+        self.cut: list[int | None] = []
+        """Of the items added last: 1 where the model did not see all of one, None where that is not known."""
 
     @property
     def is_kept(self) -> bool:
@@ -88,6 +90,7 @@ class CellLedger:
     def add(self, examples: Sequence[Example], predictions: Sequence[Prediction]) -> list[int | None]:
         """Count the next items; return the sub-words of each, or None for each where the model counts none."""
         self._add_answers(predictions)
+        self.cut = [None] * len(examples)
         self._prompts = _added(self._prompts, [prediction.prompt_tokens for prediction in predictions])
         if self._kind.texts is None or self._count is None:
             return [None] * len(examples)
@@ -104,7 +107,8 @@ class CellLedger:
         self._sums["bytes"] += sum(len(text.encode("utf-8", "surrogatepass")) for text in flat)
         self._sums["tokens"] += sum(tokens)
         self._unknown = _added(self._unknown, [counts[text].unknown for text in flat])
-        self._truncated = _added(self._truncated, self._cut(sequences, counts, predictions))
+        self.cut = self._cut(sequences, counts, predictions)
+        self._truncated = _added(self._truncated, self.cut)
         return list(tokens)
 
     def to_json(self) -> dict[str, Any]:

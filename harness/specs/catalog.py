@@ -225,7 +225,8 @@ class Catalog:
             if entry.sort != "extends" and entry.name not in self._tables[entry.sort]:
                 self.entries.append(entry)
                 self._tables[entry.sort][entry.name] = [entry]
-        self.__dict__.pop("languages", None)
+        for name in ("languages", "_prompts_by_task"):
+            self.__dict__.pop(name, None)
 
     def training(self, name: str) -> tuple[TrainingSpec, Entry]:
         """Return a validated training set."""
@@ -256,14 +257,17 @@ class Catalog:
 
         return validate_document(PublishedSpec, self.entry("published", name).document)
 
-    def published_for(self, suite: str) -> list[PublishedSpec]:
-        """Return the published scores on a suite, one document a system: by protocol, people last, then by name."""
+    def published_for(self, suite: str | None = None) -> list[PublishedSpec]:
+        """Return the published scores on a suite, or on any tasks: by protocol, people last, then by name.
+
+        A document with several systems is one document for each of them.
+        """
         from harness.specs.schema import ProtocolName
 
         specs: list[PublishedSpec] = []
         for name in self.names("published"):
             entries = self._tables["published"][name]
-            if any(entry.document.data.get("suite") == suite for entry in entries):
+            if suite is None or any(entry.document.data.get("suite") == suite for entry in entries):
                 try:
                     specs += self.published(name).each()
                 except HarnessError as error:
@@ -302,11 +306,16 @@ class Catalog:
         return validate_document(PromptSpec, self.entry("prompt", spec.literals_from).document)
 
     def _prompts_of(self, task: str) -> list[str]:
-        return [
-            name
-            for name in self.names("prompt")
-            if any(task in entry.document.texts("tasks") for entry in self._tables["prompt"][name])
-        ]
+        return list(self._prompts_by_task.get(task, ()))
+
+    @cached_property
+    def _prompts_by_task(self) -> Mapping[str, Mapping[str, None]]:
+        by_task: dict[str, dict[str, None]] = {}
+        for name in self.names("prompt"):
+            for entry in self._tables["prompt"][name]:
+                for task in entry.document.texts("tasks"):
+                    by_task.setdefault(task, {})[name] = None
+        return by_task
 
     def human_performance(self) -> dict[str, dict[str, float]]:
         """Return the scores of people by task and metric, as fractions; broken documents are added to the problems."""

@@ -6,7 +6,16 @@ from typing import Annotated, get_args
 
 from pydantic import AfterValidator, Field, model_validator
 
-from harness.specs.schema import Code, LanguageEntry, LiteralProvenance, Name, Preset, Provenance, SpecModel
+from harness.specs.schema import (
+    Code,
+    LanguageEntry,
+    LiteralProvenance,
+    Name,
+    Preset,
+    Provenance,
+    Release,
+    SpecModel,
+)
 
 __all__ = ["AddedLanguage", "AddedWords", "FragmentSpec"]
 
@@ -64,6 +73,8 @@ class FragmentSpec(SpecModel):
     """The name of the task."""
     on_request: bool = False
     """Whether its languages are run only where they are named: another data set, in the format of the task's."""
+    releases: dict[str, Release] = Field(default={})
+    """Known releases of the test sets in these languages by name."""
     languages: dict[Code, Annotated[AddedLanguage | None, AfterValidator(_not_empty)]] = Field(min_length=1)
     """By code: what the task gets."""
 

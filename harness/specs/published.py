@@ -13,21 +13,34 @@ __all__ = ["PublishedSpec", "SystemScores"]
 
 Percent = Annotated[float, Field(ge=0, le=100)]
 Count = Annotated[int, Field(gt=0)]
+ByTest = dict[str, Percent]
 
 
 class SystemScores(SpecModel):
     """The scores of one system, in percent as printed."""
 
+    label: str = ""
+    """The name of the system in tables, ``XLM-R Large``; of one among several, by default its key."""
+    views: dict[Name, dict[Name, str]] = Field(default={})
+    """By task: the conditions under which it was scored, ``variant: tt``. A report shows its score under columns of
+    these conditions. Who translated is said by the label: runs give translators names of their own."""
     scores: dict[Name, Annotated[dict[Name, Percent], Field(min_length=1)]] = Field(default={})
     """By task and metric: the mean over languages."""
     languages: dict[Name, dict[Name, Annotated[dict[Code, Percent], Field(min_length=1)]]] = Field(default={})
     """By task, metric and language: the tables by language, as far as they are printed and legible."""
     families: dict[Name, dict[Name, Annotated[dict[str, Percent], Field(min_length=1)]]] = Field(default={})
     """By task, metric and family: means over the languages of families, where only these are printed."""
+    groups: dict[Name, dict[Name, Annotated[dict[Code, ByTest], Field(min_length=1)]]] = Field(default={})
+    """By task, metric, language and group: the scores on the tests of a checklist."""
+    layers: dict[Name, Annotated[dict[Code, Count], Field(min_length=1)]] = Field(default={})
+    """By task and language: the layer of a model whose probe has the score."""
 
     @model_validator(mode="after")
     def _names_scored_tasks(self) -> SystemScores:
-        for key in ("languages", "families"):
+        for key in ("views", "layers"):
+            if unknown := sorted(set(getattr(self, key)) - set(self.scores)):
+                raise ValueError(f"{key} names {', '.join(unknown)}, which 'scores' does not have")
+        for key in ("languages", "families", "groups"):
             for task, tables in getattr(self, key).items():
                 if task not in self.scores:
                     raise ValueError(f"{key} names {task}, which 'scores' does not have")
@@ -44,10 +57,8 @@ class PublishedSpec(SystemScores):
 
     published: Name
     """The name."""
-    suite: Name
-    """The suite whose tasks were scored."""
-    label: str = ""
-    """The name of the system in tables: ``XLM-R Large``."""
+    suite: Name | None = None
+    """The suite whose tasks were scored; null for tasks of no suite."""
     protocol: ProtocolName | Literal["human"]
     recipe: str
     """How the system was trained."""
@@ -64,7 +75,8 @@ class PublishedSpec(SystemScores):
     overall: Percent | None = None
     """The printed average of the suite; null where none is printed."""
     systems: dict[str, SystemScores] = Field(default={})
-    """By label: the scores of several systems of one source, in place of `label` and `scores`."""
+    """The scores of several systems of one source, in place of `label` and `scores`. Systems of one label are one row
+    of a report, each in the columns of its conditions."""
 
     @model_validator(mode="after")
     def _scores_systems(self) -> PublishedSpec:
@@ -87,5 +99,5 @@ class PublishedSpec(SystemScores):
                 key: {task: value for task, value in getattr(self, key).items() if task in system.scores}
                 for key in ("comparable", "errata", "items")
             }
-            given = {key: getattr(system, key) for key in ("scores", "languages", "families")}
-            yield self.model_copy(update={"label": label, "systems": {}, **own, **given})
+            given = {key: getattr(system, key) for key in SystemScores.model_fields}
+            yield self.model_copy(update={**given, "label": system.label or label, "systems": {}, **own})

@@ -7,6 +7,7 @@ only this kind has.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -31,6 +32,7 @@ __all__ = [
     "Transfer",
     "Translate",
     "Variant",
+    "WebSource",
 ]
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_\-]*$")]
@@ -57,22 +59,27 @@ SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 class SpecModel(BaseModel):
     """The base of all spec models: strict, frozen, unknown keys are errors."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
 
 
-class LocalSource(SpecModel):
-    """One alternative among local files: paths that are read together, and what differs for them."""
+class _ReadOtherwise(SpecModel):
+    """How files are read; what is not given is as the split says."""
 
-    path: str | tuple[str, ...]
-    """Below a folder that ``--data`` names; ``{language}`` is the code, and ``*`` takes many files."""
-    split: Split | None = None
-    """The split that this file really is, where it replaces another one."""
     reader: str | None = None
     columns: tuple[str, ...] | dict[str, str] | None = None
     where: dict[str, str] | None = None
     """As that of the split."""
     label_map: dict[str, str] | None = None
     options: dict[str, str] | None = None
+
+
+class LocalSource(_ReadOtherwise):
+    """One alternative among local files: paths that are read together, and what differs for them."""
+
+    path: str | tuple[str, ...]
+    """Below a folder that ``--data`` names; ``{language}`` is the code, and ``*`` takes many files."""
+    split: Split | None = None
+    """The split that this file really is, where it replaces another one."""
     only: dict[str, str | tuple[str, ...]] = {}
     """``language`` or an axis of the task -> the values that it serves; cells with others pass it over."""
 
@@ -93,6 +100,24 @@ class LocalSource(SpecModel):
     def paths(self) -> tuple[str, ...]:
         """The paths, relative to a data folder."""
         return (self.path,) if isinstance(self.path, str) else self.path
+
+
+class WebSource(_ReadOtherwise):
+    """A file on the web, or members of an archive there; ``{code}`` names are filled as in paths of files."""
+
+    url: Annotated[str, Field(pattern=r"^https://[^/\s]+/\S+$")]
+    """The address, https alone; it may hold ``{code}``."""
+    sha256: Annotated[str, Field(pattern=r"^([0-9a-f]{64}|\{\w+\})$")] | None = None
+    """Of the download, or a ``{code}``; where it has not been seen yet, the lock file keeps that of the first use."""
+    md5: Annotated[str, Field(pattern=r"^([0-9a-f]{32}|\{\w+\})$")] | None = None
+    """Where the publisher gives no SHA-256."""
+    member: str | tuple[str, ...] = ()
+    """Of a zip or tar archive: paths inside; in a name, ``*`` takes many, and ``[...]`` chooses a letter."""
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The members, or the address of the file."""
+        return ((self.member,) if isinstance(self.member, str) else self.member) or (self.url,)
 
 
 class HubSource(SpecModel):
@@ -133,6 +158,8 @@ class Source(SpecModel):
     """Files below the folders that ``--data`` names; of a list, the first whose files exist."""
     hub: HubSource | None = None
     """What ``--data hub`` reads."""
+    web: WebSource | None = None
+    """What it reads instead, where the published file is on the web and not on the Hub."""
     sample: str | LocalSource | None = None
     """Below the folder ``sample`` next to the spec: JSON lines, or what the reader that it names reads."""
     reader: str | None = None
@@ -143,7 +170,13 @@ class Source(SpecModel):
     label_map: dict[str, str] | None = None
     options: dict[str, str] = {}
 
-    def reader_of(self, item: LocalSource) -> str:
+    @model_validator(mode="after")
+    def _has_one_download(self) -> Source:
+        if self.hub is not None and self.web is not None:
+            raise ValueError("'hub' and 'web' exclude each other: name the one that has the published data")
+        return self
+
+    def reader_of(self, item: LocalSource | WebSource) -> str:
         """Return the reader of files: their own, the source's, or the one that is named like their ending."""
         ending = item.paths[0].rpartition(".")[2].lower()
         return item.reader or self.reader or (ending if ending in NAMED_READERS else "tsv")
@@ -165,7 +198,12 @@ class Source(SpecModel):
         if self.local is None:
             return ()
         given = (self.local,) if isinstance(self.local, str) else self.local
-        return tuple(LocalSource(path=item) if isinstance(item, str) else item for item in given)
+        return tuple(_local(item) if isinstance(item, str) else item for item in given)
+
+
+@lru_cache(maxsize=1024)
+def _local(path: str) -> LocalSource:
+    return LocalSource(path=path)
 
 
 def _reading(own: Source | HubSource, shared: Source | HubSource) -> dict[str, Any]:
@@ -218,7 +256,9 @@ class Release(SpecModel):
     """A published version of a test set, recognised by its number of items."""
 
     counts: Annotated[int, Field(ge=1)] | dict[Code, Annotated[int, Field(ge=1)]]
-    """Items of the split that was read: one number for all languages, or one per language."""
+    """Its items: one number for all languages, or one per language."""
+    split: Split = "test"
+    """The split that it is: a development set in place of the test set is no release of the test set."""
     note: str = ""
     """What makes scores on it differ from the others'; shown in reports."""
 
@@ -249,6 +289,9 @@ class Translate(SpecModel):
     """The items that `tt` translates, where they are not the language's own (MLQA: English contexts)."""
     te: Source | None = None
     """The items that `te` translates, where they are not the source language's."""
+    released: Source | None = None
+    """Published translations of the training set, with their own answer spans: ``--translator released`` reads them;
+    ``{language}`` is the language that they are in."""
 
 
 class _WithLanguages(SpecModel):
@@ -261,6 +304,8 @@ class _WithLanguages(SpecModel):
     name columns of the language table: ``{default: "{iso639_3}", zh: zho-CN}``."""
     provenance: Provenance | None = None
     """How the test items of all languages were made that do not say it themselves."""
+    sizes: dict[Literal["train", "validation"], Annotated[int, Field(ge=1)]] = {}
+    """Published numbers of items in the language that models are trained on; `releases` has those of test sets."""
 
     def source(self, language: str, split: Split) -> Source | None:
         """Return the source of a split in a language, or None where the spec has no such split.
@@ -301,6 +346,8 @@ class TaskSpec(_WithLanguages):
     citation: str = ""
     license: str = ""
     """These three may be empty in a task that is not published."""
+    domain: str = ""
+    """What its texts are about or from: ``Wikipedia``, ``news``."""
     metrics: tuple[str, ...] = Field(min_length=1)
     """The first one is the task's headline; `score_metrics` says what a task score averages."""
     score_metrics: tuple[str, ...] = ()
@@ -311,6 +358,8 @@ class TaskSpec(_WithLanguages):
     """Field whose equal values mark items that are resampled together."""
     draw: Literal["items", "clusters"] = "items"
     """What ``--limit N`` draws: N items, or N clusters with all of their items (the cases of a checklist)."""
+    groups: tuple[Name, ...] = ()
+    """Groups of its items, such as the tests of a checklist, in the order of reports; a mean over fewer is marked."""
     parallel: bool = False
     """Whether an item id means the same item in every language."""
     protocols: tuple[ProtocolName, ...] = ("zero_shot_transfer",)
@@ -362,6 +411,13 @@ class TaskSpec(_WithLanguages):
         return self.score_metrics or self.metrics[:1]
 
     @property
+    def chance_level(self) -> float | None:
+        """The score of guessing: `chance`, or that of one of the labels where `accuracy` is the first metric."""
+        count = 0 if getattr(self, "fewer_choices", False) else len(self.label_names)
+        is_derived = self.chance is None and count > 1 and self.metrics[0] == "accuracy"
+        return 1 / count if is_derived else self.chance
+
+    @property
     def label_names(self) -> tuple[str, ...]:
         """The labels in the order of the spec; empty for kinds without labels."""
         return tuple(getattr(self, "labels", ()))
@@ -405,14 +461,14 @@ class TaskSpec(_WithLanguages):
             raise ValueError(f"{taken[0]!r} names items made by translation; give this variant another name")
         return value
 
-    def release_of(self, language: str, size: int) -> str | None:
-        """Return the name of the release that has so many items in a language, or None where none has."""
-        names = [name for name, release in self.releases.items() if release.count(language) == size]
-        return names[0] if names else None
+    def release_of(self, language: str, size: int, split: str = "test") -> str | None:
+        """Return the name of the release of a split that has so many items in a language, or None where none has."""
+        return next((name for name, own in self.known_releases(language, split).items() if own == size), None)
 
-    def knows_release(self, language: str) -> bool:
-        """Whether the size of some release in this language is known."""
-        return any(release.count(language) is not None for release in self.releases.values())
+    def known_releases(self, language: str, split: str = "test") -> dict[str, int]:
+        """Return the releases of a split with their numbers of items in a language, where these are known."""
+        counts = {name: own.count(language) for name, own in self.releases.items() if own.split == split}
+        return {name: count for name, count in counts.items() if count is not None}
 
 
 class TrainingSpec(_WithLanguages):
@@ -465,6 +521,8 @@ class SuiteSpec(SpecModel):
     """Task -> the languages that are run and averaged, where the task has more of them."""
     metrics: dict[Name, Annotated[tuple[Name, ...], Field(min_length=1)]] = {}
     """Task -> the metrics whose mean counts, where it is not the task's score."""
+    compared: dict[str, Annotated[tuple[Code, ...], Field(min_length=1)]] = {}
+    """Benchmark -> its languages, where the suite's paper prints its diversity indices, too."""
     notes: dict[Literal["average", "script", "datasets", "family_index", "typology_index"], str] = {}
     """What the published average is, and why the suite's paper prints other values than
     ``harness languages --suite`` shows."""

@@ -1,4 +1,4 @@
-"""From what a user typed to tasks and languages: names, suites, globs, ``xnli:sw+hi``, ``@sw``, ``lm_eval:xnli_sw``."""
+"""From what a user typed to tasks and languages: names, suites, globs, ``xnli:sw+hi``, ``xnli:!en``, ``@sw``."""
 
 from __future__ import annotations
 
@@ -7,14 +7,29 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.errors import HarnessError, UnknownNameError, UsageError
+from harness.errors import HarnessError, UnknownNameError, UsageError, raise_unknown
+from harness.languages.table import known_languages
 from harness.specs.catalog import Catalog
 from harness.specs.task_entry import TaskEntry
 
-__all__ = ["SelectedTask", "select", "split_names", "tasks_with"]
+__all__ = [
+    "EXCLUSION_MARK",
+    "LANGUAGE_MARK",
+    "SelectedTask",
+    "check_languages",
+    "language_codes",
+    "named_and_excluded",
+    "plain_codes",
+    "plain_patterns",
+    "select",
+    "split_names",
+    "tasks_with",
+]
 
 LANGUAGE_MARK = "@"
 """``@sw`` means all tasks that have Swahili, in Swahili."""
+EXCLUSION_MARK = "!"
+"""``!en`` means all languages but English."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,15 +41,82 @@ class SelectedTask:
     missing: tuple[str, ...] = ()
     unlisted: tuple[str, ...] = ()
     """Languages of the task that were asked for, but that the language lists of its suites do not have."""
+    outside: tuple[str, ...] = ()
+    """Languages that were named with the task, but are not among those of ``--languages``."""
     suites: tuple[str, ...] = ()
     published: tuple[str, ...] = ()
     """The languages that its score averages: those of its suites where only they are run, else the task's own."""
 
 
 def split_names(values: Iterable[str]) -> list[str]:
-    """Return the comma-separated names of repeated options, in order, without repetitions."""
-    names = [name.strip() for value in values for name in value.split(",")]
-    return list(dict.fromkeys(name for name in names if name))
+    """Return the names of repeated options, in order, without repetitions.
+
+    Commas and spaces separate them; the name of a language, such as ``Mandarin Chinese``, may have spaces.
+    """
+    names: dict[str, None] = {}
+    for words in (part.split() for value in values for part in value.split(",")):
+        while words:
+            sizes = range(len(words), 1, -1)
+            names_of_languages = (
+                size for size in sizes if known_languages().code_named(" ".join(words[:size]))
+            )
+            size = next(names_of_languages, 1)
+            names[" ".join(words[:size])] = None
+            del words[:size]
+    return list(names)
+
+
+def language_codes(values: Iterable[str] | None) -> list[str]:
+    """Return the codes of languages that an option names in any form; what is not known is itself."""
+    return [known_languages().code_of(name) or name for name in split_names(values or ())]
+
+
+def named_and_excluded(codes: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Return the languages of a list that are named, and those that ``!`` excludes; one of the two is empty.
+
+    The rule wherever a list restricts languages: it names them, or each of its codes has a ``!`` and is excluded from
+    all. Raises `UsageError` for a mixture.
+    """
+    codes = list(codes)
+    excluded = [code.removeprefix(EXCLUSION_MARK) for code in codes if code.startswith(EXCLUSION_MARK)]
+    named = [code for code in codes if not code.startswith(EXCLUSION_MARK)]
+    if named and excluded:
+        raise UsageError(
+            f"A list of languages names or excludes them: got {', '.join(named)} and "
+            f"{', '.join(code for code in codes if code not in named)}.",
+            hint="Name the languages to use, or put ! before each one that is excluded.",
+        )
+    return named, excluded
+
+
+def plain_codes(catalog: Catalog, codes: Iterable[str]) -> tuple[dict[str, str], list[str]]:
+    """Return the codes with the ones of the harness, and a note on each that differs.
+
+    The rule wherever languages are named: a code of the table or of a document is itself; any other name of a language
+    is read as `LanguageTable.code_of` does: ``swa``, ``Swahili``, ``swh_Latn`` and ``sw-KE`` are ``sw``. What is no
+    name at all is itself, for the error that follows.
+    """
+    plain: dict[str, str] = {}
+    for code in codes:
+        bare = code.removeprefix(EXCLUSION_MARK)
+        is_known = not bare or bare in catalog.language_codes()
+        mark = code[: len(code) - len(bare)]
+        plain[code] = code if is_known else mark + (catalog.languages.code_of(bare) or bare)
+    return plain, [f"{code} is {own} here" for code, own in plain.items() if own != code]
+
+
+def plain_patterns(catalog: Catalog, patterns: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Return patterns of tasks with the codes of the harness, ``xnli:zh-CN`` as ``xnli:zh``, and notes on them."""
+    plain: list[str] = []
+    notes: dict[str, None] = {}
+    for pattern in split_names(patterns):
+        prefix = f"{pattern.partition(':')[0]}:" if catalog.is_made(pattern) else ""
+        mark = LANGUAGE_MARK if pattern.startswith(LANGUAGE_MARK) else ":"
+        name, mark, codes = pattern.removeprefix(prefix).partition(mark)
+        named, remarks = plain_codes(catalog, codes.split("+"))
+        plain.append(f"{prefix}{name}{mark}{'+'.join(named.values())}")
+        notes |= dict.fromkeys(remarks)
+    return plain, list(notes)
 
 
 def select(
@@ -42,22 +124,35 @@ def select(
 ) -> list[SelectedTask]:
     """Return the tasks that the patterns name, in the order they were named.
 
-    A pattern is a task, a suite, or a glob over both, with ``:code+code`` behind it to pick languages; ``@code``, all
-    tasks that have a language, in that language; or what a source of tasks makes, ``PREFIX:NAME``, with `shots`
-    examples. `languages` restricts all of them; a language that is missing in a task but that other tasks have is
-    listed, not an error. Raises `UnknownNameError` for unknown tasks and languages.
+    A pattern is a task, a suite, or a glob over both, with ``:code+code`` behind it to pick languages, or
+    ``:!code+!code`` to exclude them; ``@code``, all tasks that have a language, in that language; or what a source of
+    tasks makes, ``PREFIX:NAME``, with `shots` examples. `languages` restricts all of them; a language that is missing
+    in a task but that other tasks have is listed, not an error. Raises `UnknownNameError` for unknown tasks and
+    languages.
     """
     chosen: dict[str, list[str] | None] = {}
     suites: dict[str, list[str]] = {}
-    for pattern in split_names(patterns):
+    languages = languages and list(plain_codes(catalog, languages)[0].values())
+    unknown: list[UnknownNameError] = []
+    for pattern in plain_patterns(catalog, patterns)[0]:
         if catalog.is_made(pattern):
             chosen |= catalog.make(pattern, shots)
             continue
-        for task, suite, codes in _named(catalog, pattern):
-            before, own = chosen.get(task, []), codes or _suite_languages(catalog, task, suite)
+        try:
+            choices = list(_named(catalog, pattern))
+        except UnknownNameError as error:
+            unknown.append(error)
+            continue
+        for task, suite, codes in choices:
+            named, excluded = named_and_excluded(codes or ())
+            before, own = chosen.get(task, []), named or _suite_languages(catalog, task, suite)
+            if excluded:
+                check_languages(catalog, excluded)
+                own = [code for code in own or _default_languages(catalog.task(task)) if code not in excluded]
             chosen[task] = None if own is None or before is None else [*before, *own]
             if suite is not None:
                 suites.setdefault(task, []).append(suite)
+    raise_unknown(unknown)
     if not chosen:
         raise UsageError("No task was named.", hint="Run 'harness tasks list' to see all.")
     return [
@@ -72,7 +167,8 @@ def tasks_with(catalog: Catalog, code: str) -> list[str]:
     Raises `UsageError` where no task has the language, and for a code that neither the language table nor a document
     has.
     """
-    _check_language(catalog, code)
+    code = plain_codes(catalog, [code])[0][code]
+    check_languages(catalog, [code])
     found = []
     for name in catalog.names("task"):
         try:
@@ -88,16 +184,16 @@ def tasks_with(catalog: Catalog, code: str) -> list[str]:
     return found
 
 
-def _check_language(catalog: Catalog, code: str) -> None:
-    """Raise `UsageError` for a code that neither the language table nor a document has."""
-    if code in catalog.language_codes():
-        return
-    try:
-        catalog.languages.get(code)
-    except UnknownNameError as error:
-        if not error.near:
-            error.hint = f"{error.hint or ''} To add it, run 'harness new language {code or 'CODE'}'.".strip()
-        raise
+def check_languages(catalog: Catalog, codes: Iterable[str]) -> None:
+    """Raise `UsageError` for the codes that neither the language table nor a document has, all of them at once."""
+    unknown: list[UnknownNameError] = []
+    for code in dict.fromkeys(codes):
+        try:
+            if code not in catalog.language_codes():
+                catalog.languages.get(code)
+        except UnknownNameError as error:
+            unknown.append(error)
+    raise_unknown(unknown)
 
 
 def _named(catalog: Catalog, pattern: str) -> Iterator[tuple[str, str | None, list[str] | None]]:
@@ -126,11 +222,14 @@ def _tasks_of(catalog: Catalog, name: str) -> list[tuple[str, str | None]]:
             f"{name!r} is a {'folder' if Path(name).is_dir() else 'file'}, not a task.",
             hint=f"Give it with --tasks-from {name}, and the task that is in it, or that it extends, by its name.",
         )
+    is_language = name and catalog.languages.code_of(name) is not None
     raise UnknownNameError(
         "task or suite",
         name,
         [*tasks, *suites],
-        hint="Run 'harness tasks list' to see all, or give the file of a task with --tasks-from.",
+        hint=f"{name!r} is a language: write TASK:sw+hi, or @{name} for all tasks that have it."
+        if is_language
+        else "Run 'harness tasks list' to see all, or give the file of a task with --tasks-from.",
     )
 
 
@@ -147,28 +246,30 @@ def _with_languages(
     catalog: Catalog, task: str, codes: list[str] | None, wanted: Sequence[str] | None, suites: list[str]
 ) -> SelectedTask:
     entry = catalog.task(task)
-    whole = [code for code in entry.spec.languages if code not in entry.on_request]
-    asked = whole if codes is None else list(dict.fromkeys(codes))
-    if codes is None and wanted is not None:
-        asked = list(dict.fromkeys(wanted))
-    elif wanted is not None:
-        asked = [code for code in asked if code in set(wanted)]
-    known = catalog.language_codes()
-    for code in asked:
-        if code not in known:
-            entry.languages.get(code)
+    wanted, excluded = named_and_excluded(wanted or ())
+    asked = _default_languages(entry) if codes is None else list(dict.fromkeys(codes))
+    if wanted:
+        asked = list(dict.fromkeys(wanted)) if codes is None else [code for code in asked if code in wanted]
+    check_languages(catalog, [code for code in (*asked, *excluded) if code not in entry.spec.languages])
+    asked = [code for code in asked if code not in excluded]
     found = tuple(code for code in asked if code in entry.spec.languages)
     names = tuple(dict.fromkeys(suites))
-    dropped = [code for code in wanted or () if names and code in entry.spec.languages and code not in asked]
+    dropped = [code for code in wanted if names and code in entry.spec.languages and code not in asked]
     listed = {code for suite in names for code in _suite_languages(catalog, task, suite) or ()}
     return SelectedTask(
         entry=entry,
         languages=found,
         missing=tuple(code for code in asked if code not in entry.spec.languages),
         unlisted=tuple(code for code in dict.fromkeys(dropped) if code not in listed),
+        outside=tuple(code for code in codes or () if wanted and code not in wanted),
         suites=names,
         published=_published(catalog, entry, found, names),
     )
+
+
+def _default_languages(entry: TaskEntry) -> list[str]:
+    """Return the languages of a task that are run where none is named."""
+    return [code for code in entry.spec.languages if code not in entry.on_request]
 
 
 def _published(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ from harness.specs.loading import Document
 if TYPE_CHECKING:
     from harness.specs.fragment import AddedWords, FragmentSpec
     from harness.specs.prompt import PromptSpec
-    from harness.specs.schema import TaskSpec, TrainingSpec
+    from harness.specs.schema import LanguageEntry, TaskSpec, TrainingSpec
 
 __all__ = [
     "DESCRIBING",
@@ -172,7 +172,7 @@ def join_fragments(
             documents[code] = fragment.document
             on_request.update([code] * content.on_request)
             folders[code] = fragment.folder
-    merged = spec.model_copy(update={"languages": languages}) if added else spec
+    merged = _merged(spec, languages, [content for _, content in fragments]) if added else spec
     return TaskEntry(
         spec=merged,
         plugin=entry.plugin,
@@ -184,6 +184,15 @@ def join_fragments(
         on_request=frozenset(on_request),
         words=words,
     )
+
+
+def _merged(
+    spec: TaskSpec, languages: Mapping[str, LanguageEntry | None], fragments: Iterable[FragmentSpec]
+) -> TaskSpec:
+    releases = dict(spec.releases)
+    for content in fragments:
+        releases |= content.releases
+    return spec.model_copy(update={"languages": languages, "releases": releases})
 
 
 DESCRIBING = ("name", "script", "family", "flores", "segmentation")

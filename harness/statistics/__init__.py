@@ -19,6 +19,7 @@ from harness.statistics.bootstrap import (
 from harness.statistics.change import ChangePoint, change_points
 from harness.statistics.cluster import ClusterCodes, Codes, draw_codes, key_codes, linked_codes, own_names
 from harness.statistics.contrast import (
+    NORMAL,
     Contrast,
     common_variance,
     drawn_contrasts,
@@ -49,11 +50,18 @@ from harness.statistics.power import (
     paired_sd,
 )
 from harness.statistics.proportion import mcnemar, wilson
-from harness.statistics.ranking import benjamini_hochberg, holm, rank_intervals, tied_with_best
+from harness.statistics.ranking import (
+    benjamini_hochberg,
+    holm,
+    mean_ranks,
+    rank_intervals,
+    tied_with_best,
+)
 
 __all__ = [
     "DRAWS",
     "FLIPS",
+    "NORMAL",
     "SMALL_SAMPLE",
     "AnyFloats",
     "ChangePoint",
@@ -87,6 +95,7 @@ __all__ = [
     "linked_codes",
     "mcnemar",
     "mean_of_codes",
+    "mean_ranks",
     "mean_sd",
     "needed_groups",
     "no_common",

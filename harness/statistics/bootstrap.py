@@ -108,7 +108,7 @@ def distinct_rows(rows: AnyFloats) -> tuple[Floats, Codes]:
     new = np.ones(len(rows), dtype=np.bool_)
     new[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
     starts = np.flatnonzero(new)
-    return ordered[starts].astype(np.float64), np.diff(np.append(starts, len(rows)))
+    return ordered[starts].astype(np.float64, copy=False), np.diff(np.append(starts, len(rows)))
 
 
 def evaluated(statistic: Statistic, sums: Floats) -> Floats:

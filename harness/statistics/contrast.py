@@ -194,7 +194,7 @@ def over_seeds(interval: Interval, by_seed: Floats, common: float = 0.0, *, leas
     whose scores have the variance s^2. What the two have in common counts once (Cameron, Gelbach and Miller 2011,
     equation 2.7): SE^2 = a + b with a = max(0, SE_items^2 - common) and b = s^2 / K. The quantile is that of Cochran
     and Cox (1950), (a t_{G-1} + b t_{K-1}) / (a + b): with few seeds, the degrees of freedom of Satterthwaite (1946)
-    give too narrow intervals (docs/coverage-and-power.md). Seeds that all score the same change nothing.
+    give too narrow intervals (docs/error-bars.md). Seeds that all score the same change nothing.
 
     Args:
         interval: That of the items, for the scores averaged over seeds.

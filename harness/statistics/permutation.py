@@ -23,6 +23,8 @@ EXACT = 12
 """Up to so many clusters that differ, all 4,096 swaps are taken."""
 BLOCK = 4_000_000
 """Random signs that are held at a time."""
+EXPANDED = 50
+"""Rows of random signs that are turned into numbers at a time."""
 REPEATED = 40
 """So many clusters must have equal rows on average for a binomial to be drawn faster than single signs."""
 TOLERANCE = 1e-9
@@ -54,8 +56,10 @@ def half_sums(rows: AnyFloats, *, draws: int = FLIPS, seed: int = 0) -> tuple[Fl
     for start in range(0, draws, block):
         count = min(block, draws - start)
         bits = np.frombuffer(generator.bytes(count * width), dtype=np.uint8).reshape(count, width)
-        signs = np.unpackbits(bits, axis=1, count=len(ordered))
-        found[start : start + count] = signs.astype(np.float64) @ ordered
+        # As numbers of 8 bytes, the signs of a whole block would be 32 MB.
+        for row in range(0, count, EXPANDED):
+            signs = np.unpackbits(bits[row : row + EXPANDED], axis=1, count=len(ordered))
+            found[start + row : start + row + len(signs)] = signs.astype(np.float64) @ ordered
     return found, False
 
 

@@ -7,9 +7,20 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["benjamini_hochberg", "holm", "rank_intervals", "tied_with_best"]
+__all__ = ["benjamini_hochberg", "holm", "mean_ranks", "rank_intervals", "tied_with_best"]
 
 Floats = npt.NDArray[np.float64]
+
+
+def mean_ranks(values: Floats) -> Floats:
+    """Return the ranks within every row of values, 1 for the smallest; equal ones share a mean rank. Shape (..., n)."""
+
+    def ranks(row: Floats) -> Floats:
+        ordered = np.sort(row)
+        below = np.searchsorted(ordered, row, "left")
+        return np.asarray((below + np.searchsorted(ordered, row, "right") + 1) / 2)
+
+    return np.apply_along_axis(ranks, -1, values)
 
 
 def rank_intervals(replicates: Floats, *, level: float = 0.95) -> list[tuple[int, int]]:
@@ -65,7 +76,9 @@ def benjamini_hochberg(p: Sequence[float] | Floats) -> Floats:
     The i-th smallest of m p-values becomes the smallest of m p_(j) / j over j >= i, at most 1. It holds for tests
     that are independent or positively dependent. Shape (m,).
     """
-    from scipy.stats import false_discovery_control
-
     values = np.asarray(p, dtype=np.float64)
-    return values if not len(values) else np.asarray(false_discovery_control(values), dtype=np.float64)
+    order = np.argsort(values, kind="stable")[::-1]
+    factors = len(values) / np.arange(len(values), 0, -1)
+    adjusted = np.empty_like(values)
+    adjusted[order] = np.minimum(1.0, np.minimum.accumulate(values[order] * factors))
+    return adjusted

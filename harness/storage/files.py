@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, the error where they cannot be written, and digests of files."""
+"""Files that appear whole or not at all, the error where they cannot be written, digests, and files of models."""
 
 from __future__ import annotations
 
@@ -7,12 +7,29 @@ import hashlib
 import os
 import tempfile
 from functools import lru_cache
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from harness.errors import StorageError
 from harness.storage.clean_text import redact
 
-__all__ = ["FileNotWrittenError", "cache_folder", "file_digest", "is_full", "publish", "write_atomically"]
+__all__ = [
+    "WEIGHT_SUFFIXES",
+    "FileNotWrittenError",
+    "cache_folder",
+    "configuration_files",
+    "file_digest",
+    "is_full",
+    "publish",
+    "write_atomically",
+]
+
+WEIGHT_SUFFIXES = frozenset(
+    {".safetensors", ".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack", ".onnx", ".ot", ".gguf"}
+)
+_DOCUMENT_SUFFIXES = frozenset({".md", ".pdf", ".png", ".jpg", ".jpeg", ".gif", ".svg", ".pyc"})
+_DOCUMENTS = ("README", "LICENSE", "LICENCE", "NOTICE", "USE_POLICY", "CITATION")
+_OTHER_MODELS = frozenset({"onnx", "openvino", "coreml", "original", "runs"})
+"""Folders of other formats and of training logs."""
 
 _WHOLE = 65_536
 """Bytes up to which a file is read at once."""
@@ -75,9 +92,13 @@ def publish(temporary: Path, path: Path) -> None:
 
 
 def file_digest(path: Path) -> str:
-    """Return the SHA-256 (hexadecimal) of a file, which is read again only after a change; raises `OSError`."""
+    """Return the SHA-256 (hexadecimal) of a file, which is read again only after a change; raises `OSError`.
+
+    The time of the last change of its state counts too: any program can set the other time back, as copies do.
+    """
     status = path.stat()
-    return _digest(path, (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns))
+    times = (status.st_mtime_ns, status.st_ctime_ns)
+    return _digest(path, (status.st_dev, status.st_ino, status.st_size, *times))
 
 
 @lru_cache(maxsize=32_768)
@@ -87,3 +108,24 @@ def _digest(path: Path, identity: tuple[int, ...]) -> str:
         # hashlib.file_digest fills a buffer of 256 KiB, also for a file of one line.
         whole = identity[2] <= _WHOLE
         return (hashlib.sha256(file.read()) if whole else hashlib.file_digest(file, "sha256")).hexdigest()
+
+
+def configuration_files(folder: Path) -> list[str]:
+    """Return the relative names of a model folder's files that a library may read, but its weights; sorted.
+
+    Everything counts that is not known to change no answer: a name that is missing from a list of files would give
+    one model the stored answers of another. Left out are documents, hidden files and folders, checkpoints of a
+    training, and weights, whose digests are an identity's other half.
+    """
+    files = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    return sorted(file.as_posix() for file in files if not _is_ignored(file))
+
+
+def _is_ignored(file: PurePath) -> bool:
+    folders = file.parts[:-1]
+    return (
+        file.suffix.lower() in WEIGHT_SUFFIXES | _DOCUMENT_SUFFIXES
+        or (file.suffix in {"", ".txt"} and file.name.upper().startswith(_DOCUMENTS))
+        or any(part.startswith(".") for part in file.parts)
+        or any(part in _OTHER_MODELS or part.startswith("checkpoint-") for part in folders)
+    )

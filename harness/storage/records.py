@@ -32,6 +32,7 @@ __all__ = [
     "find_record",
     "is_correct",
     "read_batches",
+    "read_columns",
     "read_ids",
     "read_records",
     "read_scores",
@@ -88,7 +89,7 @@ class ItemRecord:
     group: str | None
     tags: Mapping[str, str]
     flags: Mapping[str, bool]
-    """``truncated`` and ``unparsed``, and those of ``unfinished`` and ``replaced`` that are true."""
+    """``truncated`` and ``unparsed``, and those of ``unfinished``, ``unanswered`` and ``replaced`` that are true."""
     inputs: str = "{}"
     """What the item is, without what would give its gold answer away, as JSON."""
     tokens: int | None = None
@@ -272,7 +273,7 @@ class _RecordFile:
     def write(self, records: Sequence[ItemRecord]) -> None:
         import pyarrow as pa
 
-        columns = {
+        columns: dict[str, list[Any]] = {
             **{name: [value] * len(records) for name, value in self._origin.items()},
             "id": [record.id for record in records],
             "inputs_digest": [record.inputs_digest for record in records],
@@ -289,7 +290,8 @@ class _RecordFile:
             "correct": [record.correct for record in records],
             "reasoning": [record.reasoning for record in records],
         }
-        self._writer.write_table(pa.table(columns, schema=self._schema), row_group_size=ROW_GROUP)
+        arrays = [_column(columns[field.name], field.type) for field in self._schema]
+        self._writer.write_table(pa.Table.from_arrays(arrays, schema=self._schema), row_group_size=ROW_GROUP)
 
     def finish(self) -> Path:
         """Return the file, whose content is on the disk."""
@@ -305,6 +307,25 @@ class _RecordFile:
             with suppress(OSError):
                 part.close()
         self._temporary.unlink(missing_ok=True)
+
+
+def _column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """Return a column of texts, truth values or 32-bit integers, made of its buffers: `pa.array` imports pandas."""
+    import numpy as np
+    import pyarrow as pa
+
+    present = np.packbits(np.array([value is not None for value in values], bool), bitorder="little")
+    if kind == pa.string():
+        texts = [(value or "").encode() for value in values]
+        offsets = np.cumsum([0, *map(len, texts)])
+        if offsets[-1] > np.iinfo(np.int32).max:  # it makes several arrays
+            return pa.array(values, kind)
+        content: list[Any] = [offsets.astype(np.int32), b"".join(texts)]
+    elif kind == pa.bool_():
+        content = [np.packbits(np.array(values, bool), bitorder="little")]
+    else:
+        content = [np.array([value or 0 for value in values], np.int32)]
+    return pa.Array.from_buffers(kind, len(values), [pa.py_buffer(part) for part in (present, *content)])
 
 
 def read_records(path: Path) -> Iterator[ItemRecord]:
@@ -337,20 +358,26 @@ def read_scores(path: Path) -> Iterator[ItemScores]:
 
 def read_ids(path: Path) -> list[str]:
     """Return the ids of all items of a file, in its order; reads nothing else; raises as `read_records`."""
-    return [name for batch in read_batches(path, ("id",)) for name in batch.column("id").to_pylist()]
+    return read_columns(path, ("id",))["id"]
 
 
 def read_tokens(path: Path) -> ItemTokens:
     """Return the sub-words of all items of a file, in its order; reads nothing else; raises as `read_records`."""
-    ids: list[str] = []
-    clusters: list[str | None] = []
-    tokens: list[int | None] = []
-    for batch in read_batches(path, ("id", "cluster", "tokens")):
-        columns = batch.to_pydict()
-        ids += columns["id"]
-        clusters += columns["cluster"]
-        tokens += columns.get("tokens") or [None] * batch.num_rows
-    return ItemTokens(ids=ids, clusters=clusters, tokens=tokens)
+    columns = read_columns(path, ("id", "cluster", "tokens"))
+    ids = columns["id"]
+    return ItemTokens(ids=ids, clusters=columns["cluster"], tokens=columns["tokens"] or [None] * len(ids))
+
+
+def read_columns(path: Path, names: Sequence[str]) -> dict[str, list[Any]]:
+    """Return columns of a file as they are stored; one that an older version did not write is empty.
+
+    Raises as `read_records`.
+    """
+    columns: dict[str, list[Any]] = {name: [] for name in names}
+    for batch in read_batches(path, names):
+        for name, values in batch.to_pydict().items():
+            columns[name] += values
+    return columns
 
 
 def read_table(path: Path) -> pa.Table:
@@ -440,7 +467,7 @@ def _chunks(records: Iterator[ItemRecord], size: int) -> Iterator[list[ItemRecor
 
 
 def _compact(value: Any) -> str:
-    return _ENCODER.encode(value)
+    return _ENCODER.encode(value) if value or not isinstance(value, dict) else "{}"
 
 
 def answer_text(prediction: Any, inputs: str = "{}") -> str | None:

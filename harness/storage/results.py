@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from harness.errors import DataError
+from harness.storage.model_name import model_name
 
 __all__ = [
     "SCHEMA",
@@ -48,17 +59,30 @@ class DamagedRunError(DataError, KeyError):
 class Entry(BaseModel):
     """An object of a run's JSON files. What an older run does not have is at its default, and is not written."""
 
-    model_config = ConfigDict(extra="allow", frozen=True, populate_by_name=True, ser_json_inf_nan="constants")
+    model_config = ConfigDict(
+        extra="allow",
+        frozen=True,
+        populate_by_name=True,
+        ser_json_inf_nan="constants",
+        allow_inf_nan=False,
+        defer_build=True,
+    )
 
     @classmethod
     def read(cls, content: Mapping[str, Any], path: Path, hint: str) -> Self:
-        """Return the content of a file typed; raises `DamagedRunError` that names the first faulty key."""
+        """Return the content of a file typed; raises `DamagedRunError` that names the first faulty key.
+
+        Every number is a finite JSON number, a score is a fraction, and a name has nothing that leads to another
+        folder: scores are compared, published and written into paths without a further look.
+        """
         try:
-            return cls.model_validate(content)
+            if (key := _not_finite(content)) is not None:
+                raise DamagedRunError(f"{path} is damaged at {key!r}: expected a finite number.", hint=hint)
+            return cls.model_validate_json(json.dumps(content), strict=True)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
-            place = ".".join(map(str, first["loc"]))
-            raise DamagedRunError(f"{path} is damaged at {place!r}: {first['msg']}.", hint=hint) from error
+            place, reason = ".".join(map(str, first["loc"])), first["msg"].removeprefix("Value error, ")
+            raise DamagedRunError(f"{path} is damaged at {place!r}: {reason}.", hint=hint) from error
 
     def has(self, name: str) -> bool:
         """Return whether the file has the key; what it does not have is at its default."""
@@ -71,6 +95,42 @@ class Entry(BaseModel):
     def to_json(self) -> dict[str, Any]:
         """Return the object as it is on disk."""
         return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
+
+
+def _not_finite(content: Any, place: str = "") -> str | None:
+    """Return the key of the first NaN or infinity of a JSON value; None where there is none."""
+    if isinstance(content, float):
+        return None if math.isfinite(content) else place
+    pairs = content.items() if isinstance(content, dict) else enumerate(content)
+    return next(
+        (
+            key
+            for name, value in pairs
+            if isinstance(value, dict | list | float)
+            and (key := _not_finite(value, f"{place}.{name}".lstrip("."))) is not None
+        ),
+        None,
+    )
+
+
+def _check_fraction(metric: str, values: Iterable[float | None]) -> None:
+    """Raise `ValueError` for a score that is no fraction; ratios and users' programs have scales of their own."""
+    if metric.startswith("command:") or metric.endswith("_ratio"):
+        return
+    for value in values:
+        if value is not None and abs(value) > 1:
+            raise ValueError(f"{metric!r} is {value:g}; expected a fraction of at most 1")
+
+
+def _check_name(name: str) -> str:
+    """Return a name that is safe as a part of a path; raises `ValueError`."""
+    if name.startswith(".") or any(mark in name for mark in "/\\\0"):
+        raise ValueError(f"{name!r} cannot be a part of a path")
+    return name
+
+
+Name = Annotated[str, AfterValidator(_check_name)]
+"""A name that becomes a part of paths."""
 
 
 class Value(Entry):
@@ -127,9 +187,9 @@ class Look(Entry):
 class CellResult(Entry):
     """A cell: a task in a language, by one model, fit, method and seed, in one view."""
 
-    task: str
+    task: Name
     version: int | None = None
-    language: str
+    language: Name
     split: str | None = None
     stands_in: bool = False
     """Whether a dev file was used as the test set."""
@@ -140,7 +200,7 @@ class CellResult(Entry):
     view: dict[str, str] = {}
     seed: int | None = None
     prompt: dict[str, Any] | None = None
-    digest: str = ""
+    digest: Name = ""
     data: dict[str, Any] = {}
     learning: dict[str, Any] | None = None
     status: str
@@ -154,8 +214,12 @@ class CellResult(Entry):
     unanswered: int = 0
     """How many of the unfinished have no answer that could be read."""
     tied: int = 0
-    """Items whose ranking has a tie at the cut-off."""
+    """Items that equal scores decide: those of the best choices, or of candidates at the cut-off of a ranking."""
     dropped_shots: int = 0
+    equal_repeats: int = 0
+    """Items whose answers are all the same, of a run with ``--repeats``."""
+    excluded_shots: int = 0
+    """Shots that were drawn and replaced, since they have the text of the item that was asked, or its translation's."""
     tokens: int = 0
     """Tokens that the model wrote."""
     reasoning_tokens: int | None = 0
@@ -164,6 +228,11 @@ class CellResult(Entry):
     """Answers with U+FFFD in place of what was no character."""
     positions: dict[str, Any] | None = None
     """Of multiple choice: answers, gold answers and right answers by position, and the p of equal recall."""
+    collapse: dict[str, Any] | None = None
+    """``answer``, ``count``, ``of`` and ``unit`` of the one answer to nearly all items; None where answers differ."""
+    majority: dict[str, Any] | None = None
+    """Of labels: the commonest gold one as ``answer``, and the items ``of`` which it is right (``constant``), the model
+    is (``right``) and ``both`` are."""
     metrics: dict[str, MetricValue]
     size: int | None = None
     """Items of the test set, before a limit."""
@@ -172,6 +241,8 @@ class CellResult(Entry):
     stopped: str = ""
     """Why they did not grow any more: ``precision``, ``budget``, ``limit`` or ``all items``."""
     release: dict[str, Any] | None = None
+    file_state: str | None = None
+    """``released file``, ``changed file`` or ``file of no known release``; None for samples and data of the Hub."""
     pool: dict[str, Any] | None = None
     gold: dict[str, Any] | None = None
     """The corrected labels that it is scored with."""
@@ -181,6 +252,13 @@ class CellResult(Entry):
     traceback: str | None = None
     """The file of the run folder with the traceback of a failed cell."""
     seconds: float = 0.0
+
+    @field_validator("metrics")
+    @classmethod
+    def _are_fractions(cls, metrics: dict[str, MetricValue]) -> dict[str, MetricValue]:
+        for name, score in metrics.items():
+            _check_fraction(name, [score.value, *(group.value for group in score.groups.values())])
+        return metrics
 
     @property
     def is_stopped(self) -> bool:
@@ -197,7 +275,7 @@ class TaskScore(Value):
     """The mean over the languages of a task, for one protocol, method, view and metric."""
 
     value: float
-    task: str
+    task: Name
     protocol: str = ""
     method: str = ""
     view: dict[str, str] = {}
@@ -226,10 +304,16 @@ class TaskScore(Value):
     seed_sd: float | None = None
     missing: list[str] = []
 
+    @model_validator(mode="after")
+    def _are_fractions(self) -> Self:
+        _check_fraction(self.metric, [self.value, self.micro, *self.by_language.values()])
+        return self
+
 
 class SuiteValue(Value):
     """A suite's overall score, with the means of its categories."""
 
+    value: Annotated[float, Field(ge=-1, le=1)] | None
     categories: dict[str, float | None] = {}
     category_intervals: dict[str, tuple[float, float] | None] = {}
     """95 %; None where a task of the category has no error."""
@@ -248,7 +332,7 @@ class ExtendedScore(Entry):
 class SuiteScore(Entry):
     """The overall scores of a suite for one protocol and view."""
 
-    suite: str
+    suite: Name
     protocol: str | None
     view: dict[str, str] = {}
     paper: SuiteValue = SuiteValue(value=None)
@@ -369,6 +453,10 @@ class Manifest(Entry):
     schema_: int = Field(default=SCHEMA, alias="schema")
     created: str = ""
     model: str = ""
+    name: str = ""
+    """What the model is called; empty in older runs."""
+    title: str = ""
+    """The title of a report, where one was chosen."""
     tasks: Annotated[dict[str, TaskSummary], AfterValidator(_Tasks)] = _Tasks()
     config: dict[str, Any] = {}
     suites: list[SuiteSummary] = []
@@ -393,6 +481,8 @@ class Manifest(Entry):
     notes: list[str] = []
     """What the plan said."""
     plugins: dict[str, Any] = {}
+    code: dict[str, str] = {}
+    """Versions of the code of others that scores, renders, reads or parses."""
     options: dict[str, Any] = {}
     hardware: dict[str, Any] = {}
     host: str | None = None
@@ -403,6 +493,12 @@ class Manifest(Entry):
     plan_cells: list[dict[str, Any]] = []
     """The identities of all cells of that plan, each with its shard."""
     merged_from: list[dict[str, Any]] = []
+
+    @property
+    def model_name(self) -> str:
+        """What the model is called: `name`, or what `model` and its options say."""
+        served = self.options.get("model") or self.identity.get("model")
+        return self.name or model_name(self.model, served, self.options.get("revision"))
 
     @field_validator("cells")
     @classmethod

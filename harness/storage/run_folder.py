@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
+import math
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,17 +20,16 @@ from harness.storage.records import ItemRecord, RecordWriter, read_records, read
 from harness.storage.results import (
     SCHEMA,
     CellResult,
+    DamagedRunError,
     Entry,
     Manifest,
     RunResults,
-    TaskSummary,
 )
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]
     import pyarrow as pa
 
-    from harness.analysis.comparison import Comparison
     from harness.storage.journal import Journal
 
 __all__ = [
@@ -42,6 +42,7 @@ __all__ = [
     "first_difference",
     "repairable_cells",
     "reuse_hint",
+    "run_folders",
     "with_baselines",
 ]
 
@@ -166,7 +167,7 @@ class Run:
             names = ("task", "language", "protocol", "method", "fit", "seed")
             own = {name: getattr(cell, name) for name in names}
             for place, (name, value) in enumerate(
-                {"model": self.manifest.model, **own, "view": view}.items()
+                {"model": self.manifest.model_name, **own, "view": view}.items()
             ):
                 sort = pa.int64() if name == "seed" else pa.string()
                 table = table.add_column(place, name, pa.array([value] * table.num_rows, sort))
@@ -176,63 +177,6 @@ class Run:
     def to_pandas(self, task: str | None = None, language: str | None = None) -> pd.DataFrame:
         """Return `items` as a pandas data frame; needs pandas, and raises what `items` does."""
         return self.items(task, language).to_pandas()
-
-    def scores(self) -> pa.Table:
-        """Return an Arrow table with one row per cell and metric; a cell without scores has one row, without a metric.
-
-        Its columns: the ``model``; ``task``, ``language``, ``family`` and ``script``, ``protocol``, ``method``,
-        ``view`` and ``seed`` of the cell, its ``status`` and ``reason``, the number of items ``n``; ``metric``, whether
-        it is a ``headline`` of the task, its ``value``, and the ends ``low`` and ``high`` of its 95 % interval. Scores
-        are fractions.
-        """
-        import pyarrow as pa
-
-        text, number, score = pa.string(), pa.int64(), pa.float64()
-        columns = {
-            **dict.fromkeys(("model", "task", "language", "family", "script"), text),
-            **dict.fromkeys(("protocol", "method", "view"), text),
-            "seed": number,
-            **dict.fromkeys(("status", "reason"), text),
-            "n": number,
-            "metric": text,
-            "headline": pa.bool_(),
-            **dict.fromkeys(("value", "low", "high"), score),
-        }
-        rows = [row for cell in self.cells for row in self._score_rows(cell)]
-        return pa.Table.from_pylist(rows, schema=pa.schema(columns.items()))
-
-    def _score_rows(self, cell: CellResult) -> list[dict[str, Any]]:
-        spec = self.manifest.tasks.get(cell.task, TaskSummary())
-        family, script = spec.languages.get(cell.language, (None, None))
-        own = {
-            "model": self.manifest.model,
-            **{name: getattr(cell, name) for name in ("task", "language", "protocol", "method", "seed")},
-            **{name: getattr(cell, name) for name in ("status", "reason", "n")},
-            "view": _view_text(cell.view),
-            "family": family,
-            "script": script,
-        }
-        return [
-            own
-            | {"metric": name, "headline": name in spec.headline, "value": found.value}
-            | dict(zip(("low", "high"), found.ci or (None, None), strict=True))
-            for name, found in cell.metrics.items()
-        ] or [own]
-
-    def compare(self, other: Run, **settings: Any) -> Comparison:
-        """Return what ``harness compare`` computes: both runs on the items that they have in common.
-
-        Args:
-            other: The run that this one is compared with.
-            settings: ``tasks``, ``languages``, ``metric`` and ``strict`` of `harness.analysis.comparison.compare`.
-
-        Raises:
-            UsageError: For names that no run has, and where no task was finished by both.
-            DataError: Where no item is common to both, or records are broken.
-        """
-        from harness import compare_runs  # the public function, which imports what it needs
-
-        return compare_runs([self, other], **settings)
 
     # Paths --------------------------------------------------------------------------------------------
 
@@ -275,6 +219,12 @@ class Run:
             raise UsageError(
                 f"The folder {str(self.path)!r} already holds a run.",
                 hint=f"Resume it (harness eval --resume {self.path}), or give another folder with --output.",
+            )
+        outer = next(filter(_is_run, self.path.absolute().resolve().parents), None)
+        if outer is not None and self.path.parent.name != "baselines":
+            raise UsageError(
+                f"The folder {str(self.path)!r} lies in the run {str(outer)!r}.",
+                hint="Give a folder outside of it with --output.",
             )
         existing = next(path for path in (self.path, *self.path.absolute().parents) if path.exists())
         if not existing.is_dir():
@@ -421,6 +371,10 @@ class Run:
         write_atomically(path, text)
 
 
+def _is_run(folder: Path) -> bool:
+    return (folder / MANIFEST).is_file() and ((folder / RESULTS).is_file() or (folder / "journal").is_dir())
+
+
 def _view_text(view: Mapping[str, str]) -> str:
     return ", ".join(f"{name}={value}" for name, value in view.items())
 
@@ -428,6 +382,21 @@ def _view_text(view: Mapping[str, str]) -> str:
 def with_baselines(run: Run) -> list[Run]:
     """Return a run followed by the runs of the baselines that were made with it."""
     return [run, *(Run(path.parent) for path in sorted((run.path / "baselines").glob(f"*/{RESULTS}")))]
+
+
+def run_folders(folders: Sequence[Path]) -> list[Path]:
+    """Return run folders, each once; a folder that is no run but holds runs means these, sorted."""
+    paths = [
+        path
+        for folder in folders
+        for path in (
+            []
+            if (folder / MANIFEST).is_file()
+            else sorted(own.parent for own in folder.glob(f"*/{MANIFEST}"))
+        )
+        or [folder]
+    ]
+    return list({path.resolve(): path for path in paths}.values())
 
 
 def reuse_hint(path: Path) -> str:
@@ -467,7 +436,20 @@ def _read_json(path: Path) -> dict[str, Any]:
         raise DataError(f"{path} cannot be read: {error}.", hint=_repair(path)) from error
     if not isinstance(content, dict):
         raise DataError(f"{path}: expected a JSON object.", hint=_repair(path))
+    key = next(_not_finite(content), None)
+    if key is not None:
+        raise DamagedRunError(f"{path} is damaged at {key!r}: expected a finite number.", hint=_repair(path))
     return content
+
+
+def _not_finite(value: Any) -> Iterator[str]:
+    """Yield the dotted keys of NaN and infinities, which JSON does not have and Python's parser accepts."""
+    members = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, member in members:
+        if isinstance(member, dict | list):
+            yield from (f"{key}.{further}" for further in _not_finite(member))
+        elif isinstance(member, float) and not math.isfinite(member):
+            yield str(key)
 
 
 def _read_finished(file: Path) -> FinishedCell | None:

@@ -28,9 +28,12 @@ from harness.testing.fit_check import FitChecks
 from harness.testing.state_check import StateChecks
 from harness.testing.stream_check import StreamChecks
 from harness.testing.subword_check import SubwordChecks
+from harness.testing.writing_check import WritingChecks
 
 __all__ = ["AdapterContract"]
 
 
-class AdapterContract(DeclarationChecks, AnswerChecks, StateChecks, StreamChecks, SubwordChecks, FitChecks):
+class AdapterContract(
+    DeclarationChecks, AnswerChecks, WritingChecks, StateChecks, StreamChecks, SubwordChecks, FitChecks
+):
     """Checks that an adapter declares what it does and does what it declares."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain, repeat
 from types import MappingProxyType
 from typing import Any
 
@@ -15,7 +16,7 @@ from harness.testing.contract_setting import ContractSetting
 from harness.testing.model_fixture import ModelFixture, ModelUnderTest
 from harness.testing.probe import MAX_TOKENS, PROBES, Probe, agree
 
-__all__ = ["StreamChecks"]
+__all__ = ["StreamChecks", "collect_stream"]
 
 ABILITIES: Mapping[Capability, Ability] = MappingProxyType(
     {
@@ -47,7 +48,9 @@ class StreamChecks(ContractSetting):
             requests = [*probe.requests, *probe.unusual.values()]
             expected = probe.ask(under_test.model, requests, under_test.labels)
             for size in (len(requests) // 2 + 1, 3):
-                found = _collect(under_test.model.stream(call, _blocks(call, requests, size)), under_test)
+                found = collect_stream(
+                    under_test.model.stream(call, _blocks(call, requests, size)), under_test.name
+                )
                 missing = set(range(len(requests))) - set(found)
                 assert not missing, (
                     f"{under_test.name} streams no answer to {len(missing)} of {len(requests)} requests in blocks "
@@ -62,7 +65,7 @@ class StreamChecks(ContractSetting):
     def test_nothing_asked_streams_nothing(self, model_fixture: ModelFixture, capability: Capability) -> None:
         """A call without blocks has no answers."""
         for under_test, _, call in _streaming(model_fixture, capability):
-            found = _collect(under_test.model.stream(call, []), under_test)
+            found = collect_stream(under_test.model.stream(call, []), under_test.name)
             assert not found, f"{under_test.name} streams {len(found)} answers to no request."
 
     @every_ability
@@ -70,15 +73,16 @@ class StreamChecks(ContractSetting):
         """No batch begins once `stopping` says so, and what was answered before is right."""
         for under_test, probe, call in _streaming(model_fixture, capability):
             blocks = _blocks(call, probe.requests, 1)
-            found = _collect(
-                under_test.model.stream(replace(call, stopping=lambda: True), blocks), under_test
+            found = collect_stream(
+                under_test.model.stream(replace(call, stopping=lambda: True), blocks), under_test.name
             )
             assert not found, (
                 f"{under_test.name} streams {len(found)} answers although it was to stop at once."
             )
-            stream = under_test.model.stream(replace(call, stopping=_after(2)), blocks)
+            stopping = chain([False, False], repeat(True)).__next__
+            stream = under_test.model.stream(replace(call, stopping=stopping), blocks)
             expected = probe.ask(under_test.model, probe.requests, under_test.labels)
-            for index, answer in _collect(stream, under_test).items():
+            for index, answer in collect_stream(stream, under_test.name).items():
                 assert agree(expected[index], answer, tolerance=ROUNDING), (
                     f"{under_test.name} answers {probe.requests[index]!r} differently before it stops."
                 )
@@ -138,25 +142,14 @@ def _blocks(call: Call, requests: Sequence[Any], size: int) -> list[Sequence[Any
     return [requests[start : start + size] for start in range(0, len(requests), size)]
 
 
-def _collect(stream: Iterator[Any], under_test: ModelUnderTest) -> dict[int, Any]:
+def collect_stream(stream: Iterator[Any], name: str) -> dict[int, Any]:
+    """Return the answers of a stream by the numbers of their requests; fails where an answer comes twice."""
     found: dict[int, Any] = {}
     for answered in stream:
         assert len(answered.indices) == len(answered.answers), (
-            f"{under_test.name} streams {len(answered.answers)} answers for {len(answered.indices)} requests."
+            f"{name} streams {len(answered.answers)} answers for {len(answered.indices)} requests."
         )
         for index, answer in zip(answered.indices, answered.answers, strict=True):
-            assert index not in found, f"{under_test.name} streams the answer {index} twice."
+            assert index not in found, f"{name} streams the answer {index} twice."
             found[index] = answer
     return found
-
-
-def _after(questions: int) -> Callable[[], bool]:
-    """Return a function that says no as often as that, and then yes."""
-    asked = 0
-
-    def stopping() -> bool:
-        nonlocal asked
-        asked += 1
-        return asked > questions
-
-    return stopping

@@ -1,10 +1,10 @@
-"""Checks of `CountsSubwords` and `CutsTexts`, which an adapter may have."""
+"""Checks of sub-words: `CountsSubwords` and `CutsTexts`, which an adapter may have, and where its pieces are."""
 
 from __future__ import annotations
 
 import pytest
 
-from harness.models.capabilities import Capability, EmbedOptions
+from harness.models.capabilities import Capability, EmbedOptions, ExposesAttentions, SpanQuestion, TextInput
 from harness.models.requests import CountsSubwords, CutsTexts
 from harness.testing.contract_setting import ContractSetting
 from harness.testing.model_fixture import ModelFixture
@@ -58,6 +58,25 @@ class SubwordChecks(ContractSetting):
             pytest.skip(f"{model_fixture.name} does not say how long a text may be")
         room = model.text_room(1, EmbedOptions())
         assert room is None or room > 0, f"{model_fixture.name} has room for {room} sub-words."
+
+    def test_pieces_leave_no_visible_character_out(self, model_fixture: ModelFixture) -> None:
+        """The pieces of attention cover all words, and a context of one letter is its own answer."""
+        model, text = model_fixture.bare, "I saw a cat , b ."
+        if isinstance(model, ExposesAttentions):
+            ((_, attention),) = model.attentions([TextInput(text=text)])
+            (segment,) = attention.segments
+            pieces = zip(segment.starts, segment.ends, strict=True)
+            covered = {place for start, end in pieces for place in range(start, end)}
+            assert covered >= {place for place, letter in enumerate(text) if letter != " "}, (
+                f"{model_fixture.name} has no piece for some letters of {text!r}, only for {sorted(covered)}."
+            )
+        for under_test in model_fixture.models_under_test(Capability.EXTRACTS_SPANS):
+            for context in ("b", " b", "\n\u0431"):
+                question = SpanQuestion(id="letter", question="Which letter?", context=context)
+                (answer,) = under_test.model.extract_spans([question])
+                assert answer.text == context.strip(), (
+                    f"{under_test.name} answers {answer.text!r} from the context {context!r}."
+                )
 
 
 def _counting(model_fixture: ModelFixture) -> CountsSubwords:

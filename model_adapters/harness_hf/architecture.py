@@ -103,8 +103,9 @@ def read_architecture(config: Mapping[str, Any]) -> Architecture:
     with_labels = head in (Head.CLASSIFICATION, Head.TAGGING)
     labels = _labels(config) if with_labels else ()
     problem = config.get("problem_type")
+    text = config.get("text_config") or config
     layers = next(
-        (config[key] for key in ("num_hidden_layers", "n_layers", "n_layer", "num_layers") if key in config),
+        (text[key] for key in ("num_hidden_layers", "n_layers", "n_layer", "num_layers") if key in text),
         None,
     )
     return Architecture(
@@ -124,7 +125,9 @@ def read_architecture(config: Mapping[str, Any]) -> Architecture:
 def _family(config: Mapping[str, Any], model_type: str, name: str) -> Family | None:
     if model_type in TEXT_ENCODERS and name.endswith("EncoderModel"):
         return Family.ENCODER
-    if config.get("is_encoder_decoder") or name.endswith("ForConditionalGeneration"):
+    # The classes of decoders that read images, too, end as those of encoder-decoders do.
+    reads_images = model_type in CAUSAL_TYPES and "text_config" in config
+    if config.get("is_encoder_decoder") or (name.endswith("ForConditionalGeneration") and not reads_images):
         return Family.SEQ2SEQ
     if name.endswith("ForCausalLM") or config.get("is_decoder") or name.endswith("BertLMHeadModel"):
         return Family.CAUSAL

@@ -14,7 +14,7 @@ from harness import (
     ModelDescription,
     UsageError,
 )
-from harness.models.capabilities import HEAD_CAPABILITY
+from harness.models.capabilities import HEAD_CAPABILITY, Constraint
 from harness_hf.architecture import (
     CAUSAL_TYPES,
     ENCODER_TYPES,
@@ -31,6 +31,7 @@ from harness_hf.model_folder import (
     ADAPTER_CONFIG,
     ModelConfig,
     count_parameters,
+    folder_fault,
     read_config,
     read_json,
     read_sentence_files,
@@ -70,6 +71,8 @@ CAUSAL_OFFERS = frozenset(
     }
 )
 SEQ2SEQ_OFFERS = CAUSAL_OFFERS
+WRITES_WITHIN: frozenset[Constraint] = frozenset({"choices"})
+"""What `inference.writing` keeps text to."""
 TRANSLATION_TYPES = frozenset({"m2m_100", "marian", "mbart", "nllb-moe"})
 """Types whose models translate: NLLB's dense models are of the type of M2M100."""
 OUTPUT_LAYERS = ("lm_head.", "embed_out.", "output_layer.")
@@ -142,6 +145,7 @@ def describe(ref: str, options: AdapterOptions) -> ModelDescription:
         layers=architecture.layers,
         note="; ".join(notes),
         metadata=_metadata(found, architecture),
+        fault=folder_fault(found),
     )
 
 
@@ -163,6 +167,7 @@ def describe_causal(ref: str, options: AdapterOptions) -> ModelDescription:
     return ModelDescription(
         adapter="hf-causal",
         ref=ref,
+        constraints=WRITES_WITHIN,
         offers=offers if record is None else after_fit[record.head],
         after_fit=after_fit,
         fits_on_request=record is None and not embeds_only,
@@ -172,6 +177,7 @@ def describe_causal(ref: str, options: AdapterOptions) -> ModelDescription:
         layers=architecture.layers,
         note="; ".join(notes),
         metadata={**_metadata(found, architecture), **unread},
+        fault=folder_fault(found),
     )
 
 
@@ -206,6 +212,7 @@ def describe_seq2seq(ref: str, options: AdapterOptions) -> ModelDescription:
     return ModelDescription(
         adapter="hf-seq2seq",
         ref=ref,
+        constraints=WRITES_WITHIN,
         offers=SEQ2SEQ_OFFERS | ({Capability.TRANSLATES} if translates else set()),
         after_fit={Head.TEXT_TO_TEXT: SEQ2SEQ_OFFERS},
         revision=found.revision,
@@ -213,6 +220,7 @@ def describe_seq2seq(ref: str, options: AdapterOptions) -> ModelDescription:
         layers=architecture.layers or found.config.get("encoder_layers"),
         note=note,
         metadata=_metadata(found, architecture),
+        fault=folder_fault(found),
     )
 
 

@@ -10,13 +10,13 @@ from pydantic import create_model
 from pydantic.fields import FieldInfo
 
 from harness import Adapter, AdapterEntry, AdapterOptions, CapabilityError, ModelDescription, parse_options
-from harness.models.options import options_model
+from harness.models.options import option_meanings, options_model
 from harness_hf import harness_register_adapters
 from harness_hf.architecture import Family, architecture_of
 from harness_hf.model_folder import read_config
 from harness_hf.options import ModelOptions
 
-__all__ = ["AnyFamilyOptions", "describe_any", "open_any"]
+__all__ = ["AnyFamilyOptions", "describe_any", "model_options", "open_any"]
 
 ADAPTER_NAMES: Mapping[Family | None, str] = {
     Family.ENCODER: "hf-encoder",
@@ -34,8 +34,11 @@ def _all_fields() -> dict[str, Any]:
     """Return every option of every family, unread: the adapter that a model leads to reads them."""
     fields: dict[str, Any] = {}
     for name, entry in _entries().items():
-        for key, field in {} if name == "hf" else options_model(entry).model_fields.items():
-            fields.setdefault(key, (Any, FieldInfo(default=field.default, description=field.description)))
+        if name != "hf":
+            model = options_model(entry)
+            for key, meaning in option_meanings(model).items():
+                default = model.model_fields[key].default
+                fields.setdefault(key, (Any, FieldInfo(default=default, description=meaning)))
     return fields
 
 
@@ -55,11 +58,7 @@ def describe_any(ref: str, options: AdapterOptions) -> ModelDescription:
     """
     given = options.model_dump(include=options.model_fields_set)
     entries = _entries()
-    shared = replace(entries["hf"], options="harness_hf.options:ModelOptions")
-    known = {key: value for key, value in given.items() if key in ModelOptions.model_fields}
-    found_by = parse_options(shared, known)
-    assert isinstance(found_by, ModelOptions)
-    family = architecture_of(read_config(ref, found_by)).family
+    family = architecture_of(read_config(ref, model_options(options))).family
     name = ADAPTER_NAMES[family]
     if name not in entries:
         raise CapabilityError(
@@ -67,6 +66,14 @@ def describe_any(ref: str, options: AdapterOptions) -> ModelDescription:
             hint="Run 'harness models' to see which adapters are.",
         )
     return entries[name].describe_model(ref, parse_options(entries[name], given))
+
+
+def model_options(options: AdapterOptions) -> ModelOptions:
+    """Return the options that all families share, checked; raises `UsageError`."""
+    given = options.model_dump(include=options.model_fields_set & ModelOptions.model_fields.keys())
+    found = parse_options(replace(_entries()["hf"], options="harness_hf.options:ModelOptions"), given)
+    assert isinstance(found, ModelOptions)
+    return found
 
 
 def open_any(description: ModelDescription, options: AdapterOptions) -> Adapter:

@@ -72,10 +72,18 @@ class FitRecord(BaseModel):
     """Steps at which the training was resumed after an interruption."""
     fp32_from: int | None = None
     """The step, counted from 1, from which training was in float32 because it was not finite in less."""
+    first_loss: float | None = None
+    """Mean loss at the start of training; None in records of older versions."""
+    last_loss: float | None = None
 
     def dev_score(self) -> DevScore | None:
         """Return what the kept checkpoint scored on the dev set; None where none was measured."""
         return None if self.best_score is None else DevScore(metric=self.metric, value=self.best_score)
+
+    def training_loss(self) -> Mapping[str, float] | None:
+        """Return the losses at both ends of the training; None in records of older versions."""
+        first, last = self.first_loss, self.last_loss
+        return None if first is None or last is None else {"first": first, "last": last, "steps": self.steps}
 
     def notices(self) -> tuple[str, ...]:
         """Return what a user should know about how the model was trained, in sentences."""

@@ -4,56 +4,43 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from harness.storage.files import file_digest
+from harness.storage.files import configuration_files, file_digest
 from harness_hf.fit_record import HEAD_NAME, RECORD_NAME, SCALE_NAME
 from harness_hf.model_folder import (
     ADAPTER_CONFIG,
-    SENTENCE_FILES,
     adapter_base,
     sentence_module_files,
     weight_files,
 )
+from harness_hf.pickled_weights import conversion_identity
 
 __all__ = ["LIBRARIES", "folder_identity", "library_versions", "weights_digest"]
 
 LIBRARIES = ("torch", "transformers", "tokenizers")
-SMALL_FILES = (
-    "config.json",
-    "tokenizer.json",
-    "tokenizer_config.json",
-    "special_tokens_map.json",
-    "added_tokens.json",
-    "vocab.txt",
-    "vocab.json",
-    "merges.txt",
-    *SENTENCE_FILES,
-    RECORD_NAME,
-    SCALE_NAME,
-    HEAD_NAME,
-    ADAPTER_CONFIG,
-)
-"""Files besides the weights that change answers; a folder may hold others that do not."""
-
-UNREAD = {RECORD_NAME: ("resumed_at",), ADAPTER_CONFIG: ("base_model_name_or_path", "revision")}
-"""Entries of small files that change no answer: interruptions, and where an adapter's base is (its weights count)."""
+UNREAD = {
+    RECORD_NAME: ("resumed_at", "first_loss", "last_loss"),
+    ADAPTER_CONFIG: ("base_model_name_or_path", "revision"),
+}
+"""Entries of files that change no answer: interruptions, losses, and where an adapter's base is (its weights count)."""
 
 
-def folder_identity(folder: Path, further: Sequence[str] = ()) -> dict[str, str]:
-    """Return SHA-256 digests of a model's weights and of its small files (configuration, tokenizer).
+def folder_identity(folder: Path) -> dict[str, str]:
+    """Return SHA-256 digests of a model's weights, and of all other files that the library may read.
 
-    `further` names small files that change the answers of this kind of model only. An adapter's base counts, too.
+    A converted copy has the digest of its pickled source, too. The base of an adapter counts, and so do the small
+    weights of heads and modules for sentences.
     """
     folders = [adapter_base(folder), folder] if (folder / ADAPTER_CONFIG).is_file() else [folder]
-    small = [
-        (name, one / name) for one in folders for name in (*SMALL_FILES, *further) if (one / name).is_file()
-    ]
-    small += [(name, one / name) for one in folders for name in sentence_module_files(one)]
-    named = "".join(f"{name}={_content_digest(file)}\n" for name, file in small)
-    return {"weights": weights_digest(folder), "files": hashlib.sha256(named.encode()).hexdigest()}
+    read = ""
+    for number, own in enumerate(folders):
+        heads = [name for name in (SCALE_NAME, HEAD_NAME) if (own / name).is_file()]
+        names = sorted({*configuration_files(own), *heads, *sentence_module_files(own)})
+        read += "".join(f"{number}/{name}={_content_digest(own / name)}\n" for name in names)
+    files = hashlib.sha256(read.encode()).hexdigest()
+    return {"weights": weights_digest(folder), "files": files, **conversion_identity(folder)}
 
 
 def weights_digest(folder: Path) -> str:

@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 import transformers
+import transformers.modeling_utils  # with the adapter's code, not when a network is opened: see `make_ready`
 from transformers.utils import logging
 
 from harness import AdapterError, TrainingError, UsageError
 from harness_hf.fit_record import read_record
 from harness_hf.identity import weights_digest
 from harness_hf.low_rank import attach_low_rank, merge_adapter, quantization
-from harness_hf.model_folder import ADAPTER_CONFIG, adapted_head, adapter_base, read_json, weight_files
+from harness_hf.model_folder import (
+    ADAPTER_CONFIG,
+    TOKENIZER_CONFIG,
+    adapted_head,
+    adapter_base,
+    is_vocabulary,
+    no_tokenizer,
+    read_json,
+    weight_files,
+)
 from harness_hf.options import ModelOptions
 from harness_hf.quantization import read_quantization
 
@@ -41,17 +51,6 @@ POSITIONS_AFTER_PADDING = frozenset(
     "camembert data2vec-text mpnet roberta roberta-prelayernorm xlm-roberta xlm-roberta-xl".split()
 )
 """Types whose first position is the one after the padding index."""
-VOCABULARY_NAMES = (
-    "tokenizer.json",
-    "vocab",
-    "merges",
-    "tekken",
-    "spiece",
-    "sentencepiece",
-    "tokenizer.model",
-)
-TOKENIZER_CONFIG = "tokenizer_config.json"
-VOCABULARY_SUFFIXES = (".model", ".spm", ".vocab", ".tiktoken", ".bpe", ".codes")
 LEAST_VOCABULARY = 0.5
 """The least tokens of a tokenizer for every row of the embeddings."""
 
@@ -88,17 +87,9 @@ def read_tokenizer(folder: Path, ref: str, options: ModelOptions, **keywords: An
     except Exception as error:
         raise AdapterError(f"The tokenizer of {ref!r} cannot be opened: {first_line(error)}") from error
     named = set((getattr(tokenizer, "vocab_files_names", None) or {}).values())
-    if named and not any(_is_vocabulary(file.name, named) for file in folder.iterdir()):
-        raise AdapterError(
-            f"The model {ref!r} has no tokenizer files, such as {sorted(named)[0]!r}.",
-            hint=f"Save the tokenizer that it was trained with into the folder: tokenizer.save_pretrained({ref!r}).",
-        )
+    if named and not any(is_vocabulary(file.name, named) for file in folder.iterdir()):
+        raise AdapterError(no_tokenizer(ref, sorted(named)[0]))
     return tokenizer
-
-
-def _is_vocabulary(name: str, named: Collection[str]) -> bool:
-    """Return whether a file can be that of a vocabulary; the class of a tokenizer does not name all that it reads."""
-    return name in named or name.startswith(VOCABULARY_NAMES) or name.endswith(VOCABULARY_SUFFIXES)
 
 
 def require_fitting_vocabulary(ref: str, tokenizer: Any, network: Any, *, added: bool = True) -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
@@ -14,19 +13,19 @@ from typing import Any, Literal
 from harness import (
     AdapterError,
     AdapterOptions,
-    HarnessError,
     ModelDescription,
     UsageError,
-    near_names,
 )
-from harness.models.hub_access import hub_is_unreachable
+from harness_hf.hub_snapshot import HUB_ID, from_hub, near_models
 from harness_hf.options import ModelOptions
+from harness_hf.pickled_weights import PickledModel
 from harness_hf.quantization import read_quantization, unpacked_size
 
 __all__ = [
     "ADAPTER_CONFIG",
     "ADAPTER_WEIGHTS",
     "SENTENCE_FILES",
+    "TOKENIZER_CONFIG",
     "DenseModule",
     "ModelConfig",
     "Pooling",
@@ -35,18 +34,19 @@ __all__ = [
     "adapter_base",
     "count_parameters",
     "fetch_folder",
+    "folder_fault",
+    "is_vocabulary",
+    "no_tokenizer",
     "read_config",
     "read_json",
     "read_sentence_files",
     "resolve_folder",
     "sentence_module_files",
     "tensor_names",
+    "token_counter",
     "weight_files",
 ]
 
-HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
-SNAPSHOT_PATTERNS = ["*.json", "*.safetensors", "*.model", "*.txt", "*.jinja", "*.py"]
-"""What is downloaded: configuration, tokenizer, safetensors; never pickled weights."""
 WEIGHTS = "model.safetensors"
 SAFE_SUFFIX = ".safetensors"
 INDEX_SUFFIX = ".safetensors.index.json"
@@ -56,8 +56,23 @@ ADAPTER_WEIGHTS = "adapter_model.safetensors"
 ADAPTED_HEADS = {"SEQ_CLS": "ForSequenceClassification", "TOKEN_CLS": "ForTokenClassification"}
 """How the class of the base with its head ends, by the task type of peft."""
 HEAD_WEIGHT = re.compile(r"base_model\.model\.(classifier|score)\.(\w+\.)?weight")
-SNAPSHOT_IGNORED = ["onnx/*", "openvino/*", "coreml/*", "[!0-9]*/*.safetensors"]
-"""Weights in folders are other models, but for those of modules such as ``2_Dense``."""
+
+TOKENIZER_CONFIG = "tokenizer_config.json"
+VOCABULARY_NAMES = (
+    "tokenizer.json",
+    "vocab",
+    "merges",
+    "tekken",
+    "spiece",
+    "sentencepiece",
+    "tokenizer.model",
+    "byte_maps",
+)
+VOCABULARY_SUFFIXES = (".model", ".spm", ".vocab", ".tiktoken", ".bpe", ".codes", ".tokenizer")
+WITHOUT_VOCABULARY = ("ByT5Tokenizer", "CanineTokenizer", "PerceiverTokenizer")
+"""Classes of tokenizers that read bytes or characters, and need no file."""
+BYTE_TYPES = ("canine", "perceiver")
+"""Types of models that have one of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,37 +82,99 @@ class ModelConfig:
     ref: str
     config: Mapping[str, Any]
     folder: Path | None
-    """The local folder; None for a hub repository, of which nothing else has been read."""
+    """The local folder; None for a hub repository and for pickled weights, of which nothing else has been read."""
     revision: str | None
     """Commit of the hub repository."""
+    weights_fault: str = ""
+    """Why the weights cannot be read; empty where they can be, or only opening them shows it."""
 
 
 def read_config(ref: str, options: ModelOptions) -> ModelConfig:
     """Return the configuration of a local folder or hub id; raises `UsageError` or `AdapterError`."""
     path = Path(ref).expanduser()
     if path.is_dir():
-        if not (path / "config.json").is_file() and (path / ADAPTER_CONFIG).is_file():
-            base = adapter_base(path, options)
-            config = {**read_json(base / "config.json"), **adapted_head(path)}
-            return ModelConfig(ref=ref, config=config, folder=path, revision=None)
-        if not (path / "config.json").is_file():
+        pickled = PickledModel.find(ref, options, None)
+        folder = path if pickled is None else pickled.folder if pickled.is_converted() else None
+        fault = "" if pickled is None else pickled.fault(options)
+        if (path / "config.json").is_file():
+            config = read_json(path / "config.json")
+        elif (path / ADAPTER_CONFIG).is_file():
+            config = {
+                **read_json(adapter_base(path, options) / "config.json"),
+                **adapted_head(folder or path),
+            }
+        else:
             raise UsageError(
                 f"The folder {ref!r} has no config.json, so it is not a model that transformers can open.",
-                hint=_near_models(path) or "Give the folder that save_pretrained wrote.",
+                hint=near_models(path) or "Give the folder that save_pretrained wrote.",
             )
-        return ModelConfig(ref=ref, config=read_json(path / "config.json"), folder=path, revision=None)
+        return ModelConfig(ref=ref, config=config, folder=folder, revision=None, weights_fault=fault)
     if path.exists():
         raise UsageError(f"The model {ref!r} is a file; expected the folder that holds its config.json.")
     if not HUB_ID.fullmatch(ref):
-        raise UsageError(f"There is no folder {ref!r}.", hint=_near_models(path.parent, path.name))
-    downloaded = Path(_from_hub(ref, options, "config.json"))
-    return ModelConfig(ref=ref, config=read_json(downloaded), folder=None, revision=downloaded.parent.name)
+        raise UsageError(f"There is no folder {ref!r}.", hint=near_models(path.parent, path.name))
+    downloaded = Path(from_hub(ref, options, "config.json"))
+    revision = downloaded.parent.name
+    pickled = PickledModel.find(ref, options, revision)
+    fault = "" if pickled is None else pickled.fault(options)
+    return ModelConfig(
+        ref=ref, config=read_json(downloaded), folder=None, revision=revision, weights_fault=fault
+    )
+
+
+def is_vocabulary(name: str, named: Collection[str] = ()) -> bool:
+    """Return whether a file can be that of a vocabulary; the class of a tokenizer does not name all that it reads."""
+    return name in named or name.startswith(VOCABULARY_NAMES) or name.endswith(VOCABULARY_SUFFIXES)
+
+
+def no_tokenizer(ref: str, file: str) -> str:
+    """Return the sentences about a model folder without the files of its tokenizer, such as `file`."""
+    return (
+        f"The model {ref!r} has no tokenizer files, such as {file!r}. "
+        f"Save the tokenizer that it was trained with into the folder: tokenizer.save_pretrained({ref!r})."
+    )
+
+
+def folder_fault(found: ModelConfig) -> str:
+    """Return why weights or tokenizer of a model cannot be opened; empty where they can, or only opening shows it."""
+    folder = found.folder
+    if (
+        found.weights_fault
+        or folder is None
+        or (folder / ADAPTER_CONFIG).is_file()
+        or any(is_vocabulary(file.name) for file in folder.iterdir())
+    ):
+        return found.weights_fault
+    config = folder / TOKENIZER_CONFIG
+    settings = {**found.config, **(read_json(config) if config.is_file() else {})}
+    reads_bytes = (
+        str(settings.get("tokenizer_class")) in WITHOUT_VOCABULARY or settings.get("model_type") in BYTE_TYPES
+    )
+    return "" if reads_bytes or "auto_map" in settings else no_tokenizer(found.ref, VOCABULARY_NAMES[0])
+
+
+def token_counter(
+    description: ModelDescription, options: AdapterOptions
+) -> Callable[[Sequence[str]], list[int]] | None:
+    """Return what counts the tokens of texts by the folder's tokenizer.json; None where it is not here."""
+    file = Path(description.ref).expanduser() / "tokenizer.json"
+    if not file.is_file():
+        return None
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(file))
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return lambda texts: [len(encoded.ids) for encoded in tokenizer.encode_batch(list(texts))]
 
 
 def resolve_folder(ref: str, options: ModelOptions, revision: str | None) -> Path:
-    """Return the local folder of a model, after downloading it where it is a hub id."""
+    """Return the local folder of a model: downloaded where it is a hub id, a converted copy for pickled weights."""
     path = Path(ref).expanduser()
-    return path if path.is_dir() else Path(_from_hub(ref, options, None, revision))
+    pickled = PickledModel.find(ref, options, revision)
+    if pickled is not None:
+        return pickled.converted(options)
+    return path if path.is_dir() else Path(from_hub(ref, options, None, revision))
 
 
 def fetch_folder(description: ModelDescription, options: AdapterOptions) -> Path:
@@ -172,15 +249,15 @@ def adapter_base(folder: Path, options: ModelOptions | None = None) -> Path:
     if not isinstance(named, str) or not named:
         raise AdapterError(f"The file {str(folder / ADAPTER_CONFIG)!r} names no base_model_name_or_path.")
     base = Path(named).expanduser()
-    if not base.is_dir():
-        if base.is_absolute() or not HUB_ID.fullmatch(named):
-            raise AdapterError(
-                f"The base model {named!r} of the adapter {str(folder)!r} is not there.",
-                hint=f"Put it back, or change base_model_name_or_path in {ADAPTER_CONFIG}.",
-            )
-        revision = config.get("revision")
-        given = options or ModelOptions()
-        base = Path(_from_hub(named, given.model_copy(update={"revision": None}), None, revision))
+    if not base.is_dir() and (base.is_absolute() or not HUB_ID.fullmatch(named)):
+        raise AdapterError(
+            f"The base model {named!r} of the adapter {str(folder)!r} is not there.",
+            hint=f"Put it back, or change base_model_name_or_path in {ADAPTER_CONFIG}.",
+        )
+    if not (base / ADAPTER_CONFIG).is_file():
+        revision = None if base.is_dir() else config.get("revision")
+        ref = f"{named}@{revision}" if revision else named
+        base = resolve_folder(ref, (options or ModelOptions()).model_copy(update={"revision": None}), None)
     if (base / ADAPTER_CONFIG).is_file():
         raise AdapterError(
             f"The base model {named!r} of the adapter {str(folder)!r} is an adapter itself.",
@@ -260,71 +337,6 @@ def _shapes(file: Path) -> dict[str, Sequence[int]]:
             return {name: tensors.get_slice(name).get_shape() for name in tensors.keys()}  # noqa: SIM118, RUF100
     except (SafetensorError, OSError) as error:
         raise AdapterError(f"The file {str(file)!r} has no safetensors header.") from error
-
-
-def _near_models(folder: Path, name: str | None = None) -> str | None:
-    """Return a hint naming the model folders below `folder` that resemble `name`, or all of them."""
-    if not folder.is_dir():
-        parent = folder.parent
-        readable = parent.is_dir() and os.access(parent, os.R_OK | os.X_OK)
-        siblings = [child.name for child in parent.iterdir() if child.is_dir()] if readable else []
-        return next(
-            (hint for own in near_names(folder.name, siblings) if (hint := _near_models(parent / own, name))),
-            None,
-        )
-    models = sorted(child.name for child in folder.iterdir() if (child / "config.json").is_file())
-    shown = near_names(name, models) if name else models[:5]
-    return f"Did you mean {' or '.join(repr(str(folder / model)) for model in shown)}?" if shown else None
-
-
-def _from_hub(ref: str, options: ModelOptions, file: str | None, revision: str | None = None) -> str:
-    """Return the path of one file of a repository, or of a snapshot of it where `file` is None."""
-    revision = revision or options.revision
-    is_local = options.local_files_only or hub_is_unreachable()
-    try:
-        if file is not None:
-            from huggingface_hub import hf_hub_download
-
-            return str(hf_hub_download(ref, file, revision=revision, local_files_only=is_local))
-        from huggingface_hub import snapshot_download
-
-        return str(
-            snapshot_download(
-                ref,
-                revision=revision,
-                local_files_only=is_local,
-                allow_patterns=SNAPSHOT_PATTERNS,
-                ignore_patterns=SNAPSHOT_IGNORED,
-            )
-        )
-    except Exception as error:
-        raise _explain(ref, revision, error) from error
-
-
-def _explain(ref: str, revision: str | None, error: Exception) -> HarnessError:
-    """Return the error for an answer of the hub, or for no answer."""
-    from huggingface_hub import errors
-
-    at = f" at revision {revision!r}" if revision else ""
-    path = Path(ref)
-    near = _near_models(path.parent, path.name)
-    if isinstance(error, errors.GatedRepoError):
-        return AdapterError(
-            f"The hub model {ref!r} is gated.", hint="Accept its terms on its page and run: hf auth login"
-        )
-    if isinstance(error, errors.RevisionNotFoundError):
-        return UsageError(f"The hub model {ref!r} has no revision {revision!r}.")
-    if isinstance(error, errors.RepositoryNotFoundError | errors.HFValidationError):
-        return UsageError(f"There is no folder {ref!r} here and no such model on the hub.", hint=near)
-    if isinstance(error, errors.LocalEntryNotFoundError | errors.OfflineModeIsEnabled):
-        return AdapterError(
-            f"There is no folder {ref!r} here, and the hub model of that name{at} is neither downloaded nor "
-            "reachable.",
-            hint=near or "Give a folder, or connect to the network (unset HF_HUB_OFFLINE).",
-        )
-    if isinstance(error, errors.EntryNotFoundError):
-        return UsageError(f"The hub model {ref!r}{at} has no config.json, so transformers cannot open it.")
-    return AdapterError(f"The hub could not give {ref!r}{at}: {type(error).__name__}: {error}.", hint=near)
 
 
 Pooling = Literal["mean", "cls", "last", "pooler", "max", "weightedmean", "mean_sqrt_len"]

@@ -8,8 +8,7 @@ from typing import Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from harness import AdapterOptions
-from harness.models.options import ReasoningOptions, SamplingOptions
+from harness import AdapterOptions, ReasoningOptions, SamplingOptions
 
 __all__ = ["CausalOptions", "EncoderOptions", "ModelOptions", "Seq2SeqOptions"]
 
@@ -34,7 +33,8 @@ class ModelOptions(AdapterOptions):
     batch_tokens: int | None = Field(
         default=None,
         ge=1,
-        description="Pieces in a batch, padding included; by default 1,024 on a CPU and 16,384 on a GPU.",
+        description="Pieces in a batch, padding included; by default 1,024 on a CPU, and what free memory holds on a "
+        "GPU and where text is written.",
     )
     max_length: int | None = Field(
         default=None,
@@ -65,6 +65,10 @@ class ModelOptions(AdapterOptions):
     )
     trust_remote_code: bool = Field(
         default=False, description="Whether Python code that the model repository ships may run."
+    )
+    convert_weights: bool = Field(
+        default=False,
+        description="Whether pickled weights are converted once to safetensors, in the cache of the harness.",
     )
     local_files_only: bool = Field(
         default=False, description="Whether a hub model is only looked for among what is already downloaded."

@@ -17,6 +17,7 @@ def harness_register_adapters() -> list[AdapterEntry]:
             describe="harness_vllm.description:describe_vllm",
             options="harness_vllm.options:VllmOptions",
             fetch="harness_vllm.snapshot:fetch_folder",
+            tokenizer="harness_vllm.description:token_counter",
             summary="A vLLM server, started for a model folder or hub id, or running ones.",
             examples=(
                 "vllm:models/smollm2",
@@ -33,6 +34,6 @@ def harness_register_adapters() -> list[AdapterEntry]:
             options="harness_vllm.options:ChatOptions",
             summary="A chat endpoint like OpenAI's: generates only; the key comes from the environment.",
             examples=("openai:https://api.openai.com/v1", "openai:http://127.0.0.1:8080/v1"),
-            extra="vllm",
+            extra="endpoints",
         ),
     ]

@@ -6,12 +6,14 @@ import asyncio
 import json
 import os
 import random
+import re
 import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
@@ -30,6 +32,15 @@ LONGEST_WAIT = 60.0
 MEBIBYTE = 1 << 20
 TEMPORARY = frozenset({408, 429, 500, 502, 503, 504, 529})
 _BEGINS_JSON = frozenset({b"", b"{", b"["})
+_CODES = ("code", "status", "status_code", "type")
+"""Where errors name their status, as a number or in words."""
+_STATUS_WORDS = {
+    "rate_limit": 429,
+    "overloaded": 529,
+    "unavailable": 503,
+    "server_error": 500,
+    "timeout": 504,
+}
 SHOWN = 300
 """Characters of a server's answer that an error shows."""
 
@@ -245,12 +256,15 @@ class Client:
         """Return the JSON of an answer, without secrets."""
         if 200 <= status < 300:
             try:
-                return clean_json(content)
+                answer = clean_json(content)
             except ValueError as error:
                 reason = f"answered with something that is no JSON: {self._shown(content)!r}"
                 if content.lstrip()[:1] in _BEGINS_JSON:  # cut off on its way
                     raise _TemporaryFault(f"it {reason}") from error
                 raise AdapterError(f"The server at {url} {reason}.") from error
+            if (code := _code_of_error(answer)) is None:
+                return answer
+            status = code or status
         reason = self._shown(_message(content))
         if status in TEMPORARY:
             seconds = _number(headers.get("retry-after"))
@@ -300,13 +314,27 @@ def _number(text: str | None) -> float | None:
         return None
 
 
+def _code_of_error(answer: Any) -> int | None:
+    """Return the status that an error in an answer of status 200 names, 0 where it names none; None for no error.
+
+    Gateways send ``{"error": {"message": ..., "code": 429}}`` or ``{"detail": ...}`` with the status 200.
+    """
+    if not isinstance(answer, dict) or not (error := answer.get("error") or answer.get("detail")):
+        return None
+    inner = error if isinstance(error, dict) else {}
+    codes = [str(source.get(name)).lower() for source in (inner, answer) for name in _CODES]
+    numbers = [int(code) for code in codes if re.fullmatch("[45][0-9]{2}", code)]
+    words = [status for code in codes for word, status in _STATUS_WORDS.items() if word in code]
+    return next(iter([*numbers, *words]), 0)
+
+
 def _message(content: bytes) -> bytes | str:
     """Return the reason in ``{"error": {"message": ...}}`` and its relatives, else the whole body."""
     try:
         value = clean_json(content)
     except ValueError:
         return content
-    error = value.get("error", value) if isinstance(value, dict) else value
+    error = (value.get("error") or value) if isinstance(value, dict) else value
     if isinstance(error, dict):
         error = error.get("message", error.get("detail", error))
     return error if isinstance(error, str) else json.dumps(error)
@@ -338,9 +366,6 @@ def _status_hint(status: int) -> str | None:
     if status == 404:
         return "Check the address; that of an OpenAI-compatible server mostly ends in /v1."
     return None
-
-
-LOOPBACK = ("127.", "::1", "localhost")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -380,7 +405,11 @@ class Address:
     @property
     def is_local(self) -> bool:
         """Whether the server runs on this machine."""
-        return self.host.startswith(LOOPBACK)
+        try:
+            address = ip_address(self.host)
+        except ValueError:
+            return self.host.rstrip(".") == "localhost"
+        return (getattr(address, "ipv4_mapped", None) or address).is_loopback
 
     def __str__(self) -> str:
         """Return the URL as it is written after ``--model vllm:``."""

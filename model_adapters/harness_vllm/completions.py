@@ -15,7 +15,7 @@ from harness import (
     GenerateOptions,
     Turn,
 )
-from harness.models.reasoning import KNOWN_MARKERS, Markers, split_reasoning
+from harness.models.reasoning import KNOWN_MARKERS, Markers, split_reasoning, within_stops
 from harness_vllm.answers import Choice, read_choices
 
 __all__ = [
@@ -48,7 +48,9 @@ class Reading:
     opened: bool = False
     """Whether the prompt ends with the mark before it."""
     stop: tuple[str, ...] = ()
-    """Stop strings that the server was not sent, since they would end the reasoning."""
+    """Stop strings of the answer: servers may ignore them, and are not sent those that would end the reasoning."""
+    limit: int | None = None
+    """The most tokens of a text without reasoning; None where the request left room for reasoning."""
 
 
 def sampling_fields(options: GenerateOptions) -> dict[str, Any]:
@@ -103,18 +105,31 @@ def read_written(
             f"The server at {url} stopped writing because of {choice.finish_reason!r}, not at an end or a limit."
         )
     reasoning, text = _parts(choice, reading)
-    found = [place for stop in reading.stop if (place := text.find(stop)) >= 0]
     details = usage.completion_tokens_details
     counted = 0 if details is None else details.reasoning_tokens or 0
+    limited = text
+    if reasoning is None and reading.limit is not None:
+        limited = _within_limit(text, usage.completion_tokens - counted, reading.limit)
+    answered, is_stopped = within_stops(limited, reading.stop)
     generated = Generated(
-        text=text[: min(found)] if found else text,
+        text=answered,
         tokens=usage.completion_tokens,
-        finished=bool(found) or choice.finish_reason in FINISHED,
+        finished=is_stopped or (choice.finish_reason in FINISHED and limited == text),
         truncated=truncated,
         reasoning=reasoning,
-        reasoning_tokens=0 if reasoning is None else counted or None,
+        reasoning_tokens=counted if reasoning is None else counted or None,
     )
     return Written(generated=generated, prompt_tokens=usage.prompt_tokens)
+
+
+def _within_limit(text: str, tokens: int, limit: int) -> str:
+    """Return the text that a server would have written had it kept to its limit of tokens.
+
+    Its tokens are taken to be equally long, since only their number is known. A text has no more tokens than bytes:
+    what else was counted is reasoning that the server does not show.
+    """
+    tokens = min(tokens, len(text.encode("utf-8", "replace")))
+    return text if tokens <= limit + 1 else text[: len(text) * limit // tokens]  # 1: the end token
 
 
 def _parts(choice: Choice, reading: Reading) -> tuple[str | None, str]:

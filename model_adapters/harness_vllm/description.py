@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,7 @@ from harness_vllm.endpoints import check_same_model, parse_addresses
 from harness_vllm.options import ChatOptions, ClientOptions, VllmOptions
 from harness_vllm.served import choose_model, read_models
 
-__all__ = ["describe_chat", "describe_vllm", "read_served"]
+__all__ = ["describe_chat", "describe_vllm", "read_served", "token_counter", "tokenizer_source"]
 
 DESCRIBE_TIMEOUT = 5.0
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
@@ -31,6 +33,8 @@ RUNNER_OFFERS = {
     "generate": frozenset({Capability.SCORES_CONTINUATIONS, Capability.GENERATES, Capability.COUNTS_TOKENS}),
     "pooling": frozenset({Capability.EMBEDS}),
 }
+TOKENIZER_FILES = ("tokenizer.", "vocab", "tekken", "spiece", "sentencepiece")
+"""First parts of the names of files with the vocabulary of a decoder."""
 WRITES = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")
 """Ends of the names of architectures that write; vLLM itself rejects sequence-to-sequence ones."""
 
@@ -49,6 +53,7 @@ def describe_vllm(ref: str, options: AdapterOptions) -> ModelDescription:
             adapter="vllm",
             ref=ref,
             offers=offers,
+            fault=_tokenizer_fault(ref, served, options),
             metadata={"model": served.name, "context_length": str(served.context_length or "unknown")},
         )
     if options.model is not None:
@@ -74,6 +79,7 @@ def describe_vllm(ref: str, options: AdapterOptions) -> ModelDescription:
         ref=ref,
         offers=offers,
         layers=layers if type(layers) is int else None,
+        fault=_tokenizer_fault(ref, None, options),
         metadata={"architecture": architecture or "unknown"},
     )
 
@@ -83,11 +89,87 @@ def describe_chat(ref: str, options: AdapterOptions) -> ModelDescription:
     assert isinstance(options, ChatOptions)
     if not is_url(ref):
         raise UsageError(
-            f"The model {ref!r} is no address of a chat endpoint.", hint="Give one: openai:https://HOST/v1"
+            f"The model {ref!r} is no address of a chat endpoint.",
+            hint="Give one, and the name of its model as an option: "
+            f"--model openai:https://HOST/v1 -o model={shlex.quote(ref)}",
         )
     served = read_served(ref, options, options.key_env)[0]
-    offers = frozenset({Capability.GENERATES})
-    return ModelDescription(adapter="openai", ref=ref, offers=offers, metadata={"model": served.name})
+    return ModelDescription(
+        adapter="openai",
+        ref=ref,
+        offers=frozenset({Capability.GENERATES}),
+        constraints=frozenset({"json_schema"}),
+        metadata={"model": served.name},
+    )
+
+
+def tokenizer_source(ref: str, served: ServedModel, options: VllmOptions, *, local: bool) -> str | None:
+    """Return the folder or hub id of the tokenizer that is read on this machine; None where the server tokenises."""
+    if options.tokenizer is not None:
+        return options.tokenizer
+    # A folder of that name on another machine may hold another model.
+    known = served.root if is_url(ref) and local else ref
+    if known is None or is_url(known) or not (Path(known).expanduser() / "tokenizer.json").is_file():
+        return None
+    return str(Path(known).expanduser())
+
+
+def _tokenizer_fault(ref: str, served: ServedModel | None, options: VllmOptions) -> str:
+    """Return why there will be no tokenizer, known before a server is started; empty where there may be one.
+
+    `served` is the model of a running server, which is asked to tokenise where nothing on this machine can.
+    """
+    if options.runner != "generate":
+        return ""
+    advice = "Name the folder of the model's tokenizer: -o tokenizer=FOLDER"
+    if options.tokenizer is not None:
+        folder = Path(options.tokenizer).expanduser()
+        is_path = folder.is_absolute() or (folder.parent.is_dir() and folder.parent != Path())
+        missing = (is_path or folder.is_dir()) and not _has_tokenizer(folder)
+        return f"There is no tokenizer in {options.tokenizer!r}. {advice}" if missing else ""
+    if served is None:
+        missing = not _has_tokenizer(Path(ref).expanduser())
+        return (
+            f"The folder {ref!r} has no tokenizer files, such as 'tokenizer.json'. {advice}"
+            if missing
+            else ""
+        )
+    address = parse_addresses(ref)[0]
+    if tokenizer_source(ref, served, options, local=address.is_local) is None and not _tokenises(
+        address, served, options
+    ):
+        return f"The server at {address} does not tokenise text. {advice}"
+    return ""
+
+
+def _tokenises(address: Address, served: ServedModel, options: VllmOptions) -> bool:
+    """Return whether a server has vLLM's ``/tokenize``, or does not answer now: opening the model reports that."""
+    client = Client(address, timeout=DESCRIBE_TIMEOUT, retries=0, key=read_key(options.key_env))
+    try:
+        client.post_root("/tokenize", {"model": served.name, "prompt": "a"})
+    except AdapterError as error:
+        return not isinstance(error, StatusError) or error.status not in (404, 405)
+    finally:
+        client.close()
+    return True
+
+
+def token_counter(
+    description: ModelDescription, options: AdapterOptions
+) -> Callable[[Sequence[str]], list[int]] | None:
+    """Return what counts the tokens of texts by a tokenizer.json on this machine; None where it is not here."""
+    assert isinstance(options, VllmOptions)
+    file = Path(options.tokenizer or description.ref).expanduser() / "tokenizer.json"
+    if is_url(str(options.tokenizer or description.ref)) or not file.is_file():
+        return None
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(file))
+    return lambda texts: [len(encoded.ids) for encoded in tokenizer.encode_batch(list(texts))]
+
+
+def _has_tokenizer(folder: Path) -> bool:
+    return folder.is_dir() and any(file.name.startswith(TOKENIZER_FILES) for file in folder.iterdir())
 
 
 def read_served(ref: str, options: ClientOptions, key_env: str) -> list[ServedModel]:

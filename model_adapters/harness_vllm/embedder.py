@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from harness import AdapterError, CapabilityError, EmbedOptions, FloatArray, Side
-from harness.models.requests import Answered, Call
+from harness import AdapterError, Answered, Call, CapabilityError, EmbedOptions, FloatArray, Side
 from harness_vllm.answers import Embeddings, read_answer
 from harness_vllm.client import StatusError
 from harness_vllm.session import ServerModel, ServerSession, ability_error, in_order

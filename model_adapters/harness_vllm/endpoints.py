@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness import AdapterError, UsageError
-from harness_vllm.client import Address, Client, NoAnswer, StatusError
+from harness_vllm.client import Address, Client, NoAnswer, StatusError, Unreachable
 
 __all__ = ["Endpoints", "check_same_model", "parse_addresses"]
 
@@ -46,9 +46,9 @@ class _Endpoint:
 class Endpoints:
     """Sends each request through the client that has the fewest under way.
 
-    A server is dropped when it has left a request unanswered after all its repetitions and does not list its models
-    either. Its unanswered requests go to the others; the last server is never dropped, so its error is that of one
-    server.
+    A server is dropped when it has left a request unanswered after all its repetitions and either accepts no
+    connections or does not list its models. Its unanswered requests go to the others; the last server is never dropped,
+    so its error is that of one server.
 
     Args:
         clients: One for each server.
@@ -149,7 +149,7 @@ class Endpoints:
             return False
         if endpoint.dropped:  # another thread found it dead, so this request was not repeated
             return True
-        if not isinstance(error, NoAnswer) or len(self.clients) == 1 or _lives(endpoint.client):
+        if not isinstance(error, NoAnswer) or len(self.clients) == 1 or _lives(endpoint.client, error):
             return False
         with self._changed:
             if self._ending.is_set():  # which may be why it seemed dead
@@ -172,7 +172,9 @@ class Endpoints:
             self._changed.notify_all()
 
 
-def _lives(client: Client) -> bool:
+def _lives(client: Client, error: NoAnswer) -> bool:
+    if isinstance(error, Unreachable):  # it may still list its models on a connection of before
+        return False
     try:
         client.get("/models", timeout=SECONDS_TO_PROVE_LIFE, retries=0)
     except StatusError:

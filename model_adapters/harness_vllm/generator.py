@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from dataclasses import replace
 from typing import Any
 
 from harness import (
     AdapterError,
+    Answered,
+    Call,
     CapabilityError,
     Generated,
     GenerateOptions,
     LikelihoodAnswer,
     LikelihoodRequest,
     Prompt,
+    ReasoningOptions,
     SubwordCount,
     Turn,
 )
-from harness.models.options import ReasoningOptions
-from harness.models.requests import Answered, Call
+from harness.models.requests import SystemTurns
 from harness_vllm.client import StatusError
 from harness_vllm.completions import (
     Written,
@@ -62,6 +63,7 @@ class GeneratingModel(ServerModel):
         self._texts, self._conversations = Unasked(), Unasked()
         self._tokenizer = tokenizer
         self._ranker = ranker
+        self._system = SystemTurns(session.model)
 
     @property
     def _completions(self) -> str:
@@ -82,7 +84,7 @@ class GeneratingModel(ServerModel):
 
     def notices(self) -> Sequence[str]:
         """Return a sentence for each server that was dropped, and how log-probabilities were read."""
-        return [*super().notices(), *self._ranker.notices()]
+        return [*super().notices(), *self._ranker.notices(), *self._system.notices()]
 
     # Generation -----------------------------------------------------------------------------------------
 
@@ -123,7 +125,12 @@ class GeneratingModel(ServerModel):
         answer = self._session.client.post("/completions", {**fields, "prompt": list(ids)})
         return read_written(answer, self._completions, truncated=truncated, reading=asked.reading)
 
-    def _converse(self, turns: Sequence[Turn], options: GenerateOptions, asked: Asked) -> Written:
+    def _converse(self, turns: tuple[Turn, ...], options: GenerateOptions, asked: Asked) -> Written:
+        return self._system.send(
+            turns, lambda sent: self._send_turns(sent, options, asked), self._template_ids
+        )
+
+    def _send_turns(self, turns: tuple[Turn, ...], options: GenerateOptions, asked: Asked) -> Written:
         length = len(self._chat_ids(turns)) if asked.has_budget and self._session.context_length else 0
         limit = self._prompt_limit(options)
         if limit is not None and length > limit:
@@ -145,7 +152,7 @@ class GeneratingModel(ServerModel):
             return self._complete(self._chat_ids(turns), options, asked)
         return written
 
-    def _opens_reasoning(self, turns: Sequence[Turn]) -> bool:
+    def _opens_reasoning(self, turns: tuple[Turn, ...]) -> bool:
         """Return whether the chat template itself writes the mark before the reasoning, as that of DeepSeek-R1."""
         if self._opens is None:
             markers = self._reasoning.markers()
@@ -197,7 +204,10 @@ class GeneratingModel(ServerModel):
     def _count(self, prompt: Prompt) -> int:
         return len(self._tokenizer.encode(prompt) if isinstance(prompt, str) else self._chat_ids(prompt))
 
-    def _chat_ids(self, turns: Sequence[Turn]) -> Ids:
+    def _chat_ids(self, turns: tuple[Turn, ...]) -> Ids:
+        return self._system.send(turns, self._template_ids, self._template_ids)
+
+    def _template_ids(self, turns: tuple[Turn, ...]) -> Ids:
         payload = {
             "model": self._session.model,
             "messages": chat_messages(turns),
@@ -233,6 +243,11 @@ class ChatModel(ServerModel):
         self._options = options
         self._path = "/responses" if options.api == "responses" else "/chat/completions"
         self._unasked = Unasked()
+        self._system = SystemTurns(session.model)
+
+    def notices(self) -> Sequence[str]:
+        """Return a sentence for each server that was dropped, and where system texts were moved."""
+        return [*super().notices(), *self._system.notices()]
 
     def generate(self, prompts: Sequence[Prompt], options: Sequence[GenerateOptions]) -> list[Generated]:
         """Return one text per prompt; raises `CapabilityError` for a constraint other than a JSON schema."""
@@ -257,15 +272,16 @@ class ChatModel(ServerModel):
         check_constraint(generated, options, self._session.url(self._path))
         return generated
 
-    def _post(self, turns: Sequence[Turn], options: GenerateOptions, asked: Asked) -> Generated:
+    def _post(self, turns: tuple[Turn, ...], options: GenerateOptions, asked: Asked) -> Generated:
+        return self._system.send(turns, lambda sent: self._send_turns(sent, options, asked), None)
+
+    def _send_turns(self, turns: tuple[Turn, ...], options: GenerateOptions, asked: Asked) -> Generated:
         session, chosen = self._session, self._options
         fields = {**asked.fields(session.context_length), **_response_format(options)}
         if chosen.api == "responses":
             payload = responses_payload(session.model, turns, fields, chosen.reasoning_effort)
             answer = as_chat(session.client.post(self._path, payload), session.url(self._path))
-            # It takes no stop strings.
-            reading = replace(asked.reading, stop=options.stop)
-            return read_written(answer, session.url(self._path), reading=reading).generated
+            return read_written(answer, session.url(self._path), reading=asked.reading).generated
         fields[chosen.token_limit_field] = fields.pop("max_tokens")
         payload = {
             "model": session.model,

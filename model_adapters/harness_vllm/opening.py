@@ -10,7 +10,7 @@ from pathlib import Path
 from harness import Adapter, AdapterOptions, ModelDescription, UsageError
 from harness_vllm.answers import ServedModel
 from harness_vllm.client import Address, Client, is_url, read_key
-from harness_vllm.description import read_served
+from harness_vllm.description import read_served, tokenizer_source
 from harness_vllm.embedder import EmbeddingModel
 from harness_vllm.endpoints import Endpoints, check_same_model, parse_addresses
 from harness_vllm.generator import ChatModel, GeneratingModel
@@ -173,13 +173,7 @@ def _tokenizer(
     ref: str, endpoints: Endpoints, served: ServedModel, options: VllmOptions, *, local: bool
 ) -> Tokenizer:
     """Return the tokenizer of the option, of the model folder where it is here, or of the server."""
-    source = options.tokenizer
-    if source is None:
-        # A folder of that name on another machine may hold another model.
-        known = served.root if is_url(ref) and local else ref
-        folder = Path(known).expanduser() if known is not None else None
-        if folder is not None and not is_url(str(known)) and (folder / "tokenizer.json").is_file():
-            source = str(folder)
+    source = tokenizer_source(ref, served, options, local=local)
     return open_tokenizer(
         source,
         endpoints,

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from harness.models.options import ReasoningOptions
+from harness import ReasoningOptions
 
 __all__ = ["ChatOptions", "ClientOptions", "VllmOptions"]
 

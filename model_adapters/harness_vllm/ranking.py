@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
 
-from harness import AdapterError, LikelihoodAnswer, LikelihoodRequest
-from harness.models.requests import Answered, Call
+from harness import AdapterError, Answered, Call, LikelihoodAnswer, LikelihoodRequest
 from harness_vllm.answers import read_choices
 from harness_vllm.client import NoAnswer, StatusError
 from harness_vllm.order import require_order

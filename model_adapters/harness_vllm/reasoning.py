@@ -1,7 +1,8 @@
 """How a model behind a server is asked where it reasons first: one limit for both parts, and no stop in the reasoning.
 
 Servers have one limit for all that is written, and look for stop strings in all of it. So a request that leaves room
-for reasoning has the limits of both parts together, and the answer is cut at its stop strings here.
+for reasoning has the limits of both parts together and no stop strings. Every answer is cut at its stop strings here:
+some servers ignore them, and some the limit.
 """
 
 from __future__ import annotations
@@ -10,8 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from harness import Generated, GenerateOptions
-from harness.models.options import ReasoningOptions
+from harness import Generated, GenerateOptions, ReasoningOptions
 from harness_vllm.completions import Reading, sampling_fields
 
 __all__ = ["Asked", "Unasked", "chat_fields"]
@@ -42,7 +42,8 @@ class Asked:
 
     def without_budget(self) -> Asked:
         """Return the same request of a model that does not reason."""
-        return replace(self, has_budget=False, reading=replace(self.reading, stop=()))
+        limited = replace(self.reading, limit=self.options.max_tokens)
+        return replace(self, has_budget=False, reading=limited)
 
     def fields(self, room: int | None) -> dict[str, Any]:
         """Return how the text is sampled, within so many tokens of prompt and answer."""

@@ -80,7 +80,18 @@ def read_scores(answer: Any, prompts: Sequence[Ids], form: Form, url: str) -> li
         if choice.prompt_token_ids not in (None, list(ids)):
             raise _other_tokens(url, "other ids in prompt_token_ids")
         scored.append(read(choice, ids, url))
+    _check_numbers([number for prompt in scored for number in prompt.logprobs], url)
     return scored
+
+
+def _check_numbers(logprobs: Sequence[float], url: str) -> None:
+    """Raise `AdapterError` where all log-probabilities are 0, as if every token were certain."""
+    if logprobs and not any(logprobs):
+        raise AdapterError(
+            f"The server at {url} gives all {len(logprobs)} tokens of a request the log-probability 0, so it "
+            "does not compute them, and all choices would be equal.",
+            hint="Use a server that computes log-probabilities of prompts, vLLM for one.",
+        )
 
 
 def _from_prompt_logprobs(choice: Choice, ids: Ids, url: str) -> ScoredPrompt:

@@ -6,7 +6,7 @@ import hashlib
 from pathlib import Path
 
 from harness import AdapterError, UnknownNameError, UsageError
-from harness.storage.files import file_digest
+from harness.storage.files import WEIGHT_SUFFIXES, configuration_files, file_digest
 from harness_vllm.answers import Models, ServedModel, read_answer
 from harness_vllm.client import Client
 
@@ -55,28 +55,15 @@ def server_version(client: Client) -> str:
     return version if isinstance(version, str) else "unknown"
 
 
-MODEL_FILES = (
-    "*.safetensors",
-    "*.bin",
-    "*.pt",
-    "*.pth",
-    "*.gguf",
-    "*.json",
-    "*.jinja",
-    "*.model",
-    "*.txt",
-    "1_Pooling/config.json",
-)
-
-
 def folder_fingerprint(folder: Path) -> dict[str, str]:
     """Return the SHA-256 digest of the names and contents of a model's files; raises `OSError`."""
-    files = sorted({file for pattern in MODEL_FILES for file in folder.glob(pattern)})
-    if not files:
+    weights = [file.name for file in folder.iterdir() if file.suffix.lower() in WEIGHT_SUFFIXES]
+    names = sorted({*configuration_files(folder), *weights})
+    if not names:
         raise FileNotFoundError(str(folder))
     whole = hashlib.sha256()
-    for file in files:
-        whole.update(f"{file.relative_to(folder).as_posix()}={file_digest(file)}\n".encode())
+    for name in names:
+        whole.update(f"{name}={file_digest(folder / name)}\n".encode())
     return {"files": whole.hexdigest()}
 
 

@@ -15,8 +15,7 @@ from typing import Any, Generic, TypeVar
 
 from packaging.version import InvalidVersion, Version
 
-from harness import AdapterError, CapabilityError
-from harness.models.requests import Ability, Answered, Call
+from harness import Ability, AdapterError, Answered, Call, CapabilityError
 from harness_vllm.client import Unreachable
 from harness_vllm.endpoints import Endpoints
 from harness_vllm.server import OwnServer

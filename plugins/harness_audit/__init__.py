@@ -13,13 +13,14 @@ if TYPE_CHECKING:
 
 @hookimpl
 def harness_register_task_checks() -> Iterable[TaskChecks]:
-    """Return the audit; its code is imported when ``harness tasks validate --data`` runs."""
+    """Return the audit; its code is imported when ``harness tasks validate --data`` or a run on local data asks."""
     from harness import TaskChecks
 
     return [
         TaskChecks(
             name="audit",
             target="harness_audit.auditor:TaskAuditor",
+            remarks="harness_audit.damage:item_remarks",
             summary="gold scores 100, trivial answers no more than chance, data and prompts are right",
         )
     ]

@@ -20,6 +20,7 @@ from harness.prompts.prompter import Prompter
 from harness.specs.selection import SelectedTask
 from harness_audit.answers import Scored, judged, kinds_with_answers, trials
 from harness_audit.choice import candidate_findings, identical_notes, position_notes
+from harness_audit.damage import damage_notes
 from harness_audit.data import (
     copy_results,
     count_findings,
@@ -112,6 +113,7 @@ class TaskAuditor:
         yield from placeholder_notes(split)
         yield from script_results(split, entry.languages)
         references = [kind.reference(example) for example in split.examples]
+        yield from damage_notes(spec, split, references, entry.languages)
         if references[0] is None:
             return
         yield from label_findings(spec, split, references)

@@ -88,7 +88,7 @@ class SplitReader:
             return "no source"
         paths = [path for files in source.alternatives for path in files.paths]
         if not paths:
-            return "the Hub" if source.hub is not None else "no source"
+            return "the Hub" if source.hub else "the web" if source.web else "no source"
         return " or ".join(dict.fromkeys(map(repr, paths)))
 
     def missing_learned(self) -> list[str]:

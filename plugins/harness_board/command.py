@@ -16,7 +16,8 @@ app = typer.Typer(add_completion=False)
 
 
 Published = Annotated[
-    str | None, typer.Option("--from-published", metavar="SUITE", help="Shipped published scores of a suite.")
+    str | None,
+    typer.Option("--from-published", metavar="SUITE", help="Shipped published scores of a suite or task."),
 ]
 Scores = Annotated[
     list[Path] | None, typer.Option("--from-scores", help="A .tsv file, or a folder of them, in percent.")
@@ -29,11 +30,15 @@ Metadata = Annotated[
 ]
 Diagnose = Annotated[bool, typer.Option("--with-diagnosis", help="Diagnose the runs: buckets and examples.")]
 Site = Annotated[Path | None, typer.Option("--site", help="A folder: index, a page a task and language.")]
+CsvFile = Annotated[Path | None, typer.Option("--csv", help="Also write the scores to this file.")]
+JsonFile = Annotated[Path | None, typer.Option("--json", help="Also write the scores to this file.")]
 
 
 @app.command()
 def board(
-    folders: Annotated[list[Path] | None, typer.Argument(metavar="[RUN]...", help="Run folders.")] = None,
+    folders: Annotated[
+        list[Path] | None, typer.Argument(metavar="[RUN]...", help="Run folders, or folders that hold runs.")
+    ] = None,
     output: Annotated[Path | None, typer.Option("--output", "--out", "-o", help="One HTML file.")] = None,
     site: Site = None,
     published: Published = None,
@@ -42,31 +47,28 @@ def board(
     metadata: Metadata = None,
     diagnose: Diagnose = False,
     title: Annotated[str, typer.Option(help="Heading.")] = "",
-    csv_file: Annotated[
-        Path | None, typer.Option("--csv", help="Also write the scores to this file.")
-    ] = None,
-    json_file: Annotated[
-        Path | None, typer.Option("--json", help="Also write the scores to this file.")
-    ] = None,
+    csv_file: CsvFile = None,
+    json_file: JsonFile = None,
 ) -> None:
     """Write a board: systems side by side on tasks and languages, as pages that need no server."""
     # Imported here so that help stays fast.
     from harness import Run, open_session
     from harness.cli.output import check_output_file, write_file, write_rows
-    from harness.reporting.rows import csv_text
-    from harness.storage.run_folder import with_baselines
+    from harness.reporting.render.rows import csv_text
+    from harness.storage.run_folder import run_folders, with_baselines
     from harness_board.document import COLUMNS, board_rows
     from harness_board.drilling import diagnosed, with_diagnosis
     from harness_board.gathering import gather
     from harness_board.metadata import read_metadata
     from harness_board.rendering import board_page, write_site
 
-    for path in (output, csv_file, json_file):
-        check_output_file(path)
+    for path, suffix in ((output, ".html"), (csv_file, ".csv"), (json_file, ".json")):
+        check_output_file(path, suffix)
     if output is None and site is None and csv_file is None and json_file is None:
         raise UsageError("Where shall the board go?", hint="Give -o board.html, --site DIR, --csv or --json.")
     session = open_session()
-    runs = [run for folder in folders or [] for run in with_baselines(Run(folder))]
+    named = [run for folder in run_folders(folders or []) for run in with_baselines(Run(folder))]
+    runs = list({run.path.resolve(): run for run in named}.values())
     made = gather(
         runs=runs,
         published=published,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any
 
-from harness import Run, UsageError
-from harness.reporting.system_name import short_name
+from harness import ItemRecord, Run, UsageError
 from harness_board.document import Board
+from harness_board.run_reading import view_text
 
 __all__ = ["diagnosed", "with_diagnosis"]
 
@@ -26,23 +26,21 @@ LONGEST = 600
 
 def with_diagnosis(board: Board, rows: Iterable[Mapping[str, Any]], runs: Sequence[Run]) -> Board:
     """Return the board with rows of a diagnosis; the items that they name are taken from the runs' records."""
-    keyed = []
+    buckets = []
     for row in rows:
-        for part in _buckets(row) if row["kind"] in KINDS else ():
-            kept = {name: part[name] for name in KEPT if part.get(name) is not None}
-            view = " ".join(f"{name}={value}" for name, value in sorted((row.get("view") or {}).items()))
-            kept |= {name: short_name(kept[name]) for name in ("system",) if name in kept}
-            kept |= {name: [short_name(own) for own in kept[name]] for name in ("systems",) if name in kept}
-            kept["attribute"] = f"{part['attribute']} ({view})" if view else part["attribute"]
+        view = view_text(row.get("view") or {})
+        for bucket in _buckets(row) if row["kind"] in KINDS else ():
+            attribute = f"{row['attribute']} ({view})" if view else row["attribute"]
             # Items are named by their ids; an example that is in the row itself stays as it is.
-            place = f"{row['task']}/{row.get('language') or ''}"
-            given = (part.get("examples") or [])[:SHOWN]
-            kept["examples"] = [item if isinstance(item, dict) else f"{place}/{item}" for item in given]
-            keyed.append(kept)
-    if not keyed:
+            cell = f"{row['task']}/{row.get('language') or ''}"
+            examples = (row.get("examples") or [])[:SHOWN]
+            examples = [item if isinstance(item, dict) else f"{cell}/{item}" for item in examples]
+            values = {name: bucket[name] for name in KEPT if bucket.get(name) is not None}
+            buckets.append(values | {"attribute": attribute, "examples": examples})
+    if not buckets:
         return board
-    wanted = {key for row in keyed for key in row["examples"] if isinstance(key, str)}
-    return replace(board, diagnosis=tuple(keyed), examples=_examples(wanted, runs))
+    keys = {key for row in buckets for key in row["examples"] if isinstance(key, str)}
+    return replace(board, diagnosis=tuple(buckets), examples=_examples(keys, runs))
 
 
 def diagnosed(runs: Sequence[Run]) -> list[dict[str, Any]]:
@@ -74,57 +72,50 @@ def _buckets(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     if "histogram" not in row:
         yield row
         return
-    bins = [(_bin(part), part[-1]) for part in row["histogram"]]
+    bins = [(_bin(edges), edges[-1]) for edges in row["histogram"]]
     if len(bins) < 2:
         return  # an attribute that is the same for all items is no distribution
-    is_named = bool(bins) and len(row["histogram"][0]) == 2
-    shown, rest = (bins[:MOST_VALUES], bins[MOST_VALUES:]) if is_named else (bins, [])
-    others = [("others", sum(count for _, count in rest))] if rest else []
-    for name, count in [*shown, *others]:
+    if len(row["histogram"][0]) == 2 and len(bins) > MOST_VALUES:
+        bins[MOST_VALUES:] = [("others", sum(count for _, count in bins[MOST_VALUES:]))]
+    for name, count in bins:
         yield {**row, "bucket": name, "n": count, "metric": "items"}
 
 
-def _bin(part: Sequence[Any]) -> str:
-    if len(part) == 2 or part[0] == part[1]:
-        return f"{part[0]:g}" if isinstance(part[0], int | float) else str(part[0])
-    return f"{part[0]:.3g} to {part[1]:.3g}"
+def _bin(edges: Sequence[Any]) -> str:
+    if len(edges) == 2 or edges[0] == edges[1]:
+        return f"{edges[0]:g}" if isinstance(edges[0], int | float) else str(edges[0])
+    return f"{edges[0]:.3g} to {edges[1]:.3g}"
 
 
-def _examples(wanted: Iterable[str], runs: Sequence[Run]) -> dict[str, dict[str, Any]]:
-    left = set(wanted)
-    cells = {tuple(key.split("/", 2)[:2]) for key in left}
-    found: dict[str, dict[str, Any]] = {}
+def _examples(keys: Set[str], runs: Sequence[Run]) -> dict[str, dict[str, Any]]:
+    cells = {tuple(key.split("/", 2)[:2]) for key in keys}
+    examples: dict[str, dict[str, Any]] = {}
     for run in runs:
         for cell in run.cells:
             # A row over all languages names items without their language: the first language that has it is shown.
-            places = [code for code in (cell.language, "") if (cell.task, code) in cells]
-            if cell.status != "ok" or not places:
-                continue
-            for record in run.records(cell):
-                for code in places:
-                    key = f"{cell.task}/{code}/{record.id}"
-                    if key in left:
-                        known = found.setdefault(
-                            key,
-                            {
-                                "id": record.id,
-                                "language": cell.language,
-                                "inputs": {name: _cut(value) for name, value in _fields(record.fields)},
-                                "reference": _cut(record.reference),
-                                "predictions": {},
-                            },
-                        )
-                        if known["language"] == cell.language:
-                            known["predictions"].setdefault(
-                                short_name(run.manifest.model), _cut(record.prediction)
-                            )
-    return found
+            codes = [code for code in (cell.language, "") if (cell.task, code) in cells]
+            for record in run.records(cell) if cell.status == "ok" and codes else ():
+                for key in (f"{cell.task}/{code}/{record.id}" for code in codes):
+                    if key not in keys:
+                        continue
+                    if key not in examples:
+                        examples[key] = _example(record, cell.language)
+                    if examples[key]["language"] == cell.language:
+                        predictions = examples[key]["predictions"]
+                        predictions.setdefault(run.manifest.model_name, _cut(record.prediction))
+    return examples
 
 
-def _fields(fields: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
-    """Return the parts of an item's input by name, where it has parts."""
-    parts = fields.get("inputs")
-    return parts.items() if isinstance(parts, Mapping) else fields.items()
+def _example(record: ItemRecord, language: str) -> dict[str, Any]:
+    inputs = record.fields.get("inputs")
+    fields = inputs if isinstance(inputs, Mapping) else record.fields
+    return {
+        "id": record.id,
+        "language": language,
+        "inputs": {name: _cut(value) for name, value in fields.items()},
+        "reference": _cut(record.reference),
+        "predictions": {},
+    }
 
 
 def _cut(value: Any) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from harness import Run, SuiteSummary, UnknownNameError, UsageError
 from harness.languages.table import known_languages
-from harness.reporting.equity.report import equity_report
-from harness_board.document import Board, System, TaskColumn
+from harness.reporting.cost.report import equity_report
+from harness_board.document import Board, Score, System, TaskColumn
 from harness_board.metadata import SystemMetadata
 from harness_board.published import (
     catalog_tasks,
@@ -21,14 +21,24 @@ from harness_board.published import (
     read_scores,
     table_systems,
 )
-from harness_board.run_reading import extensions, run_suite, run_systems, run_tasks
-from harness_board.sections import checklist_sections
+from harness_board.run_reading import run_systems, run_tasks
+from harness_board.sections import checklist_sections, extension_section
 
 if TYPE_CHECKING:
     from harness.specs.catalog import Catalog
     from harness.specs.schema import SuiteSpec
 
 __all__ = ["gather"]
+
+SAME_SCORE = 1e-9
+"""Points by which two scores of the same answers may differ."""
+
+
+def _no_sources() -> UsageError:
+    return UsageError(
+        "A board needs runs, --from-published SUITE or --from-scores FILE; found none of them.",
+        hint="Try: harness board --from-published xtreme_r -o board.html",
+    )
 
 
 def gather(
@@ -46,7 +56,7 @@ def gather(
 
     Args:
         runs: Their suites decide the order of tasks and their categories.
-        published: A suite whose published scores the board shows.
+        published: A suite or task whose published scores the board shows.
         scores: Files or folders of tab-separated scores.
         renamed: Names in score files -> names on the board.
         metadata: What the makers of systems state.
@@ -59,43 +69,37 @@ def gather(
     """
     if not runs and published is None and not scores:
         raise _no_sources()
-    _require_common_task(runs)
+    _require_common_task(runs, checklists := checklist_sections(runs))
     columns: dict[str, TaskColumn] = {}
     for run in runs:
         columns |= {task.task: _united(columns.get(task.task), task) for task in run_tasks(run)}
-    systems, known = [system for run in runs for system in run_systems(run)], list(metadata)
+    systems = _united_baselines([system for run in runs for system in run_systems(run)])
     if published is not None and catalog is not None:
-        found = published_systems(catalog, published, means)
-        systems += found
-        known += published_metadata(published)
-        names = [*catalog.suite(published).tasks, *(score.task for each in found for score in each.scores)]
-        columns = _with_tasks(columns, catalog_tasks(catalog, names))
+        more = published_systems(catalog, published, means)
+        suite_tasks = () if published in catalog.names("task") else catalog.suite(published).tasks
+        names = [*suite_tasks, *(score.task for system in more for score in system.scores)]
+        columns = catalog_tasks(catalog, names) | columns
+        systems += more
     if scores and catalog is not None:
         rows = [row for path in scores for row in read_scores(path)]
-        columns = _with_tasks(columns, catalog_tasks(catalog, (row.task for row in rows)))
+        columns = catalog_tasks(catalog, (row.task for row in rows)) | columns
         systems += table_systems(rows, columns, renamed or {})
-    columns = _with_tasks(columns, _unknown_tasks(systems, columns))
+    columns = _unknown_tasks(systems, columns) | columns
     suite = _suite(runs, published, catalog, columns)
-    name, order, categories = _arrangement(suite)
-    columns = {task: _of_suite(column, suite) for task, column in columns.items()}
+    name, order = (suite.suite, list(suite.tasks)) if suite else ("", [])
+    tasks = [_of_suite(column, suite) for column in columns.values()]
+    tasks.sort(key=lambda task: order.index(task.task) if task.task in order else len(order))
     return Board(
         title=title or _title(name, catalog),
-        tasks=_ordered(columns, categories, order),
-        systems=tuple(_distinct(_described(systems, known, required=metadata))),
-        languages=_languages(columns.values()),
+        tasks=tuple(tasks),
+        systems=tuple(_distinct(_described(_starred(systems), metadata))),
+        languages=_languages(tasks),
         suite=name,
-        categories=categories,
-        extensions=extensions(runs),
-        checklists=checklist_sections(runs),
+        categories={key: tuple(names) for key, names in suite.categories.items()} if suite else {},
+        extended=extension_section(runs),
+        checklists=checklists,
         equity=equity_report(runs),
         date=max((date.fromisoformat(run.results.run.created[:10]) for run in runs), default=None),
-    )
-
-
-def _no_sources() -> UsageError:
-    return UsageError(
-        "A board needs runs, --from-published SUITE or --from-scores FILE; found none of them.",
-        hint="Try: harness board --from-published xtreme_r -o board.html",
     )
 
 
@@ -120,124 +124,158 @@ def _united(known: TaskColumn | None, other: TaskColumn) -> TaskColumn:
     )
 
 
-def _ordered(
-    columns: Mapping[str, TaskColumn], categories: Mapping[str, Sequence[str]], order: Sequence[str]
-) -> tuple[TaskColumn, ...]:
-    category = {task: name for name, tasks in categories.items() for task in tasks}
-    place = {task: index for index, task in enumerate(order)}
-    tasks = sorted(columns.values(), key=lambda task: place.get(task.task, len(place)))
-    return tuple(replace(task, category=category.get(task.task, "")) for task in tasks)
+def _require_common_task(runs: Sequence[Run], checklists: Collection[str]) -> None:
+    """Raise `UsageError` for a run that shares no task with any other, so that nothing can be compared.
 
-
-def _require_common_task(runs: Sequence[Run]) -> None:
-    """Raise `UsageError` for a run that shares no task with any other, so that nothing can be compared."""
+    Runs of `checklists` alone need no common task: a checklist has a section of its own.
+    """
     tasks = [{row.task for row in run.results.tasks} for run in runs]
-    for index, run in enumerate(runs):
-        if not tasks[index]:
+    for index, (run, own) in enumerate(zip(runs, tasks, strict=True)):
+        if not own:
             raise UsageError(f"The run {str(run.path)!r} has no scores: no cell of it was finished.")
-        others = set[str]().union(*(found for place, found in enumerate(tasks) if place != index))
-        if others and not tasks[index] & others:
+        others = set[str]().union(*tasks[:index], *tasks[index + 1 :])
+        if others - set(checklists) and not own & others and not own <= set(checklists):
             raise UsageError(
-                f"The run {str(run.path)!r} ({', '.join(sorted(tasks[index]))}) has no task in common with the "
+                f"The run {str(run.path)!r} ({', '.join(sorted(own))}) has no task in common with the "
                 f"others ({', '.join(sorted(others))}).",
                 hint="Make a board for each.",
             )
 
 
-def _with_tasks(columns: dict[str, TaskColumn], more: Iterable[TaskColumn]) -> dict[str, TaskColumn]:
-    return {**{task.task: task for task in more}, **columns}
-
-
-def _unknown_tasks(systems: Sequence[System], columns: Mapping[str, TaskColumn]) -> list[TaskColumn]:
-    found: dict[str, TaskColumn] = {}
+def _unknown_tasks(systems: Sequence[System], columns: Mapping[str, TaskColumn]) -> dict[str, TaskColumn]:
+    """Return the tasks of scores that have no column, with the metrics and languages that they are scored in."""
+    scores: dict[str, list[Score]] = {}
     for score in (score for system in systems for score in system.scores if score.task not in columns):
-        known = found.get(score.task)
-        metrics = tuple(dict.fromkeys((*(known.metrics if known else ()), score.metric)))
-        languages = tuple(dict.fromkeys((*(known.languages if known else ()), *score.by_language)))
-        found[score.task] = TaskColumn(
-            task=score.task, metrics=metrics, headline=metrics, languages=languages
-        )
-    return list(found.values())
+        scores.setdefault(score.task, []).append(score)
+    unknown = {}
+    for task, members in scores.items():
+        metrics = tuple(dict.fromkeys(score.metric for score in members))
+        languages = tuple(dict.fromkeys(code for score in members for code in score.by_language))
+        unknown[task] = TaskColumn(task=task, metrics=metrics, headline=metrics, languages=languages)
+    return unknown
 
 
 def _suite(
     runs: Sequence[Run], published: str | None, catalog: Catalog | None, columns: Mapping[str, TaskColumn]
 ) -> SuiteSummary | SuiteSpec | None:
     """Return the suite whose categories hold on this board, or None: runs know theirs, score files have its tasks."""
-    found = next((suite for run in runs if (suite := run_suite(run)) is not None), None)
-    if found is not None or catalog is None or (runs and published is None):
-        return found
-    names = [published] if published is not None else catalog.names("suite")
+    of_runs = [suite for run in runs for suite in run.manifest.suites]
+    if of_runs or catalog is None or (runs and published is None):
+        return next(iter(of_runs), None)
+    names = [published] if published in catalog.names("suite") else catalog.names("suite")
     specs = map(catalog.suite, names)
     return next((spec for spec in specs if set(spec.tasks) <= set(columns)), None)
 
 
-def _arrangement(
-    suite: SuiteSummary | SuiteSpec | None,
-) -> tuple[str, tuple[str, ...], dict[str, tuple[str, ...]]]:
-    """Return the name of a suite, the order of its tasks, and its categories."""
-    if suite is None:
-        return "", (), {}
-    return suite.suite, tuple(suite.tasks), {name: tuple(tasks) for name, tasks in suite.categories.items()}
-
-
 def _of_suite(column: TaskColumn, suite: SuiteSummary | SuiteSpec | None) -> TaskColumn:
-    """Return a task with the languages and metrics that the suite averages."""
+    """Return a task with its category in the suite, and the languages and metrics that the suite averages."""
     if suite is None:
         return column
-    languages, metrics = suite.languages.get(column.task), suite.metrics.get(column.task)
     return replace(
         column,
-        languages=tuple(languages or column.languages),
-        headline=tuple(metrics or column.headline),
+        category=next((name for name, tasks in suite.categories.items() if column.task in tasks), ""),
+        languages=tuple(suite.languages.get(column.task) or column.languages),
+        headline=tuple(suite.metrics.get(column.task) or column.headline),
     )
 
 
-def _described(
-    systems: Sequence[System], known: Sequence[SystemMetadata], *, required: Sequence[SystemMetadata]
-) -> list[System]:
+def _described(systems: Sequence[System], metadata: Sequence[SystemMetadata]) -> list[System]:
+    """Return the systems with what is stated of them; raises `UnknownNameError` for metadata of no system."""
     labels = {name for system in systems for name in (system.label, system.path) if name}
-    for item in required:
+    for item in metadata:
         if not set(item.names) & labels:
             raise UnknownNameError("system of the board", item.name, labels)
-    return [
-        _joined(system, next((item for item in known if {system.label, system.path} & set(item.names)), None))
-        for system in systems
-    ]
+    stated = [*metadata, *published_metadata()]
+    described = []
+    for system in systems:
+        about = next((item for item in stated if {system.label, system.path} & set(item.names)), None)
+        if about is None:
+            described.append(system)
+        else:
+            facts = {**system.metadata, **about.plain()}
+            label, year = about.label or system.label, about.year or system.year
+            described.append(replace(system, label=label, year=year, metadata=facts))
+    return described
 
 
-def _joined(system: System, about: SystemMetadata | None) -> System:
-    if about is None:
-        return system
-    return replace(
-        system,
-        label=about.label or system.label,
-        year=about.year or system.year,
-        metadata={**system.metadata, **about.plain()},
-    )
+def _united_baselines(systems: Sequence[System]) -> list[System]:
+    """Return systems with every baseline once, where runs that were made with it have equal scores.
+
+    Of a task that several of them have, the scores with most languages are kept.
+    """
+    united: list[System] = []
+    for system in systems:
+        at = next((at for at, other in enumerate(united) if _is_same_baseline(system, other)), None)
+        if at is None:
+            united.append(system)
+            continue
+        first = united[at]
+        scores = {(score.task, score.metric): score for score in first.scores}
+        for score in system.scores:
+            other = scores.setdefault((score.task, score.metric), score)
+            if len(score.by_language) > len(other.by_language):
+                scores[score.task, score.metric] = score
+        absences = {**system.absences, **first.absences}
+        scored = {f"{score.task}:{code}" for score in scores.values() for code in score.by_language}
+        united[at] = replace(
+            first,
+            method=" + ".join(sorted({*first.method.split(" + "), *system.method.split(" + ")})),
+            scores=tuple(scores.values()),
+            absences={key: reason for key, reason in absences.items() if key not in scored},
+        )
+    return united
+
+
+def _is_same_baseline(one: System, other: System) -> bool:
+    """Return whether two systems are the same baseline, with the same score wherever both have one."""
+
+    def values(system: System) -> dict[tuple[str, str, str], float]:
+        return {
+            (own.task, own.metric, code): v for own in system.scores for code, v in own.by_language.items()
+        }
+
+    names = ("label", "path", "protocol", "view", "adapter")
+    if one.adapter != "baseline" or any(getattr(one, name) != getattr(other, name) for name in names):
+        return False
+    first, second = values(one), values(other)
+    return all(abs(first[key] - second[key]) < SAME_SCORE for key in first.keys() & second.keys())
+
+
+def _starred(systems: Sequence[System]) -> list[System]:
+    """Mark the scores that are not comparable with the other rows of their task.
+
+    The rows are those whose source has no reservation; where all have one, those with the most frequent reason, which
+    are comparable with each other (two papers' systems on one re-sampled test set).
+    """
+    reasons: dict[str, Counter[str]] = {}
+    for system in systems:
+        for task, reason in {(score.task, score.reason) for score in system.scores}:
+            reasons.setdefault(task, Counter())[reason] += 1
+    usual = {task: "" if "" in own else own.most_common(1)[0][0] for task, own in reasons.items()}
+
+    def starred(score: Score) -> Score:
+        return replace(score, is_starred=score.reason != usual[score.task])
+
+    return [replace(system, scores=tuple(map(starred, system.scores))) for system in systems]
 
 
 def _distinct(systems: Sequence[System]) -> list[System]:
-    """Return systems whose names, protocols, methods and views together are different: the run's name is added."""
-
-    def key(system: System) -> tuple[str, ...]:
-        return system.label, system.protocol, system.method, system.view
-
-    counts = Counter(map(key, systems))
+    """Return systems whose names, protocols and views together are different: the name of the run, or the method."""
+    keys = [(system.label, system.protocol, system.view) for system in systems]
+    of_run = [(*key, system.run) for key, system in zip(keys, systems, strict=True)]
     return [
-        replace(system, label=f"{system.label} ({system.run})")
-        if counts[key(system)] > 1 and system.run
+        replace(system, label=f"{system.label} ({system.run if of_run.count(run) == 1 else system.method})")
+        if keys.count(key) > 1 and system.run
         else system
-        for system in systems
+        for key, run, system in zip(keys, of_run, systems, strict=True)
     ]
 
 
-def _languages(columns: Iterable[TaskColumn]) -> dict[str, dict[str, str]]:
-    columns, table = list(columns), known_languages()
-    found = {
-        code: {"name": known.name, "family": known.family, "script": known.script}
-        if (known := table.get(code) if code in table else None)
-        else {"name": code, "family": "unknown", "script": "unknown"}
-        for code in sorted({code for column in columns for code in column.shown})
-    }
-    return {**found, **{code: about for column in columns for code, about in column.described.items()}}
+def _languages(columns: Sequence[TaskColumn]) -> dict[str, dict[str, str]]:
+    table, about = known_languages(), {}
+    for code in sorted({code for column in columns for code in column.shown}):
+        names = (code, "unknown", "unknown")
+        if code in table:
+            names = (table.get(code).name, table.get(code).family, table.get(code).script)
+        about[code] = dict(zip(("name", "family", "script"), names, strict=True))
+    return about | {code: described for column in columns for code, described in column.described.items()}

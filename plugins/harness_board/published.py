@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 
 from harness import DataError, UsageError
 from harness.languages.table import known_languages
-from harness.reporting.run_remarks import few_items
+from harness.reporting.overview.run_remarks import few_items
 from harness.statistics import wilson
 from harness_board.document import Score, System, TaskColumn
 from harness_board.metadata import SystemMetadata, read_metadata
@@ -93,54 +93,46 @@ def _file(path: Path, *, strict: bool) -> Iterator[ScoreTable]:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path} cannot be read as UTF-8 text: {error}.") from error
-    rows = list(csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE))
-    head = rows[0] if rows else []
-    named = [name for name in head if name not in ASIDE]
-    if "model" not in head or not named or len(set(head)) < len(head):
+    head, *rows = [*csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)] or [[]]
+    columns = [name for name in head if name not in ASIDE]
+    if "model" not in head or not columns or len(set(head)) < len(head):
         if not strict:
             return
         raise DataError(
             f"{path}:1: expected tab-separated columns with 'model' and scores; found {', '.join(head) or 'nothing'}."
         )
-    for number, fields in enumerate(rows[1:], start=2):
-        if not any(fields):
-            continue
-        if len(fields) > len(head):
-            raise DataError(f"{path}:{number}: expected {len(head)} columns, found {len(fields)}.")
-        row = dict(zip(head, [*fields, *[""] * (len(head) - len(fields))], strict=True))
-        yield from _row(row, named, path, number, strict=strict)
+    for number, fields in enumerate(rows, start=2):
+        if any(fields):
+            if len(fields) > len(head):
+                raise DataError(f"{path}:{number}: expected {len(head)} columns, found {len(fields)}.")
+            row = dict.fromkeys(head, "") | dict(zip(head, fields, strict=False))
+            yield from _row(row, columns, path, number, strict=strict)
 
 
 def _row(
-    row: Mapping[str, str], named: Sequence[str], path: Path, number: int, *, strict: bool
+    row: Mapping[str, str], columns: Sequence[str], path: Path, number: int, *, strict: bool
 ) -> Iterator[ScoreTable]:
     model, setting = _setting(row["model"], row.get("setting", ""))
-    if set(named) >= {"task", "metric"} or "score" in named:
+    if set(columns) >= {"task", "metric"} or "score" in columns:
         missing = [name for name in LONG if name not in row]
         if missing:
             raise DataError(f"{path}:1: a file with one score per row has no column {', '.join(missing)}.")
-        found = [(row["task"], row["metric"], row.get("language", ""), "score", False)]
-    elif all(name in known_languages() for name in named):
+        scores = [(row["task"], row["metric"], row.get("language", ""), "score", False)]
+    elif all(name in known_languages().listed for name in columns):
         task, metric = _task_and_metric(re.sub(r"^table\d+_", "", path.stem))
-        found = [(task, metric, code, code, False) for code in named]
-        found.append((task, metric, "", "avg_printed" if "avg_printed" in row else "avg", True))
+        scores = [(task, metric, code, code, False) for code in columns]
+        scores.append((task, metric, "", "avg_printed" if "avg_printed" in row else "avg", True))
     elif strict or {"avg", "setting"} & set(row):
-        found = [(*_task_and_metric(name), "", name, False) for name in named]
+        scores = [(*_task_and_metric(name), "", name, False) for name in columns]
     else:
         return  # a table of something else in the same folder
-    for task, metric, language, column, printed in found:
-        value = _number(row.get(column, ""), path, number, column)
+    place = f"{path}:{number}"
+    shared = {"model": model, "setting": setting, "note": row.get("note", ""), "place": place}
+    for task, metric, language, column, printed in scores:
+        value = _number(row.get(column, ""), place, column)
         if value is not None:
             yield ScoreTable(
-                model=model,
-                setting=setting,
-                task=task,
-                metric=metric,
-                language=language,
-                value=value,
-                printed=printed,
-                note=row.get("note", ""),
-                place=f"{path}:{number}",
+                task=task, metric=metric, language=language, value=value, printed=printed, **shared
             )
 
 
@@ -156,18 +148,18 @@ def _setting(model: str, setting: str) -> tuple[str, str]:
         if setting == suffix:
             base, several, _ = model.partition(", multilingual")
             return base, f"{protocol}_all" if several else protocol
-    return model, setting or "zero_shot_transfer"
+    return model, setting
 
 
-def _number(text: str, path: Path, line: int, column: str) -> float | None:
+def _number(text: str, place: str, column: str) -> float | None:
     if text.strip() in {"", "NA", "-", "N/A"}:
         return None
     try:
         value = float(text)
     except ValueError as error:
-        raise DataError(f"{path}:{line}: expected a score in column {column!r}, found {text!r}.") from error
+        raise DataError(f"{place}: expected a score in column {column!r}, found {text!r}.") from error
     if not 0 <= value <= 100:
-        raise DataError(f"{path}:{line}: expected percent in column {column!r}, found {text}.")
+        raise DataError(f"{place}: expected percent in column {column!r}, found {text}.")
     return value
 
 
@@ -181,23 +173,23 @@ def table_systems(
         columns: The known tasks by name; a task that is not known takes the file's metrics as they are.
         renamed: A model's name in a file -> its name on the board.
     """
+    rows = list(rows)
+    stated = {(renamed.get(row.model, row.model), row.setting) for row in rows}
+    usual = "zero_shot_transfer"
     grouped: dict[tuple[str, str], dict[tuple[str, str], list[ScoreTable]]] = {}
     for row in rows:
         name = renamed.get(row.model, row.model)
         metric = _metric(row, columns.get(row.task))
-        grouped.setdefault((name, row.setting), {}).setdefault((row.task, metric), []).append(row)
-    return [
-        System(
-            label=label,
-            origin="file",
-            protocol=setting,
-            scores=tuple(
-                _score(task, metric, found, columns.get(task)) for (task, metric), found in scores.items()
-            ),
-            metadata={"reported": "self_reported"},
-        )
-        for (label, setting), scores in grouped.items()
-    ]
+        # A protocol that no row of the model states is not known.
+        setting = row.setting or (usual if (name, usual) in stated else "")
+        grouped.setdefault((name, setting), {}).setdefault((row.task, metric), []).append(row)
+    systems = []
+    for (label, setting), by_task in grouped.items():
+        scores = (_score(task, metric, own, columns.get(task)) for (task, metric), own in by_task.items())
+        facts = {"reported": "self_reported"}
+        system = System(label=label, origin="file", protocol=setting, scores=tuple(scores), metadata=facts)
+        systems.append(system)
+    return systems
 
 
 def _metric(row: ScoreTable, column: TaskColumn | None) -> str:
@@ -249,37 +241,45 @@ def _score(task: str, metric: str, rows: Sequence[ScoreTable], column: TaskColum
 
 
 def published_systems(catalog: Catalog, suite: str, means: Collection[str] = ()) -> list[System]:
-    """Return the systems that were published on a suite; raises `UnknownNameError` for no suite.
+    """Return the systems that were published on a suite, or on a task; raises `UnknownNameError` for neither.
 
     Args:
         catalog: The installed tasks and suites.
-        suite: Its name.
+        suite: The name of the suite or task.
         means: Metrics that are means of item scores: they have errors where the number of items is known.
     """
-    languages, systems = catalog.suite(suite).languages, []
-    for item in catalog.published_for(suite):
-        scores = [
-            _published_score(
-                item,
-                task,
-                metric,
-                value,
-                *(_release_items(catalog, task, languages.get(task)) if metric in means else ({}, False)),
-            )
-            for task, metrics in item.scores.items()
-            for metric, value in metrics.items()
-        ]
-        about = {"paper": item.source, "fine_tuning": item.recipe, "reported": "self_reported"}
+    if suite in catalog.names("task"):
+        languages: Mapping[str, Sequence[str]] = {}
+        documents = [item for item in catalog.published_for() if suite in item.scores]
+    else:
+        languages, documents = catalog.suite(suite).languages, catalog.published_for(suite)
+    systems = []
+    for item in documents:
+        scores = []
+        for task, metrics in item.scores.items():
+            release = _release_items(catalog, task, languages.get(task))
+            scores += [
+                _published_score(item, task, metric, *(release if metric in means else ({}, False)))
+                for metric in metrics
+            ]
         systems.append(
             System(
                 label=item.label,
                 origin="published",
                 protocol=item.protocol,
+                view=_view(item),
                 scores=tuple(scores),
-                metadata=about,
+                metadata={"paper": item.source, "fine_tuning": item.recipe, "reported": "self_reported"},
             )
         )
     return systems
+
+
+def _view(item: PublishedSpec) -> str:
+    """Return the conditions that all tasks of a system share."""
+    views = [item.views.get(task, {}).items() for task in item.scores]
+    shared = set(views[0]).intersection(*views[1:])
+    return " ".join(f"{name}={value}" for name, value in sorted(shared))
 
 
 def _release_items(
@@ -296,12 +296,7 @@ def _release_items(
 
 
 def _published_score(
-    item: PublishedSpec,
-    task: str,
-    metric: str,
-    value: float,
-    release: Mapping[str, int | None],
-    parallel: bool,
+    item: PublishedSpec, task: str, metric: str, release: Mapping[str, int | None], parallel: bool
 ) -> Score:
     """Return one published score; the mean of n items has the error of a share of n, sqrt(p (1 - p) / n).
 
@@ -323,11 +318,12 @@ def _published_score(
     return Score(
         task=task,
         metric=metric,
-        mean=value,
+        mean=item.scores[task][metric],
         se=se,
         by_language=cells,
         se_by_language={code: math.sqrt(cells[code] * (100 - cells[code]) / n) for code, n in known.items()},
         interval_by_language={code: (100 * low, 100 * high) for code, (low, high) in ends.items()},
+        reason=item.comparable.get(task, ""),
         note=" ".join(notes),
     )
 
@@ -347,29 +343,25 @@ def _task_error(
     return fmean(errors) if parallel else math.hypot(*errors) / len(errors)
 
 
-def published_metadata(suite: str) -> list[SystemMetadata]:
-    """Return what this package knows of the systems that were published on a suite."""
+def published_metadata() -> list[SystemMetadata]:
+    """Return what this package knows of published systems."""
     folder = resources.files("harness_board") / "metadata"
-    names = sorted(item.name for item in folder.iterdir() if item.name.startswith(f"{suite}_"))
+    names = sorted(item.name for item in folder.iterdir() if item.name.endswith(".yaml"))
     return [read_metadata(Path(str(folder / name))) for name in names]
 
 
-def catalog_tasks(catalog: Catalog, names: Iterable[str]) -> list[TaskColumn]:
+def catalog_tasks(catalog: Catalog, names: Iterable[str]) -> dict[str, TaskColumn]:
     """Return those of the named tasks that are installed, with the languages that the task itself has."""
-    known = set(catalog.names("task"))
-    found = []
+    columns, installed = {}, set(catalog.names("task"))
     for name in dict.fromkeys(names):
-        if name not in known:
-            continue
-        entry = catalog.task(name)
-        found.append(
-            TaskColumn(
+        if name in installed:
+            entry, spec = catalog.task(name), catalog.task(name).spec
+            columns[name] = TaskColumn(
                 task=name,
-                metrics=tuple(entry.spec.metrics),
-                headline=tuple(entry.spec.headline),
-                languages=tuple(code for code in entry.spec.languages if code not in entry.added),
-                source=entry.spec.transfer.source if entry.spec.transfer is not None else None,
-                chance=None if entry.spec.chance is None else entry.spec.chance * 100,
+                metrics=tuple(spec.metrics),
+                headline=tuple(spec.headline),
+                languages=tuple(code for code in spec.languages if code not in entry.added),
+                source=spec.transfer.source if spec.transfer is not None else None,
+                chance=None if spec.chance is None else spec.chance * 100,
             )
-        )
-    return found
+    return columns

@@ -13,12 +13,12 @@ from pathlib import Path
 from urllib.parse import quote
 
 from harness import UsageError
-from harness.reporting.number import INTERVAL_LEGEND
-from harness.reporting.page import page, template
-from harness.reporting.remark import counted
+from harness.reporting.blocks.number import INTERVAL_LEGEND
+from harness.reporting.blocks.remark import counted
+from harness.reporting.render.page import page, template
 from harness_board.document import Board
 from harness_board.run_reading import LEGEND
-from harness_board.sections import equity_section, extension_section
+from harness_board.sections import equity_section
 from harness_board.standing import Standing, standing
 
 __all__ = ["board_page", "board_style", "part_page", "script", "site_pages", "write_site"]
@@ -28,6 +28,8 @@ _IMPORT = re.compile(r"^import .*;\n", re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=function|const|async|class)", re.MULTILINE)
 _NEEDLESS = re.compile(r"^ *(?:(?://|/\*\*|\*).*\n|\n)?", re.MULTILINE)
 """Comments, empty lines and indents."""
+_AROUND_MARKS = re.compile(r"\s*([{};])\s*")
+"""Spaces that a style does not need; none is within a text."""
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]*")
 
 
@@ -42,7 +44,7 @@ def script() -> str:
 @cache
 def board_style() -> str:
     """Return the style of the page, which follows the one that all pages share."""
-    return _static("board.css")
+    return _AROUND_MARKS.sub(r"\1", _static("board.css"))
 
 
 def _static(name: str) -> str:
@@ -58,7 +60,7 @@ def board_page(board: Board, *, pages: Sequence[tuple[str, str]] = ()) -> str:
     """
     marks = {mark for own in board.tasks for shown in own.marks.values() for mark in shown}
     checklists = [section for own in board.checklists.values() for section in own]
-    below = [extension_section(board.extensions), *checklists, equity_section(board.equity)]
+    below = [board.extended, *checklists, equity_section(board.equity)]
     scores = standing(board)
     main = template(
         "board.html.j2",

@@ -5,68 +5,61 @@ Languages that fragments added to tasks, and test sets made by machine, are show
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
-from harness import CellResult, MetricValue, Run, SuiteSummary, TaskScore
+from harness import Run, TaskScore
 from harness.languages.table import known_languages, recorded_name
-from harness.reporting.item_origin import ADDED, PROVENANCE_MARKS, is_added, origin_mark
-from harness.reporting.system_name import short_name
-from harness_board.document import Extension, Score, System, TaskColumn
+from harness.reporting.overview.item_origin import ADDED, PROVENANCE_MARKS, is_added, origin_mark
+from harness.scores.aggregation import CellGroups, cells_of_row, group_cells
+from harness_board.document import Score, System, TaskColumn
 
-__all__ = ["LEGEND", "extensions", "language_marks", "run_suite", "run_systems", "run_tasks"]
+__all__ = ["LEGEND", "language_marks", "run_systems", "run_tasks", "view_text"]
 
 OTHER_SPLIT = "*"
-LEGEND = {OTHER_SPLIT: "scored on another split than test (hover shows in which system)"}
-LEGEND |= {mark: f"{made} test items" for made, mark in PROVENANCE_MARKS.items()} | {
-    ADDED: "added to the task by others, in none of its means"
+LEGEND = {
+    OTHER_SPLIT: "scored on another split than test (hover shows in which system)",
+    **{mark: f"{made} test items" for made, mark in PROVENANCE_MARKS.items()},
+    ADDED: "added to the task by others, in none of its means",
 }
 
 
 def run_tasks(run: Run) -> list[TaskColumn]:
     """Return the tasks of a run, as its manifest describes them."""
-    found = []
+    columns = []
     for task, spec in run.manifest.tasks.items():
-        rows = [row for row in run.results.tasks if row.task == task]
-        met = dict.fromkeys(code for row in rows for code in row.by_language)
-        found.append(
+        scored = dict.fromkeys(
+            code for row in run.results.tasks if row.task == task for code in row.by_language
+        )
+        described = {
+            code: {"name": recorded_name(code, [spec.names]), "family": family, "script": script}
+            for code, (family, script) in spec.languages.items()
+            if code not in known_languages()
+        }
+        columns.append(
             TaskColumn(
                 task=task,
                 metrics=tuple(spec.metrics),
                 headline=tuple(spec.headline),
-                languages=tuple(spec.published_languages or met),
+                languages=tuple(spec.published_languages or scored),
                 source=spec.source,
                 chance=_points(spec.chance),
-                added=tuple(code for code in met if is_added(code, spec)),
+                added=tuple(code for code in scored if is_added(code, spec)),
                 marks=language_marks(run, task),
-                described={
-                    code: {
-                        "name": recorded_name(code, [spec.names]),
-                        "family": str(family),
-                        "script": str(script),
-                    }
-                    for code, (family, script) in spec.languages.items()
-                    if code not in known_languages()
-                },
+                described=described,
             )
         )
-    return found
+    return columns
 
 
 def language_marks(run: Run, task: str) -> dict[str, str]:
     """Return the marks of a task's languages; those without marks are skipped."""
-    spec = run.manifest.tasks[task]
-    cells = [cell for cell in run.cells if cell.task == task and cell.status == "ok"]
-    found: dict[str, str] = {}
-    for cell in cells:
-        marks = (OTHER_SPLIT if cell.stands_in else "") + origin_mark(cell, spec)
-        found[cell.language] = "".join(dict.fromkeys(found.get(cell.language, "") + marks))
-    return {code: marks for code, marks in found.items() if marks}
-
-
-def run_suite(run: Run) -> SuiteSummary | None:
-    """Return the first suite of a run, or None."""
-    return next(iter(run.manifest.suites), None)
+    marks: dict[str, str] = {}
+    for cell in run.cells:
+        if cell.task == task and cell.status == "ok":
+            split = OTHER_SPLIT if cell.stands_in else ""
+            letters = marks.get(cell.language, "") + split + origin_mark(cell, run.manifest.tasks[task])
+            marks[cell.language] = "".join(dict.fromkeys(letters))
+    return {code: letters for code, letters in marks.items() if letters}
 
 
 def run_systems(run: Run) -> list[System]:
@@ -74,8 +67,8 @@ def run_systems(run: Run) -> list[System]:
     conditions: dict[tuple[str, str], list[TaskScore]] = {}
     for row in run.results.tasks:
         if not set(row.view) & set(run.manifest.tasks[row.task].axes):
-            conditions.setdefault((row.protocol, _view(row)), []).append(row)
-    cells = _cells(run)
+            conditions.setdefault((row.protocol, view_text(row.view)), []).append(row)
+    groups = group_cells(run.cells)
     model, about = run.results.model, run.results.run
     systems = []
     for (protocol, view), rows in conditions.items():
@@ -83,19 +76,18 @@ def run_systems(run: Run) -> list[System]:
         # Where a task was run with several methods, each is a system.
         several = len({(row.task, row.method) for row in rows}) > len({row.task for row in rows})
         for chosen in [[method] for method in methods] if several else [methods]:
-            scores = (_score(row, run, cells) for row in rows if row.method in chosen)
             systems.append(
                 System(
-                    label=short_name(run.manifest.model),
-                    path="" if short_name(run.manifest.model) == run.manifest.model else run.manifest.model,
+                    label=run.manifest.model_name,
+                    path=run.manifest.model,
                     origin="run",
-                    protocol=protocol,
+                    protocol=_true_protocol(protocol, rows, run),
                     method=" + ".join(chosen),
                     adapter=model.adapter,
                     view=view,
                     run=about.id,
                     year=int(about.created[:4]),
-                    scores=tuple(scores),
+                    scores=tuple(_score(row, run, groups) for row in rows if row.method in chosen),
                     absences=_absences(run, protocol),
                     metadata={"parameters": model.parameters} if model.parameters else {},
                 )
@@ -103,115 +95,52 @@ def run_systems(run: Run) -> list[System]:
     return systems
 
 
-def _view(row: CellResult | TaskScore) -> str:
-    return " ".join(f"{name}={value}" for name, value in sorted(row.view.items()))
+def _true_protocol(protocol: str, rows: Sequence[TaskScore], run: Run) -> str:
+    """Return ``in_language`` where a system is tested in its training language alone: nothing is transferred."""
+    is_transfer = any(set(row.by_language) - {run.manifest.tasks[row.task].source} for row in rows)
+    return protocol if is_transfer or protocol != "zero_shot_transfer" else "in_language"
 
 
-def _score(row: TaskScore, run: Run, cells: Mapping[Any, Mapping[str, MetricValue]]) -> Score:
-    spec = run.manifest.tasks[row.task]
-    key = (row.task, row.protocol, row.method, _view(row))
-    known = {
-        code: found
-        for code in row.by_language
-        if (found := cells.get((*key, code), {}).get(row.metric)) is not None
-    }
-    expected = set(spec.published_languages)
-    # An error that the results keep is that of the mean over all languages, added ones included.
-    own = not expected or set(row.by_language) <= expected
-    low, high = (row.ci if own else None) or (None, None)
+def view_text(view: Mapping[str, str]) -> str:
+    """Return the conditions of a view in a line: ``prompt=letters shots=2``."""
+    return " ".join(f"{name}={value}" for name, value in sorted(view.items()))
+
+
+def _score(row: TaskScore, run: Run, groups: CellGroups) -> Score:
+    cells = cells_of_row(row, groups)
+    # An error over items is not one over seeds.
+    values = {code: own[0].metrics[row.metric] for code, own in cells.items() if len(own) == 1}
+    other_split = [code for code, own in cells.items() if any(cell.stands_in for cell in own)]
+    # Languages that fragments added are not compared; the error of a mean that counts them is not kept.
+    expected = set(run.manifest.tasks[row.task].published_languages) or set(row.by_language)
+    published = [value for code, value in row.by_language.items() if code in expected]
+    is_published = len(published) == len(row.by_language)
+    mean = row.value if is_published else sum(published) / len(published) if published else None
+    low, high = (row.ci if is_published else None) or (None, None)
     return Score(
         task=row.task,
         metric=row.metric,
-        mean=_points(_mean(row, expected)),
-        se=_points(row.se if own else None),
+        mean=_points(mean),
+        se=_points(row.se if is_published else None),
         low=_points(low),
         high=_points(high),
         by_language={code: value * 100 for code, value in row.by_language.items()},
-        se_by_language={code: found.se * 100 for code, found in known.items() if found.se is not None},
+        se_by_language={code: value.se * 100 for code, value in values.items() if value.se is not None},
         interval_by_language={
-            code: (found.ci[0] * 100, found.ci[1] * 100) for code, found in known.items() if found.ci
+            code: (value.ci[0] * 100, value.ci[1] * 100) for code, value in values.items() if value.ci
         },
         is_whole=expected <= set(row.by_language),
-        note=_stand_ins(row, run),
+        note=f"scored on another split than test: {' '.join(other_split)}" if other_split else "",
     )
-
-
-def _stand_ins(row: TaskScore, run: Run) -> str:
-    """Return the languages in which a score is of another split than test."""
-    same = (row.task, row.protocol, row.method, row.view)
-    codes = [
-        cell.language
-        for cell in run.cells
-        if cell.status == "ok"
-        and cell.stands_in
-        and (cell.task, cell.protocol, cell.method, cell.view) == same
-    ]
-    return f"scored on another split than test: {' '.join(dict.fromkeys(codes))}" if codes else ""
-
-
-def _mean(row: TaskScore, expected: set[str]) -> float | None:
-    """Return the mean over the task's published languages: those that fragments added are not compared."""
-    values = [value for code, value in row.by_language.items() if code in expected]
-    if not expected or len(values) == len(row.by_language):
-        return row.value
-    return float(sum(values) / len(values)) if values else None
 
 
 def _points(value: float | None) -> float | None:
     return None if value is None else value * 100
 
 
-def _cells(run: Run) -> dict[tuple[Any, ...], Mapping[str, MetricValue]]:
-    """Return the metrics of cells that were run with one seed: an error over items is not one over seeds."""
-    found: dict[tuple[Any, ...], list[Mapping[str, MetricValue]]] = {}
-    for cell in run.cells:
-        if cell.status == "ok":
-            key = (cell.task, cell.protocol, cell.method, _view(cell), cell.language)
-            found.setdefault(key, []).append(cell.metrics)
-    return {key: metrics[0] for key, metrics in found.items() if len(metrics) == 1}
-
-
 def _absences(run: Run, protocol: str) -> dict[str, str]:
-    found: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     for cell in run.cells:
         if cell.status != "ok" and cell.protocol in {protocol, None}:
-            reason = f"{cell.status}: {cell.reason}"
-            found.setdefault(f"{cell.task}:{cell.language}", reason[:300])
-    return found
-
-
-# Languages that others added ----------------------------------------------------------------------------
-
-
-def extensions(runs: Sequence[Run]) -> tuple[Extension, ...]:
-    """Return the means of suites and tasks with added languages, next to the means without them."""
-    return tuple(found for run in runs for found in [*_of_suites(run), *_of_tasks(run)])
-
-
-def _of_suites(run: Run) -> Iterator[Extension]:
-    for row in run.results.suites:
-        extended = row.extended
-        if extended is not None and extended.paper.value is not None:
-            named = extended.languages
-            yield Extension(
-                system=short_name(run.manifest.model),
-                name=f"suite {row.suite}",
-                published=_points(row.paper.value),
-                extended=extended.paper.value * 100,
-                languages="; ".join(f"{task} {' '.join(codes)}" for task, codes in named.items()),
-            )
-
-
-def _of_tasks(run: Run) -> Iterator[Extension]:
-    for row in run.results.tasks:
-        spec = run.manifest.tasks[row.task]
-        added = [code for code in row.by_language if is_added(code, spec)]
-        if added and row.headline:
-            own = [value for code, value in row.by_language.items() if code not in added]
-            yield Extension(
-                system=short_name(run.manifest.model),
-                name=f"{row.task} ({row.metric}) {_view(row)}".rstrip(),
-                published=_points(sum(own) / len(own) if own else None),
-                extended=row.value * 100,
-                languages=" ".join(added),
-            )
+            reasons.setdefault(f"{cell.task}:{cell.language}", f"{cell.status}: {cell.reason}"[:300])
+    return reasons

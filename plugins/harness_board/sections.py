@@ -6,29 +6,26 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from harness import Run
-from harness.reporting.equity.report import EquityReport
-from harness.reporting.equity.table import SIDE_LEGEND, side_notes, side_table
-from harness.reporting.item_origin import ADDED
-from harness.reporting.matrix import Matrix, matrices
-from harness.reporting.model import Block, Fold, Notes, Section, Table, rows_of
-from harness.reporting.score_table import error_table
+from harness.metrics.naming import metric_name
+from harness.reporting.blocks.model import Block, Fold, Notes, Section, Table, rows_of
+from harness.reporting.blocks.number import percent
+from harness.reporting.cost.report import EquityReport
+from harness.reporting.cost.table import SIDE_LEGEND, side_notes, side_table
+from harness.reporting.overview.item_origin import ADDED, is_added
+from harness.reporting.overview.matrix import Matrix, matrices
+from harness.reporting.overview.score_table import error_table
 from harness.reporting.sections import installed_sections, read_sections
-from harness_board.document import Extension
+from harness_board.run_reading import view_text
 
 __all__ = ["checklist_sections", "equity_section", "extension_section"]
 
 
-def extension_section(found: Sequence[Extension]) -> Section | None:
-    """Return the means with added languages as a section; None where there are none."""
+def extension_section(runs: Sequence[Run]) -> Section | None:
+    """Return the means of suites and tasks with added languages, next to those without them; None without any."""
     rows = rows_of(
-        (
-            one.system,
-            one.name,
-            "-" if one.published is None else f"{one.published:.1f}",
-            f"{one.extended:.1f}{ADDED}",
-            one.languages,
-        )
-        for one in found
+        (run.manifest.model_name, name, percent(published), f"{percent(extended)}{ADDED}", languages)
+        for run in runs
+        for name, published, extended, languages in [*_of_suites(run), *_of_tasks(run)]
     )
     table = Table(
         title="Means with the languages that others added; not comparable with published scores",
@@ -37,7 +34,29 @@ def extension_section(found: Sequence[Extension]) -> Section | None:
         rows=rows,
         words=frozenset({0, 3}),
     )
-    return Section(name="extended", title="With added languages", blocks=[table]) if found else None
+    return Section(name="extended", title="With added languages", blocks=[table]) if rows else None
+
+
+Means = Iterator[tuple[str, float | None, float, str]]
+"""Name of a mean, its value over the published languages, its value over all, and the added languages."""
+
+
+def _of_suites(run: Run) -> Means:
+    for row in run.results.suites:
+        extended = row.extended
+        if extended is not None and extended.paper.value is not None:
+            added = "; ".join(f"{task} {' '.join(codes)}" for task, codes in extended.languages.items())
+            yield f"suite {row.suite}", row.paper.value, extended.paper.value, added
+
+
+def _of_tasks(run: Run) -> Means:
+    for row in run.results.tasks:
+        added = [code for code in row.by_language if is_added(code, run.manifest.tasks[row.task])]
+        if added and row.headline:
+            published = [value for code, value in row.by_language.items() if code not in added]
+            name = f"{row.task} ({metric_name(row.metric)}) {view_text(row.view)}".rstrip()
+            mean = sum(published) / len(published) if published else None
+            yield name, mean, row.value, " ".join(added)
 
 
 def equity_section(
@@ -52,40 +71,38 @@ def equity_section(
     """
     if report is None:
         return None
-    tables = [own for own in report.tables if own.task == task] if task else list(report.overall)
-    if not any(language in {None, row.code} for own in tables for row in own.rows):
+    tables = [table for table in report.tables if table.task == task] if task else list(report.overall)
+    if not any(language in {None, row.code} for table in tables for row in table.rows):
         return None
-    systems = [own.system for own in tables]
+    systems = [table.system for table in tables]
     names = [
-        f"{own.system} ({own.protocol} {own.method} {own.view}".rstrip() + ")"
-        if systems.count(own.system) > 1
-        else own.system
-        for own in tables
+        f"{table.system} ({table.protocol} {table.method} {table.view}".rstrip() + ")"
+        if systems.count(table.system) > 1
+        else table.system
+        for table in tables
     ]
-    table = side_table(f"Of {task or 'all tasks'}, by system", tables, names, language=language)
-    shown = replace(table, notes=(*side_notes(tables), *SIDE_LEGEND))
-    return Section(name="equity", title="What the languages cost", blocks=[shown])
+    block = side_table(f"Of {task or 'all tasks'}, by system", tables, names, language=language)
+    block = replace(block, notes=(*side_notes(tables), *SIDE_LEGEND))
+    return Section(name="equity", title="What the languages cost", blocks=[block])
 
 
 def checklist_sections(runs: Sequence[Run]) -> dict[str, tuple[Section, ...]]:
     """Return what the checklists of runs show, by task; other tasks have no entry."""
-    found: dict[str, tuple[Section, ...]] = {}
+    sections: dict[str, tuple[Section, ...]] = {}
     for run in runs:
-        for matrix in matrices(run, {}):
+        for matrix in matrices(run):
             if matrix.heat:
                 task = matrix.title.partition(" ")[0]
-                title = f"{run.results.model.ref}: errors by language and test"
-                blocks = list(_errors(run, task, matrix))
-                own = Section(name="checklist", title=title, blocks=blocks)
-                found[task] = (*found.get(task, ()), own)
-    return found
+                title = f"{run.manifest.model_name}: errors by language and test"
+                section = Section(name="checklist", title=title, blocks=list(_errors(run, task, matrix)))
+                sections[task] = (*sections.get(task, ()), section)
+    return sections
 
 
 def _errors(run: Run, task: str, matrix: Matrix) -> Iterator[Block]:
     """Yield the error rates of a checklist, and what plugins show of it."""
     yield error_table(matrix)
     for section, report in read_sections([run], installed_sections()).items():
-        own = report.of_task(task)
-        if own is not None:
-            yield Notes(own.notes)
-            yield from [Fold(title=section.title, blocks=own.blocks)] if own.blocks else []
+        if (of_task := report.of_task(task)) is not None:
+            yield Notes(of_task.notes)
+            yield from [Fold(title=section.title, blocks=of_task.blocks)] if of_task.blocks else []

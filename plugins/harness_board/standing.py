@@ -1,23 +1,23 @@
 """The table of a page before its script runs, for readers without one: scores alone, the best system first.
 
 Ranks, rank intervals, colours, filters and sorting are those of ``static/compute.mjs`` and of nothing else. Overall
-scores are those of `harness.metrics.suites.overall`, so that board and command line never disagree.
+scores are those of `harness.scores.suites.overall`, so that board and command line never disagree.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from harness.metrics.suites import overall
+from harness.scores.suites import overall
 from harness_board.document import Board, System, TaskColumn
 
 __all__ = ["Standing", "points", "standing"]
 
-Means = Mapping[str, tuple[float | None, bool]]
-"""Task -> a system's score, and whether it is over all languages of the task."""
-Scorer = Callable[[TaskColumn, str | None], tuple[float | None, bool]]
+Means = Mapping[str, tuple[float | None, str]]
+"""Task -> a system's score, and its sign: `°` for one that is not comparable, `~` for one over fewer languages."""
+Scorer = Callable[[TaskColumn, str | None], tuple[float | None, str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,96 +30,136 @@ class Standing:
     """How many systems have a whole score in every task."""
 
 
-def points(value: float | None, *, is_whole: bool = True) -> str:
-    """Return a score with one decimal, ``~`` after a mean over fewer languages than the task has, ``-`` for None."""
+def points(value: float | None, sign: str = "") -> str:
+    """Return a score with one decimal and its sign, ``-`` for None."""
     if value is None:
         return "-"
     text = f"{round(value, 6):,.1f}"
-    return ("0.0" if text == "-0.0" else text) + ("" if is_whole else "~")
+    return ("0.0" if text == "-0.0" else text) + sign
 
 
 def standing(board: Board, *, task: str | None = None, language: str | None = None) -> Standing:
     """Return the table of a board, of one task (its languages as columns), or of one language (its tasks).
 
-    Systems are ordered by their average over all tasks; where no system has all, over those that all comparable systems
-    have. The others follow, those with most tasks first. On the table of one task or language, systems without a score
-    are skipped.
+    Systems are ordered by their average over all tasks; where no system has all, over the languages that all systems
+    with a task have, if more tasks count so; else over the tasks that all comparable systems have. The others follow,
+    those with most tasks first. On the table of one task or language, systems without a score are skipped.
     """
     tasks = [
-        own
-        for own in board.tasks
-        if (task is None or own.task == task) and (language is None or language in own.shown)
+        column
+        for column in board.tasks
+        if task in {None, column.task} and (language is None or language in column.shown)
     ]
     codes = tasks[0].shown if task is not None and tasks else ()
-    columns = [(tasks[0], code) for code in codes] if codes else [(own, language) for own in tasks]
-    kept = {name: [one.task for one in tasks if one.task in own] for name, own in board.categories.items()}
-    groups = {name: own for name, own in kept.items() if own}
-    used = [one for own in groups.values() for one in own] or [one.task for one in tasks]
-    metrics = {own.task: (own.headline, board.language_headline(own)) for own in tasks}
-    found = []
+    columns = [(tasks[0], code) for code in codes] if codes else [(column, language) for column in tasks]
+    groups = _restricted(board.categories, [column.task for column in tasks])
+    used = [name for names in groups.values() for name in names] or [column.task for column in tasks]
+    metrics = {column.task: (column.headline, board.language_headline(column)) for column in tasks}
+    entries: list[tuple[System, Scorer]] = []
+    means: list[Means] = []
     for system in board.systems:
         score = _scorer(system, metrics)
-        means = {own.task: score(own, language) for own in tasks}
-        if not (task or language) or any(value is not None for value, _ in means.values()):
-            found.append((system, score, means))
-    common = _common([_whole(means, used) for _, _, means in found], used)
+        by_task = {column.task: score(column, language) for column in tasks}
+        if not (task or language) or any(value is not None for value, _ in by_task.values()):
+            entries.append((system, score))
+            means.append(by_task)
+    complete, common = _whole_count(means, used), _common(means, used)
+    if language is None and common != used:
+        over = _shared(entries, tasks)
+        counted = [name for name in used if any(own[name][0] is not None for own in over)]
+        basis = _common(over, counted)
+        is_wider = not common or _whole_count(over, basis) >= _whole_count(means, common)
+        if len(basis) > len(common) and is_wider:
+            means, used, common, groups = over, counted, basis, _restricted(groups, counted)
     ordered = []
-    for system, score, means in found:
-        own_used, own_groups = (used, groups) if common in ([], used) else (common, {})
-        value, is_whole = _average(means, own_used, own_groups)
-        is_ranked = bool(common) and value is not None and is_whole
-        known = sum(mean is not None for mean, _ in means.values())
-        texts = (points(one, is_whole=whole) for one, whole in (score(*place) for place in columns))
-        setting = " · ".join(
-            filter(None, (f"{system.protocol} {system.view}".strip().replace("_", " "), system.source))
-        )
-        row = (system.label, setting, points(value, is_whole=is_whole), *texts)
-        ordered.append(((not is_ranked, -(value or 0.0) if is_ranked else -known), row))
-    marks = [own.marks.get(code or "", "") for own, code in columns]
-    names = [code if codes else own.task for own, code in columns]
+    for (system, score), own in zip(entries, means, strict=True):
+        value, sign = _average(own, used, groups) if common in ([], used) else _average(own, common, {})
+        is_ranked = bool(common) and value is not None and not sign
+        scored = sum(mean is not None for mean, _ in own.values())
+        texts = (points(*(own[at.task] if code is None else score(at, code))) for at, code in columns)
+        conditions = f"{system.protocol} {system.view}".strip().replace("_", " ")
+        setting = " · ".join(filter(None, (conditions, system.source)))
+        row = (system.label, setting, points(value, sign), *texts)
+        ordered.append(((not is_ranked, -(value or 0.0) if is_ranked else -scored), row))
+    heads = [f"{code if codes else at.task}{at.marks.get(code or '', '')}" for at, code in columns]
     return Standing(
-        heads=("System", "Average", *(f"{name}{mark}" for name, mark in zip(names, marks, strict=True))),
+        heads=("System", "Average", *heads),
         rows=tuple(row for _, row in sorted(ordered, key=lambda item: item[0])),
-        complete=sum(len(_whole(means, used)) == len(used) for _, _, means in found),
+        complete=complete,
     )
+
+
+def _restricted(groups: Mapping[str, Sequence[str]], tasks: Sequence[str]) -> dict[str, list[str]]:
+    """Return groups with those of their tasks that are named; groups without any are left out."""
+    kept = {name: [task for task in tasks if task in members] for name, members in groups.items()}
+    return {name: members for name, members in kept.items() if members}
+
+
+def _shared(entries: Sequence[tuple[System, Scorer]], tasks: Sequence[TaskColumn]) -> list[Means]:
+    """Return the means of systems over the languages that all with a task have, as ``sharedTasks`` of the page."""
+    every: list[dict[str, tuple[float | None, str]]] = [{} for _ in entries]
+    for task in tasks:
+        by_code = [
+            [score(task, code)[0] for code in task.languages]
+            if any(one.task == task.task for one in system.scores)
+            else []
+            for system, score in entries
+        ]
+        places = range(len(task.languages))
+        shared = [at for at in places if all(values[at] is not None for values in by_code if values)]
+        for means, values, (_, score) in zip(every, by_code, entries, strict=True):
+            scored = [value for at in shared if values and (value := values[at]) is not None]
+            sign = "°" if score(task, None)[1] == "°" else ""
+            means[task.task] = (fmean(scored) if scored else None), sign
+    return list(every)
+
+
+def _whole_count(means: Sequence[Means], basis: Sequence[str]) -> int:
+    """Return how many systems have a whole score in every one of these tasks."""
+    return sum(_whole(own, basis) == list(basis) for own in means)
 
 
 def _whole(means: Means, used: Sequence[str]) -> list[str]:
     """Return the tasks that a system has a score of over all their languages."""
-    return [name for name in used if means[name][0] is not None and means[name][1]]
+    return [name for name in used if means[name][0] is not None and not means[name][1]]
 
 
-def _common(having: Sequence[Sequence[str]], used: Sequence[str]) -> list[str]:
+def _common(means: Sequence[Means], used: Sequence[str]) -> list[str]:
     """Return the tasks that systems are ordered by, as ``basis`` of ``compute.mjs``; empty for none."""
-    if any(len(own) == len(used) for own in having):
+    having = [names for own in means if (names := _whole(own, used))]
+    if any(len(names) == len(used) for names in having):
         return list(used)
-    left = [own for own in having if own]
-    while left:
-        common = [name for name in used if all(name in own for own in left)]
+    while having:
+        common = [name for name in used if all(name in names for names in having)]
         if common:
             return common
-        fewest = min(map(len, left))
-        left = [own for own in left if len(own) > fewest]
+        fewest = min(map(len, having))
+        having = [names for names in having if len(names) > fewest]
     return []
 
 
 def _average(
     means: Means, used: Sequence[str], groups: Mapping[str, Sequence[str]]
-) -> tuple[float | None, bool]:
+) -> tuple[float | None, str]:
     found = overall({name: means[name][0] for name in used}, used, groups)
-    return (found.paper if groups else found.flat), all(means[name][1] for name in used)
+    return (found.paper if groups else found.flat), _sign(means[name][1] for name in used)
+
+
+def _sign(signs: Iterable[str]) -> str:
+    """Return the sign of what is made of scores with these signs."""
+    return max(signs, key=("", "~", "°").index, default="")
 
 
 def _scorer(system: System, metrics: Mapping[str, tuple[Sequence[str], Sequence[str]]]) -> Scorer:
     """Return what gives a system's score of a task over its languages, or in one, and whether it is over all."""
     known = {(one.task, one.metric): one for one in system.scores}
 
-    def score(task: TaskColumn, code: str | None) -> tuple[float | None, bool]:
+    def score(task: TaskColumn, code: str | None) -> tuple[float | None, str]:
         names = metrics[task.task][code is not None]
         found = [known[task.task, name] for name in names if (task.task, name) in known]
         values = [one.mean if code is None else one.by_language.get(code) for one in found]
         scored = [value for value in values if value is not None]
-        is_whole = code is not None or all(one.is_whole for one in found)
-        return (fmean(scored) if scored and len(scored) == len(names) else None), is_whole
+        sign = _sign("°" if one.is_starred else "" if code or one.is_whole else "~" for one in found)
+        return (fmean(scored) if scored and len(scored) == len(names) else None), sign
 
     return score

@@ -10,14 +10,16 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from harness import Bounds, GroupScore, Metric, MetricContext, MetricResult, check_pairs, field_of
 from harness.metrics.metric import Floats
 from harness.statistics import wilson
-from harness_checklist.suites.suite import Profile
+
+if TYPE_CHECKING:
+    from harness_checklist.suites.suite import Profile
 
 __all__ = ["METRICS", "profile_from_tag", "profile_tag"]
 
@@ -34,6 +36,8 @@ def profile_tag(profile: Profile) -> str:
 @lru_cache(maxsize=1024)
 def profile_from_tag(text: str) -> Profile:
     """Return the profile that `profile_tag` wrote; without a tag the plain one."""
+    from harness_checklist.suites.suite import Profile
+
     return Profile.model_validate_json(text or "{}")
 
 

@@ -57,7 +57,7 @@ def contamination(
     from harness_contamination.material import read_fresh, read_material
     from harness_contamination.signs import sign_rows
 
-    check_output_file(json_file)
+    check_output_file(json_file, ".json")
     config = make_config(given, None)
     texts = {} if fresh is None else read_fresh(fresh)
     session = harness.open_session(config.tasks_from)

@@ -75,7 +75,7 @@ def read_material(
 def read_fresh(path: Path) -> dict[str, list[str]]:
     """Return the texts of a file by language, whose lines are ``code<TAB>text``; raises `UsageError` for others."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"The file of fresh texts {str(path)!r} cannot be read: {error}.") from error
     texts: dict[str, dict[str, None]] = {}

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from harness import GenerateOptions, Generates, HarnessError, LikelihoodRequest
-from harness.models.capabilities import CountsTokens
+from harness import CountsTokens, GenerateOptions, Generates, HarnessError, LikelihoodRequest
 from harness.statistics import holm
 from harness_contamination import comparison
 from harness_contamination.comparison import ALPHA, SEED

@@ -8,7 +8,7 @@ from importlib import resources
 from typing import Any, Final
 
 from harness import Feature
-from harness_diagnosis import bleu, label, length, script, span, vocabulary
+from harness_diagnosis import bleu, label, length, question, script, span, vocabulary
 from harness_diagnosis.paper import printed_edges
 
 __all__ = ["FEATURES"]
@@ -28,7 +28,7 @@ _COMPUTE: Final[Mapping[str, Callable[..., Any]]] = {
     "qLen/cLen": length.ratio(_question, _context),
     "BLEU_AQ": bleu.answer_question,
     "BLEU_QC": bleu.question_context,
-    "qType": label.question_type,
+    "qType": question.question_type,
     "sLen": span.sentence_length,
     "eDen": span.density,
     "tag": span.tag,

@@ -1,4 +1,4 @@
-"""Attributes that are names: the gold label, the genre, the sort of a question, languages and resources."""
+"""Attributes that are names: the gold label, the genre, languages and resources."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 
 from harness import FeatureContext
 from harness.data.features import Items
-from harness_diagnosis.length import word_lists
 
 __all__ = [
     "cause_or_effect",
@@ -17,7 +16,6 @@ __all__ = [
     "gold_label",
     "language_field",
     "query_to_target",
-    "question_type",
     "rank_of_gold",
     "resource",
     "tag_of",
@@ -49,12 +47,6 @@ def resource(items: Items, context: FeatureContext) -> Names | None:
     except ValueError:
         return None
     return [next(name for least, name in _RESOURCES if articles >= least)] * len(items)
-
-
-def question_type(items: Items, context: FeatureContext) -> Names | None:
-    """Return the first word of every question, in lower case (XTREME-R, appendix K: qType)."""
-    lists = word_lists(items, "question", lambda: items.texts("question"))
-    return None if lists is None else [words[0] if words else None for words in lists]
 
 
 def gold_label(items: Items, context: FeatureContext) -> Names:

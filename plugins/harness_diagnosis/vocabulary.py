@@ -39,7 +39,7 @@ def fertility(items: Items, context: FeatureContext) -> Floats | None:
     if not texts:
         return None
     state = file.stat()
-    tokenizer = _tokenizer(file, state.st_mtime_ns, state.st_size)
+    tokenizer = _tokenizer(file, (state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns))
     if tokenizer is None:
         return None
     distinct = list(dict.fromkeys(texts))
@@ -51,7 +51,7 @@ def fertility(items: Items, context: FeatureContext) -> Floats | None:
 
 
 @lru_cache(maxsize=1)
-def _tokenizer(file: Path, changed: int, size: int) -> Any:
+def _tokenizer(file: Path, state: tuple[int, ...]) -> Any:
     """Return the tokenizer of a file, read once per state of the file; None without the package tokenizers.
 
     A multilingual vocabulary takes half a second to read, and every cell of a run needs the same one.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["FORMATS", "TARGETS", "Target", "require_real_data", "write_files"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Target:
     """One format of another tool."""
 
@@ -24,7 +24,7 @@ class Target:
     suffix: str
     summary: str
     maker: str
-    """``module:callable`` that takes runs and returns the texts of files by name."""
+    """``module:callable`` of this package; it takes runs and returns the texts of files by name."""
     publishes: bool = False
     """Whether its files are made to be published: sample data are rejected."""
     in_folder: bool = False
@@ -35,63 +35,42 @@ class Target:
     def files(self, runs: Sequence[Run]) -> Mapping[str, str]:
         """Return the texts of the files by name; raises `UsageError` where the run has nothing for this format."""
         module, _, attribute = self.maker.partition(":")
-        make: Callable[[Sequence[Run]], Mapping[str, str]] = getattr(import_module(module), attribute)
-        found = make(runs if self.many else runs[:1])
-        if not found:
+        make = getattr(import_module(f"harness_export.{module}"), attribute)
+        files: Mapping[str, str] = make(runs if self.many else runs[:1])
+        if not files:
             raise UsageError(
                 f"The run {str(runs[0].path)!r} has no score that the format {self.name!r} can hold."
             )
-        return found
+        return files
 
     def text(self, runs: Sequence[Run]) -> str:
         """Return the one file as a text; raises `UsageError` where there are several."""
-        found = self.files(runs)
-        if len(found) > 1:
+        files = self.files(runs)
+        if len(files) > 1:
             raise UsageError(
-                f"The format {self.name!r} has {len(found)} files for this run.",
+                f"The format {self.name!r} has {len(files)} files for this run.",
                 hint="Write them with --output FOLDER.",
             )
-        return next(iter(found.values()))
+        return next(iter(files.values()))
 
+    def report_format(self) -> ReportFormat:
+        """Return the format for ``harness report``, which takes no sample data where files are to be published."""
 
-TARGETS: tuple[Target, ...] = (
-    Target(
-        name="eee",
-        suffix=".json",
-        summary="a record of Every Eval Ever, schema 0.3.0",
-        maker="harness_export.every_eval:files",
-        publishes=True,
-    ),
-    Target(
-        name="model-index",
-        suffix=".yaml",
-        summary="the metadata of a model card on the Hub",
-        maker="harness_export.hub:model_index",
-        publishes=True,
-    ),
-    Target(
-        name="eval-results",
-        suffix=".yaml",
-        summary="the Hub's .eval_results files, for the leaderboards of data sets",
-        maker="harness_export.hub:eval_results",
-        publishes=True,
-        in_folder=True,
-    ),
-    Target(
-        name="mteb",
-        suffix=".json",
-        summary="MTEB's result files of retrieval tasks",
-        maker="harness_export.mteb:files",
-        in_folder=True,
-    ),
-    Target(
-        name="systems-latex",
-        suffix=".tex",
-        summary="one LaTeX table of systems and tasks, the best in bold",
-        maker="harness_export.latex:files",
-        many=True,
-    ),
-)
+        def checked(runs: Sequence[Run]) -> Sequence[Run]:
+            if self.publishes:
+                require_real_data(runs[:1])
+            return runs
+
+        def write(runs: Sequence[Run], folder: Path) -> list[Path]:
+            return write_files(self.files(checked(runs)), folder)
+
+        return ReportFormat(
+            name=self.name,
+            suffix=self.suffix,
+            render=lambda runs: self.text(checked(runs)),
+            summary=self.summary,
+            write=write if self.in_folder else None,
+        )
 
 
 def require_real_data(runs: Sequence[Run]) -> None:
@@ -120,25 +99,26 @@ def write_files(files: Mapping[str, str], folder: Path) -> list[Path]:
     return written
 
 
-def _format(target: Target) -> ReportFormat:
-    def checked(runs: Sequence[Run]) -> Sequence[Run]:
-        if target.publishes:
-            require_real_data(runs[:1])
-        return runs
-
-    def render(runs: Sequence[Run]) -> str:
-        return target.text(checked(runs))
-
-    def write(runs: Sequence[Run], folder: Path) -> list[Path]:
-        return write_files(target.files(checked(runs)), folder)
-
-    return ReportFormat(
-        name=target.name,
-        suffix=target.suffix,
-        render=render,
-        summary=target.summary,
-        write=write if target.in_folder else None,
-    )
-
-
-FORMATS = tuple(map(_format, TARGETS))
+TARGETS = (
+    Target("eee", ".json", "a record of Every Eval Ever, schema 0.3.0", "every_eval:files", publishes=True),
+    Target(
+        "model-index", ".yaml", "the metadata of a model card on the Hub", "hub:model_index", publishes=True
+    ),
+    Target(
+        "eval-results",
+        ".yaml",
+        "the Hub's .eval_results files, for the leaderboards of data sets",
+        "hub:eval_results",
+        publishes=True,
+        in_folder=True,
+    ),
+    Target("mteb", ".json", "MTEB's result files of retrieval tasks", "mteb:files", in_folder=True),
+    Target(
+        "systems-latex",
+        ".tex",
+        "one LaTeX table of systems and tasks, the best in bold",
+        "latex:files",
+        many=True,
+    ),
+)
+FORMATS = tuple(target.report_format() for target in TARGETS)

@@ -34,7 +34,7 @@ def export(
     Example: harness export runs/e5-small --to eee --output e5-small.json
     """
     from harness import Run, UsageError, open_session
-    from harness.cli.output import echo, reporting_broken_plugins, write_file
+    from harness.cli.output import check_output_file, echo, reporting_broken_plugins, write_file
     from harness_export.catalog import TARGETS, require_real_data, write_files
 
     runs = [Run(folder) for folder in folders]
@@ -42,17 +42,20 @@ def export(
     name = "systems-latex" if target == "latex" else target
     with reporting_broken_plugins(registry.plugins):
         chosen = registry.reports.get(name)
-    own = next((each for each in TARGETS if each.name == name), None)
-    if len(runs) > 1 and own is not None and not own.many:
-        raise UsageError(f"The format {target!r} is of one run; {len(runs)} were given.")
-    if own is not None and own.publishes and not allow_sample:
-        require_real_data(runs)
+    if chosen.write is None:
+        check_output_file(output, chosen.suffix)
+    other_tool = next((each for each in TARGETS if each.name == name), None)
+    if other_tool is not None:
+        if len(runs) > 1 and not other_tool.many:
+            raise UsageError(f"The format {target!r} is of one run; {len(runs)} were given.")
+        if other_tool.publishes and not allow_sample:
+            require_real_data(runs)
     if output is not None and chosen.write is not None:
-        written = chosen.write(runs, output) if own is None else write_files(own.files(runs), output)
+        written = write_files(other_tool.files(runs), output) if other_tool else chosen.write(runs, output)
         for path in written:
             echo(f"wrote {path}")
         return
-    text = chosen.render(runs) if own is None else own.text(runs)
+    text = other_tool.text(runs) if other_tool else chosen.render(runs)
     if output is None:
         echo(text, nl=False)
     else:

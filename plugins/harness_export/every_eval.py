@@ -12,7 +12,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness import Run
-from harness_export.score import Score, clean_model_name, created, language_details, scores
+from harness_export.score import (
+    Score,
+    clean_model_name,
+    created,
+    language_details,
+    scores,
+    texts,
+    without_none,
+)
 
 __all__ = ["SCHEMA_VERSION", "files"]
 
@@ -34,7 +42,7 @@ def files(runs: Sequence[Run]) -> Mapping[str, str]:
     record = {
         "schema_version": SCHEMA_VERSION,
         "evaluation_id": f"harness/{name.replace('/', '_')}/{stamp or run.results.run.id}",
-        **({} if stamp is None else {"evaluation_timestamp": stamp}),
+        "evaluation_timestamp": stamp,
         "retrieved_timestamp": str(int(time.time())),
         "source_metadata": {
             "source_name": "multilingual-harness",
@@ -50,12 +58,13 @@ def files(runs: Sequence[Run]) -> Mapping[str, str]:
         "model_info": _model_info(run, name),
         "evaluation_results": results,
     }
-    return {f"{name.replace('/', '_')}.json": json.dumps(record, ensure_ascii=False, indent=2) + "\n"}
+    text = json.dumps(without_none(record), ensure_ascii=False, indent=2) + "\n"
+    return {f"{name.replace('/', '_')}.json": text}
 
 
 def _run_details(run: Run) -> dict[str, str]:
     states = [cell.status for cell in run.cells]
-    known = {
+    details = {
         "run": run.results.run.id,
         "data": run.results.run.data,
         "sample_data": "true" if run.results.run.data == "sample" else None,
@@ -64,12 +73,12 @@ def _run_details(run: Run) -> dict[str, str]:
         "cells_skipped": states.count("skipped") or None,
         **{f"version.{name}": version for name, version in run.manifest.versions.items()},
     }
-    return {name: str(value) for name, value in known.items() if value is not None}
+    return texts(details)
 
 
 def _model_info(run: Run, name: str) -> dict[str, Any]:
     head = run.results.model
-    known = {
+    details = {
         "deployment_type": "self_deployed" if head.adapter.startswith(SELF_DEPLOYED) else "unknown",
         "model_availability": "unknown",
         "adapter": head.adapter,
@@ -78,18 +87,15 @@ def _model_info(run: Run, name: str) -> dict[str, Any]:
         "weights_sha256": run.manifest.identity.get("weights"),
         "dtype": run.manifest.identity.get("dtype"),
     }
-    developer, slash, _ = name.partition("/")
-    return {
-        "name": name,
-        "id": name,
-        **({"developer": developer} if slash and head.adapter != "baseline" else {}),
-        "additional_details": {key: str(value) for key, value in known.items() if value is not None},
-    }
+    developer = name.partition("/")[0] if "/" in name and head.adapter != "baseline" else None
+    return {"name": name, "id": name, "developer": developer, "additional_details": texts(details)}
 
 
 def _result(score: Score) -> dict[str, Any]:
-    cell = score.cell
-    found: dict[str, Any] = {
+    cell, prompt = score.cell, score.cell.prompt
+    names = {"num_fewshot": "shots", "prompt": "name", "prompt_digest": "digest"}
+    shots = prompt and {name: prompt.get(key) for name, key in names.items()}
+    return {
         "evaluation_result_id": f"{cell.digest}.{score.metric}",
         "evaluation_name": f"harness.{cell.task}.{cell.language}",
         "source_data": _source(score),
@@ -109,58 +115,43 @@ def _result(score: Score) -> dict[str, Any]:
             "uncertainty": _uncertainty(score),
             "details": score.details(),
         },
+        "generation_config": shots and {"additional_details": texts(shots)},
     }
-    if score.shots is not None:
-        prompt = cell.prompt or {}
-        named = {
-            "num_fewshot": score.shots,
-            "prompt": prompt.get("name"),
-            "prompt_digest": prompt.get("digest"),
-        }
-        details = {name: str(value) for name, value in named.items() if value is not None}
-        found["generation_config"] = {"additional_details": details}
-    return found
 
 
 def _source(score: Score) -> dict[str, Any]:
     """Return where the items are from; paths of this machine stay here."""
-    cell, hub = score.cell, score.hub
-    known = {
+    cell, hub = score.cell, score.hub if score.from_hub else None
+    details = {
         **language_details(cell.language),
         "provenance": cell.provenance,
         "split": cell.split,
         "sha256": cell.data.get("digest"),
         "origin": cell.data.get("origin"),
     }
-    details = {name: str(value) for name, value in known.items() if value is not None}
-    if hub is None or not score.from_hub:
-        return {"dataset_name": cell.task, "source_type": "other", "additional_details": details}
-    details |= {"config": hub.config} if hub.config else {}
+    if hub is None:
+        return {"dataset_name": cell.task, "source_type": "other", "additional_details": texts(details)}
+    details |= {"config": hub.config or None, "revision": hub.revision or None}
     return {
         "dataset_name": cell.task,
         "source_type": "hf_dataset",
         "hf_repo": hub.path,
         "hf_split": SPLITS.get(hub.split, hub.split),
-        **({} if cell.size is None else {"samples_number": cell.size}),
-        "additional_details": {**details, **({"revision": hub.revision} if hub.revision else {})},
+        "samples_number": cell.size,
+        "additional_details": texts(details),
     }
 
 
 def _uncertainty(score: Score) -> dict[str, Any]:
-    value = score.value
-    method = value.ci_method or "unknown"
-    found: dict[str, Any] = {"num_samples": score.cell.n}
+    value, error, interval = score.value, None, None
     if value.se is not None:
-        resampled = value.draws is not None
-        found["standard_error"] = {"value": value.se, "method": "bootstrap" if resampled else "analytic"}
+        error = {"value": value.se, "method": "analytic" if value.draws is None else "bootstrap"}
     if value.ci is not None:
-        low, high = value.ci
-        found["confidence_interval"] = {
-            "lower": low,
-            "upper": high,
-            "confidence_level": 0.95,
-            "method": method,
-        }
-    if value.draws is not None:
-        found["num_bootstrap_samples"] = value.draws
-    return found
+        ends = {"lower": value.ci[0], "upper": value.ci[1]}
+        interval = {**ends, "confidence_level": 0.95, "method": value.ci_method or "unknown"}
+    return {
+        "num_samples": score.cell.n,
+        "standard_error": error,
+        "confidence_interval": interval,
+        "num_bootstrap_samples": value.draws,
+    }

@@ -7,14 +7,13 @@ own examples do.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import yaml
 
 from harness import Run
-from harness_export.score import HubData, Score, clean_model_name, distinct_names, scores
+from harness_export.score import Score, clean_model_name, distinct_names, safe_name, scores, without_none
 
 __all__ = ["eval_results", "model_index"]
 
@@ -30,7 +29,6 @@ PIPELINES = {
     "ranked_retrieval": "sentence-similarity",
 }
 """Kinds of the core by the Hub's names of tasks; others are ``other``."""
-_UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
 def model_index(runs: Sequence[Run]) -> Mapping[str, str]:
@@ -47,52 +45,46 @@ def model_index(runs: Sequence[Run]) -> Mapping[str, str]:
         return {}
     model = clean_model_name(run)
     results = [_result(run, own, name) for name, own in cells.values()]
-    return {
-        f"{_UNSAFE.sub('-', model)}.yaml": _dumped({"model-index": [{"name": model, "results": results}]})
-    }
+    return {f"{safe_name(model)}.yaml": _dumped({"model-index": [{"name": model, "results": results}]})}
 
 
 def _dumped(document: Any) -> str:
-    return yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=120)
+    return yaml.safe_dump(without_none(document), sort_keys=False, allow_unicode=True, width=120)
 
 
 def _result(run: Run, own: Sequence[Score], name: str) -> dict[str, Any]:
-    first = own[0]
-    cell, hub = first.cell, first.hub
-    kind = run.manifest.tasks[cell.task].kind
-    named = hub if first.from_hub else None
-    config = cell.language if named is None else named.config or cell.language
+    first, cell = own[0], own[0].cell
+    hub = first.hub if first.from_hub else None
+    config = (hub and hub.config) or cell.language
     dataset = {
         "name": f"{cell.task} ({cell.language})",
-        "type": cell.task if named is None else named.path,
+        "type": hub.path if hub else cell.task,
         "config": f"{config} ({name})" if name else config,
         "split": cell.split,
-        "revision": None if named is None else named.revision,
+        "revision": hub and hub.revision,
         "args": first.details(),
     }
+    kind = PIPELINES.get(run.manifest.tasks[cell.task].kind, "other")
     return {
-        "task": {"type": PIPELINES.get(kind, "other"), "name": cell.task},
-        "dataset": {name: value for name, value in dataset.items() if value is not None},
+        "task": {"type": kind, "name": cell.task},
+        "dataset": dataset,
         "metrics": [_metric(score) for score in own],
     }
 
 
 def _metric(score: Score) -> dict[str, Any]:
     value = score.value
-    interval = None if value.ci is None else {"ci_low": value.ci[0], "ci_high": value.ci[1], "ci_level": 0.95}
-    known: dict[str, Any] = {
+    low, high = value.ci or (None, None)
+    details = {
         "n": score.cell.n,
         "standard_error": value.se,
-        **(interval or {}),
+        "ci_low": low,
+        "ci_high": high,
+        "ci_level": value.ci and 0.95,
         "ci_method": value.ci_method,
         "scale": "fraction",
     }
-    return {
-        "type": score.metric,
-        "value": value.value,
-        "name": score.metric,
-        "args": {name: each for name, each in known.items() if each is not None},
-    }
+    return {"type": score.metric, "value": value.value, "name": score.metric, "args": details}
 
 
 def eval_results(runs: Sequence[Run]) -> Mapping[str, str]:
@@ -104,22 +96,16 @@ def eval_results(runs: Sequence[Run]) -> Mapping[str, str]:
     groups: dict[str, list[dict[str, Any]]] = {}
     headline = [score for score in scores(runs[0]) if score.headline]
     for score, name in zip(headline, distinct_names(headline), strict=True):
-        hub = score.hub
-        if hub is None:
-            continue
-        metrics = {other.metric for other in headline if other.cell.digest == score.cell.digest}
-        parts = [score.cell.task, score.metric if len(metrics) > 1 else "", name]
-        file = f".eval_results/{_UNSAFE.sub('-', '_'.join(filter(None, parts)))}.yaml"
-        groups.setdefault(file, []).append(_entry(score, hub))
+        if (hub := score.hub) is not None:
+            metrics = {other.metric for other in headline if other.cell.digest == score.cell.digest}
+            parts = [score.cell.task, score.metric if len(metrics) > 1 else "", name]
+            file = f".eval_results/{safe_name('_'.join(filter(None, parts)))}.yaml"
+            task = hub.config or score.cell.language
+            entry = {
+                "dataset": {"id": hub.path, "task_id": task, "revision": hub.revision},
+                "value": round(100 * score.value.value, 4),
+                "date": score.run.manifest.created or None,
+                "notes": score.sentence(),
+            }
+            groups.setdefault(file, []).append(entry)
     return {file: _dumped(entries) for file, entries in groups.items()}
-
-
-def _entry(score: Score, hub: HubData) -> dict[str, Any]:
-    dataset = {"id": hub.path, "task_id": hub.config or score.cell.language, "revision": hub.revision}
-    date = score.run.manifest.created
-    return {
-        "dataset": {name: value for name, value in dataset.items() if value is not None},
-        "value": round(100 * score.value.value, 4),
-        **({"date": date} if date else {}),
-        "notes": score.sentence(),
-    }

@@ -7,18 +7,16 @@ the other language to English and has another main score, so that its numbers ar
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness import Run
 from harness.languages.table import known_languages
-from harness_export.score import Score, created, scores
+from harness_export.score import Score, created, safe_name, scores
 
 __all__ = ["files"]
 
 KINDS = {"bitext_retrieval", "ranked_retrieval"}
-_UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
 Key = tuple[str, str | None, int | None, str]
 
 
@@ -42,21 +40,20 @@ def _name(key: Key, keys: Sequence[Key]) -> str:
         for place, part in enumerate((task, protocol, f"seed-{seed}", view))
         if place == 0 or len({other[place] for other in twins}) > 1
     ]
-    return f"{_UNSAFE.sub('-', '_'.join(parts)).strip('-')}.json"
+    return f"{safe_name('_'.join(parts)).strip('-')}.json"
 
 
 def _text(run: Run, key: Key, cells: Mapping[str, Sequence[Score]]) -> str:
     splits: dict[str, list[dict[str, Any]]] = {}
     for code, own in cells.items():
         splits.setdefault(own[0].cell.split or "test", []).append(_subset(run, code, own))
-    seconds = sum(own[0].cell.seconds for own in cells.values())
-    first = next(iter(cells.values()))[0]
+    data = next(iter(cells.values()))[0].cell.data
     document = {
-        "dataset_revision": first.cell.data.get("revision") or f"sha256:{first.cell.data.get('digest')}",
+        "dataset_revision": data.get("revision") or f"sha256:{data.get('digest')}",
         "task_name": f"harness/{key[0]}",
         "mteb_version": None,
         "scores": splits,
-        "evaluation_time": round(seconds, 3),
+        "evaluation_time": round(sum(own[0].cell.seconds for own in cells.values()), 3),
         "kg_co2_emissions": None,
         "date": created(run),
     }
@@ -86,7 +83,5 @@ def _subset(run: Run, code: str, own: Sequence[Score]) -> dict[str, Any]:
 def _language_script(code: str) -> str:
     """Return ``deu-Latn``, as MTEB writes languages."""
     table = known_languages()
-    if code not in table or not table.get(code).iso639_3:
-        return code
-    own = table.get(code)
-    return f"{own.iso639_3}-{own.script}"
+    language = table.get(code) if code in table else None
+    return f"{language.iso639_3}-{language.script}" if language and language.iso639_3 else code

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,17 @@ from typing import Any
 from harness import CellResult, MetricValue, Run, open_session
 from harness.languages.table import known_languages
 
-__all__ = ["HubData", "Score", "clean_model_name", "created", "distinct_names", "language_details", "scores"]
+__all__ = [
+    "Score",
+    "clean_model_name",
+    "created",
+    "distinct_names",
+    "language_details",
+    "safe_name",
+    "scores",
+    "texts",
+    "without_none",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +49,28 @@ class Score:
     @property
     def hub(self) -> HubData | None:
         """The Hub data set that the task's spec names for this cell, read from there or not; None without one."""
-        return _hub_data(self.run, self.cell)
+        spec: Mapping[str, Any] = self.run.manifest.specs.get(self.cell.task, {})
+        split, language, table = self.cell.split or "test", self.cell.language, known_languages()
+        entry = spec.get("languages", {}).get(language) or {}
+        place = entry.get(split, {}).get("hub") or spec.get("splits", {}).get(split, {}).get("hub")
+        if not isinstance(place, Mapping) or "path" not in place:
+            return None
+        codes = {"language": language, **(table.get(language).codes() if language in table else {})}
+        named = {
+            name: own.get(language, own.get("default", "")) for name, own in spec.get("codes", {}).items()
+        }
+        named |= entry.get("codes", {})
+        codes |= {name: code.format_map(codes) for name, code in named.items() if code}
+        try:
+            config = str(place["config"]).format_map(codes | self.cell.view) if place.get("config") else None
+        except KeyError:
+            config = None
+        return HubData(
+            path=str(place["path"]).format_map(codes),
+            config=config,
+            split=str(place.get("split", split)),
+            revision=self.cell.data.get("revision") if self.from_hub else None,
+        )
 
     @property
     def from_hub(self) -> bool:
@@ -53,7 +85,7 @@ class Score:
     def details(self) -> dict[str, str]:
         """Return all that a reader needs to judge the number, as texts; what does not apply is missing."""
         cell, head = self.cell, self.run.results.run
-        known: dict[str, Any] = {
+        values: dict[str, Any] = {
             **language_details(cell.language),
             "task": cell.task,
             "task_version": cell.version,
@@ -82,11 +114,7 @@ class Score:
             "harness": head.harness,
             "cell": cell.digest,
         }
-        return {
-            name: str(value).lower() if isinstance(value, bool) else str(value)
-            for name, value in known.items()
-            if value is not None
-        }
+        return texts(values)
 
     def sentence(self) -> str:
         """Return the same in a line for people."""
@@ -110,27 +138,49 @@ class Score:
         return "; ".join(parts)
 
 
+def texts(values: Mapping[str, Any]) -> dict[str, str]:
+    """Return the values that are not None as texts, as fields of details hold them."""
+    return {
+        name: str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in values.items()
+        if value is not None
+    }
+
+
+def without_none(value: Any) -> Any:
+    """Return a JSON value without the keys, at any depth, whose value is None."""
+    if isinstance(value, Mapping):
+        return {key: without_none(item) for key, item in value.items() if item is not None}
+    return [without_none(item) for item in value] if isinstance(value, list) else value
+
+
+def safe_name(text: str) -> str:
+    """Return a text as it may be part of the name of a file."""
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", text)
+
+
 def distinct_names(found: Sequence[Score]) -> list[str]:
     """Return for every score what its cell differs in from others of its task and language: ``frozen_seed-2``.
 
     Formats without fields for a protocol, a seed or a view need it so that no score takes the place of another.
     """
+    conditions = [_conditions(score.cell) for score in found]
     twins: dict[tuple[str, str], list[list[str]]] = {}
-    for score in found:
-        twins.setdefault((score.cell.task, score.cell.language), []).append(list(_conditions(score.cell)))
+    for score, own in zip(found, conditions, strict=True):
+        twins.setdefault((score.cell.task, score.cell.language), []).append(own)
     return [
         "_".join(
             part
-            for part in _conditions(score.cell)
+            for part in own
             if any(part not in twin for twin in twins[score.cell.task, score.cell.language])
         )
-        for score in found
+        for score, own in zip(found, conditions, strict=True)
     ]
 
 
-def _conditions(cell: CellResult) -> Iterator[str]:
-    yield from (str(cell.protocol), str(cell.method), f"seed-{cell.seed}")
-    yield from (f"{name}-{value}" for name, value in sorted(cell.view.items()))
+def _conditions(cell: CellResult) -> list[str]:
+    view = [f"{name}-{value}" for name, value in sorted(cell.view.items())]
+    return [str(cell.protocol), str(cell.method), f"seed-{cell.seed}", *view]
 
 
 def language_details(code: str) -> dict[str, str]:
@@ -138,9 +188,9 @@ def language_details(code: str) -> dict[str, str]:
     table = known_languages()
     if code not in table:
         return {"language": code}
-    own = table.get(code)
-    found = {"language": code, "language_name": own.name, "script": own.script, "iso639_3": own.iso639_3}
-    return {name: value for name, value in found.items() if value}
+    language = table.get(code)
+    details = {"language_name": language.name, "script": language.script, "iso639_3": language.iso639_3}
+    return {"language": code} | {name: value for name, value in details.items() if value}
 
 
 def clean_model_name(run: Run) -> str:
@@ -178,33 +228,3 @@ def scores(run: Run) -> Iterator[Score]:
                 headline=name in headline,
                 higher_is_better=name not in metrics or metrics.get(name).higher_is_better,
             )
-
-
-def _hub_data(run: Run, cell: CellResult) -> HubData | None:
-    spec: Mapping[str, Any] = run.manifest.specs.get(cell.task, {})
-    split = cell.split or "test"
-    entry = spec.get("languages", {}).get(cell.language) or {}
-    found = entry.get(split, {}).get("hub") or spec.get("splits", {}).get(split, {}).get("hub")
-    if not isinstance(found, Mapping) or "path" not in found:
-        return None
-    table = known_languages()
-    codes = {"language": cell.language}
-    if cell.language in table:
-        codes |= table.get(cell.language).codes()
-    named = {
-        name: own.get(cell.language, own.get("default", "")) for name, own in spec.get("codes", {}).items()
-    }
-    codes |= {
-        name: code.format_map(codes) for name, code in {**named, **entry.get("codes", {})}.items() if code
-    }
-    try:
-        config = str(found["config"]).format_map({**codes, **cell.view}) if found.get("config") else None
-    except KeyError:
-        config = None
-    revision = cell.data.get("revision") if cell.data.get("origin") == "hub" else None
-    return HubData(
-        path=str(found["path"]).format_map(codes),
-        config=config,
-        split=str(found.get("split", split)),
-        revision=revision,
-    )

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from harness import HarnessError, Run, Session
 from harness.analysis.merge import merge
+from harness.storage.files import file_digest
 from harness.storage.run_folder import RESULTS
 from harness_fleet.fleet_file import FleetModel, PlannedJob
 from harness_fleet.folder import Fleet
@@ -75,7 +76,7 @@ class Collected:
 def collect(fleet: Fleet, session: Session) -> Collected:
     """Merge the runs of every model and return the run folders, and notes on what is not in them.
 
-    A model that was merged before is merged again where a run of it changed since. Runs that are missing are named in
+    A model that was merged before is merged again where results of a part changed. Runs that are missing are named in
     the merged run, with their cells. Models of which a job runs are skipped.
     """
     runs: list[Path] = []
@@ -102,6 +103,10 @@ def collect(fleet: Fleet, session: Session) -> Collected:
 
 
 def _is_newest(result: Path, parts: list[Path]) -> bool:
-    file = result / RESULTS
-    changed = max((path / RESULTS).stat().st_mtime_ns for path in parts)
-    return file.is_file() and file.stat().st_mtime_ns >= changed
+    """Return whether a merged run was made of the results that the parts have now; clocks of hosts may differ."""
+    try:
+        sources = Run(result).manifest.merged_from
+    except HarnessError:
+        return False
+    merged = [source.get("results") for source in sources]
+    return merged == [file_digest(part / RESULTS) for part in parts]

@@ -191,7 +191,7 @@ def status(folder: Folder, json_file: JsonFile = None) -> None:
     from harness_fleet.showing import show_status, status_rows
     from harness_fleet.state import job_states
 
-    check_output_file(json_file)
+    check_output_file(json_file, ".json")
     fleet = Fleet(folder)
     runner = open_backend(open_session(), fleet.file.backend, fleet.file.backend_options)
     states = job_states(fleet, runner.states(fleet.jobs()))

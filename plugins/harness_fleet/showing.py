@@ -9,7 +9,7 @@ from harness import JobState, Run
 from harness.cli.display import show_runs
 from harness.cli.output import echo
 from harness.cli.table import print_table
-from harness.reporting.remark import counted
+from harness.reporting.blocks.remark import counted
 from harness_fleet.collecting import Collected, Gap
 from harness_fleet.folder import Fleet
 from harness_fleet.grouping import Group

@@ -6,11 +6,13 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from harness import JobState
+from harness import HarnessError, JobState, Run
 from harness.storage.file_lock import FileLock
+from harness.storage.run_folder import RESULTS
 from harness_fleet.fleet_file import PlannedJob
 from harness_fleet.folder import Fleet
 from harness_fleet.job import LOCK, STATUS
@@ -37,7 +39,7 @@ def job_states(fleet: Fleet, known: Mapping[str, JobState] = NOTHING) -> dict[st
     """Return the states of all jobs, from their folders and from what the backend knows of them.
 
     What a job wrote when it ended counts. One that wrote no end runs where its lock is held; where it is not, the
-    backend may know of it, and otherwise it is lost.
+    backend may know of it, and otherwise it is lost; so is one that ended and whose results cannot be read.
     """
     states: dict[str, JobState] = {}
     for job in fleet.file.jobs:
@@ -48,6 +50,8 @@ def job_states(fleet: Fleet, known: Mapping[str, JobState] = NOTHING) -> dict[st
             state = JobState.RUNNING
         elif state is None:
             state = known.get(job.name, JobState.WAITING)
+        elif state is JobState.DONE and not _is_readable(fleet.run(job.name) / RESULTS):
+            state = JobState.LOST
         elif state in {JobState.RUNNING, JobState.LOST}:  # a scheduler may have it in its queue again
             state = known.get(job.name, JobState.LOST)
         # Jobs come after those that they need.
@@ -55,6 +59,24 @@ def job_states(fleet: Fleet, known: Mapping[str, JobState] = NOTHING) -> dict[st
             state = JobState.FAILED
         states[job.name] = state
     return states
+
+
+def _is_readable(file: Path) -> bool:
+    """Return whether the results of a run are whole; jobs that train leave none."""
+    try:
+        stat = file.stat()
+    except OSError:
+        return True
+    return _is_whole(file, stat.st_mtime_ns, stat.st_size)
+
+
+@cache
+def _is_whole(file: Path, changed: int, size: int) -> bool:
+    try:
+        Run(file.parent)
+    except HarnessError:
+        return False
+    return True
 
 
 def is_running(folder: Path) -> bool:

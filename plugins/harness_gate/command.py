@@ -30,12 +30,12 @@ def gate(
         Path | None, typer.Option("--markdown", help="Also write a job summary in Markdown to this file.")
     ] = None,
 ) -> None:
-    """Decide whether a run is no worse than an earlier one: exit status 0 GO, 1 NO-GO, 3 INCONCLUSIVE.
+    """Decide whether a run is no worse than an earlier one: exit status 0 GO, 1 NO-GO, 3 INCONCLUSIVE, 4 unreadable.
 
     Example: harness gate runs/new --against runs/released --policy gate.yaml
     """
     # Imported here so that help stays fast.
-    from harness import Run, open_session
+    from harness import HarnessError, Run, open_session
     from harness.cli.display import print_report
     from harness.cli.output import (
         check_output_file,
@@ -44,18 +44,23 @@ def gate(
         write_file,
         write_rows,
     )
-    from harness.reporting.markdown import render_markdown
+    from harness.reporting.render.markdown import render_markdown
     from harness_gate.policy import read_policy
     from harness_gate.report import decision_blocks, decision_rows, junit_text
-    from harness_gate.verdict import decide
+    from harness_gate.verdict import EXIT, UNREADABLE, decide
 
-    for path in (json_file, junit, markdown):
-        check_output_file(path)
+    check_output_file(json_file, ".json")
+    check_output_file(junit, ".xml", ".junit")
+    check_output_file(markdown, ".md", ".markdown")
     policy = read_policy(policy_file)
-    new, base = Run(folder), Run(against)
-    registry = open_session().registry
-    with reporting_broken_plugins(registry.plugins):
-        decision = decide(new, base, registry.metrics, policy)
+    try:
+        new, base = Run(folder), Run(against)
+        registry = open_session().registry
+        with reporting_broken_plugins(registry.plugins):
+            decision = decide(new, base, registry.metrics, policy)
+    except HarnessError as error:
+        error.exit_code = UNREADABLE if error.exit_code == EXIT["NO-GO"] else error.exit_code
+        raise
     if json_file is not None:
         write_rows(json_file, decision_rows(decision))
     if junit is not None:

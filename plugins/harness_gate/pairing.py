@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from harness import CellResult, Run
@@ -43,15 +43,12 @@ def find_pairs(base: Run, new: Run) -> tuple[list[Pair], list[str]]:
         DataError: Where nothing distinguishes two cells of a run.
     """
     old, other = _read(base), _read(new)
-    finished = {
+    keys = [
         key for key, cells in old.cells.items() if any(cell.status != "skipped" for cell in cells.values())
-    }
-    keys = [key for key in old.cells if key in finished]
-    pairs = [_pair(key, keys, old, other) for key in keys]
-    named = {key[0] for key in finished}
-    extra = sorted({key[0] for key in other.systems} - named)
+    ]
+    extra = sorted({key[0] for key in other.systems} - {key[0] for key in keys})
     notes = [f"Not compared, as the base run does not have them: {', '.join(extra)}."] if extra else []
-    return pairs, notes
+    return [_pair(key, keys, old, other) for key in keys], notes
 
 
 def _read(run: Run) -> _Side:
@@ -59,10 +56,9 @@ def _read(run: Run) -> _Side:
     for cell in run.cells:
         cells.setdefault(_key(cell), {})[cell.language] = cell
     has_any = any(cell.status == "ok" for cell in run.cells)
-    groups = group_systems([run], least=1) if has_any else []
     systems = {
         _key(next(iter(system.cells.values()))): (group, system)
-        for group in groups
+        for group in (group_systems([run], least=1) if has_any else [])
         for system in group.systems
     }
     return _Side(cells, systems)
@@ -86,15 +82,10 @@ def _pair(key: Key, keys: list[Key], old: _Side, other: _Side) -> Pair:
     group = None
     if key in old.systems and key in other.systems:
         declared, first = old.systems[key]
-        second = other.systems[key][1]
-        group = SystemGroup(task=declared.task, view=declared.view, systems=(first, second))
-    return Pair(
-        task=key[0],
-        title=_title(key, keys),
-        group=group,
-        languages=tuple(languages),
-        reasons=reasons,
-    )
+        systems = (first, other.systems[key][1])
+        group = SystemGroup(task=declared.task, view=declared.view, systems=systems)
+    title = _title(key, keys)
+    return Pair(task=key[0], title=title, group=group, languages=tuple(languages), reasons=reasons)
 
 
 def _title(key: Key, keys: list[Key]) -> str:
@@ -104,10 +95,9 @@ def _title(key: Key, keys: list[Key]) -> str:
     return f"{key[0]} ({', '.join(parts)})" if parts else key[0]
 
 
-def _conditions(key: Key) -> Iterator[str]:
-    yield str(key[1])
-    yield f"seed={key[2]}"
-    yield from (f"{name}={value}" for name, value in json.loads(key[3]).items())
+def _conditions(key: Key) -> list[str]:
+    view = [f"{name}={value}" for name, value in json.loads(key[3]).items()]
+    return [str(key[1]), f"seed={key[2]}", *view]
 
 
 def _reason(old: CellResult | None, new: CellResult | None) -> str:

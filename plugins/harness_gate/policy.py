@@ -55,14 +55,9 @@ class Policy(SpecModel):
 
     def margin_of(self, task: str, language: str | None) -> float:
         """Return the accepted drop as a fraction; the language is None for the mean of a task."""
-        own = self.tasks.get(task, TaskPolicy())
-        candidates = (
-            own.languages.get(language) if language else None,
-            own.margin,
-            self.languages.get(language) if language else None,
-            self.margin,
-        )
-        return next(margin for margin in candidates if margin is not None) / 100
+        own, code = self.tasks.get(task, TaskPolicy()), language or ""
+        margins = (own.languages.get(code), own.margin, self.languages.get(code), self.margin)
+        return next(margin for margin in margins if margin is not None) / 100
 
 
 def read_policy(path: Path | None) -> Policy:

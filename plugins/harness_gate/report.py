@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import fields, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from typing import Any, Literal
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from harness import Notes, TableRow
+from harness import Notes
 from harness import Table as ReportTable
 from harness.cli.output import printable
-from harness.reporting.column import METRIC_SHORT
-from harness.reporting.console import SAMPLE_WARNING
-from harness.reporting.model import Block, Field, Note
-from harness.reporting.number import p_text, percent, signed
-from harness.reporting.remark import counted
+from harness.metrics.naming import metric_name
+from harness.reporting.blocks.model import Block, Field, Note, rows_of
+from harness.reporting.blocks.number import p_text, percent, signed
+from harness.reporting.blocks.remark import counted
+from harness.reporting.render.console import SAMPLE_WARNING
 from harness_gate.verdict import Check, Decision, Verdict
 
 __all__ = ["decision_blocks", "decision_rows", "junit_text"]
@@ -41,19 +41,13 @@ def decision_blocks(decision: Decision, *, details: bool) -> list[Block]:
     """Return the table of tests, the worst first, the reasons and, at the end, the verdict on the whole."""
     ordered = sorted(decision.checks, key=_rank)
     shown = ordered if details else ordered[:SHOWN]
-    hidden = [check.verdict for check in ordered[len(shown) :]]
+    hidden = _tallied([check.verdict for check in ordered[len(shown) :]])
+    left_out = [f"Not shown: {hidden}; all with --details."] if hidden else []
     return [
         *([Note(SAMPLE_WARNING, "warning")] if decision.sample else []),
         Note(f"{decision.new} against {decision.base}", "heading"),
         *([_table(shown)] if shown else []),
-        Notes(
-            [
-                *decision.reasons,
-                *_reasons(shown),
-                *([f"Not shown: {_tallied(hidden)}; all with --details."] if hidden else []),
-                *decision.notes,
-            ]
-        ),
+        Notes([*decision.reasons, *_reasons(shown), *left_out, *decision.notes]),
         Note(LEGEND, "note"),
         Note(headline(decision), "heading"),
     ]
@@ -61,15 +55,13 @@ def decision_blocks(decision: Decision, *, details: bool) -> list[Block]:
 
 def headline(decision: Decision) -> str:
     """Return the verdict on the whole in one line, with what it rests on."""
-    verdicts = [check.verdict for check in decision.checks]
-    counts = _tallied(verdicts)
+    counts = _tallied([check.verdict for check in decision.checks]) or "nothing"
     taken = "" if decision.outcome == decision.verdict else f", which the policy takes as {decision.outcome}"
-    policy = decision.policy
-    tests = counted(len(verdicts), "test")
+    policy, tests = decision.policy, counted(len(decision.checks), "test")
     margins = sorted({100 * check.margin for check in decision.checks} or {policy.margin})
     margin = " to ".join(f"{end:g}" for end in dict.fromkeys((margins[0], margins[-1])))
     rule = f"margin {margin} points, alpha {policy.alpha:g}, {CORRECTIONS[policy.correction]}"
-    return f"{decision.verdict}{taken}: {counts or 'nothing'} of {tests} ({rule})"
+    return f"{decision.verdict}{taken}: {counts} of {tests} ({rule})"
 
 
 def _tallied(verdicts: Sequence[Verdict]) -> str:
@@ -78,48 +70,45 @@ def _tallied(verdicts: Sequence[Verdict]) -> str:
 
 def _rank(check: Check) -> tuple[int, bool, float]:
     """Return what the worst tests, and those that decide, are first by."""
-    change = 0.0 if check.change is None else check.change
-    return ORDER.index(check.verdict), not check.decisive, change
+    return ORDER.index(check.verdict), not check.decisive, check.change or 0.0
 
 
 def _name(check: Check) -> str:
     return f"{check.title} {check.language or 'mean'}"
 
 
+def _drop_text(check: Check) -> str:
+    return percent(None if check.drop is None else max(0.0, check.drop))
+
+
+COLUMNS: Mapping[str, Callable[[Check], str | Field]] = {
+    "": lambda check: metric_name(check.metric),
+    "base": lambda check: percent(check.base),
+    "new": lambda check: percent(check.new),
+    "change": lambda check: signed(check.change),
+    "largest\ndrop": _drop_text,
+    "margin": lambda check: percent(check.margin),
+    "p": lambda check: p_text(check.p_adjusted),
+    "verdict": lambda check: Field(text=check.verdict, style=STYLES[check.verdict]),
+}
+
+
 def _table(checks: Sequence[Check]) -> ReportTable:
     """Return the tests; the margins are a column only where they differ, and p is skipped where space is short."""
-    heads = ("", "base", "new", "change", "largest\ndrop", "margin", "p", "verdict")
-    skipped = {heads.index("margin")} if len({check.margin for check in checks}) == 1 else set()
-    wide = _columns(checks, heads, skipped)
-    return replace(wide, narrow=_columns(checks, heads, {*skipped, heads.index("p")}))
+    skipped = ("margin",) if len({check.margin for check in checks}) == 1 else ()
+    return replace(_columns(checks, skipped), narrow=_columns(checks, (*skipped, "p")))
 
 
-def _columns(checks: Sequence[Check], heads: Sequence[str], skipped: Collection[int]) -> ReportTable:
-    kept = [place for place in range(len(heads)) if place not in skipped]
+def _columns(checks: Sequence[Check], skipped: Sequence[str]) -> ReportTable:
+    heads = tuple(head for head in COLUMNS if head not in skipped)
     return ReportTable(
         title="Tests, the worst first",
         untitled=True,
         corner="task",
-        heads=tuple(heads[place] for place in kept),
-        rows=tuple(
-            TableRow(label=_name(check), fields=tuple(_fields(check)[place] for place in kept))
-            for check in checks
-        ),
-        words=frozenset({0, len(kept) - 1}),
+        heads=heads,
+        rows=rows_of((_name(check), *(COLUMNS[head](check) for head in heads)) for check in checks),
+        words=frozenset({0, len(heads) - 1}),
         folding=True,
-    )
-
-
-def _fields(check: Check) -> tuple[str | Field, ...]:
-    return (
-        METRIC_SHORT.get(check.metric, check.metric),
-        percent(check.base),
-        percent(check.new),
-        signed(check.change),
-        percent(None if check.drop is None else max(0.0, check.drop)),
-        percent(check.margin),
-        p_text(check.p_adjusted),
-        Field(text=check.verdict, style=STYLES[check.verdict]),
     )
 
 
@@ -143,16 +132,12 @@ def decision_rows(decision: Decision) -> list[dict[str, Any]]:
         "task": None,
         "base_run": decision.base,
         "new_run": decision.new,
-        "verdict": decision.verdict,
-        "outcome": decision.outcome,
-        "exit_code": decision.exit_code,
-        "sample": decision.sample,
+        **{name: getattr(decision, name) for name in ("verdict", "outcome", "exit_code", "sample")},
         "reasons": list(decision.reasons),
         "notes": list(decision.notes),
         "policy": decision.policy.model_dump(mode="json"),
     }
-    names = [field.name for field in fields(Check)]
-    return [whole, *({name: getattr(check, name) for name in names} for check in decision.checks)]
+    return [whole, *map(asdict, decision.checks)]
 
 
 def junit_text(decision: Decision) -> str:
@@ -172,16 +157,14 @@ def junit_text(decision: Decision) -> str:
     for title, cases in suites.items():
         suite = SubElement(root, "testsuite", _counts(title, cases))
         for name, verdict, sentence in cases:
-            case = SubElement(
-                suite, "testcase", {"name": printable(name), "classname": printable(title), "time": "0"}
-            )
+            about = {"name": printable(name), "classname": printable(title), "time": "0"}
+            case, text = SubElement(suite, "testcase", about), printable(sentence)
             if verdict == "NO-GO":
-                failure = SubElement(case, "failure", {"message": printable(sentence), "type": verdict})
-                failure.text = printable(sentence)
+                SubElement(case, "failure", {"message": text, "type": verdict}).text = text
             elif verdict == "INCONCLUSIVE":
-                SubElement(case, "skipped", {"message": printable(sentence)})
+                SubElement(case, "skipped", {"message": text})
             else:
-                SubElement(case, "system-out").text = printable(sentence)
+                SubElement(case, "system-out").text = text
     indent(root)
     return '<?xml version="1.0" encoding="utf-8"?>\n' + tostring(root, encoding="unicode") + "\n"
 
@@ -202,8 +185,8 @@ def _sentence(check: Check) -> str:
     numbers = ""
     if check.change is not None:
         numbers = (
-            f"{check.metric} {percent(check.base)} to {percent(check.new)} ({signed(check.change)}) "
+            f"{metric_name(check.metric)} {percent(check.base)} to {percent(check.new)} ({signed(check.change)}) "
             f"on {check.n} items; margin {percent(check.margin)}, largest drop not excluded "
-            f"{percent(None if check.drop is None else max(0.0, check.drop))}, p {p_text(check.p_adjusted)}"
+            f"{_drop_text(check)}, p {p_text(check.p_adjusted)}"
         )
     return "; ".join(part for part in (numbers, check.reason) if part)

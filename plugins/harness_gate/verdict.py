@@ -8,23 +8,26 @@ needs no correction (an intersection-union test; Berger 1982).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from harness import Metric, Run
 from harness.analysis.comparison import LanguageComparison, TaskComparison, compare_group
+from harness.analysis.pairing import run_difference_notes
 from harness.analysis.significance import Difference, Scores
 from harness.statistics import benjamini_hochberg, beyond_margin_p, holm, largest_drop, t_interval
 from harness.table import Table
 from harness_gate.pairing import Pair, find_pairs
 from harness_gate.policy import Policy
 
-__all__ = ["EXIT", "Check", "Decision", "Verdict", "decide"]
+__all__ = ["EXIT", "UNREADABLE", "Check", "Decision", "Verdict", "decide"]
 
 Verdict = Literal["GO", "NO-GO", "INCONCLUSIVE"]
 UNSHARED = "no item is common to the runs"
 EXIT: Mapping[Verdict, int] = {"GO": 0, "NO-GO": 1, "INCONCLUSIVE": 3}
+UNREADABLE = 4
+"""The exit status where a damaged run leaves nothing to decide on: a pipeline must not take it for NO-GO."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,19 +91,19 @@ def decide(new: Run, base: Run, metrics: Table[Metric], policy: Policy) -> Decis
         UnknownNameError: For a metric of the policy that is not registered.
     """
     pairs, notes = find_pairs(base, new)
-    found = [test for pair in pairs for test in _tests(pair, metrics, policy)]
-    tests = tuple(_judged(_corrected(found, policy.correction), policy))
+    tests = _corrected([test for pair in pairs for test in _tests(pair, metrics, policy)], policy.correction)
+    tests = [_judged(test, policy) for test in tests]
     missing = [*_missing(tests, policy)]
     verdict = _overall(tests, missing)
     outcomes: dict[str, Verdict] = {"go": "GO", "no-go": "NO-GO", "inconclusive": "INCONCLUSIVE"}
     return Decision(
-        base=base.manifest.model,
-        new=new.manifest.model,
-        checks=tests,
+        base=base.manifest.model_name,
+        new=new.manifest.model_name,
+        checks=tuple(tests),
         verdict=verdict,
         outcome=outcomes[policy.inconclusive] if verdict == "INCONCLUSIVE" else verdict,
         reasons=tuple(missing),
-        notes=(*notes, *_unknown(tests, policy)),
+        notes=(*notes, *run_difference_notes([base, new]), *_unknown(tests, policy)),
         policy=policy,
         sample=any(run.results.run.data == "sample" for run in (base, new)),
     )
@@ -109,60 +112,44 @@ def decide(new: Run, base: Run, metrics: Table[Metric], policy: Policy) -> Decis
 def _overall(tests: Sequence[Check], missing: Sequence[str]) -> Verdict:
     if any(test.verdict == "NO-GO" for test in tests):
         return "NO-GO"
-    decisive = [test for test in tests if test.decisive]
-    return (
-        "GO"
-        if decisive and not missing and all(test.verdict == "GO" for test in decisive)
-        else "INCONCLUSIVE"
-    )
+    decisive = [test.verdict for test in tests if test.decisive]
+    return "GO" if set(decisive) == {"GO"} and not missing else "INCONCLUSIVE"
 
 
 def _missing(tests: Sequence[Check], policy: Policy) -> Iterator[str]:
     """Yield what the policy requires and the base run does not have, and a gate without any test."""
     if not tests:
         yield "The runs have nothing to compare."
-    for task in policy.required.tasks:
-        if all(test.task != task for test in tests):
-            yield f"The policy requires the task {task!r}, which the base run does not have."
-    for code in policy.required.languages:
-        if all(test.language != code for test in tests):
-            yield f"The policy requires the language {code!r}, which the base run does not have."
+    for name in _not_tested(tests, policy.required.tasks, policy.required.languages):
+        yield f"The policy requires the {name}, which the base run does not have."
 
 
 def _unknown(tests: Sequence[Check], policy: Policy) -> list[str]:
-    tasks, codes = {test.task for test in tests}, {test.language for test in tests}
-    named = {*policy.languages, *(code for own in policy.tasks.values() for code in own.languages)}
-    return [
-        *(
-            f"The policy names the task {name!r}, which is not compared."
-            for name in policy.tasks
-            if name not in tasks
-        ),
-        *(
-            f"The policy names the language {code!r}, which is not compared."
-            for code in sorted(named - codes)
-        ),
-    ]
+    """Return a note on every task and language that has a margin of its own and no test."""
+    codes = {*policy.languages, *(code for task in policy.tasks.values() for code in task.languages)}
+    names = _not_tested(tests, policy.tasks, sorted(codes))
+    return [f"The policy names the {name}, which is not compared." for name in names]
+
+
+def _not_tested(tests: Sequence[Check], tasks: Iterable[str], codes: Iterable[str]) -> list[str]:
+    """Return those of the tasks and languages that no test is about."""
+    tested, languages = {test.task for test in tests}, {test.language for test in tests}
+    names = [f"task {task!r}" for task in tasks if task not in tested]
+    return names + [f"language {code!r}" for code in codes if code not in languages]
 
 
 def _tests(pair: Pair, metrics: Table[Metric], policy: Policy) -> Iterator[Check]:
     """Yield the tests of one task: by metric its languages, and their mean where there are several."""
-    own = policy.tasks.get(pair.task)
-    metric = own.metric if own is not None else None
+    metric = policy.tasks[pair.task].metric if pair.task in policy.tasks else None
     compared = None if pair.group is None else compare_group(pair.group, metrics, metric=metric)
     if pair.group is not None and compared is None:
-        reason = f"the metric {metric!r} does not score it"
-        yield _blank(pair, None, policy, metric or "", reason)
-        return
-    if compared is None or not compared.languages:
+        yield _blank(pair, None, policy, metric or "", f"the metric {metric!r} does not score it")
+    elif compared is None or not compared.languages:
         for code in pair.languages:
-            reason = pair.reasons.get(code) or UNSHARED
-            yield replace(
-                _blank(pair, code, policy, metric or "", reason), decisive=_decides(pair, code, policy)
-            )
-        return
-    for place, scores in enumerate(compared.scores):
-        yield from _metric_tests(pair, compared, place, metrics.get(scores.metric), policy)
+            yield _blank(pair, code, policy, metric or "", pair.reasons.get(code) or UNSHARED)
+    else:
+        for place, scores in enumerate(compared.scores):
+            yield from _metric_tests(pair, compared, place, metrics.get(scores.metric), policy)
 
 
 def _metric_tests(
@@ -176,14 +163,12 @@ def _metric_tests(
         test = _blank(pair, code, policy, metric.name, reason)
         if reason:
             faulty.append(code)
-        if part is not None:
-            test = _measured(test, part.scores[place], metric, len(part.ids), policy)
-        yield replace(test, decisive=_decides(pair, code, policy))
+        yield test if part is None else _measured(test, part.scores[place], metric, len(part.ids), policy)
     if len(pair.languages) > 1:
         reason = f"not all languages can be compared: {' '.join(faulty)}" if faulty else ""
         mean = _blank(pair, None, policy, metric.name, reason)
-        mean = _measured(mean, compared.scores[place], metric, compared.items, policy)
-        yield replace(mean, decisive=policy.decide_by == "task" or pair.task in policy.required.tasks)
+        mean = replace(mean, decisive=policy.decide_by == "task" or pair.task in policy.required.tasks)
+        yield _measured(mean, compared.scores[place], metric, compared.items, policy)
 
 
 def _decides(pair: Pair, code: str, policy: Policy) -> bool:
@@ -192,8 +177,15 @@ def _decides(pair: Pair, code: str, policy: Policy) -> bool:
 
 
 def _blank(pair: Pair, code: str | None, policy: Policy, metric: str, reason: str) -> Check:
-    margin = policy.margin_of(pair.task, code)
-    return Check(task=pair.task, title=pair.title, language=code, metric=metric, margin=margin, reason=reason)
+    return Check(
+        task=pair.task,
+        title=pair.title,
+        language=code,
+        metric=metric,
+        margin=policy.margin_of(pair.task, code),
+        decisive=code is not None and _decides(pair, code, policy),
+        reason=reason,
+    )
 
 
 def _unequal(part: LanguageComparison) -> str:
@@ -212,7 +204,7 @@ def _measured(test: Check, scores: Scores, metric: Metric, n: int, policy: Polic
     own = scores.differences[1]
     assert own is not None
     sign = 1.0 if metric.higher_is_better else -1.0
-    change = sign * own.value
+    change = -sign * own.value
     test = replace(test, n=n, base=scores.values[0], new=scores.values[1], change=change, draws=own.groups)
     if own.p is None or own.groups is None or own.groups < 2:
         untested = "all items are one cluster" if own.p is not None else f"{metric.name} has no paired test"
@@ -235,27 +227,20 @@ def _p(own: Difference, change: float, margin: float) -> float | None:
 
 def _corrected(tests: Sequence[Check], correction: str) -> list[Check]:
     """Return the tests with their p adjusted for the number of all of them."""
-    family = [(place, test.p) for place, test in enumerate(tests) if test.p is not None and not test.reason]
-    p = [own for _, own in family]
+    corrected = list(tests)
+    family = {at: test.p for at, test in enumerate(tests) if test.p is not None and not test.reason}
+    p = list(family.values())
     adjusted = {"holm": holm, "bh": benjamini_hochberg}[correction](p).tolist() if correction != "none" else p
-    found = list(tests)
-    for (place, _), value in zip(family, adjusted, strict=True):
-        found[place] = replace(found[place], p_adjusted=value)
-    return found
+    for at, value in zip(family, adjusted, strict=True):
+        corrected[at] = replace(tests[at], p_adjusted=value)
+    return corrected
 
 
-def _judged(tests: Sequence[Check], policy: Policy) -> Iterator[Check]:
-    for test in tests:
-        if test.reason or test.drop is None or test.p_adjusted is None:
-            yield test
-        elif (
-            test.p_adjusted <= policy.alpha
-            and test.p_permutation is not None
-            and test.p_permutation <= policy.alpha
-        ):
-            yield replace(test, verdict="NO-GO")
-        elif test.drop <= test.margin:
-            yield replace(test, verdict="GO")
-        else:
-            allowed = f"a drop of up to {100 * test.drop:.1f} points is not excluded"
-            yield replace(test, reason=allowed)
+def _judged(test: Check, policy: Policy) -> Check:
+    if test.reason or test.drop is None or test.p_adjusted is None or test.p_permutation is None:
+        return test
+    if max(test.p_adjusted, test.p_permutation) <= policy.alpha:
+        return replace(test, verdict="NO-GO")
+    if test.drop <= test.margin:
+        return replace(test, verdict="GO")
+    return replace(test, reason=f"a drop of up to {100 * test.drop:.1f} points is not excluded")

@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import re
 import tempfile
-import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from harness import DataError, DataRef, MissingDataError, ResolvedData, near_names
-from harness.data.resolve import HubFiles
+from harness import DataRef, MissingDataError, ResolvedData
+from harness.data.resolve import HubFiles, State
 from harness.models.hub_access import hub_is_unreachable
+from harness_hub.card import (
+    Card,
+    Recipe,
+    check_inside,
+    class_names,
+    in_plain_words,
+    label_map,
+    script_name,
+    single_configs,
+)
 
-__all__ = ["fetch"]
+__all__ = ["fetch", "file_features", "hub_problem", "kept_file"]
 
-ALL, SEVERAL = "*", "+"
-"""All configs of a dataset, and what stands between the names of several."""
 LONGEST_CONFIG = 60
 """Characters of a config in the name of a folder; longer ones are named by a digest."""
 _COMMIT = re.compile(r"[0-9a-f]{40}")
-_CARD_FIELDS = frozenset(
-    {"data_files", "data_dir", "default", "description", "version", "drop_labels", "drop_metadata"}
-)
-# A card is text from outside: only options that say how its own files are read reach the loader.
-_READING_OPTIONS = frozenset(
-    "column_names columns delimiter encoding escapechar features field header keep_linebreaks names "
-    "quotechar quoting sample_by sep skiprows".split()
-)
-_DATA_SUFFIXES = ("parquet", "jsonl", "json", "csv", "tsv", "txt", "arrow")
 
 
 def fetch(ref: DataRef, cache: Path) -> ResolvedData:
@@ -52,21 +50,22 @@ def fetch(ref: DataRef, cache: Path) -> ResolvedData:
     if hub.files:
         return _named_files(ref, hub)
     if hub.revision is not None and _COMMIT.fullmatch(hub.revision):
-        kept = _kept_file(hub, hub.revision, cache)
+        kept = kept_file(hub, hub.revision, cache)
         if kept.is_file():
             return _resolved(ref, hub, hub.revision, (kept,))
-    card_folder = _download(hub, hub.revision, ["README.md", _script_name(hub)])
+    card_folder = _download(hub, hub.revision, ["README.md", script_name(hub)])
     commit = card_folder.name
-    kept = _kept_file(hub, commit, cache)
+    kept = kept_file(hub, commit, cache)
     if not kept.is_file():
-        recipes = {own.config: _recipe(own, card_folder) for own in _single_configs(hub, card_folder)}
+        card = Card.read(hub, card_folder)
+        recipes = {own.config: card.recipe(own) for own in single_configs(hub, card)}
         _prepare(hub, recipes, commit, kept)
     return _resolved(ref, hub, commit, (kept,))
 
 
 def _named_files(ref: DataRef, hub: HubFiles) -> ResolvedData:
     for pattern in hub.files:
-        _check_inside(hub, pattern)
+        check_inside(hub, pattern)
     snapshot = _download(hub, hub.revision, hub.files)
     paths = []
     for pattern in hub.files:
@@ -87,18 +86,38 @@ def _resolved(ref: DataRef, hub: HubFiles, commit: str, paths: tuple[Path, ...])
         reader=hub.reader,
         columns=hub.columns,
         options=hub.options,
-        label_map=hub.label_map,
+        label_map=_labels(hub, paths[0]),
         paths=paths,
         origin="hub",
-        split_used=hub.split,
-        stands_in=hub.split != ref.split,
+        split_used=ref.split,  # whatever the dataset calls it: XQuAD's test set is a split 'validation'
         revision=commit,
         pinned=pinned,
         describe=f"{name} at {commit[:12]}{'' if pinned else ' (unpinned)'}",
     )
 
 
-def _kept_file(hub: HubFiles, commit: str, cache: Path) -> Path:
+def _labels(hub: HubFiles, path: Path) -> Mapping[str, str]:
+    try:
+        return label_map(hub, file_features(path))
+    except (OSError, ValueError, RuntimeError) as error:
+        raise _unreadable(hub, path.stem, error) from error
+
+
+def file_features(source: Any) -> Mapping[str, Any]:
+    """Return column -> feature of a Parquet file (a path or an open file), by its footer; empty for other formats.
+
+    Raises `OSError`, `ValueError` or `RuntimeError` for a broken file.
+    """
+    import datasets
+    from pyarrow import parquet
+
+    if isinstance(source, Path) and source.suffix != ".parquet":
+        return {}
+    return dict(datasets.Features.from_arrow_schema(parquet.read_schema(source)))
+
+
+def kept_file(hub: HubFiles, commit: str, cache: Path) -> Path:
+    """Return where the split is kept as Parquet."""
     # Percent-encoding leaves no '/', and the '--' between the parts leaves no name that is only dots.
     config = hub.config or ""
     if len(config) > LONGEST_CONFIG:
@@ -107,137 +126,13 @@ def _kept_file(hub: HubFiles, commit: str, cache: Path) -> Path:
     return cache / name / f"{commit}.parquet"
 
 
-# What the dataset's card says -------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Recipe:
-    """Which files of the repository make up the split, and how the loader reads them."""
-
-    download: tuple[str, ...]
-    """Patterns of what is downloaded."""
-    data_files: tuple[str, ...] | None = None
-    """Patterns of the split's files; None lets the loader find the splits in `folder`."""
-    folder: str = ""
-    options: Mapping[str, Any] = field(default_factory=dict)
-
-
-def _single_configs(hub: HubFiles, card_folder: Path) -> list[HubFiles]:
-    """Return one source per config: of all that the card names where it is ``*``, and of ``a+b`` those of both."""
-    if hub.config == ALL:
-        names = list(_card_configs(hub, card_folder))
-        if not names:
-            raise _unknown(hub, "config", ALL, {})
-    elif hub.config is not None and SEVERAL in hub.config:
-        names = hub.config.split(SEVERAL)
-    else:
-        return [hub]
-    return [replace(hub, config=name) for name in names]
-
-
-def _recipe(hub: HubFiles, card_folder: Path) -> _Recipe:
-    configs = _card_configs(hub, card_folder)
-    if not configs:
-        if (card_folder / _script_name(hub)).is_file():
-            raise DataError(
-                f"The Hub dataset {hub.path!r} is a script ({_script_name(hub)}), which is never run.",
-                hint="Name a dataset of data files in the spec, or use --data DIR.",
-            )
-        if hub.config not in (None, "default"):
-            raise _unknown(hub, "config", str(hub.config), {"default": None})
-        return _Recipe(download=_all_data(""))
-    config = _config(hub, configs)
-    folder = str(config.get("data_dir") or "")
-    options = {name: value for name, value in config.items() if name not in _CARD_FIELDS}
-    for name in options:
-        if name not in _READING_OPTIONS:
-            raise DataError(
-                f"The card of the Hub dataset {hub.path!r} has an option {name!r}, which is unknown."
-            )
-    _check_inside(hub, folder)
-    if config.get("data_files") is None:
-        return _Recipe(download=_all_data(folder), folder=folder, options=options)
-    patterns = _split_patterns(hub, config["data_files"])
-    for pattern in patterns:
-        _check_inside(hub, pattern)
-    data_files = tuple(str(PurePosixPath(folder) / pattern) for pattern in patterns)
-    return _Recipe(download=data_files, data_files=data_files, options=options)
-
-
-def _card_configs(hub: HubFiles, card_folder: Path) -> Mapping[str, Mapping[str, Any]]:
-    from datasets.utils.metadata import MetadataConfigs
-    from huggingface_hub import DatasetCard
-
-    readme = card_folder / "README.md"
-    if not readme.is_file():
-        return {}
-    try:
-        card = DatasetCard.load(readme, ignore_metadata_errors=True)
-        configs: Mapping[str, Mapping[str, Any]] = MetadataConfigs.from_dataset_card_data(card.data)
-    except ValueError as error:
-        raise DataError(
-            f"The card of the Hub dataset {hub.path!r} cannot be understood: {_reason(error)}."
-        ) from error
-    return configs
-
-
-def _config(hub: HubFiles, configs: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
-    name = hub.config
-    if name is None:
-        marked = [candidate for candidate, config in configs.items() if config.get("default")]
-        only = list(configs) if len(configs) == 1 else []
-        name = [*marked, *only, "default"][0]
-    if name not in configs:
-        raise _unknown(hub, "config", name, configs)
-    return configs[name]
-
-
-def _split_patterns(hub: HubFiles, data_files: Any) -> list[str]:
-    from datasets.data_files import sanitize_patterns
-
-    by_split: dict[str, list[str]] = sanitize_patterns(data_files)
-    if hub.split not in by_split:
-        raise _unknown(hub, "split", hub.split, by_split)
-    return by_split[hub.split]
-
-
-def _unknown(hub: HubFiles, what: str, name: str, known: Mapping[str, Any]) -> MissingDataError:
-    near = near_names(name, known)
-    names = sorted(known)
-    shown = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
-    return MissingDataError(
-        f"The Hub dataset {hub.path!r} has no {what} {name!r}.",
-        hint=f"Did you mean {near[0]!r}?" if near else f"It has: {shown}.",
-    )
-
-
-def _check_inside(hub: HubFiles, pattern: str) -> None:
-    # A card is text from outside, and the loader would follow it to any file or address.
-    path = PurePosixPath(pattern)
-    if path.is_absolute() or ".." in path.parts or ":" in pattern or "\\" in pattern or "~" in pattern:
-        raise DataError(
-            f"The {'spec' if pattern in hub.files else 'card'} of the Hub dataset {hub.path!r} points outside of its "
-            f"repository: {pattern!r}."
-        )
-
-
-def _all_data(folder: str) -> tuple[str, ...]:
-    return tuple(str(PurePosixPath(folder) / f"*.{suffix}") for suffix in _DATA_SUFFIXES)
-
-
-def _script_name(hub: HubFiles) -> str:
-    return f"{hub.path.rpartition('/')[2]}.py"
-
-
 # Download and conversion ------------------------------------------------------------------------------
 
 
 def _download(hub: HubFiles, revision: str | None, patterns: Sequence[str]) -> Path:
     """Return the snapshot folder, named after its commit, with the files that match."""
-    from huggingface_hub import errors, snapshot_download
+    from huggingface_hub import snapshot_download
 
-    name = f"{hub.path!r} at revision {revision or 'main'!r}"
-    page = f"https://huggingface.co/datasets/{hub.path}"
     try:
         folder = snapshot_download(
             hub.path,
@@ -246,33 +141,43 @@ def _download(hub: HubFiles, revision: str | None, patterns: Sequence[str]) -> P
             allow_patterns=list(patterns),
             local_files_only=hub_is_unreachable(),
         )
-    except errors.GatedRepoError as error:
-        raise MissingDataError(
-            f"The Hub dataset {name} is only given to people who accept its conditions.",
-            hint=f"Accept them at {page}, then run: hf auth login",
-        ) from error
-    except errors.RevisionNotFoundError as error:
-        raise MissingDataError(f"The Hub dataset {name} was not found.", hint=f"See {page}.") from error
-    except errors.RepositoryNotFoundError as error:
-        raise MissingDataError(
-            f"The Hub dataset {name} was not found, or it is private.",
-            hint=f"See {page}; for a private dataset run: hf auth login",
-        ) from error
-    except (errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled) as error:
-        raise MissingDataError(
-            f"The Hub dataset {name} is not on this machine, and the Hub cannot be reached.",
-            hint="Run once with a connection and without HF_HUB_OFFLINE, or use --data DIR.",
-        ) from error
     # The HTTP library below the client, and so the other errors there are, changes with its version.
     except Exception as error:
-        raise MissingDataError(
-            f"The Hub dataset {name} could not be downloaded: {_reason(error)}.",
-            hint=f"See {page}, or use --data DIR.",
-        ) from error
+        raise hub_problem(hub, revision, error)[1] from error
     return Path(folder)
 
 
-def _prepare(hub: HubFiles, recipes: Mapping[str | None, _Recipe], commit: str, kept: Path) -> None:
+def hub_problem(hub: HubFiles, revision: str | None, error: Exception) -> tuple[State, MissingDataError]:
+    """Return the state of a dataset that the client of the Hub failed on, and the error for the user."""
+    from huggingface_hub import errors
+
+    name = f"{hub.path!r} at revision {revision or 'main'!r}"
+    page = f"https://huggingface.co/datasets/{hub.path}"
+    if isinstance(error, errors.GatedRepoError):
+        message = f"The Hub dataset {name} is only given to people who accept its conditions."
+        return "gated", MissingDataError(message, hint=f"Accept them at {page}, then run: hf auth login")
+    if isinstance(error, errors.RevisionNotFoundError):
+        return "gone", MissingDataError(f"The Hub dataset {name} was not found.", hint=f"See {page}.")
+    if isinstance(error, errors.RepositoryNotFoundError):
+        message = f"The Hub dataset {name} was not found, or it is private."
+        return "gone", MissingDataError(message, hint=f"See {page}; for a private dataset run: hf auth login")
+    if isinstance(error, errors.LocalEntryNotFoundError | errors.OfflineModeIsEnabled):
+        message = f"The Hub dataset {name} is not on this machine, and the Hub cannot be reached."
+        hint = "Run once with a connection and without HF_HUB_OFFLINE, or use --data DIR."
+        return "unreachable", MissingDataError(message, hint=hint)
+    message = f"The Hub dataset {name} could not be downloaded: {in_plain_words(error)}."
+    return "unreachable", MissingDataError(message, hint=f"See {page}, or use --data DIR.")
+
+
+def _unreadable(hub: HubFiles, commit: str, error: Exception) -> MissingDataError:
+    return MissingDataError(
+        f"The split {hub.split!r} of the Hub dataset {hub.path!r} (config {hub.config!r}) "
+        f"at {commit} could not be read: {in_plain_words(error)}.",
+        hint=f"See https://huggingface.co/datasets/{hub.path}/tree/{commit}, or use --data DIR.",
+    )
+
+
+def _prepare(hub: HubFiles, recipes: Mapping[str | None, Recipe], commit: str, kept: Path) -> None:
     """Write the split as one Parquet file, whole or not at all; of several configs, a column names each row's."""
     patterns = [pattern for recipe in recipes.values() for pattern in recipe.download]
     snapshot = _download(hub, commit, patterns)
@@ -284,7 +189,7 @@ def _prepare(hub: HubFiles, recipes: Mapping[str | None, _Recipe], commit: str, 
 
 
 def _convert(
-    hub: HubFiles, recipes: Mapping[str | None, _Recipe], snapshot: Path, scratch: Path, part: Path
+    hub: HubFiles, recipes: Mapping[str | None, Recipe], snapshot: Path, scratch: Path, part: Path
 ) -> None:
     import datasets
 
@@ -298,15 +203,14 @@ def _convert(
             named = [own.add_column("config", [name] * len(own)) for name, own in loaded.items()]
             splits = [datasets.concatenate_datasets(named)]
         splits[0].to_parquet(str(part))
-    except (FileNotFoundError, datasets.exceptions.DatasetsError, ValueError, RuntimeError) as error:
-        raise MissingDataError(
-            f"The split {hub.split!r} of the Hub dataset {hub.path!r} (config {hub.config!r}) "
-            f"at {snapshot.name} could not be read: {_reason(error)}.",
-            hint=f"See https://huggingface.co/datasets/{hub.path}/tree/{snapshot.name}, or use --data DIR.",
-        ) from error
+    # Readers of files from outside raise whatever these lead to; only a full or closed disk is ours.
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno not in (None, errno.ENOENT):
+            raise
+        raise _unreadable(hub, snapshot.name, error) from error
 
 
-def _loaded(hub: HubFiles, recipe: _Recipe, snapshot: Path, scratch: Path) -> Any:
+def _loaded(hub: HubFiles, recipe: Recipe, snapshot: Path, scratch: Path) -> Any:
     import datasets
 
     if recipe.data_files is None:
@@ -314,15 +218,16 @@ def _loaded(hub: HubFiles, recipe: _Recipe, snapshot: Path, scratch: Path) -> An
     else:
         source = scratch / "data"
         data_files = {hub.split: [str(snapshot / pattern) for pattern in recipe.data_files]}
-    return datasets.load_dataset(
+    split = datasets.load_dataset(
         str(source),
         data_files=data_files,
         split=hub.split,
         cache_dir=str(scratch / "cache"),
         **recipe.options,
     )
-
-
-def _reason(error: Exception) -> str:
-    text = str(error).strip().split("\n", maxsplit=1)[0].rstrip(".") or type(error).__name__
-    return textwrap.shorten(text, width=300, placeholder=" ...")
+    # Without its card, integers of JSON and CSV files have no names.
+    for column, feature in recipe.features.items():
+        is_named = class_names(feature) and not class_names(split.features.get(column, feature))
+        if is_named and "int" in str(split.features[column]):
+            split = split.cast_column(column, feature)
+    return split

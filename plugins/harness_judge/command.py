@@ -71,7 +71,7 @@ def report(
     from harness.cli.table import print_table
     from harness_judge.report import KAPPA, calibrations, report_rows, report_table
 
-    check_output_file(json_file)
+    check_output_file(json_file, ".json")
     run = Run(folder)
     gold = [run] if any(KAPPA in cell.metrics for cell in run.cells) else []
     rows = report_rows(run, calibrations([*gold, *map(Run, calibration or ())], run))

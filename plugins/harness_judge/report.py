@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness import CellResult, MetricValue, Run, UsageError
-from harness.reporting.number import percent, uncertainty
+from harness.reporting.blocks.number import percent, uncertainty
 
 __all__ = ["calibrations", "report_rows", "report_table"]
 

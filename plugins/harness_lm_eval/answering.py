@@ -15,6 +15,7 @@ from harness import (
     DataError,
     GenerateOptions,
     Generates,
+    LikelihoodAnswer,
     LikelihoodRequest,
     Method,
     MethodContext,
@@ -117,6 +118,7 @@ def _predictions(
     for example in examples:
         own = [answer for repeated in answers[example.id] for answer in repeated]
         outcome = scored[example.id]
+        sums = [answer.total for answer in own if isinstance(answer, LikelihoodAnswer)]
         predictions.append(
             Prediction(
                 id=example.id,
@@ -126,6 +128,7 @@ def _predictions(
                     "metrics": outcome.metrics,
                 },
                 truncated=any(answer.truncated for answer in own),
+                tied=len(sums) > 1 and sums.count(max(sums)) > 1,
                 tokens=sum(getattr(answer, "tokens", 0) for answer in own),
             )
         )

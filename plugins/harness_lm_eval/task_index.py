@@ -40,7 +40,7 @@ INCLUDE_VARIABLE: Final = "HARNESS_LM_EVAL_INCLUDE"
 """Names folders with further task files, as lm-eval's ``--include_path``; their tasks go before its own."""
 CODE_VARIABLE: Final = "HARNESS_LM_EVAL_ALLOW_CODE"
 """Set to 1, lets the Python run that files of those folders name."""
-INSTALL: Final = 'Run: pip install "lm-eval>=0.4.13"'
+INSTALL: Final = 'Run: pip install "lm-eval>=0.4.13,<0.5"'
 _NAME_LINE: Final = r"""^["']?KEY["']?[ \t]*:[ \t]*["']?([^\s"'#\[{]+)"""
 """The line of a name, with the key for ``KEY``; a seventh of lm-eval's files quote the key."""
 _GROUP = re.compile(_NAME_LINE.replace("KEY", "group"), re.MULTILINE)

@@ -13,6 +13,7 @@ __all__ = ["known_code", "read_language"]
 
 _LOCALE = re.compile(r"([A-Za-z]{2})[_-][A-Z]{2}")
 """A language with its country: ``HI_IN`` is Hindi, though ``in`` alone once meant Indonesian."""
+_PAIR = re.compile(r"[a-z]{2,3}[_-][a-z]{2}")
 _LEAST_WORD = 4
 """Letters of a name such as ``thai``; shorter ends are often words: ``physics_gre``, ``meta_ar_msa``."""
 
@@ -48,7 +49,7 @@ def _whole_codes(name: str) -> Iterator[str]:
 
 def _ending(name: str, task: str) -> str | None:
     parts = re.split(r"[_.\-]", name)
-    known = known_languages()
+    known = known_languages().listed
     if len(parts[-1]) >= _LEAST_WORD:
         return known_code(parts[-1])
     others = {*parts[:-1], *re.split(r"[_.\-]", task)} - {parts[-1]}
@@ -60,8 +61,8 @@ def _ending(name: str, task: str) -> str | None:
 
 @lru_cache(maxsize=65_536)
 def known_code(name: str) -> str | None:
-    """Return the language code of a name; English names of fewer than four letters are words."""
-    table = known_languages()
-    code = table.code_of(name)
+    """Return the language code of a name; English names of fewer than four letters are words, ``en_fr`` is a pair."""
+    table = known_languages().listed  # codes of three letters are words of tasks: law, med
+    code = None if _PAIR.fullmatch(name) else table.code_of(name)
     is_short = code is not None and len(name) < _LEAST_WORD and name.lower() == table.get(code).name.lower()
     return None if is_short and name not in table else code

@@ -11,7 +11,7 @@ from typing import Any, Final
 from harness import DataError, Reader, Row
 from harness.data.readers.reader import choice
 from harness.data.readers.structured import JSONL, PARQUET
-from harness.data.readers.text import numbered_lines
+from harness.data.readers.text import is_blank_line, is_blank_row, numbered_lines, without_blank_lines
 
 __all__ = ["READERS"]
 
@@ -71,7 +71,7 @@ def _tags(record: Row, options: Mapping[str, str]) -> dict[str, str]:
 
 
 def _csv_records(path: Path, options: Mapping[str, str]) -> Iterator[Row]:
-    records = _cells(path, options.get("delimiter", ","))
+    records = without_blank_lines(path, _cells(path, options.get("delimiter", ",")), is_blank_row)
     _, names = next(records, (1, []))
     for line, cells in records:
         if len(cells) != len(names):
@@ -85,8 +85,7 @@ def _cells(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     line = 1
     try:
         for cells in table:
-            if cells:
-                yield line, cells
+            yield line, cells
             line = table.line_num + 1
     except csv.Error as error:
         raise DataError(f"{path}:{line}: expected cells quoted as RFC 4180 says: {error}.") from error
@@ -95,9 +94,7 @@ def _cells(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
 def _judged_records(path: Path, options: Mapping[str, str]) -> Iterator[Row]:
     """Yield the pairs of a file of CLAMS: a line that begins with ``True``, and one with ``False`` after it."""
     right: tuple[int, str] | None = None
-    for line, text in numbered_lines(path):
-        if not text:
-            continue
+    for line, text in without_blank_lines(path, numbered_lines(path), is_blank_line):
         judgement, tab, sentence = text.partition("\t")
         expected = "True" if right is None else "False"
         if judgement != expected or not tab:
@@ -139,7 +136,7 @@ def _read_cloze(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[R
     finds no candidate that equals the answer in 134 of them.
     """
     for path in paths:
-        records = _cells(path, "\t")
+        records = without_blank_lines(path, _cells(path, "\t"), is_blank_row)
         _, names = next(records, (1, []))
         if names[:1] != ["Prompt"]:
             raise DataError(f"{path}:1: expected a header that begins with 'Prompt', found {names[:1]}.")

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from harness import DataError, Reader, Row, UsageError
 from harness.data.readers.structured import parse_json, read_parquet
-from harness.data.readers.text import numbered_lines
+from harness.data.readers.text import is_blank_line, numbered_lines, without_blank_lines
 
 __all__ = ["XWINOGRAD"]
 
@@ -30,7 +30,7 @@ def _read(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
         raise UsageError("The reader 'xwinograd' needs the option 'language', such as 'en'.")
     for path in paths:
         number = 0
-        for line, text in numbered_lines(path):
+        for line, text in without_blank_lines(path, numbered_lines(path), is_blank_line):
             cells = text.split("\t")
             if len(cells) != COLUMNS:
                 raise DataError(f"{path}:{line}: expected {COLUMNS} columns, found {len(cells)}.")

@@ -136,12 +136,13 @@ class _Trainer:
         self.groups = torch.arange(shape[0], device=self.device)
         """Numbers ``layer * seeds + seed`` of the groups that still learn."""
         drawn = [initial_weights(settings, seed, dimension, self.tasks * self.classes) for seed in seeds]
-        self.weight = torch.stack([weight for weight, _ in drawn]).repeat(layers, 1, 1).to(self.device)
-        self.bias = torch.stack([bias for _, bias in drawn]).repeat(layers, 1).to(self.device)
-        self.adam = _AdamW(settings, [self.weight, self.bias])
-        self.judged = [self.weight, self.bias]
-        """What dev judges: the weights after an epoch, or their mean over its steps."""
-        self.best_weight, self.best_bias = self.weight.clone(), self.bias.clone()
+        rows = [torch.cat([weight, bias.unsqueeze(0)]) for weight, bias in drawn]
+        self.parameters = torch.stack(rows).repeat(layers, 1, 1).to(self.device)
+        """Shape (groups, dimension + 1, columns): the weights, and the biases as their last row."""
+        self.adam = _AdamW(settings, self.parameters)
+        self.judged = self.parameters
+        """What dev judges: the parameters after an epoch, or their mean over its steps."""
+        self.best = self.parameters.clone()
         self.best_loss = torch.full(shape, math.inf, device=self.device)
         self.best_epoch = torch.zeros(shape, dtype=torch.int64, device=self.device)
         self.waited = torch.zeros(shape, dtype=torch.int64, device=self.device)
@@ -149,6 +150,8 @@ class _Trainer:
         if not exclude_unseen:
             self.seen.fill_(True)
         self.offset = torch.zeros(self.seen.shape, device=self.device).masked_fill_(~self.seen, -math.inf)
+        self.batch = train.features.new_empty((0, dimension))
+        self.minus_one = torch.full((), -1.0, device=self.device)
         self.masks = [torch.Generator(self.device).manual_seed(seed) for seed in seeds]
         self.dev_weights = torch.as_tensor(dev_weights(settings, dev.sentences), device=self.device)
 
@@ -161,39 +164,50 @@ class _Trainer:
         row_of = {seed: row for row, seed in enumerate(active)}
         rows = torch.tensor([row_of[seed] for seed in (self.groups % len(self.seeds)).tolist()])
         rows = rows.to(self.device)
-        sums, steps = [torch.zeros_like(self.weight), torch.zeros_like(self.bias)], 0
+        seeds, layers = self.groups % len(self.seeds), self.groups // len(self.seeds)
+        # What is the same in all steps: an operation on a few numbers takes as long as one on a batch.
+        step = _Step(
+            rows=rows if len(active) > 1 or len(rows) > 1 else None,
+            first=layers.unsqueeze(1) * self.train.features.shape[1],
+            seeds=seeds.unsqueeze(1),
+            offset=self.offset[seeds].view(len(seeds), 1, -1),
+            active=active,
+        )
+        total, steps = torch.zeros_like(self.parameters), 0
         for items, weights in _stacked(batches):
             chosen, share = (torch.as_tensor(part, device=self.device) for part in (items, weights))
-            self._step(chosen, share, rows, active)
+            self._step(chosen, share, step)
             steps += 1
             if self.settings.average:
-                sums[0] += self.weight
-                sums[1] += self.bias
-        self.judged = [part / steps for part in sums] if self.settings.average else [self.weight, self.bias]
+                total += self.parameters
+        self.judged = total / steps if self.settings.average else self.parameters
 
-    def _step(self, items: Tensor, weights: Tensor, rows: Tensor, active: Sequence[int]) -> None:
-        count = len(self.groups)
-        layers, n, dimension = self.train.features.shape
-        place = (self.groups // len(self.seeds)).unsqueeze(1) * n + items[rows]
-        flat = self.train.features.view(layers * n, dimension)
-        x = flat.index_select(0, place.view(-1)).view(count, -1, dimension)
-        if self.settings.dropout:
-            x = x * self._dropout_masks(weights, dimension, active)[rows]
-        seeds = self.groups % len(self.seeds)
-        gold = self.train.classes[seeds.unsqueeze(1), :, items[rows]]
-        logits = torch.baddbmm(self.bias.unsqueeze(1), x, self.weight)
-        logits = logits.view(count, -1, self.tasks, self.classes) + self.offset[seeds].unsqueeze(1)
+    def _step(self, items: Tensor, weights: Tensor, step: _Step) -> None:
+        masks = self._dropout_masks(weights, step.active) if self.settings.dropout else None
+        if step.rows is not None:
+            items, weights = items[step.rows], weights[step.rows]
+            masks = None if masks is None else masks[step.rows]
+        (count, size), (_, _, dimension) = items.shape, self.train.features.shape
+        flat = self.train.features.view(-1, dimension)
+        if self.batch.shape[0] < count * size:
+            self.batch = flat.new_empty((count * size, dimension))
+        # A batch is read into the memory of the last one, which is mapped and partly in a cache.
+        x = torch.index_select(flat, 0, (step.first + items).view(-1), out=self.batch[: count * size])
+        x = x.view(count, size, dimension)
+        if masks is not None:
+            x = x * masks
+        gold = self.train.classes[step.seeds, :, items].unsqueeze(-1)
+        logits = torch.baddbmm(self.parameters[:, -1:] + step.offset, x, self.parameters[:, :-1])
         # The gradient of the mean cross-entropy by the logits: probabilities less the gold classes.
-        error = torch.softmax(logits, dim=-1)
-        error.scatter_add_(
-            -1, gold.unsqueeze(-1), torch.full((), -1.0, device=self.device).expand(*gold.shape, 1)
-        )
-        error = (error * weights[rows][:, :, None, None]).view(count, -1, self.tasks * self.classes)
-        self.adam.step([self.weight, self.bias], [torch.bmm(x.transpose(1, 2), error), error.sum(dim=1)])
+        error = torch.softmax(logits.view(count, size, self.tasks, self.classes), dim=-1)
+        error.scatter_add_(-1, gold, self.minus_one.expand(gold.shape))
+        error = error.mul_(weights[:, :, None, None]).view(count, size, -1)
+        gradient = torch.cat([torch.bmm(x.transpose(1, 2), error), error.sum(dim=1, keepdim=True)], dim=1)
+        self.adam.step(self.parameters, gradient)
 
-    def _dropout_masks(self, weights: Tensor, dimension: int, active: Sequence[int]) -> Tensor:
+    def _dropout_masks(self, weights: Tensor, active: Sequence[int]) -> Tensor:
         """Return what features are multiplied with: shape (active seeds, batch, dimension), the same in all layers."""
-        share = self.settings.dropout
+        share, dimension = self.settings.dropout, self.train.features.shape[2]
         masks = torch.zeros((*weights.shape, dimension), device=self.device)
         for mask, seed, size in zip(masks, active, (weights > 0).sum(dim=1).tolist(), strict=True):
             drawn = torch.rand((size, dimension), generator=self.masks[seed], device=self.device)
@@ -211,16 +225,14 @@ class _Trainer:
         learning = self.waited[self.groups] < self.settings.patience
         better = learning & (loss < self.best_loss[self.groups])
         columns = better.repeat_interleave(self.classes, dim=1)
-        kept_weight, kept_bias = self.best_weight[self.groups], self.best_bias[self.groups]
-        self.best_weight[self.groups] = torch.where(columns.unsqueeze(1), self.judged[0], kept_weight)
-        self.best_bias[self.groups] = torch.where(columns, self.judged[1], kept_bias)
+        self.best[self.groups] = torch.where(columns.unsqueeze(1), self.judged, self.best[self.groups])
         self.best_loss[self.groups] = torch.where(better, loss, self.best_loss[self.groups])
         self.best_epoch[self.groups] = torch.where(better, epoch, self.best_epoch[self.groups])
         waited = torch.where(better, 0, self.waited[self.groups] + 1)
         self.waited[self.groups] = torch.where(learning, waited, self.waited[self.groups])
         going = (self.waited[self.groups] < self.settings.patience).any(dim=1)
         if not bool(going.all()):
-            self.groups, self.weight, self.bias = self.groups[going], self.weight[going], self.bias[going]
+            self.groups, self.parameters = self.groups[going], self.parameters[going]
             self.adam.keep(going)
 
     def _dev_loss(self) -> Tensor:
@@ -232,7 +244,7 @@ class _Trainer:
         for layer in sorted(set(layers)):
             own = torch.tensor([number for number, other in enumerate(layers) if other == layer])
             own = own.to(self.device)
-            weight, bias = self.judged[0][own], self.judged[1][own]
+            weight, bias = self.judged[own, :-1], self.judged[own, -1]
             wide = weight.permute(1, 0, 2).reshape(weight.shape[1], -1)
             for start in range(0, self.dev.features.shape[1], DEV_ROWS):
                 x = self.dev.features[layer, start : start + DEV_ROWS]
@@ -250,8 +262,8 @@ class _Trainer:
         """Return the best weights in their final shapes."""
         seeds, layers = len(self.seeds), self.train.features.shape[0]
         dimension = self.train.features.shape[2]
-        weight = self.best_weight.view(layers, seeds, dimension, self.tasks, self.classes)
-        bias = self.best_bias.view(layers, seeds, self.tasks, self.classes) + self.offset
+        best = self.best.view(layers, seeds, dimension + 1, self.tasks, self.classes)
+        weight, bias = best[:, :, :-1], best[:, :, -1] + self.offset
         return TrainedProbes(
             weight=weight.permute(1, 3, 0, 2, 4).contiguous(),
             bias=bias.permute(1, 2, 0, 3).contiguous(),
@@ -259,31 +271,43 @@ class _Trainer:
         )
 
 
-class _AdamW:
-    """AdamW (Loshchilov and Hutter 2019) of tensors whose first axis is the groups."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Step:
+    """The numbers of the groups that all steps of an epoch share."""
 
-    def __init__(self, settings: ProbeSettings, parameters: Sequence[Tensor]) -> None:
+    rows: Tensor | None
+    """Shape (groups,): which of the active seeds' batches a group reads; None where there is one group."""
+    first: Tensor
+    """Shape (groups, 1): the row of the layer's first vector."""
+    seeds: Tensor
+    """Shape (groups, 1)."""
+    offset: Tensor
+    """Shape (groups, 1, columns): minus infinity for a class that is excluded, else 0."""
+    active: Sequence[int]
+
+
+class _AdamW:
+    """AdamW (Loshchilov and Hutter 2019) of a tensor whose first axis is the groups."""
+
+    def __init__(self, settings: ProbeSettings, parameters: Tensor) -> None:
         self._settings = settings
-        self._first = [torch.zeros_like(parameter) for parameter in parameters]
-        self._second = [torch.zeros_like(parameter) for parameter in parameters]
+        self._first, self._second = torch.zeros_like(parameters), torch.zeros_like(parameters)
         self._steps = 0
 
-    def step(self, parameters: Sequence[Tensor], gradients: Sequence[Tensor]) -> None:
+    def step(self, parameters: Tensor, gradient: Tensor) -> None:
         """Change the parameters in place."""
         self._steps += 1
         first, second = BETAS
         rate, correction = self._settings.learning_rate, math.sqrt(1 - second**self._steps)
-        for number, (parameter, gradient) in enumerate(zip(parameters, gradients, strict=True)):
-            self._first[number].lerp_(gradient, 1 - first)
-            self._second[number].mul_(second).addcmul_(gradient, gradient, value=1 - second)
-            parameter.mul_(1 - rate * self._settings.weight_decay)
-            scale = self._second[number].sqrt().div_(correction).add_(self._settings.epsilon)
-            parameter.addcdiv_(self._first[number], scale, value=-rate / (1 - first**self._steps))
+        self._first.lerp_(gradient, 1 - first)
+        self._second.mul_(second).addcmul_(gradient, gradient, value=1 - second)
+        parameters.mul_(1 - rate * self._settings.weight_decay)
+        scale = self._second.sqrt().div_(correction).add_(self._settings.epsilon)
+        parameters.addcdiv_(self._first, scale, value=-rate / (1 - first**self._steps))
 
     def keep(self, going: Tensor) -> None:
         """Forget the groups that have stopped."""
-        self._first = [moment[going] for moment in self._first]
-        self._second = [moment[going] for moment in self._second]
+        self._first, self._second = self._first[going], self._second[going]
 
 
 def _seen(classes: Tensor, class_count: int) -> Tensor:

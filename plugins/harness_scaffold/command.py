@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from harness import Session
-    from harness_scaffold.data_task import TableColumns
+    from harness_scaffold.data_task import TableColumns, TaskTable
     from harness_scaffold.scaffold import PackageName
 
 __all__ = ["app"]
@@ -33,6 +33,21 @@ Name = Annotated[
 Output = Annotated[
     Path | None,
     typer.Option("--output", "--out", "-o", help="The new folder; default: one named after the package."),
+]
+LanguageName = Annotated[
+    str | None, typer.Option("--language-name", help="Name of a language that the harness does not know.")
+]
+Script = Annotated[str | None, typer.Option("--script", help="Its script, such as Latn.")]
+Family = Annotated[str | None, typer.Option("--family", help="Its family.")]
+AsPackage = Annotated[
+    bool, typer.Option("--package", help="With --from: write a package with the data, to install with pip.")
+]
+License = Annotated[
+    str | None,
+    typer.Option("--license", metavar="ID", help="With --package: licence of the data, as cc-by-4.0."),
+]
+Citation = Annotated[
+    str | None, typer.Option("--citation", help="With --package: where the data are from; default: the file.")
 ]
 Provenance = Annotated[
     Literal["native", "human-translated", "machine-translated", "post-edited"],
@@ -67,6 +82,9 @@ def task(
     only: Annotated[
         str | None, typer.Option("--language", metavar="CODE", help="The language of all rows.")
     ] = None,
+    language_name: LanguageName = None,
+    script: Script = None,
+    family: Family = None,
     identifier: Annotated[
         str | None,
         typer.Option("--id", help="The column of an id that is the same item in every language."),
@@ -78,25 +96,63 @@ def task(
         float | None,
         typer.Option("--test-share", min=0.01, max=0.99, help="Test on this share, train on the rest."),
     ] = None,
+    package: AsPackage = False,
+    license_name: License = None,
+    provenance: Provenance = "native",
+    citation: Citation = None,
     output: Output = None,
 ) -> None:
     """Write a task: of your own file with --from, else a package with a spec, a prompt and a sample."""
+    from harness import UsageError
+
     if table is not None:
         from harness_scaffold.data_task import TableColumns
+        from harness_scaffold.language_split import Described
 
         texts = tuple(part.strip() for part in text.split(","))
         columns = TableColumns(
-            texts=texts, label=label, language=language_column, only=only, identifier=identifier
+            texts=texts,
+            label=label,
+            language=language_column,
+            only=only,
+            identifier=identifier,
+            described=Described(name=language_name, script=script, family=family),
         )
-        _write_from_table(name, table, columns, train, share, output)
+        card = _card(table, license_name, provenance, citation) if package else None
+        _write_from_table(name, table, columns, train, share, output, card)
         return
+    if package:
+        raise UsageError("--package needs the data: --from FILE.")
     session, checked = _opened(name, output)
     _check_names(session, checked.package)
     _write("task", checked, output, _task_words("accuracy"))
 
 
+def _card(file: Path, license_name: str | None, provenance: str, citation: str | None) -> dict[str, str]:
+    """Return what a package says about its data; raises `UsageError` where they have no licence."""
+    from harness import UsageError
+
+    if license_name is None:
+        raise UsageError(
+            "A package that others install needs the licence of its data.",
+            hint="Give it with --license, for example cc-by-4.0, cc0-1.0 or other.",
+        )
+    return {
+        "description": f"The rows of {file.name}: a text and its label.",
+        "citation": citation or file.name,
+        "license": license_name,
+        "provenance": provenance,
+    }
+
+
 def _write_from_table(
-    name: str, file: Path, columns: TableColumns, train: Path | None, share: float | None, output: Path | None
+    name: str,
+    file: Path,
+    columns: TableColumns,
+    train: Path | None,
+    share: float | None,
+    output: Path | None,
+    card: Mapping[str, str] | None = None,
 ) -> None:
     from harness import UsageError, open_session
     from harness_scaffold.data_task import divide, read_table, shared_texts, spec_text, training_language
@@ -108,10 +164,10 @@ def _write_from_table(
         raise UsageError("--train and --test-share cannot be given together: the test set is the whole file.")
     task = package_name(name).package
     target = output or Path(f"{task}.yaml")
-    session = open_session()
+    session = open_session() if card is None else _opened(name, output)[0]
     _check_names(session, task)
     written = [target]
-    table = read_table(session, file, columns)
+    table = learned = read_table(session, file, columns)
     files, source, folder = {"test": file.name}, None, file.parent
     if train is not None:
         if train.resolve().parent != file.resolve().parent:
@@ -131,6 +187,12 @@ def _write_from_table(
         folder = target.parent
         written += [folder / part for part in files.values()]
         source = training_language(table)
+    if card is not None:
+        pair = (learned.rows, table.rows) if share is None else parts
+        splits = {"test": table.rows} if source is None else {"train": pair[0], "test": pair[1]}
+        spec = spec_text(task, table, columns, dict.fromkeys(splits, ""), source, card)
+        _write_data_package(package_name(name), output, table, splits, spec, card)
+        return
     for path in written:
         check_output_folder(path)
     for path, rows in zip(written[1:], parts if share is not None else (), strict=True):
@@ -145,11 +207,36 @@ def _write_from_table(
     echo(f"Run: harness eval --tasks {task} --tasks-from {target} --data {folder} --model {model}")
 
 
-def _write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+def _write_data_package(
+    name: PackageName,
+    output: Path | None,
+    table: TaskTable,
+    splits: Mapping[str, Iterable[Mapping[str, Any]]],
+    spec: str,
+    card: Mapping[str, str],
+) -> None:
+    """Write a package with a task and its data; its tests fail where a language is a copy of another one."""
+    fewest = min(counts.total() for counts in table.counts.values())
+    words = {
+        **card,
+        "codes": ", ".join(table.counts),
+        "counts": table.summary(),
+        "languages": str(len(table.counts)),
+        "fewest": str(1 if len(splits) > 1 else fewest),
+    }
+    root = f"src/{name.package}"
+    further = {f"{root}/data/{split}.jsonl": _lines(rows) for split, rows in splits.items()}
+    _write("data", name, output, words, {f"{root}/specs/{name.package}.yaml": spec, **further})
+
+
+def _lines(rows: Iterable[Mapping[str, Any]]) -> str:
     import json
 
-    lines = (json.dumps(dict(row), ensure_ascii=False, default=str) + "\n" for row in rows)
-    path.write_text("".join(lines), encoding="utf-8")
+    return "".join(json.dumps(dict(row), ensure_ascii=False, default=str) + "\n" for row in rows)
+
+
+def _write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    path.write_text(_lines(rows), encoding="utf-8")
 
 
 @app.command()
@@ -248,14 +335,21 @@ def _task_words(*metrics: str) -> Mapping[str, str]:
     return {"metrics": listed, "padding": " " * max(1, 20 - len(listed))}
 
 
-def _write(sort: str, name: PackageName, output: Path | None, words: Mapping[str, str]) -> None:
+def _write(
+    sort: str,
+    name: PackageName,
+    output: Path | None,
+    words: Mapping[str, str],
+    further: Mapping[str, str] | None = None,
+) -> None:
+    """Write the files of the templates, and `further` ones: path -> text."""
     from harness_scaffold.scaffold import render, write_package
 
     folder = output or Path(name.distribution)
-    named = "model adapter" if sort == "adapter" else sort
+    named = {"adapter": "model adapter", "data": "task"}.get(sort, sort)
     own = {"package": name.package, "distribution": name.distribution}
     own["summary"] = f"The {named} {name.package} for the harness."
-    contents = render(sort, {**own, **words})
+    contents = {**render(sort, {**own, **words}), **(further or {})}
     write_package(folder, contents)
     echo(f"{folder}: {len(contents)} files")
     for path in sorted(contents):

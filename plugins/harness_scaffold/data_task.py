@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import random
 import re
+import unicodedata
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from harness import Session, UsageError, near_names
 from harness.languages.table import known_languages
+from harness_scaffold.language_split import Described, describe
 
 __all__ = [
     "READERS",
@@ -27,6 +29,8 @@ __all__ = [
 
 READERS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".json": "json", ".parquet": "parquet"}
 MOST_LABELS = 100
+LETTERS = 26
+"""Labels that a prompt can put behind letters."""
 SEED = 0
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z_-]*")
 _FIELD = re.compile(r"[a-z][a-z0-9_]*")
@@ -43,6 +47,8 @@ class TableColumns:
     """The column with languages; None where all rows are in `only`."""
     only: str | None = None
     identifier: str | None = None
+    described: Described = field(default_factory=Described)
+    """Name, script and family of a language that the harness does not know in full."""
 
     @property
     def named(self) -> tuple[str, ...]:
@@ -76,6 +82,8 @@ class TaskTable:
     """Code -> what the file calls the language."""
     counts: Mapping[str, Counter[str]]
     """Code -> label -> rows."""
+    described: Mapping[str, Mapping[str, str]]
+    """Code -> what the spec says of a language that the harness does not know in full."""
 
     @property
     def labels(self) -> list[str]:
@@ -87,20 +95,20 @@ class TaskTable:
         total: Counter[str] = sum(self.counts.values(), Counter())
         label, most = max(total.items(), key=lambda item: (item[1], item[0]))
         languages = ", ".join(f"{code} {own.total()}" for code, own in self.counts.items())
-        return (
-            f"{total.total()} rows ({languages}), {len(total)} labels, {most / total.total():.1%} {label!r}"
-        )
+        table = known_languages()
+        plain = [
+            f"{called!r} is {code} here"
+            for code, called in self.languages.items()
+            if called != code and table.plain_code(called)
+        ]
+        renamed = "; ".join(["", *plain]) if plain else ""
+        return f"{total.total()} rows ({languages}), {len(total)} labels, {most / total.total():.1%} {label!r}{renamed}"
 
 
 def _column_hint(column: str, found: list[str]) -> str | None:
     """Return what is probably wrong where a table has no such column, if anything is known."""
     if column in found:
         return "Name columns without ',', '=', '{' and '}'."
-    separator = next((mark for mark in ";\t|" if len(found) == 1 and mark in found[0]), None)
-    if separator is not None:
-        return (
-            f"Its columns seem to be separated by {separator!r}: save it with commas, or with tabs as .tsv."
-        )
     near = near_names(column, found)
     return f"Did you mean {near[0]!r}?" if near else None
 
@@ -115,7 +123,10 @@ def read_table(session: Session, path: Path, columns: TableColumns) -> TaskTable
     if not path.is_file():
         raise UsageError(f"There is no file {str(path)!r}.")
     options = {"header": "true"} if name == "tsv" else {}
-    rows = [row.fields for row in session.registry.readers.get(name).rows([path], options)]
+    if name in {"csv", "tsv"}:
+        _check_separator(path, name, columns)
+    read = session.registry.readers.get(name).rows([path], options)
+    rows = [_stripped(row.fields, columns) for row in read]
     for column in columns.named:
         if column not in rows[0] or set(",={}") & set(column):
             raise UsageError(
@@ -127,42 +138,105 @@ def read_table(session: Session, path: Path, columns: TableColumns) -> TaskTable
         if empty:
             raise UsageError(f"{path}, row {number}: the column {empty[0]!r} is empty.")
     languages = _languages(path, rows, columns)
+    described = _descriptions(languages, columns)
     codes = {called: code for code, called in languages.items()}
     counts: dict[str, Counter[str]] = {code: Counter() for code in languages}
     for row in rows:
-        code = columns.only if columns.language is None else codes[str(row[columns.language])]
+        code = next(iter(languages)) if columns.language is None else codes[str(row[columns.language])]
         counts[str(code)][str(row[columns.label])] += 1
-    table = TaskTable(path=path, rows=rows, languages=languages, counts=counts)
+    table = TaskTable(path=path, rows=rows, languages=languages, counts=counts, described=described)
     if not 2 <= len(table.labels) <= MOST_LABELS:
         raise UsageError(
             f"The column {columns.label!r} of {path} has {len(table.labels)} different values; expected the labels of "
             f"a classification, 2 to {MOST_LABELS}."
         )
+    _check_spellings(table, columns)
     return table
 
 
+def _check_separator(path: Path, name: str, columns: TableColumns) -> None:
+    """Raise `UsageError` for a header that has the columns between other separators than the file's ending says."""
+    with path.open(encoding="utf-8-sig", errors="replace") as lines:
+        first = next((text.rstrip("\n") for text in lines if text.strip()), "")
+    used = {"csv": ",", "tsv": "\t"}[name]
+    for mark in (used, ",", ";", "\t", "|"):
+        names = [cell.strip().strip('"').strip() for cell in first.split(mark)]
+        if mark != used and len(names) > 1 and (used not in first or {*columns.named} <= {*names}):
+            raise UsageError(
+                f"The columns of {path} are separated by {mark!r}: expected {used!r} in a .{name} file.",
+                hint="Save it with commas as .csv, or with tabs as .tsv.",
+            )
+
+
+def _stripped(row: Mapping[str, Any], columns: TableColumns) -> Mapping[str, Any]:
+    """Return a row without the white space around its label and language: it is no part of a name."""
+    names = {columns.label, columns.language}
+    return {
+        name: value.strip() if name in names and isinstance(value, str) else value
+        for name, value in row.items()
+    }
+
+
+def _check_spellings(table: TaskTable, columns: TableColumns) -> None:
+    """Raise `UsageError` where labels differ in case, width, dashes or spaces alone: they mean the same."""
+    spellings: dict[str, list[str]] = {}
+    for label in table.labels:
+        folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", label).casefold())
+        spellings.setdefault(re.sub(r"(?<=[^\W_])[\s_-]+(?=[^\W_])", " ", folded), []).append(label)
+    for labels in spellings.values():
+        if len(labels) > 1:
+            shown = " and ".join(
+                f"{label!r} ({sum(own[label] for own in table.counts.values())})" for label in labels
+            )
+            raise UsageError(
+                f"The column {columns.label!r} of {table.path} writes one label in several ways: {shown}.",
+                hint="Write it in one way in the file.",
+            )
+
+
 def _languages(path: Path, rows: Sequence[Mapping[str, Any]], columns: TableColumns) -> dict[str, str]:
-    """Return code -> name in the file; raises `UsageError` for a name that the language table does not have."""
-    if columns.language is None:
-        code = known_languages().get(str(columns.only)).code
-        return {code: code}
+    """Return code -> name in the file; raises `UsageError` for names that the language table does not have.
+
+    A name that it does not have is a code of its own where the user describes a language.
+    """
+    column = columns.language
+    called = [str(columns.only)] if column is None else list(dict.fromkeys(str(row[column]) for row in rows))
+    table = known_languages()
+    codes = {name: table.code_of(name) for name in called}
+    unknown = [name for name, code in codes.items() if code is None]
+    if unknown and (columns.described.name is None or len(unknown) > 1):
+        every = [name for language in table for name in (language.code, language.name)]
+        near = {name: near_names(name, every) for name in unknown}
+        meant = "; ".join(f"{name!r}: did you mean {names[0]!r}?" for name, names in near.items() if names)
+        shown = f"{'language' if len(unknown) == 1 else 'languages'} {', '.join(map(repr, unknown))}"
+        source = "" if column is None else f" in the column {column!r}"
+        raise UsageError(
+            f"{path} has the {shown}{source}, not known by name or code.",
+            hint=f"{meant} To add one, write its ISO 639-3 code in the file, and give --language-name NAME "
+            "--script Latn --family FAMILY.".lstrip(),
+        )
     found: dict[str, str] = {}
-    for called in dict.fromkeys(str(row[columns.language]) for row in rows):
-        known_code = known_languages().code_of(called)
-        if known_code is None:
-            known = [name for language in known_languages() for name in (language.code, language.name)]
-            near = near_names(called, known)
-            raise UsageError(
-                f"{path} has the language {called!r} in the column {columns.language!r}, which is not known by name or "
-                "code.",
-                hint=(f"Did you mean {near[0]!r}? " if near else "") + "Run 'harness languages' to see all.",
-            )
-        if known_code in found:
-            raise UsageError(
-                f"{path} calls the language {known_code!r} both {found[known_code]!r} and {called!r}."
-            )
-        found[known_code] = called
+    for name, known_code in codes.items():
+        code = known_code or name
+        if code in found:
+            raise UsageError(f"{path} calls the language {code!r} both {found[code]!r} and {name!r}.")
+        found[code] = name
     return found
+
+
+def _descriptions(codes: Iterable[str], columns: TableColumns) -> dict[str, dict[str, str]]:
+    """Return the descriptions that the spec needs; the user's is of the only language that needs one."""
+    table, option = known_languages(), "--language-name"
+    is_described = columns.described != Described()
+    subject = [code for code in codes if code not in table or not table.get(code).is_whole]
+    if is_described and not subject:
+        subject = [code for code in codes if code not in table.listed] or [*codes]
+    if is_described and len(subject) > 1:
+        raise UsageError(
+            f"{option} describes one language, not {', '.join(subject)}; write the others in the spec."
+        )
+    descriptions = {code: describe(code, columns.described, option=option) for code in subject}
+    return {code: keys for code, keys in descriptions.items() if keys}
 
 
 def divide(table: TaskTable, columns: TableColumns, share: float) -> tuple[list[Any], list[Any]]:
@@ -206,7 +280,12 @@ def training_language(table: TaskTable) -> str:
 
 
 def spec_text(
-    name: str, table: TaskTable, columns: TableColumns, files: Mapping[str, str], source: str | None
+    name: str,
+    table: TaskTable,
+    columns: TableColumns,
+    files: Mapping[str, str],
+    source: str | None,
+    card: Mapping[str, str] | None = None,
 ) -> str:
     """Return the YAML of a task and of its prompt.
 
@@ -216,12 +295,15 @@ def spec_text(
         columns: What its columns are.
         files: Split -> file below the data folder.
         source: The language of the training data; None without them.
+        card: Description, citation, license and provenance, where the files are those of a package.
     """
     labels, inputs = table.labels, columns.inputs
     fields = ", ".join(f"{field}: {_scalar(column)}" for field, column in columns.fields.items())
     same_names = all(code == called for code, called in table.languages.items())
     value = "{language}" if same_names else "{called}"
     lines = [f"task: {name}", "kind: sequence_classification", "version: 1"]
+    if card is not None:
+        lines += [f"{key}: {_scalar(card[key])}" for key in ("description", "citation", "license")]
     lines += [f"inputs: [{', '.join(inputs)}]", f"labels: [{', '.join(map(_scalar, labels))}]"]
     lines += ["metrics: [accuracy]"]
     if columns.identifier is not None:
@@ -238,40 +320,59 @@ def spec_text(
         lines.append(f"transfer: {{source: {source}, stages: [{name}], recipe: xtreme_r}}")
     lines.append("splits:")
     for split, file in files.items():
-        lines += [f"  {split}:", f"    local: {_scalar(file)}"]
-        lines += ['    options: {header: "true"}'] if file.endswith(".tsv") else []
-        lines.append(f"    columns: {{{fields}}}")
-        lines += [f'    where: {{{_scalar(columns.language)}: "{value}"}}'] if columns.language else []
+        if card is None:
+            indent = "    "
+            lines += [f"  {split}:", f"    local: {_scalar(file)}"]
+        else:
+            indent = "      "
+            lines += [f"  {split}:", "    hub:", f'      path: "{name}:data"', f"      split: {split}"]
+            lines.append("      reader: jsonl")
+        lines += [f'{indent}options: {{header: "true"}}'] if file.endswith(".tsv") else []
+        lines.append(f"{indent}columns: {{{fields}}}")
+        lines += [f'{indent}where: {{{_scalar(columns.language)}: "{value}"}}'] if columns.language else []
     lines.append("languages:")
     for code, called in table.languages.items():
-        own = "{}" if same_names else f"{{codes: {{called: {_scalar(called)}}}}}"
-        lines.append(f"  {_scalar(code)}: {own}")
-    return "\n".join([*lines, "---", *_prompt(name, inputs, labels, columns.label)]) + "\n"
+        keys = [f"{key}: {_scalar(value)}" for key, value in table.described.get(code, {}).items()]
+        keys += [] if same_names else [f"codes: {{called: {_scalar(called)}}}"]
+        keys += [] if card is None else [f"provenance: {card['provenance']}"]
+        lines.append(f"  {_scalar(code)}: {{{', '.join(keys)}}}")
+    prompts = _prompts(name, inputs, labels, columns.label)
+    return "\n".join([*lines, *(line for prompt in prompts for line in ("---", *prompt))]) + "\n"
 
 
 def _is_in(row: Mapping[str, Any], columns: TableColumns, called: str) -> bool:
     return columns.language is None or str(row[columns.language]) == called
 
 
-def _prompt(name: str, inputs: Sequence[str], labels: Sequence[str], asked: str) -> list[str]:
-    """Return the lines of a prompt: the texts, the word for the label, and the labels ranked after it."""
+def _prompts(name: str, inputs: Sequence[str], labels: Sequence[str], asked: str) -> Iterator[list[str]]:
+    """Yield the lines of two prompts: the labels are ranked after the text, and listed before a model writes one."""
     shown = [f"{{{field}|strip}}" for field in inputs]
     if len(inputs) > 1:
         shown = [f"{field.capitalize()}: {text}" for field, text in zip(inputs, shown, strict=True)]
-    item = "\\n".join([*shown, "{asked}:"])
     words = ", ".join(f"{_scalar(f'label.{label}')}: {_scalar(label)}" for label in labels)
-    return [
-        f"prompt: {name}/default        # words for a language of their own: docs/prompts.md",
-        f"tasks: [{name}]",
-        "kind: sequence_classification",
-        "formulation: cloze",
-        "description: The text, and the labels ranked after it.",
-        "source: this file",
-        f'item: "{item}"',
-        'choice: " {label}"',
-        "literals:",
-        f"  mul: {{provenance: native, words: {{asked: {_scalar(asked.capitalize())}, {words}}}}}",
+    comment = "        # words for a language of their own: docs/prompts.md"
+    named = ", ".join(labels).replace("{", "{{").replace("}", "}}")
+    presets = [
+        ("default", "cloze", "The text, and the labels ranked after it.", [], "label"),
+        ("letters", "letters", "The text, and the labels behind letters.", ["{choices}"], "letter"),
+        ("listed", "hybrid", "The text, and the list of the labels.", [named], "label"),
     ]
+    del presets[1 if len(labels) > LETTERS else 2]
+    for preset, formulation, description, listed, choice in presets:
+        item = "\n".join([*shown, *listed, "{asked}:"])
+        yield [
+            f"prompt: {name}/{preset}{comment}",
+            f"tasks: [{name}]",
+            "kind: sequence_classification",
+            f"formulation: {formulation}",
+            f"description: {description}",
+            "source: this file",
+            f"item: {json.dumps(item, ensure_ascii=False)}",
+            f'choice: " {{{choice}}}"',
+            "literals:",
+            f"  mul: {{provenance: native, words: {{asked: {_scalar(asked.capitalize())}, {words}}}}}",
+        ]
+        comment = ""
 
 
 def _scalar(text: str) -> str:

@@ -12,7 +12,7 @@ from harness.languages.table import Language, known_languages
 from harness.planning.prompts import DEFAULT_PRESET
 from harness.planning.word_checks import needed_words
 
-__all__ = ["Described", "language_words"]
+__all__ = ["Described", "describe", "language_words"]
 
 _CODE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{1,8})*")
 _FLORES = re.compile(r"[a-z]{3}_[A-Z][a-z]{3}")
@@ -38,7 +38,9 @@ def language_words(
     The items are those of the task's sample in the language `origin`. Raises `UsageError` for an invalid or present
     code, for a language without a description, and for a task whose sample cannot be copied.
     """
-    language, lines = _language(code, described)
+    keys = describe(code, described)
+    language = keys.get("name") or known_languages().get(code).name
+    lines = "".join(f"\n    {key}: {json.dumps(value, ensure_ascii=False)}" for key, value in keys.items())
     entry = session.catalog.task(task)
     if code in entry.spec.languages:
         owner = entry.added.get(code, entry.plugin)
@@ -59,47 +61,52 @@ def language_words(
         "provenance": provenance,
         "origin": origin,
         "items": items,
-        "count": str(len(items.splitlines())),
+        "count": str(len(items.split("\n"))),
         "label_map": label_map,
         "prompts": _prompts(session, task, code),
     }
 
 
-def _language(code: str, described: Described) -> tuple[str, str]:
-    """Return the name of the language, and the lines of the fragment that describe it."""
+def describe(code: str, described: Described, *, option: str = "--name") -> dict[str, str]:
+    """Return what a spec must say of a language: name, script and family where the table does not have all three.
+
+    Raises `UsageError` for a code that is none, for a description of a listed language, and for one that is not whole.
+
+    Args:
+        code: The harness's code, or that of a language that it does not know.
+        described: What the user says of it; of a living language of ISO 639-3 it is added to what is known.
+        option: The option that gives the name.
+    """
     table = known_languages()
     given = {"name": described.name, "script": described.script, "family": described.family}
     extra = {} if described.flores is None else {"flores": described.flores}
-    if code in table:
-        if any([*given.values(), *extra]):
-            known = table.get(code)
-            raise UsageError(
-                f"The language {code!r} is known: {known.name}, {known.script}, {known.family}.",
-                hint="Omit --name, --script, --family and --flores.",
-            )
-        return table.get(code).name, ""
+    known = {key: getattr(table.get(code), key) if code in table else "" for key in given}
+    if code in table.listed and any([*given.values(), *extra]):
+        raise UsageError(
+            f"The language {code!r} is known: {', '.join(known.values())}.",
+            hint=f"Omit {option}, --script, --family and --flores.",
+        )
+    if code in table and table.get(code).is_whole and not any([*given.values(), *extra]):
+        return {}
     meant = table.meant_by(code)
     if meant is not None:
         raise UsageError(f"{meant}.")
     if not _CODE.fullmatch(code):
         raise UsageError(f"{code!r} is not a language code: expected one such as 'yo' or 'zh-Hant'.")
-    missing = [f"--{name}" for name, value in given.items() if not value]
+    whole = {key: value or known[key] for key, value in given.items()}
+    missing = [option if key == "name" else f"--{key}" for key, value in whole.items() if not value]
     if missing:
         raise UsageError(
             f"The language {code!r} is not listed by 'harness languages': it needs {', '.join(missing)}.",
-            hint="For example: --name 'Palatine German' --script Latn --family Indo-European.",
+            hint=f"For example: {option} 'Palatine German' --script Latn --family Indo-European.",
         )
-    if not _SCRIPT.fullmatch(described.script or ""):
-        raise UsageError(
-            f"{described.script!r} is not an ISO 15924 script code: expected one such as 'Latn'."
-        )
-    if any(not str(value).isprintable() for value in given.values()):
-        raise UsageError("--name and --family are one line each.")
+    if not _SCRIPT.fullmatch(whole["script"]):
+        raise UsageError(f"{whole['script']!r} is not an ISO 15924 script code: expected one such as 'Latn'.")
+    if any(not value.isprintable() for value in whole.values()):
+        raise UsageError(f"{option} and --family are one line each.")
     if described.flores is not None and not _FLORES.fullmatch(described.flores):
         raise UsageError(f"{described.flores!r} is not a FLORES-200 code: expected one such as 'pfl_Latn'.")
-    keys = {**given, **extra}
-    lines = "".join(f"\n    {key}: {json.dumps(value, ensure_ascii=False)}" for key, value in keys.items())
-    return str(described.name), lines
+    return {**whole, **extra}
 
 
 def _prompts(session: Session, task: str, code: str) -> str:
@@ -153,7 +160,7 @@ def _items(entry: TaskEntry, origin: str) -> tuple[str, str]:
         )
     items = file.read_text(encoding="utf-8").rstrip("\n")
     values = {
-        value for line in items.splitlines() for value in json.loads(line).values() if isinstance(value, str)
+        value for line in items.split("\n") for value in json.loads(line).values() if isinstance(value, str)
     }
     needed = {name: label for name, label in (sample.label_map or {}).items() if name in values}
     return items, f"\n      label_map: {json.dumps(needed)}" if needed else ""

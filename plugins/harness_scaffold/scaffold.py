@@ -30,6 +30,7 @@ __all__ = [
 LAYERS: Mapping[str, tuple[str, ...]] = {
     "plugin": ("package", "specs", "measure", "plugin"),
     "task": ("package", "specs", "task"),
+    "data": ("package", "data"),
     "language": ("package", "language"),
     "adapter": ("package", "adapter"),
     "metric": ("package", "measure", "metric"),

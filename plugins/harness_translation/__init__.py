@@ -39,6 +39,27 @@ def harness_register_translators() -> list[TranslatorEntry]:
             light=True,
         ),
         TranslatorEntry(
+            name="google-cloud",
+            target="harness_translation.variants.google_service:open_google",
+            summary="Google Cloud Translation, version 3, by its package.",
+            examples=("google-cloud:PROJECT", "google-cloud:PROJECT?model=general/translation-llm"),
+            extra="translate-apis",
+        ),
+        TranslatorEntry(
+            name="deepl",
+            target="harness_translation.variants.deepl_service:open_deepl",
+            summary="DeepL, by its package; the key is in DEEPL_AUTH_KEY.",
+            examples=("deepl",),
+            extra="translate-apis",
+        ),
+        TranslatorEntry(
+            name="released",
+            target="harness_translation.variants.plain:open_released",
+            summary="Published translations of training sets (XTREME's), with their own answer spans.",
+            examples=("released",),
+            light=True,
+        ),
+        TranslatorEntry(
             name="llm",
             target="harness_translation.variants.prompted:open_prompted",
             summary="A prompted model behind any adapter that writes text.",

@@ -46,7 +46,7 @@ _SIGNS = {
 _NASALS = frozenset("ऀँं\ua8f2\ua8f3")
 _SYLLABLES = {"ॐ": "om", "\ua8fd": "om"}
 
-_SCHWA, _VOWEL, _CONSONANT, _NASAL, _BREATH = range(5)
+_SCHWA, _VOWEL, _CONSONANT, _NASAL, _BREATH, _NONE = range(6)
 _SOUNDS = {
     **{letter: (_CONSONANT, sound) for letter, sound in _CONSONANTS.items()},
     **{letter: (_VOWEL, sound) for letter, sound in (_LETTERS | _SYLLABLES).items()},
@@ -89,11 +89,12 @@ _STYLES = {
 }
 
 LANGUAGES = frozenset(_STYLES)
+_PLAIN_STYLE = LetterStyle()
 
 
 def style_of(language: str) -> LetterStyle:
     """Return the style of a language; an unknown language has that of Hindi, without Hindi's own words."""
-    return _STYLES.get(language, LetterStyle())
+    return _STYLES.get(language, _PLAIN_STYLE)
 
 
 def romanize(letters: str, style: LetterStyle) -> str:
@@ -110,32 +111,27 @@ def romanize(letters: str, style: LetterStyle) -> str:
 
 def _parse(letters: str) -> tuple[list[int], list[str]]:
     """Return the kinds and sounds of a word, an inherent vowel after every bare consonant."""
-    kinds: list[int] = []
-    sounds: list[str] = []
+    units: list[tuple[int, str]] = []
     bare, previous = False, ""
-
-    def add(kind: int, sound: str) -> None:
-        kinds.append(kind)
-        sounds.append(sound)
-
     for letter in letters:
-        if letter == _NUKTA:
-            if kinds and kinds[-1] == _CONSONANT:
-                sounds[-1] = _WITH_NUKTA.get(previous, sounds[-1])
-        elif letter in _SIGNS:
-            add(_VOWEL, _SIGNS[letter])
-            bare = False
-        elif letter == _VIRAMA:
+        if letter in _SIGNS:
+            units.append((_VOWEL, _SIGNS[letter]))
             bare = False
         elif letter in _SOUNDS:
             # The remaining signs have no sound: the avagraha, joiners, Vedic accents.
             if bare:
-                add(_SCHWA, "a")
-            add(*_SOUNDS[letter])
+                units.append((_SCHWA, "a"))
+            units.append(_SOUNDS[letter])
             bare, previous = letter in _CONSONANTS, letter
+        elif letter == _VIRAMA:
+            bare = False
+        elif letter == _NUKTA and units and units[-1][0] == _CONSONANT:
+            units[-1] = _CONSONANT, _WITH_NUKTA.get(previous, units[-1][1])
     if bare:
-        add(_SCHWA, "a")
-    _join_gyan(kinds, sounds)
+        units.append((_SCHWA, "a"))
+    kinds, sounds = [kind for kind, _ in units], [sound for _, sound in units]
+    if "j" in sounds:
+        _join_gyan(kinds, sounds)
     return kinds, sounds
 
 
@@ -150,7 +146,7 @@ def _join_gyan(kinds: list[int], sounds: list[str]) -> None:
 def _delete_schwas(kinds: list[int], sounds: list[str], *, keep_clusters: bool) -> None:
     """Delete the schwas that are not spoken, the final one first, then from right to left."""
     last = len(kinds) - 1
-    if last > 1 and kinds[last] == _SCHWA and any(kind in (_SCHWA, _VOWEL) for kind in kinds[:last]):
+    if last > 1 and kinds[last] == _SCHWA and min(kinds[:last]) <= _VOWEL:
         cluster = kinds[last - 2] == _CONSONANT
         glide = sounds[last - 1] in ("y", "v", "r")
         spoken = cluster and (glide or keep_clusters)
@@ -172,26 +168,34 @@ def _delete_schwas(kinds: list[int], sounds: list[str], *, keep_clusters: bool) 
 
 def _spell(kinds: list[int], sounds: list[str]) -> str:
     """Return the spelling: long vowels, nasals and clusters by their neighbours."""
-    count = len(kinds)
-    syllables = sum(kind <= _VOWEL for kind in kinds)
-    long = _LONG_CLOSED if syllables == 1 and count and kinds[-1] > _VOWEL else _LONG
+    if not kinds:
+        return ""
+    syllables = kinds.count(_SCHWA) + kinds.count(_VOWEL)
+    long = _LONG_CLOSED if syllables == 1 and kinds[-1] > _VOWEL else _LONG
     spelt: list[str] = []
-    for place, (kind, sound) in enumerate(zip(kinds, sounds, strict=True)):
-        following = sounds[place + 1] if place + 1 < count else ""
+    before, previous = _NONE, ""
+    for kind, sound, after, following in zip(
+        kinds, sounds, [*kinds[1:], _NONE], [*sounds[1:], ""], strict=True
+    ):
         if kind <= _VOWEL:
-            spelt.append(_vowel(place, sound, kinds, sounds, long))
+            if sound == "e" and before <= _VOWEL and previous in ("a", "aa", "i", "ii"):
+                # A glide is heard and written: gaye, liye.
+                spelt.append("ye")
+            else:
+                spelt.append("aa" if sound == "aa" and before == _NONE else long.get(sound, sound))
         elif kind == _NASAL:
-            spelt.append(_nasal(following if place + 1 < count and kinds[place + 1] == _CONSONANT else ""))
+            spelt.append(_nasal(following if after == _CONSONANT else ""))
         elif kind == _BREATH:
             # Before a consonant it is not heard: dukh.
-            spelt.append("" if place + 1 < count else sound)
-        elif place + 1 < count and kinds[place + 1] == _CONSONANT:
+            spelt.append(sound if after == _NONE else "")
+        elif after == _CONSONANT:
             same = _ASPIRATES.get(sound, sound) if following == sound else sound
             spelt.append(_DOUBLED.get((sound, following), same))
-        elif sound == "v" and place and kinds[place - 1] == _CONSONANT and sounds[place - 1] in _BEFORE_W:
+        elif sound == "v" and before == _CONSONANT and previous in _BEFORE_W:
             spelt.append("w")
         else:
             spelt.append(sound)
+        before, previous = kind, sound
     return "".join(spelt)
 
 
@@ -200,12 +204,3 @@ def _nasal(consonant: str) -> str:
     if consonant == "n":
         return ""
     return "m" if consonant.startswith(_LABIALS) else "n"
-
-
-def _vowel(place: int, sound: str, kinds: list[int], sounds: list[str], long: dict[str, str]) -> str:
-    if place and kinds[place - 1] <= _VOWEL and sound == "e" and sounds[place - 1] in ("a", "aa", "i", "ii"):
-        # A glide is heard and written: gaye, liye.
-        return "ye"
-    if place == 0 and sound == "aa":
-        return "aa"
-    return long.get(sound, sound)

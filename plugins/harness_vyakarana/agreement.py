@@ -41,6 +41,7 @@ class Agreement:
             self.children[head].append(number)
         self._marked: dict[int, bool] = {}
         self._controllers: dict[int, int] = {}
+        self._places: dict[int, Place] = {}
         self._of_other_number: frozenset[int] | None = None
 
     def word(self, number: int) -> Token:
@@ -161,6 +162,11 @@ class Agreement:
 
     def place(self, number: int) -> Place:
         """Return number, case and place of an agreeing word, for the choice of its form."""
+        if number not in self._places:
+            self._places[number] = self._place(number)
+        return self._places[number]
+
+    def _place(self, number: int) -> Place:
         word, controller = self.word(number), self.controller(number)
         attributive = controller > 0 and self._attributive(number, controller)
         own = word.feature("Number")

@@ -9,15 +9,17 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import blake2b
+from itertools import chain
+from operator import ne
 from pathlib import Path
 
 from harness import ContractError, Transliterator, UsageError
-from harness.data.readers.conllu import Sentence, Token, read_sentences, surface, text_of
-from harness_vyakarana.treebank import write_sentences
+from harness.data.readers.conllu import Sentence, Token, read_sentences, surface, text_of, token_of
+from harness_vyakarana.treebank import licence_of, made_from, write_sentences
 
 __all__ = [
     "CodeSwitch",
@@ -88,12 +90,16 @@ class SwitchCounts:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
-def header(switch: CodeSwitch) -> str:
-    """Return the comment that describes how a file was made: engine, its version and licence, and every option."""
+def header(switch: CodeSwitch, source: Path) -> str:
+    """Return the comment that describes how a file was made: engine, its version and licence, and every option.
+
+    The file that it was made from and its licence are in it where `source` does not record them in its own head.
+    """
     engine = switch.engine
+    origin = "" if made_from(source) else f"source={source.name} source_licence={licence_of(source)} "
     return (
         f"# code_switch = engine={engine.name} version={engine.version} licence={engine.licence} "
-        f"language={switch.language} ratio={switch.ratio} noise={switch.noise} seed={switch.seed}"
+        f"language={switch.language} {origin}ratio={switch.ratio} noise={switch.noise} seed={switch.seed}"
         + (" compat=paper" if switch.paper else "")
     )
 
@@ -105,12 +111,14 @@ def code_switch_file(source: Path, target: Path, switch: CodeSwitch) -> SwitchCo
     `TreebankError` for a broken source and `StorageError` if the target cannot be written.
     """
     counts = SwitchCounts()
-    switched = [switch_sentence(sentence, switch, counts) for sentence in read_sentences(source)]
+    switched = (switch_sentence(sentence, switch, counts) for sentence in read_sentences(source))
     if switch.ratio > 0:
-        first = switched[0]
+        first = next(switched)
         ends = first.endings and (first.endings[0], *first.endings)
-        switched[0] = replace(first, comments=(header(switch), *first.comments), endings=ends)
-    write_sentences(target, switched)
+        first = replace(first, comments=(header(switch, source), *first.comments), endings=ends)
+        write_sentences(target, chain([first], switched))
+    else:
+        write_sentences(target, switched)
     return counts
 
 
@@ -122,49 +130,55 @@ def switch_sentence(sentence: Sentence, switch: CodeSwitch, counts: SwitchCounts
     chosen = [place for place, draw in enumerate(draws) if draw is not None]
     if not chosen:
         return sentence
-    latin = _latin([sentence.tokens[place] for place in chosen], switch)
     tokens = list(sentence.tokens)
-    for place, (form, lemma) in zip(chosen, latin, strict=True):
-        tokens[place] = _switched(tokens[place], form, lemma, draws[place] or 0.0, switch, counts)
-    comments = _comments(sentence, tokens, paper=switch.paper)
-    words = tuple(token for token in tokens if token.is_word)
-    return replace(sentence, comments=comments, tokens=tuple(tokens), words=words)
+    switched = _switched(
+        [tokens[place] for place in chosen], [draws[place] or 0.0 for place in chosen], switch, counts
+    )
+    for place, token in zip(chosen, switched, strict=True):
+        tokens[place] = token
+    lines = tuple(tokens)
+    words = lines if len(sentence.words) == len(lines) else tuple(token for token in lines if token.is_word)
+    comments = _comments(sentence, lines, paper=switch.paper)
+    return replace(sentence, comments=comments, tokens=lines, words=words)
 
 
 def _switched(
-    token: Token, latin: str, lemma: str, draw: float, switch: CodeSwitch, counts: SwitchCounts
-) -> Token:
-    """Return a chosen token; its form is respelt if the draw is below the share of noise."""
-    if not latin.isascii() and _has_other_script(latin):
-        counts.unknown[latin] += 1
-    form = latin
-    if latin != token.form:
-        counts.switched += 1
-        if draw < switch.noise:
-            form = respell(latin, draw / switch.noise)
-            counts.respelt += form != latin
-    elif lemma == token.lemma:
-        return token
-    misc = token.misc if switch.paper else _add_original(token.misc, token.form, form)
-    return token._replace(form=form, lemma=lemma, misc=misc)
+    tokens: Sequence[Token], draws: Sequence[float], switch: CodeSwitch, counts: SwitchCounts
+) -> Iterator[Token]:
+    """Return chosen tokens, column by column; a changed form is respelt if its draw is below the share of noise."""
+    ids, originals, lemmas, *columns, miscs = zip(*tokens, strict=True)
+    latin = _latin([*originals, *lemmas], switch)
+    forms = latin[: len(tokens)]
+    if not "".join(forms).isascii():
+        counts.unknown.update(form for form in forms if not form.isascii() and _has_other_script(form))
+    counts.switched += sum(map(ne, forms, originals))
+    if switch.noise:
+        plain = forms
+        forms = [
+            respell(form, draw / switch.noise) if draw < switch.noise and form != original else form
+            for form, original, draw in zip(plain, originals, draws, strict=True)
+        ]
+        counts.respelt += sum(map(ne, forms, plain))
+    marked = miscs if switch.paper else map(_add_original, miscs, originals, forms)
+    return map(token_of, zip(ids, forms, latin[len(tokens) :], *columns, marked, strict=True))
 
 
-def _latin(tokens: Sequence[Token], switch: CodeSwitch) -> list[tuple[str, str]]:
-    """Return form and lemma of tokens in Latin letters."""
-    given = [token.form for token in tokens] + [token.lemma for token in tokens]
-    latin = switch.engine.transliterate(given, switch.language)
-    if len(latin) != len(given) or not all(latin):
+def _latin(words: Sequence[str], switch: CodeSwitch) -> Sequence[str]:
+    """Return words in Latin letters; raises `ContractError` if the engine does not return a word for each."""
+    latin = switch.engine.transliterate(words, switch.language)
+    if len(latin) != len(words) or not all(latin):
         raise ContractError(
-            f"The transliterator {switch.engine.name!r} was called with {len(given)} words and returned "
+            f"The transliterator {switch.engine.name!r} was called with {len(words)} words and returned "
             f"{len(latin)}, of which {sum(not word for word in latin)} are empty."
         )
-    if not _BREAKS.isdisjoint("".join(latin)):
-        for before, after in zip(given, latin, strict=True):
+    text = "".join(latin)
+    if any(character in text for character in _BREAKS):
+        for before, after in zip(words, latin, strict=True):
             if before != after and not _BREAKS.isdisjoint(after):
                 raise ContractError(
                     f"The transliterator {switch.engine.name!r} returned {after!r} for {before!r}."
                 )
-    return list(zip(latin[: len(tokens)], latin[len(tokens) :], strict=True))
+    return latin
 
 
 # Spelling noise --------------------------------------------------------------------------------------
@@ -193,20 +207,22 @@ def respell(word: str, share: float) -> str:
 
 def _draws(sentence: Sentence, switch: CodeSwitch) -> list[float | None]:
     """Return for every token None if it stays, or a number in [0, 1) that decides on noise."""
+    if switch.ratio == 1 and not switch.noise:
+        return [0.0] * len(sentence.tokens)
     name = sentence.sent_id
     key = name if name is not None else " ".join(token.form for token in sentence.tokens)
     state = blake2b(f"{switch.seed}\t{key}\t".encode(), digest_size=16)
     draws: list[float | None] = []
-    chosen, inside = False, 0
+    chosen, inside, limit = False, 0, switch.ratio * 2**64
     for token in sentence.tokens:
         own = state.copy()
         own.update(token.id.encode())
         digest = own.digest()
-        if not (token.is_word and int(token.id) <= inside):
+        if not (inside and token.is_word and int(token.id) <= inside):
             # The words of a multi-word token are switched with it: they share one part of the text.
-            chosen = int.from_bytes(digest[:8], "big") < switch.ratio * 2**64
-        if token.span is not None:
-            inside = token.span[1]
+            chosen = int.from_bytes(digest[:8], "big") < limit
+        if (span := token.span) is not None:
+            inside = span[1]
         draws.append(int.from_bytes(digest[8:14], "big") / 2**48 if chosen else None)
     return draws
 

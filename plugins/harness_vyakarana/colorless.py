@@ -7,22 +7,32 @@ released treebanks with their errors; the default mode keeps agreement (see `agr
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 
-from harness.data.readers.conllu import Sentence, Token, surface, text_of
+from harness.data.readers.conllu import Sentence, Token, surface, text_of, token_of
 from harness_vyakarana.agreement import FREE, Agreement
 from harness_vyakarana.donors import PAPER, Donor, DonorPool, Facts
 from harness_vyakarana.grammar import Grammar, Sandhi
-from harness_vyakarana.treebank import Job, feats_of, usable_sentences, variant_id, write_sentences
+from harness_vyakarana.paradigm import Place
+from harness_vyakarana.treebank import (
+    Job,
+    feats_of,
+    licence_of,
+    usable_sentences,
+    variant_id,
+    write_sentences,
+)
 
 __all__ = ["DROPPED_LENGTH", "Generator", "Report", "apply_sandhi", "bare", "generate_file"]
 
 DISTRIBUTION = "multilingual-harness"
 DROPPED_LENGTH = 4
 """Sentences with fewer words are dropped (recomputed from the released counts)."""
+RARE = 0.05
+"""Less than this share of the words of a part of speech is nearly none."""
 DONOR_KEY = "Donor"
 KEPT_COMMENTS = ("newdoc", "newpar")
 
@@ -45,6 +55,27 @@ class Report:
     """Replaceable words without a donor at any step."""
     genders: Counter[tuple[int, str]] = field(default_factory=Counter)
     """Words with a gender, by variant (from 0) and gender."""
+    missing: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Words of the output without a feature that the mode needs to replace them, by UPOS and feature."""
+
+    def gender_counts(self) -> Counter[str]:
+        """Return the words of all variants by gender: Table 2 of the paper."""
+        counts: Counter[str] = Counter()
+        for (_, gender), count in self.genders.items():
+            counts[gender] += count
+        return counts
+
+    def rarely_replaced(self) -> list[str]:
+        """Return a sentence for every part of speech of which nearly no word was replaced for want of features."""
+        found = []
+        for upos in dict.fromkeys(upos for upos, _ in self.missing):
+            if self.replaced[upos] < RARE * self.words[upos]:
+                counts = Counter({name: count for (of, name), count in self.missing.items() if of == upos})
+                reasons = ", ".join(f"{count:,} have no {name}" for name, count in counts.most_common())
+                found.append(
+                    f"{self.replaced[upos]:,} of {self.words[upos]:,} {upos} were replaced: {reasons}"
+                )
+        return found
 
     def add(self, other: Report) -> None:
         """Add the counts of another report."""
@@ -83,22 +114,28 @@ def generate_file(
     """
     donors = pool_file or job.source
     sentences = list(usable_sentences(job.source))
-    pool = DonorPool(grammar, mode).add(usable_sentences(pool_file) if pool_file else sentences)
+    pool = DonorPool(grammar, mode)
+    pool.add(usable_sentences(pool_file) if pool_file else sentences, keep=not pool_file)
     generator = Generator(grammar, pool, seed=seed)
     header = (
         f"# generator = {DISTRIBUTION} {version(DISTRIBUTION)} colorless-green",
         f"# generated_from = {job.source.name}",
+        f"# licence = {licence_of(job.source)}",
         f"# mode = {mode}, seed = {seed}, language = {job.language}, donors = {donors.name}",
     )
-    made: list[Sentence] = []
-    for sentence in sentences:
-        generator.report.read += 1
-        if len(sentence.words) < shortest:
-            generator.report.dropped += 1
-            continue
-        made += generator.variants(sentence, header=() if made else header)
-        advance(1)
-    write_sentences(job.target, made)
+
+    def variants() -> Iterator[Sentence]:
+        lines: Sequence[str] = header
+        for sentence in sentences:
+            generator.report.read += 1
+            if len(sentence.words) < shortest:
+                generator.report.dropped += 1
+                continue
+            yield from generator.variants(sentence, header=lines)
+            lines = ()
+            advance(1)
+
+    write_sentences(job.target, variants())
     return generator.report
 
 
@@ -110,6 +147,7 @@ class Generator:
         self.mode = pool.mode
         self.paradigms = pool.paradigms
         self.report = Report()
+        self._forms: dict[tuple[str, str, str, str, str, Place], tuple[str, str | None]] = {}
 
     def variants(self, sentence: Sentence, *, header: Sequence[str] = ()) -> list[Sentence]:
         """Return all variants of a sentence with a tree and a sent_id, in order; `header` are comment lines.
@@ -118,9 +156,8 @@ class Generator:
         """
         if sentence.sent_id is None:
             raise ValueError("A sentence without a sent_id has no variants.")
-        agreement = self.pool.agreement(sentence)
-        facts = self.pool.facts(sentence, agreement)
-        made = []
+        agreement, facts = self.pool.analysis(sentence)
+        made, changed = [], []
         for number, variant in enumerate(self.grammar.variants):
             place = f"{self.seed}\0{sentence.sent_id}\0{number}\0"
             if agreement is None:
@@ -128,7 +165,8 @@ class Generator:
             else:
                 changes = self._agreeing(facts, agreement, variant, place)
             made.append(self._written(sentence, changes, number, header if number == 0 else ()))
-            self._count(sentence, made[-1], changes, number)
+            changed.append(changes)
+        self._count(sentence, made, changed)
         return made
 
     # The released treebanks -----------------------------------------------------------------------------
@@ -140,7 +178,7 @@ class Generator:
             word, gender = fact.word, fact.gender
             flips = word.upos in paper.flips and gender is not None
             target = self.grammar.gender_in(variant, gender) if flips and gender is not None else gender
-            donor = self._donor(fact, place + word.id, target, None, taken)
+            donor = self._donor(fact, place, target, None, taken)
             form, lemma = (word.form, word.lemma) if donor is None else (donor.form, donor.lemma)
             if word.upos == "ADP" and word.lemma in paper.adpositions and target is not None:
                 form = paper.adpositions[word.lemma].get(target, form)
@@ -163,7 +201,7 @@ class Generator:
         for number, fact in enumerate(facts, start=1):
             if fact.word.upos in self.grammar.nominal:
                 gender = None if fact.gender is None else self.grammar.gender_in(variant, fact.gender)
-                donor = self._donor(fact, place + fact.word.id, gender, None, taken)
+                donor = self._donor(fact, place, gender, None, taken)
                 genders[number] = fact.gender if donor is None else gender
                 if donor is not None:
                     changes[number] = _Change(form=donor.form, lemma=donor.lemma, gender=gender, donor=donor)
@@ -177,7 +215,7 @@ class Generator:
             elif controller == FREE and gender is not None:
                 gender = self.grammar.gender_in(variant, gender)
             form, slot = self._turned(number, fact, gender, agreement)
-            donor = self._donor(fact, place + fact.word.id, gender, slot, taken)
+            donor = self._donor(fact, place, gender, slot, taken)
             if donor is not None:
                 changes[number] = _Change(form=donor.form, lemma=donor.lemma, gender=gender, donor=donor)
             elif gender is not None and gender != fact.gender:
@@ -191,24 +229,28 @@ class Generator:
     ) -> tuple[str, str | None]:
         """Return form and slot of a word in a gender; its own form and None without a paradigm."""
         word = fact.word
-        if gender not in (None, fact.gender) and fact.gender is not None:
+        if gender is None or fact.gender is None or gender == fact.gender:
+            return word.form, None
+        place = agreement.place(number)
+        key = (word.upos, word.form, word.lemma, fact.gender, gender, place)
+        if key not in self._forms:
             found = self.paradigms.find(word, fact.gender)
-            if found is not None and gender is not None:
-                place = agreement.place(number)
-                form = self.paradigms.form(found, gender, place)
-                return form or word.form, self.paradigms.slot_in(found, gender, place)
-        return word.form, None
+            self._forms[key] = word.form, None
+            if found is not None:
+                form = self.paradigms.form(found, gender, place) or word.form
+                self._forms[key] = form, self.paradigms.slot_in(found, gender, place)
+        return self._forms[key]
 
     def _donor(
         self, fact: Facts, place: str, gender: str | None, slot: str | None, taken: set[str]
     ) -> Donor | None:
         """Return a donor; `taken` are multi-word tokens with a replaced word."""
-        if fact.surface is not None and fact.surface in taken:
+        if fact.word.upos not in self.grammar.content or (fact.surface is not None and fact.surface in taken):
             return None
         keys = self.pool.keys(fact, gender=gender, slot=slot)
         if not keys:
             return None
-        donor, step = self.pool.draw(keys, fact.word.form, place.encode())
+        donor, step = self.pool.draw(keys, fact.word.form, (place + fact.word.id).encode())
         if donor is None:
             self.report.without_donor[fact.word.upos] += 1
             return None
@@ -249,7 +291,8 @@ class Generator:
         if change.donor is not None:
             donor = f"{DONOR_KEY}={change.donor.reference}"
             misc = donor if misc == "_" else f"{misc}|{donor}"
-        return word._replace(form=change.form, lemma=change.lemma, feats=feats, misc=misc)
+        columns = (word.upos, word.xpos, feats, word.head, word.deprel, word.deps, misc)
+        return token_of((word.id, change.form, change.lemma, *columns))
 
     def _comments(
         self, sentence: Sentence, tokens: Sequence[Token], variant: int, header: Sequence[str]
@@ -272,17 +315,27 @@ class Generator:
         )
         return (*header, *kept, *lines)
 
-    def _count(self, source: Sentence, made: Sentence, changes: Mapping[int, _Change], variant: int) -> None:
+    def _count(
+        self, source: Sentence, made: Sequence[Sentence], changed: Sequence[Mapping[int, _Change]]
+    ) -> None:
         report = self.report
-        report.written += 1
-        for number, (old, new) in enumerate(zip(source.words, made.words, strict=True), start=1):
-            report.words[new.upos] += 1
-            change = changes.get(number)
-            if change is not None and change.donor is not None and new.form != old.form:
-                report.replaced[new.upos] += 1
-            if (before := old.feature("Gender")) is not None:
+        report.written += len(made)
+        gendered = []
+        for place, word in enumerate(source.words):
+            report.words[word.upos] += len(made)
+            for name in self.pool.needed(word.upos):
+                if word.feature(name) is None:
+                    report.missing[word.upos, name] += len(made)
+            if (gender := word.feature("Gender")) is not None:
+                gendered.append((place, gender))
+        for variant, (sentence, changes) in enumerate(zip(made, changed, strict=True)):
+            for number in sorted(changes):
+                old, new = source.words[number - 1], sentence.words[number - 1]
+                if changes[number].donor is not None and new.form != old.form:
+                    report.replaced[new.upos] += 1
+            for place, before in gendered:
                 report.genders[variant, before] += 0  # A gender that no word has left is shown as 0.
-                report.genders[variant, new.feature("Gender") or before] += 1
+                report.genders[variant, sentence.words[place].feature("Gender") or before] += 1
 
 
 def _add_ranges(sentence: Sentence, words: Sequence[Token], changes: Mapping[int, _Change]) -> list[Token]:

@@ -64,13 +64,17 @@ class DonorPool:
         self._cells: dict[Key, dict[str, Donor]] = {}
         self._forms: dict[Key, list[str]] = {}
         self._keys: dict[tuple[object, ...], list[Key]] = {}
+        self._analyses: dict[int, tuple[Sentence, Agreement | None, list[Facts]]] = {}
 
-    def add(self, sentences: Iterable[Sentence]) -> DonorPool:
-        """Add the words of sentences; return the pool."""
+    def add(self, sentences: Iterable[Sentence], *, keep: bool = False) -> DonorPool:
+        """Add the words of sentences; return the pool. With `keep` it holds them and their `analysis`."""
         for sentence in sentences:
             if sentence.sent_id is None:
                 continue
-            for number, facts in enumerate(self.facts(sentence, self.agreement(sentence)), start=1):
+            agreement, words = self.analysis(sentence)
+            if keep:
+                self._analyses[sentence.line] = sentence, agreement, words
+            for number, facts in enumerate(words, start=1):
                 if not facts.donates:
                     continue
                 word = facts.word
@@ -89,6 +93,14 @@ class DonorPool:
                         cell[word.form] = donor
         self._forms = {}
         return self
+
+    def analysis(self, sentence: Sentence) -> tuple[Agreement | None, list[Facts]]:
+        """Return the agreement and the facts of a sentence, computed once for a sentence that is held."""
+        held = self._analyses.get(sentence.line)
+        if held is not None and held[0] is sentence:
+            return held[1:]
+        agreement = self.agreement(sentence)
+        return agreement, self.facts(sentence, agreement)
 
     def agreement(self, sentence: Sentence) -> Agreement | None:
         """Return the agreement of a sentence, None in paper mode, which has none."""
@@ -192,6 +204,11 @@ class DonorPool:
             )
             keys.append((word.upos, *kept, *facts.neighbours))
         return keys
+
+    def needed(self, upos: str) -> Sequence[str]:
+        """Return the features without which a word of a part of speech is not replaced in this mode."""
+        rule = self.grammar.content.get(upos)
+        return () if rule is None else rule.paper if self.mode == PAPER else rule.requires if rule.key else ()
 
     def draw(self, keys: Sequence[Key], own: str, place: bytes) -> tuple[Donor | None, int]:
         """Return a donor, uniform over the types of the first cell that has one, and the step of the ladder.

@@ -17,7 +17,7 @@ from harness_vyakarana.labels import (
     pos_labels,
     strict_agreement_items,
 )
-from harness_vyakarana.treebank import source_of, variant_of
+from harness_vyakarana.treebank import made_from, source_of, variant_of
 
 __all__ = ["DEEPEST", "MASK_WORD", "READERS"]
 
@@ -27,6 +27,9 @@ DEEPEST: Final = 14
 """The deepest tree with a class of its own, as published; deeper ones are of the class ``15+``."""
 FULL, CASE_ONLY = "full", "case_only"
 MASKED, PREFIX, STRICT = "masked", "prefix", "strict"
+WITHOUT, WITH = "false", "true"
+NO_TAG: Final = "None"
+"""The class of the ranges of multi-word tokens, which have no part of speech, in the released notebooks."""
 
 
 def _read(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
@@ -34,9 +37,10 @@ def _read(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
         raise UsageError(f"The reader 'vyakarana' needs the option 'task': {', '.join(_TASKS)}.")
     task = choice(options, "task", list(_TASKS))
     views = _VIEWS[task]
-    if not views and "inputs" in options:
-        raise UsageError(f"The reader option 'inputs' is only for gcm and sva; the task is {task!r}.")
-    view = choice(options, "inputs", views) if views else ""
+    for name, tasks in (("inputs", "gcm and sva"), ("ranges", "pos and stdp")):
+        if name in options and bool(views) != (name == "inputs"):
+            raise UsageError(f"The reader option {name!r} is only for {tasks}; the task is {task!r}.")
+    view = choice(options, "inputs", views) if views else choice(options, "ranges", [WITHOUT, WITH])
     for path in paths:
         for sentence in read_sentences(path):
             common = _common(sentence, path)
@@ -71,7 +75,12 @@ def _forms(sentence: Sentence) -> list[str]:
 
 
 def _parts_of_speech(sentence: Sentence, view: str, path: Path) -> Items:
-    yield None, {"tokens": _forms(sentence), "tags": pos_labels(sentence)}
+    """Yield the words with their tags; with ranges, every line of the file, ranges before their words."""
+    if view == WITH:
+        tags = [NO_TAG if token.upos == "_" else token.upos for token in sentence.tokens]
+        yield None, {"tokens": [token.form for token in sentence.tokens], "tags": tags}
+    else:
+        yield None, {"tokens": _forms(sentence), "tags": pos_labels(sentence)}
 
 
 def _depths(sentence: Sentence, view: str, path: Path) -> Items:
@@ -80,7 +89,8 @@ def _depths(sentence: Sentence, view: str, path: Path) -> Items:
     except ValueError as error:
         raise DataError(f"{path}:{sentence.line}: {error}") from error
     label = str(depth) if depth <= DEEPEST else f"{DEEPEST + 1}+"
-    yield None, {"sentence": " ".join(_forms(sentence)), "label": label}
+    forms = [token.form for token in sentence.tokens] if view == WITH else _forms(sentence)
+    yield None, {"sentence": " ".join(forms), "label": label}
 
 
 def _cases(sentence: Sentence, view: str, path: Path) -> Items:
@@ -221,7 +231,9 @@ READERS = (
         options={
             "task": "pos, stdp, gcm or sva",
             "inputs": "of gcm: full (default) or case_only; of sva: masked (default), prefix or strict",
+            "ranges": "of pos and stdp: whether the ranges of multi-word tokens are words too, false (default) or true",
         },
+        made_from=made_from,
     ),
     Reader(
         name="colorlessgreen",

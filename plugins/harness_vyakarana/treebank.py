@@ -7,10 +7,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import islice, takewhile
+from operator import add
 from pathlib import Path
 
 from harness import MissingDataError, Problem, UsageError
 from harness.data.readers.conllu import Sentence, TreebankError, read_sentences
+from harness.languages.scripts import text_scripts
+from harness.languages.table import known_languages
 from harness.storage.files import FileNotWrittenError, write_atomically
 
 __all__ = [
@@ -20,6 +24,8 @@ __all__ = [
     "feats_of",
     "jobs_of",
     "language_of",
+    "licence_of",
+    "made_from",
     "make_folder",
     "parse_ratios",
     "sentence_text",
@@ -36,8 +42,8 @@ __all__ = [
 SPLITS = ("train", "dev", "test")
 SUFFIX = ".conllu"
 _LANGUAGE = re.compile(r"([a-z]{1,3})_.*")
-_SPLIT = re.compile(r"(?<![a-z])(train|test)(?![a-z])")
-_SWAPPED = {"train": "test", "test": "train"}
+_SPLIT = re.compile(r"(?<![a-z])(train|dev|test)(?![a-z])")
+_SWAPPED = {"train": "test", "test": "train", "dev": "dev"}
 _VARIANT = re.compile(r"(.+)-(org[1-9][0-9]*)")
 
 
@@ -64,18 +70,101 @@ def variant_of(sent_id: str) -> str | None:
     return found[2] if found else None
 
 
-def language_of(path: Path, given: str | None = None) -> str:
-    """Return the given language, or the code that the name of a UD file begins with (``hi_hdtb-ud-train``: hi).
+def language_of(path: Path, given: str | None = None, target: Path | None = None) -> str:
+    """Return the language of a treebank file: the first that is known of these.
 
-    Raises `UsageError` if there is none.
+    The given one; the code that a UD file's name begins with (``hi_hdtb-ud-train``: hi); the one that a generated file
+    names in its head; that of the nearest folder of the file, then of its target, which has the name of a language
+    (``UD_Tamil-TTB``, ``tamil``) or the code of one in the script of the text (``vyakarana/ta/cg``); the only language
+    of that script. Raises `UsageError` if there is none.
     """
-    found = _LANGUAGE.fullmatch(path.name)
-    if given is None and found is None:
+    if given is not None:
+        return given
+    if found := _LANGUAGE.fullmatch(path.name):
+        return found[1]
+    code = made_from(path).get("language") or _language_of_text(path, target)
+    if code is None:
         raise UsageError(
-            f"The language of {str(path)!r} is unknown: its name does not start with a code as 'hi_hdtb-ud-dev' does.",
+            f"The language of {str(path)!r} is unknown: neither its name (as 'hi_hdtb-ud-dev'), its head, its folders "
+            "nor its script has it.",
             hint="Give it with --language, for example --language hi.",
         )
-    return given or (found[1] if found else "")
+    return code
+
+
+def _language_of_text(path: Path, target: Path | None) -> str | None:
+    if not path.is_file():
+        return None
+    with path.open(encoding="utf-8", errors="replace") as lines:
+        columns = (line.split("\t") for line in islice(lines, HEAD_LINES))
+        [script] = text_scripts([" ".join(own[1] for own in columns if len(own) > 1)])
+    written = [language.code for language in known_languages() if language.script == script]
+    # A folder called 'my' is no Burmese treebank; one called 'Burmese' is.
+    names = {language.name.casefold(): language.code for language in known_languages()}
+    names |= {code.casefold(): code for code in written}
+    for folder in (*path.resolve().parents, *(() if target is None else target.resolve().parents)):
+        name = folder.name.casefold().removeprefix("ud_").partition("-")[0].replace("_", " ")
+        if name in names:
+            return names[name]
+    return written[0] if len(written) == 1 else None
+
+
+# The head of a generated file ---------------------------------------------------------------------------
+
+HEAD_LINES = 2000
+"""Lines of a file that its script is taken from."""
+_LICENCE = re.compile(r"creativecommons\.org/licenses/(by[a-z-]*)/([0-9.]+[0-9])")
+UNKNOWN_LICENCE = "unknown"
+
+
+def licence_of(path: Path) -> str:
+    """Return the licence of a treebank file, ``CC-BY-SA-4.0``: of its head if it was generated, else of its folder.
+
+    A folder's is the Creative Commons licence that its ``LICENSE*`` file links, else ``see-`` and that file's name;
+    ``unknown`` where there is none.
+    """
+    if known := made_from(path).get("licence"):
+        return known
+    for file in sorted(path.parent.glob("LICEN[SC]E*")):
+        if found := _LICENCE.search(file.read_text(encoding="utf-8", errors="replace")):
+            return f"CC-{found[1].upper()}-{found[2]}"
+        return f"see-{file.name}"
+    return UNKNOWN_LICENCE
+
+
+def made_from(path: Path) -> dict[str, str]:
+    """Return how a file was generated, from the comments at its head; empty for a treebank that was not.
+
+    The names are ``generator``, ``generated_from``, ``licence``, ``mode``, ``seed``, ``language`` and ``donors`` of
+    colorless green, and ``transliterator`` and ``code_switch_*`` of a treebank in Latin letters.
+    """
+    found: dict[str, str] = {}
+    try:
+        with path.open(encoding="utf-8", errors="replace") as lines:
+            head = [line[1:].strip() for line in takewhile(lambda line: line.startswith("#"), lines)]
+    except OSError:
+        return {}
+    for comment in head:
+        name, _, value = comment.partition(" = ")
+        if name in ("generator", "generated_from", "licence"):
+            found[name] = value
+        elif name == "mode":
+            found |= dict(_pairs(comment, ", ", " = "))
+        elif name == "code_switch":
+            switch = dict(_pairs(value, " ", "="))
+            engine = f"{switch.pop('engine', '')} {switch.pop('version', '')}".strip()
+            found |= {"language": switch.pop("language", ""), "transliterator": engine}
+            for key, name in (("source", "generated_from"), ("source_licence", "licence")):
+                found |= {name: switch.pop(key)} if key in switch else {}
+            switch["engine_licence"] = switch.pop("licence", "")
+            found |= {f"code_switch_{key}": own for key, own in switch.items()}
+    return found
+
+
+def _pairs(text: str, between: str, equals: str) -> Iterator[tuple[str, str]]:
+    for item in text.split(between):
+        name, _, value = item.partition(equals)
+        yield name, value
 
 
 # Writing ------------------------------------------------------------------------------------------------
@@ -89,8 +178,7 @@ def feats_of(features: Mapping[str, str]) -> str:
 def sentence_text(sentence: Sentence) -> str:
     """Return the lines of a sentence and the blank lines after it, as in the file it was read from."""
     lines = [*sentence.comments, *map("\t".join, sentence.tokens)]
-    endings = sentence.endings or ["\n"] * len(lines)
-    body = "".join(line + ending for line, ending in zip(lines, endings, strict=True))
+    body = "".join(map(add, lines, sentence.endings)) if sentence.endings else "\n".join([*lines, ""])
     return sentence.before + body + sentence.after
 
 
@@ -132,7 +220,9 @@ def treebank_files(path: Path) -> list[Path]:
 def jobs_of(source: Path, target: Path, *, language: str | None = None, swap: bool = False) -> list[Job]:
     """Return the files to generate: one for a file, one per file for a folder; their folders are not made.
 
-    With `swap`, train and test of a folder are swapped as published: the generated train comes from the source's test.
+    In a folder, the file of a split is called as the tasks read it, ``train.conllu``, unless a folder has several of
+    the split. With `swap`, train and test of a folder that has both are swapped as published: the generated train comes
+    from the source's test.
 
     Raises:
         MissingDataError: There is no source.
@@ -145,14 +235,27 @@ def jobs_of(source: Path, target: Path, *, language: str | None = None, swap: bo
         raise UsageError(
             f"{str(source)!r} is a {wanted}, expected a {wanted} for --output, found the {found} {str(target)!r}."
         )
-    jobs = []
-    for path in files:
-        name = _SPLIT.sub(lambda found: _SWAPPED[found[1]], path.name) if swap else path.name
-        place = target / path.relative_to(source).with_name(name) if is_folder else target
-        jobs.append(Job(source=path, target=place, language=language_of(path, language)))
+    jobs = [
+        Job(source=path, target=place, language=language_of(path, language, target))
+        for path, place in zip(
+            files, _targets(files, source, target, swap) if is_folder else [target], strict=True
+        )
+    ]
     for job in jobs:
         _check_target(job.target, files)
     return jobs
+
+
+def _targets(files: Sequence[Path], source: Path, target: Path, swap: bool) -> Iterator[Path]:
+    """Yield the file to generate for every file of a folder."""
+    counts = Counter((path.parent, found[1]) for path in files if (found := _SPLIT.search(path.name)))
+    for path in files:
+        name, found = path.name, _SPLIT.search(path.name)
+        if found:
+            swapped = swap and all(counts[path.parent, split] for split in ("train", "test"))
+            split = _SWAPPED[found[1]] if swapped else found[1]
+            name = f"{split}{SUFFIX}" if counts[path.parent, found[1]] == 1 else _SPLIT.sub(split, name)
+        yield target / path.relative_to(source).with_name(name)
 
 
 def _check_target(target: Path, sources: Iterable[Path]) -> None:

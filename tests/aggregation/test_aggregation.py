@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from harness.metrics.aggregation import cell_value
+from harness.scores.aggregation import cell_value
 from harness.storage.results import CellResult
 from tests.builders import make_cell, scored
 

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from harness.metrics.aggregation import aggregate_suites
 from harness.metrics.chunk import f1_from_counts
-from harness.metrics.task_intervals import add_task_intervals, task_intervals
 from harness.running.session import open_session
+from harness.scores.aggregation import aggregate_suites
+from harness.scores.task_intervals import add_task_intervals, task_intervals
 from harness.statistics import clustered_mean
 from harness.storage.records import ItemRecord
 from harness.storage.results import CellResult, RunResults, SuiteSummary, TaskScore, TaskSummary

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from harness.metrics.aggregation import aggregate_suites
 from harness.planning.run_config import RunConfig
 from harness.running.session import data_options, prepare
 from harness.running.summaries import suite_summaries
+from harness.scores.aggregation import aggregate_suites
 from harness.storage.results import SuiteSummary
 from tests.builders import make_cell, scored
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from harness.errors import UsageError
@@ -15,7 +18,13 @@ from harness_translation.annotation.agreement import two_proportions, weighted_s
 from harness_translation.annotation.command import app
 from harness_translation.annotation.export import write_adjudication
 from harness_translation.annotation.key import Key, Sheet
-from harness_translation.annotation.labels import Annotations, final_label, merge, read_annotations
+from harness_translation.annotation.labels import (
+    Annotations,
+    deciding_stage,
+    final_label,
+    merge,
+    read_annotations,
+)
 from harness_translation.annotation.report import gold_rows, report_rows
 from harness_translation.annotation.sample import draw_sheets
 from tests.annotation.conftest import Export, FillIn, text_items
@@ -193,3 +202,100 @@ def test_the_commands_go_from_export_to_gold(export: Export, fill_in: FillIn, tm
     assert [row["agree"] for row in found if row["row"] == "agreement"] == [4, 6]
     assert sorted(row["label"] for row in found if row["row"] == "item to fix") == sorted(other.values())
     assert "original, human-translated" in written.output
+
+
+def run(*arguments: object) -> str:
+    result = CliRunner().invoke(app, [str(each) for each in arguments])
+    assert result.exit_code == 0, (result.output, result.exception)
+    return result.output
+
+
+def fill(path: Path, labels: dict[str, str]) -> Path:
+    """Fill in the label column of a sheet."""
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        lines = list(csv.reader(file))
+    for line in lines:
+        if line[0] in labels:
+            line[-2] = labels[line[0]]
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows(lines)
+    return path
+
+
+def test_three_stages_keep_the_first_labels(export: Export, fill_in: FillIn, tmp_path: Path) -> None:
+    """Two blind annotators, a round of correction, a blind third one, and an adjudicator for the rest."""
+    folder, key = export("folder", size=6, languages=("hi",))
+    (sheet,) = key.sheets
+    gold = gold_of(key, 0)
+    rows = sorted(gold)[:4]
+    others = {row: [label for label in sheet.labels if label != gold[row]] for row in rows}
+    second = {row: others[row][0] for row in rows}
+    run("import", folder, *fill_in(folder, "1"), *fill_in(folder, "2", second))
+    corrections = [folder / "correction" / f"annotator-{name}" / f"{sheet.name}.csv" for name in "12"]
+    third = folder / "third" / f"{sheet.name}.csv"
+    assert "label of 1,label of 2" in corrections[0].read_text(encoding="utf-8-sig") and not third.exists()
+    kappa = report_rows(key, read_annotations(folder))[0]["kappa"]
+    # The first row is agreed upon; the second annotator insists on the other three.
+    run("import", folder, fill(corrections[0], gold))
+    run("import", folder, fill(corrections[1], {**second, rows[0]: gold[rows[0]]}))
+    assert not corrections[0].exists() and not corrections[1].exists()
+    text = third.read_text(encoding="utf-8-sig")
+    assert "label of" not in text and not any(row in text for row in (rows[0], *sorted(gold)[4:]))
+    assert "third" in third.with_suffix(".json").read_text(encoding="utf-8")
+    # Of the three rows the third annotator decides two; on the last all labels differ.
+    votes = {rows[1]: gold[rows[1]], rows[2]: second[rows[2]], rows[3]: others[rows[3]][1]}
+    assert "3 labels" in run("import", folder, fill(third, votes))
+    adjudication = folder / "adjudication" / f"{sheet.name}.csv"
+    assert "label of third" in adjudication.read_text(encoding="utf-8-sig") and not third.exists()
+    run("import", folder, fill(adjudication, {rows[3]: gold[rows[3]]}))
+    annotations = read_annotations(folder)
+    assert annotations.labels == {"1": gold, "2": {**gold, **second}}
+    assert annotations.final == {rows[3]: gold[rows[3]]}
+    row = report_rows(key, annotations)[0]
+    assert row["stages"] == {"first": 2, "correction": 1, "third": 2, "adjudicated": 1}
+    assert (row["kappa"], row["open"], row["agree"]) == (kappa, 0, 5)
+    assert "Rows by the stage that decided them" in run("report", folder)
+
+
+def test_a_named_annotator_of_an_adjudication_is_a_third_one(export: Export, fill_in: FillIn) -> None:
+    folder, key = export("folder", size=6, languages=("hi",))
+    gold = gold_of(key, 0)
+    row, label = next(iter(gold.items()))
+    other = next(each for each in key.sheets[0].labels if each != label)
+    run("import", folder, *fill_in(folder, "1"), *fill_in(folder, "2", {row: other}))
+    path = fill(folder / "adjudication" / f"{key.sheets[0].name}.csv", {row: other})
+    with pytest.raises(UsageError, match=r"'1' .* third"):
+        CliRunner().invoke(
+            app, ["import", str(folder), str(path), "--annotator", "1"], catch_exceptions=False
+        )
+    assert "third: 1 labels" in run("import", folder, path, "--annotator", "third")
+    annotations = read_annotations(folder)
+    assert (annotations.third, annotations.final) == ({"third": {row: other}}, {})
+    assert final_label(row, annotations) == other
+    with pytest.raises(UsageError, match="'3' has no first label"):
+        merge(annotations, Annotations(corrected={"3": {row: other}}), key)
+
+
+LABELS = st.fixed_dictionaries({row: st.sampled_from("xyz") for row in "abcdef"})
+
+
+@given(st.lists(LABELS, min_size=5, max_size=5), st.integers(0, 6), st.integers(0, 6))
+def test_later_stages_decide_only_what_earlier_ones_left(
+    labels: list[dict[str, str]], corrected: int, third: int
+) -> None:
+    first = {"1": labels[0], "2": labels[1]}
+    rows = [row for row in "abcdef" if labels[0][row] != labels[1][row]]
+    later = {
+        name: {row: own[row] for row in rows[:corrected]} for name, own in zip("12", labels[2:4], strict=True)
+    }
+    left = [row for row in rows[:corrected] if labels[2][row] != labels[3][row]][:third]
+    before = Annotations(labels=first, corrected=later)
+    after = Annotations(labels=first, corrected=later, third={"third": {row: labels[4][row] for row in left}})
+    for row in "abcdef":
+        earlier, final = deciding_stage(row, before), deciding_stage(row, after)
+        assert earlier is None or final == earlier
+        if row not in rows:
+            assert final == ("first", labels[0][row])
+        elif row in left and labels[4][row] in {labels[2][row], labels[3][row]}:
+            assert final == ("third", labels[4][row])
+    assert after.labels == first

@@ -96,4 +96,4 @@ def same_word(bench: Bench) -> None:
 @planted("xnli", "parser that reads every text as the first label", "written gold", "en")
 def parser(bench: Bench) -> None:
     bench.prompts.append(xnli_prompt(formulation="generation"))
-    bench.monkeypatch.setattr(choosing, "read_choice", lambda text, words: 0 if text else None)
+    bench.monkeypatch.setattr(choosing, "read_choice", lambda text, words, languages: 0 if text else None)

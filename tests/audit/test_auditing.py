@@ -27,6 +27,7 @@ ENGLISH = (
 )
 
 
+@pytest.mark.thorough
 def test_a_folder_without_the_test_items_audits_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -241,7 +241,7 @@ def test_a_parser_that_reads_every_text_as_the_first_label(
 ) -> None:
     import harness.kinds.choosing as choosing
 
-    monkeypatch.setattr(choosing, "read_choice", lambda text, words: 0 if text else None)
+    monkeypatch.setattr(choosing, "read_choice", lambda text, words, languages: 0 if text else None)
     report = audit(prompts=[prompt(formulation="generation")])
     assert ("written gold", ("en", "de", "ru")) in checks(report)
 

@@ -13,8 +13,10 @@ from tests.audit import plant_data, plant_prompt, plant_scorer
 from tests.audit.bench import Bench, found_by
 from tests.audit.plant import Plant
 
+pytestmark = pytest.mark.thorough
+
 PLANTS = [*plant_data.PLANTS, *plant_scorer.PLANTS, *plant_prompt.PLANTS]
-PAGE = Path(__file__).parents[2] / "docs" / "planted-faults.md"
+PAGE = Path(__file__).parents[2] / "docs" / "audit-a-task.md"
 HEAD = "| planted in a shipped task | seen in | reported |\n|---|---|---|\n"
 
 

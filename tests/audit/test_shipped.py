@@ -13,7 +13,8 @@ from harness.planning.task_audit import Finding, TaskAudit
 from harness.running.auditor import open_auditor
 from harness.running.session import open_session
 
-TASKS = open_session().catalog.names("task")
+SESSION = open_session()
+TASKS = SESSION.catalog.names("task")
 KNOWN = Path(__file__).with_name("known_findings.tsv")
 QUICK = (
     "colorless_green_agreement", "mewslix", "pawsx", "tatoeba", "tydiqa", "vyakarana_gcm", "vyakarana_pos",
@@ -26,8 +27,7 @@ Known = tuple[str, str, str]
 
 @pytest.mark.parametrize("task", TASKS)
 def test_the_sample_of_every_shipped_task_is_audited(task: str) -> None:
-    session = open_session()
-    report = open_auditor(session, ["sample"]).audit(session.catalog.task(task))
+    report = open_auditor(SESSION, ["sample"]).audit(SESSION.catalog.task(task))
     assert [str(item) for item in report.findings] == []
     assert report.items > 0
 
@@ -60,8 +60,7 @@ def audited_on_released_data(task: str) -> TaskAudit:
     root = os.environ.get("HARNESS_TEST_DATA")
     if root is None:
         pytest.skip("HARNESS_TEST_DATA names no folder with the released data")
-    session = open_session()
-    report = open_auditor(session, [root]).audit(session.catalog.task(task))
+    report = open_auditor(SESSION, [root]).audit(SESSION.catalog.task(task))
     found = {finding_of(item) for item in report.findings}
     if os.environ.get("HARNESS_UPDATE_GOLDEN") == "1":
         write_known(task, found)
@@ -75,6 +74,7 @@ def write_known(task: str, found: set[Known]) -> None:
     KNOWN.write_text("\n".join([*kept, *lines]) + "\n", encoding="utf-8")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("task", QUICK)
 def test_only_known_faults_are_found_in_released_data(task: str) -> None:
     audited_on_released_data(task)
@@ -86,6 +86,7 @@ def test_only_known_faults_are_found_in_large_released_data(task: str) -> None:
     audited_on_released_data(task)
 
 
+@pytest.mark.thorough
 def test_placeholders_and_romanised_items_of_released_data_are_counted() -> None:
     """Untranslated rows of PAWS-X's files have NS: 32 in de, 1 in es, 54 in ja."""
     report = audited_on_released_data("pawsx")

@@ -126,10 +126,11 @@ test("where no system has all tasks, those that all have decide", () => {
   assert.deepEqual(board.basis([has("a", "b"), has("b", "c")], ["a", "b", "c"]), { kind: "common", tasks: ["b"] });
   assert.deepEqual(board.basis([has("a", "b"), has("a", "b"), has("c"), has()], ["a", "b", "c"]), { kind: "common", tasks: ["a", "b"] });
   assert.deepEqual(board.basis([has("a"), has("b")], ["a", "b"]), { kind: "none", tasks: [] });
-  const shown = view({ q: "two" });
+  const shown = view({ q: "two", shared: "0" });
   assert.deepEqual(shown.basis, { kind: "common", tasks: ["a"] });
   assert.deepEqual(totals(shown), [["two", "56.0"]]);
   assert.match(board.formula(shown, {}), /one task that the one ranked system has: a\./);
+  assert.deepEqual(totals(view({ q: "two" })), [["two", "50.0"]]);
 });
 
 test("sorting: blocks stay apart, missing values last, partial results in one order", () => {
@@ -240,11 +241,11 @@ test("p-values are those of the normal distribution, corrected as Holm (1979) do
 
 test("two systems are compared over the languages that both have", () => {
   const rows = compare.contrasts(made, 0, 1, "a");
-  assert.deepEqual(rows.map((row) => [row.task.task, row.code, row.difference]), [["a", undefined, 1], ["a", "en", 1], ["a", "sw", 1], ["a", "de", 1], ["b", undefined, 4]]);
+  assert.deepEqual(rows.map((row) => [row.task.task, row.code, row.difference]), [["a", undefined, -1], ["a", "en", -1], ["a", "sw", -1], ["a", "de", -1], ["b", undefined, -4]]);
   assert.equal(rows.at(-1).of, 1);
   assert.equal(rows.at(-1).p, null);
   close(rows[0].error, Math.sqrt(2));
-  assert.equal(compare.verdict(rows, ["one", "two"]), "two is measurably higher in 0 and lower in 0 of 1 tested tasks than one; in 1 the difference is within the noise of so many items: a. Not tested, since no error is known: b.");
+  assert.equal(compare.verdict(rows, ["one", "two"]), "one is measurably higher in 0 and lower in 0 of 1 tested tasks than two; in 1 the difference is within the noise of so many items: a. Not tested, since no error is known: b.");
 });
 
 test("ranks without intervals name the tasks that have no error", () => {
@@ -263,4 +264,31 @@ test("labels of a chart cover neither each other nor a point", () => {
   boxes.forEach((one, at) => boxes.slice(at + 1).forEach((other) => assert.ok(apart(one, other))));
   for (const box of boxes) for (const { x, y } of points) assert.ok(apart(box, [x - 4, y - 4, x + 4, y + 4]));
   assert.ok(boxes.every(([left, , right]) => left >= 0 && right <= 340));
+});
+
+test("a score that is not comparable has its sign, no rank and no difference", () => {
+  const own = board.prepare({ ...content, scores: [...content.scores.filter(([index]) => index === 0), ...content.scores.filter(([index]) => index === 0).map(([, task, metric, value, se, low, high, whole, ...rest]) => [1, task, metric, value + 5, se, low, high, task === "b" ? 2 : 1, ...rest])] });
+  const shown = board.view(own, {});
+  assert.deepEqual(totals(shown).slice(0, 2), [["one", "42.5"], ["two", "47.5°"]]);
+  assert.deepEqual(shown.ranked.map((row) => row.system.label), ["one"]);
+  assert.deepEqual(texts(shown.partial[0]), ["60.0", "35.0°"]);
+  assert.deepEqual(compare.contrasts(own, 0, 1).map((row) => [row.task.task, row.difference]), [["a", -5]]);
+  assert.equal(text.exportRows(shown)[1].d_mark, "not comparable");
+  assert.match(text.toLatex(shown, "T"), /35\.0\$\^\{\\circ\}\$/);
+  const language = board.view(own, { tab: "task", task: "b" });
+  assert.deepEqual(texts(language.partial.find((row) => row.system.label === "two")), ["20.0°", "40.0°"]);
+});
+
+test("systems are sorted by size, data and year, unknown ones last", () => {
+  const order = (sort, dir) => {
+    const rows = content.systems.map((system, index) => ({ index, system, cells: [], total: { value: 0 } }));
+    board.sortRows(rows, [], { sort, dir }, false);
+    return rows.map((row) => row.system.label);
+  };
+  assert.deepEqual(order("year"), ["two", "one", "=evil"]);
+  assert.deepEqual(order("year", "a"), ["one", "two", "=evil"]);
+  assert.deepEqual(order("parameters"), ["one", "two", "=evil"]);
+  const units = [["tokens", 3], ["bytes", 9], ["tokens", 5]].map(([unit, value], index) => ({ index, system: { monolingual: { unit, value } }, cells: [], total: { value: 0 } }));
+  board.sortRows(units, [], { sort: "data" }, false);
+  assert.deepEqual(units.map((row) => row.index), [2, 0, 1], "amounts of another unit are not compared");
 });

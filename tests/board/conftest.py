@@ -86,7 +86,7 @@ def _diagnosis() -> tuple[dict[str, Any], ...]:
     ]  # fmt: skip
     pairwise = [
         {**shared, "kind": "pairwise", "systems": ["plain", HOSTILE], "bucket": "XS", "n": 20, "value": None,
-         "values": [0.5, 0.6], "difference": 0.1, "ci": [0.0, 0.2], "p": 0.04, "q": 0.08, "examples": []}
+         "values": [0.5, 0.6], "difference": -0.1, "ci": [-0.2, 0.0], "p": 0.04, "q": 0.08, "examples": []}
     ]  # fmt: skip
     bias = [{**shared, "kind": "data", "bucket": HOSTILE, "n": 7, "value": None, "examples": []}]
     return (*single, *pairwise, *bias)

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from harness.metrics.suites import overall
-from harness.reporting.number import uncertainty
+from harness.reporting.blocks.number import uncertainty
+from harness.scores.suites import overall
 from harness_board.document import Board, Score, System
 from harness_board.standing import points, standing
 

@@ -8,6 +8,8 @@ from harness_checklist.lint.linter import LintReport, lint_suite
 from harness_checklist.released.importer import read_released
 from tests.builders import released_data
 
+pytestmark = pytest.mark.thorough
+
 KNOWN = {
     ("tr", "comparisons"): (100.0, 0.0),
     ("kk", "animal_vs_vehicles"): (100.0, 0.0),

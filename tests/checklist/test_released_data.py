@@ -16,6 +16,8 @@ from tests.builders import released_data
 
 from .inversion import Inversion
 
+pytestmark = pytest.mark.thorough
+
 LANGUAGES = ("ar", "de", "en", "es", "fi", "fr", "he", "hi", "ru", "sw", "ta", "zh")
 WITHOUT_NAMES = "af eu gu ha ht jv ka kk ml mr pa qu sw te tl wo yo"
 EMPTY = {("de", "intensifiers")}

@@ -56,6 +56,7 @@ def pieces(language: str) -> st.SearchStrategy[str]:
     return st.lists(part, max_size=8).map("".join)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("language", sorted(ARTICLES))
 def test_articles_go_where_they_go_in_the_released_generator(language: str) -> None:
     profile = released_profile(language)

@@ -64,6 +64,7 @@ def test_every_shipped_language_comes_back_as_it_was(code: str, tmp_path: Path) 
     assert comes_back(BASICS, code, tmp_path)
 
 
+@pytest.mark.thorough
 def test_every_released_language_comes_back_as_it_was(tmp_path: Path) -> None:
     suite = read_released(released_data() / "multichecklist" / "checklist_templates.tsv")
     for code in suite.languages:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from harness.cli.live import UPDATE_EVERY, LineProgress, NotebookProgress, show_in_program, show_progress
+from harness.cli.panel import tally_lines
 from harness.cli.progress_text import duration, time_left_text
+from harness.metrics.naming import metric_name
 from harness.progress import CellOutcome, PlannedCell, PlannedFit
 from harness.running.tally import TimeLeft
 from harness.storage.run_folder import Run
@@ -57,8 +60,8 @@ def test_a_task_gets_one_line_when_its_last_cell_ended(capsys: pytest.CaptureFix
         progress.finish()
         progress.cell_finished(ended(cell, value))
     assert printed(capsys) == [
-        "xnli: 3 cells in 0.0 s, accuracy 50.0 (25.0 de to 75.0 sw)",
-        "pawsx: 1 cell in 0.0 s, accuracy 12.5",
+        "xnli: 3 cells in 0.0 s, acc 50.0 (25.0 de to 75.0 sw)",
+        "pawsx: 1 cell in 0.0 s, acc 12.5",
     ]
 
 
@@ -68,7 +71,7 @@ def test_no_mean_over_cells_of_different_conditions(capsys: pytest.CaptureFixtur
     progress.plan("hf:small", cells)
     for cell, value in zip(cells, (0.25, 0.5, 0.75), strict=True):
         progress.cell_finished(ended(cell, value))
-    assert printed(capsys) == ["xnli: 3 cells in 0.0 s, accuracy 25.0 en to 75.0 de"]
+    assert printed(capsys) == ["xnli: 3 cells in 0.0 s, acc 25.0 en to 75.0 de"]
 
 
 def test_seeds_are_averaged_within_a_language_first(capsys: pytest.CaptureFixture[str]) -> None:
@@ -80,7 +83,7 @@ def test_seeds_are_averaged_within_a_language_first(capsys: pytest.CaptureFixtur
     progress.plan("hf:small", cells)
     for cell, value in zip(cells, (0.2, 0.4, 0.9), strict=True):
         progress.cell_finished(ended(cell, value))
-    assert printed(capsys)[0].partition("accuracy ")[2] == "60.0 (20.0 en to 90.0 de)"
+    assert printed(capsys)[0].partition("acc ")[2] == "60.0 (20.0 en to 90.0 de)"
 
 
 def test_a_failure_is_printed_at_once_and_its_reason_once_a_task(capsys: pytest.CaptureFixture[str]) -> None:
@@ -95,7 +98,7 @@ def test_a_failure_is_printed_at_once_and_its_reason_once_a_task(capsys: pytest.
     progress.cell_finished(ended(cells[3], 0.5))
     assert printed(capsys) == [
         "xnli:sw failed: another",
-        "xnli: 4 cells in 0.0 s, 3 failed, accuracy 50.0",
+        "xnli: 4 cells in 0.0 s, 3 failed, acc 50.0",
     ]
 
 
@@ -106,7 +109,7 @@ def test_cells_of_an_earlier_attempt_count_for_the_mean_and_print_nothing(
     progress = LineProgress()
     progress.plan("hf:small", cells, done=[ended(cells[0], 0.2), ended(cells[2], 0.5)])
     progress.cell_finished(ended(cells[1], 0.4))
-    assert printed(capsys) == ["xnli: 2 cells in 0.0 s, accuracy 30.0 (20.0 en to 40.0 de)"]
+    assert printed(capsys) == ["xnli: 2 cells in 0.0 s, acc 30.0 (20.0 en to 40.0 de)"]
 
 
 def test_a_baseline_is_named(capsys: pytest.CaptureFixture[str]) -> None:
@@ -188,7 +191,8 @@ def test_a_run_prints_a_line_for_every_fit_and_task(cli: Cli) -> None:
     status, _, err = cli(*EVAL, "--output", "run")
     assert status == 0
     run = Run(Path("run"))
-    lines = [line for line in err.splitlines() if not line.startswith("  ")]
+    # A slow machine also names the opening of the model.
+    lines = [line for line in err.splitlines() if not line.startswith(("  ", "Opening "))]
     assert [line.partition(":")[0] for line in lines[1:]] == [
         "Fine-tuning on mnli (en), 504 examples, seed 42, recipe quick.",
         "xnli",
@@ -201,7 +205,7 @@ def test_a_run_prints_a_line_for_every_fit_and_task(cli: Cli) -> None:
         cells = [cell for cell in run.cells if cell.task == score.task and cell.status == "ok"]
         assert line.startswith(f"{score.task}: {len(cells)} cells in ")
         if score.metric == run.manifest.tasks[score.task].headline[0]:
-            assert f" {score.metric} {100 * score.value:.1f} (" in line
+            assert f" {metric_name(score.metric)} {100 * score.value:.1f} (" in line
             seen.add(score.task)
     assert seen == {"xnli", "xquad"}
 
@@ -241,7 +245,7 @@ def test_a_notebook_shows_one_text_that_changes() -> None:
     progress.close()
     assert len(shown) < 10
     assert all(text.startswith("Data of 2016.\n") for text in shown[1:])
-    assert any("small  " in text and "xnli  en  accuracy 50.0" in text for text in shown)
+    assert any("small  " in text and "xnli  en  acc 50.0" in text for text in shown)
     assert shown[-1].splitlines() == [
         "Data of 2016.",
         "xnli:de failed: no file",
@@ -253,3 +257,46 @@ def test_a_program_without_a_terminal_shows_nothing(capsys: pytest.CaptureFixtur
     with show_in_program() as progress:
         progress.announce("Data of 2016.")
     assert capsys.readouterr().err == ""
+
+
+def test_work_without_units_is_named_and_has_its_time(capsys: pytest.CaptureFixture[str]) -> None:
+    """Opening a model is named after a second, once; no line is without a number."""
+    now = [0.0]
+    progress = LineProgress(clock=lambda: now[0])
+    progress.plan("m", [PlannedCell(digest="1", task="xnli", language="en", items=60)])
+    progress.start("Opening hf:m", 0, "")
+    for _ in range(80):
+        now[0] += 0.5
+        progress.tick()
+    first, *lines = capsys.readouterr().err.splitlines()
+    assert first == "Opening hf:m."
+    assert len(lines) == 3
+    assert all("so far" in line for line in lines)
+
+
+def test_finished_units_show_what_follows_them(capsys: pytest.CaptureFixture[str]) -> None:
+    """A step at 60 of 60 that does not end, and a status after the last cell, have a time that grows."""
+    now = [0.0]
+    progress = LineProgress(clock=lambda: now[0])
+    progress.plan("m", [PlannedCell(digest="1", task="xnli", language="en", items=60)])
+    progress.cell_started("1")
+    progress.start("xnli:en", 60, "items")
+    now[0] = 5.0
+    progress.advance(60)
+    tally: Any = progress.tally
+    assert not tally.is_over
+    for _ in range(80):
+        now[0] += 1
+        progress.tick()
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == len(set(lines)) >= 7
+    progress.cell_finished(CellOutcome(digest="1", items=60))
+    assert tally.is_over
+    progress.status("computing the intervals of means")
+    assert all("━" not in line.plain for line in tally_lines(progress.tally, 100, 0.0))
+    capsys.readouterr()
+    for _ in range(40):
+        now[0] += 1
+        progress.tick()
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == len(set(lines)) >= 3

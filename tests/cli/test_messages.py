@@ -46,12 +46,11 @@ eval --tasks , {MODEL}
 eval --tasks
 eval --tasks xnly {MODEL}
 eval --tasks q* {MODEL}
-eval --tasks xnli:swx {MODEL}
-{XNLI} --languages Swahili
-{XNLI} --train-languages enn
+eval --tasks xnli:sx {MODEL}
+{XNLI} --train-languages zzz
 {XNLI} --select-on zzz
 tasks show xnly
-tasks list --language swx
+tasks list --language sx
 languages xx
 {XNLI} --tasks-from absent.yaml
 tasks validate absent.yaml
@@ -90,6 +89,7 @@ score absent
 
 LATE = f"""
 {XNLI} --languages sw
+{XNLI} --languages Swahili
 eval --tasks xquad:sw {MODEL}
 {XNLI} --protocol frozen
 {XNLI} --protocol translate_train

@@ -10,6 +10,8 @@ import pytest
 
 from .terminal import Screen, Terminal
 
+pytestmark = pytest.mark.thorough
+
 InstallPlugin = Callable[..., Path]
 Open = Callable[..., Terminal]
 
@@ -55,7 +57,7 @@ def test_a_screen_wraps_as_terminals_do() -> None:
 def test_the_panel_shows_the_run_and_leaves_nothing(opened: Open) -> None:
     script = """
 with show_progress() as progress:
-    progress.plan("hf:/models/of/mine/small", cells, [PlannedFit(digest="f", size=1.0)])
+    progress.plan("small", cells, [PlannedFit(digest="f", size=1.0)])
     progress.fit_started("f", "mnli (en), 504 examples")
     progress.start("mnli (en), 504 examples", 32, "steps")
     progress.advance(8)
@@ -86,7 +88,7 @@ with show_progress() as progress:
     terminal.type("\n")
     terminal.until(lambda: terminal.shows("cell 2 of 3, about .* left"), "the second cell")
     terminal.until(lambda: terminal.shows(r"^  xnli:de: 4 of 10 items, .*items"), "the items")
-    assert terminal.shows(r"^  xnli  en  accuracy 50.0 ±10.0")
+    assert terminal.shows(r"^  xnli  en  acc 50.0 ±10.0")
     terminal.until(lambda: terminal.screen.lines[0] == "xnli: [a thing] to know", "a line above the panel")
     terminal.type("\n")
     terminal.until(lambda: terminal.shows("2 of 3 cells done, 1 failed"), "the failure")
@@ -103,7 +105,7 @@ import logging, warnings
 handler = logging.StreamHandler()
 logging.getLogger("library").addHandler(handler)
 with show_progress() as progress:
-    progress.plan("hf:small", cells)
+    progress.plan("small", cells)
     progress.cell_started("en")
     for state in ("10%", "50%"):
         sys.stderr.write("\\rweights: " + state)
@@ -147,7 +149,7 @@ with show_progress() as progress:
     input()
 """
     terminal = opened("-c", HEAD + script, columns=before)
-    terminal.until(lambda: terminal.shows("accuracy 50.0"), "the panel")
+    terminal.until(lambda: terminal.shows("acc 50.0"), "the panel")
     terminal.resize(after)
     terminal.type("\n")
     terminal.until(lambda: terminal.shows("^after"), "the line above")
@@ -190,7 +192,7 @@ def test_a_run_ends_with_its_plan_and_its_summary(opened: Open, tmp_path: Path) 
     run = ("--model", "baseline:majority", "--with-baselines", "--output", tmp_path / "run")
     terminal = opened(*EVAL, *run)
     terminal.until(lambda: terminal.shows(r"3 of 3 cells done|cell \d of 3"), "the counter of cells")
-    terminal.until(lambda: terminal.shows(r"^  xnli  \w\w  accuracy \d"), "the last scores")
+    terminal.until(lambda: terminal.shows(r"^  xnli  \w\w  acc \d"), "the last scores")
     assert terminal.wait() == 0
     shown = terminal.screen.lines
     assert terminal.screen.shows_cursor

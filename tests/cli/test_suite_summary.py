@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 
 from harness.languages.table import known_languages
-from harness.metrics.aggregation import aggregate_suites
 from harness.planning.run_config import RunConfig
 from harness.running.manifest import published_documents
 from harness.running.session import data_options, open_session, prepare
 from harness.running.summaries import suite_summaries, task_summaries
+from harness.scores.aggregation import aggregate_suites
 from harness.storage.results import TaskSummary
 from tests.builders import make_shown_cell, scored, write_run
 
@@ -135,6 +135,7 @@ def test_a_suite_fits_one_screen(suite_run: Path) -> None:
     assert any("harness report RUN --notes" in line for line in lines)
 
 
+@pytest.mark.thorough
 def test_shades_have_colours_in_a_terminal_only(suite_run: Path) -> None:
     lines = _in_terminal(COLUMNS, "report", suite_run, "--brief", colour=True)
     shaded = [line for line in lines if "·" in ESCAPES.sub("", line) and "chance or 0" not in line]
@@ -142,6 +143,7 @@ def test_shades_have_colours_in_a_terminal_only(suite_run: Path) -> None:
     assert all("\x1b[38;5;" in line for line in shaded)
 
 
+@pytest.mark.thorough
 def test_details_have_a_colour_per_score(suite_run: Path) -> None:
     lines = _in_terminal(200, "report", suite_run, colour=True)
     [german] = [line for line in lines if ESCAPES.sub("", line).startswith("   de ")][:1]

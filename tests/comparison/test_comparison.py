@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,8 @@ from scipy import stats
 from harness.analysis.comparison import Comparison, compare
 from harness.errors import HarnessError
 from harness.registry.registry import Registry
-from harness.reporting.comparison import comparison_blocks, comparison_rows
-from harness.reporting.console import render_blocks
+from harness.reporting.comparison.comparison import comparison_blocks, comparison_rows
+from harness.reporting.render.console import render_blocks
 from harness.storage.records import ItemRecord
 from harness.storage.run_folder import Run
 
@@ -41,7 +41,7 @@ def test_scores_agreement_and_items_are_those_counted_by_hand(make_run: MakeRun,
     [task] = compare([first, second], registry.metrics).tasks
     [language] = task.languages
     [scores] = task.scores
-    assert task.systems == ("m:first", "m:second")
+    assert task.systems == ("first", "second")
     assert scores.values == pytest.approx((4 / 6, 3 / 6))
     assert task.agreement.same == ((1.0, 3 / 6), (3 / 6, 1.0))
     assert task.agreement.right == ((4 / 6, 2 / 6), (2 / 6, 3 / 6))
@@ -51,9 +51,9 @@ def test_scores_agreement_and_items_are_those_counted_by_hand(make_run: MakeRun,
         (None, 2, 0.0),
     ]
     [note] = task.notes
-    assert note.startswith("accuracy: ")
-    assert "m:first" in note
-    assert "0.250 for m:second" in note
+    assert note.startswith("acc: ")
+    assert "first" in note
+    assert "0.250 for second" in note
 
 
 def test_the_interval_of_independent_items_is_that_of_the_paired_t_test(
@@ -71,9 +71,9 @@ def test_the_interval_of_independent_items_is_that_of_the_paired_t_test(
     assert task.scores[0].differences[0] is None
     assert difference is not None
     right = [np.array([one == two for one, two in zip(text, gold, strict=True)], float) for text in answers]
-    expected = stats.ttest_rel(right[1], right[0]).confidence_interval(0.95)
+    expected = stats.ttest_rel(right[0], right[1]).confidence_interval(0.95)
     assert (difference.low, difference.high) == pytest.approx((expected.low, expected.high))
-    assert difference.value == pytest.approx(float((right[1] - right[0]).mean()))
+    assert difference.value == pytest.approx(float((right[0] - right[1]).mean()))
     assert difference.method == "paired t"
 
 
@@ -113,6 +113,8 @@ def test_a_task_is_the_unweighted_mean_over_languages(make_run: MakeRun, registr
     ]
     [task] = compare(runs, registry.metrics).tasks
     assert task.scores[0].values == pytest.approx((1.0, (3 / 6 + 1) / 2))
+    [task] = compare(runs, registry.metrics, languages=["!de"]).tasks
+    assert [part.language for part in task.languages] == ["sw"]
 
 
 def test_items_that_are_not_the_same_are_counted_and_left_out(make_run: MakeRun, registry: Registry) -> None:
@@ -131,7 +133,7 @@ def test_items_that_are_not_the_same_are_counted_and_left_out(make_run: MakeRun,
     assert language.missing == (1, 0)
     assert task.scores[0].values == (1.0, 1.0)
     assert [note.rpartition(": ")[2] for note in task.notes] == ["1."] * 4
-    reasons = ("m:x", "inputs", "gold answers differ", "without a gold answer")
+    reasons = ("x", "inputs", "gold answers differ", "without a gold answer")
     for reason, note in zip(reasons, task.notes, strict=True):
         assert reason in note
     [row, *_] = comparison_rows([task])
@@ -169,8 +171,8 @@ def test_set_level_metrics_are_swapped_and_resampled_and_whole_answers_are_right
     assert (difference.p, difference.method) == (1.0, "paired bootstrap")
     assert (difference.won, difference.mcnemar) == (None, None)
     # Resamples hold the sentence twice, once or not at all.
-    assert (difference.low, difference.high) == (-0.5, 0.0)
-    assert difference.value < 0
+    assert (difference.low, difference.high) == (0.0, 0.5)
+    assert difference.value > 0
     assert task.agreement.right == ((1.0, 0.5), (0.5, 0.5))
 
 
@@ -210,14 +212,62 @@ def test_systems_are_named_by_what_distinguishes_them(make_run: MakeRun, registr
     first = make_run("first", cells, model="hf:e5")
     second = make_run("second", cells[:1], model="hf:e5")
     third = make_run("third", cells[:1])
-    [task] = compare([first, second, third], registry.metrics).tasks
-    assert task.systems == (
-        f"hf:e5 (frozen, head, {first.path})",
-        "hf:e5 (prompted, rank)",
-        "hf:e5 (prompted, rank, prompt=lm_eval)",
-        f"hf:e5 (frozen, head, {second.path})",
-        "m:third",
-    )
+    frozen = [f"e5 (frozen, head, {run.path.name})" for run in (first, second)]
+    prompted_names = ["e5 (prompted, rank)", "e5 (prompted, rank, prompt=lm_eval)"]
+    tasks = compare([first, second, third], registry.metrics).tasks
+    assert [(task.title, list(task.systems)) for task in tasks] == [
+        ("xnli (frozen)", [*frozen, "third"]),
+        ("xnli (prompted)", prompted_names),
+        ("xnli (frozen and prompted)", [frozen[0], prompted_names[0], frozen[1]]),
+    ]
+
+
+def _protocols(make_run: MakeRun, *held: Sequence[str], model: str | None = None) -> list[Run]:
+    return [
+        make_run(
+            f"run{number}",
+            [("xnli", "de", labelled("aabbcc", GOLD), {"protocol": name}) for name in own],
+            model=model,
+        )
+        for number, own in enumerate(held)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("held", "expected"),
+    [
+        ([["frozen"], ["frozen"]], [("xnli", 2)]),
+        (
+            [["zero_shot_transfer", "frozen"], ["zero_shot_transfer", "frozen"]],
+            [
+                ("xnli (zero_shot_transfer)", 2),
+                ("xnli (frozen)", 2),
+                ("xnli (zero_shot_transfer and frozen)", 2),
+                ("xnli (zero_shot_transfer and frozen)", 2),
+            ],
+        ),
+        (
+            [["in_language", "frozen"], ["frozen"]],
+            [("xnli (frozen)", 2), ("xnli (in_language and frozen)", 2)],
+        ),
+        ([["prompted", "frozen"]], [("xnli", 2)]),
+        # Nothing is alike, so that the two runs are compared all the same.
+        ([["prompted"], ["frozen"]], [("xnli", 2)]),
+    ],
+)
+def test_like_is_compared_with_like(
+    make_run: MakeRun, registry: Registry, held: list[list[str]], expected: list[tuple[str, int]]
+) -> None:
+    tasks = compare(_protocols(make_run, *held), registry.metrics).tasks
+    assert [(task.title, len(task.systems)) for task in tasks] == expected
+
+
+def test_two_runs_of_a_model_that_differ_in_protocol_are_a_pair(
+    make_run: MakeRun, registry: Registry
+) -> None:
+    [task] = compare(_protocols(make_run, ["prompted"], ["frozen"], model="hf:e5"), registry.metrics).tasks
+    assert (task.systems[0], task.scores[0].differences[0]) == ("e5 (prompted)", None)
+    assert not any("protocols" in note for note in task.notes)
 
 
 def test_conditions_of_the_items_are_compared_apart(make_run: MakeRun, registry: Registry) -> None:
@@ -244,9 +294,9 @@ def test_what_cannot_be_compared_is_reported(make_run: MakeRun, registry: Regist
     [task] = compared.tasks
     assert [part.language for part in task.languages] == ["de"]
     without_task, without_language = task.notes
-    assert without_task.startswith(f"m:z ({third.path}) did not finish it")
-    assert without_language.startswith("m:y did not finish sw")
-    assert compared.notes == ("pawsx: only m:y finished it.",)
+    assert without_task.startswith(f"z ({third.path}) did not finish it")
+    assert without_language.startswith("y did not finish sw")
+    assert compared.notes == ("pawsx: only y finished it.",)
 
 
 def _error(runs: list[Run], registry: Registry, **given: Any) -> str:
@@ -269,7 +319,7 @@ def test_bad_input_ends_in_one_sentence(make_run: MakeRun, registry: Registry) -
     )
     message = _error([first, other], registry)
     assert message.startswith("DataError: Nothing can be compared. xnli: ")
-    assert re.findall(r"(m:\w)\b[^.]*: (\d)\.", message) == [("m:x", "1"), ("m:z", "6")]
+    assert re.findall(r"items that (\w) does[^.]*: (\d)\.", message) == [("x", "1"), ("z", "6")]
     assert "different tasks under the name 'xnli': sequence_classification and token" in _error(
         [first, kinds], registry
     )
@@ -296,7 +346,7 @@ def test_a_metric_that_cannot_score_a_system_names_it(make_run: MakeRun, registr
         "UsageError: The metric 'evaluate:x' is a program, which runs only with --allow-code."
     )
     assert message.startswith(
-        "HarnessError: m:x in 'de': The metric 'accuracy_byte' cannot score these predictions: "
+        "HarnessError: x in 'de': The metric 'accuracy_byte' cannot score these predictions: "
     )
 
 
@@ -309,16 +359,16 @@ def test_tables_stay_within_the_terminal(make_run: MakeRun, registry: Registry, 
                 ("xnli", code, labelled(text, GOLD), {"tokens": 1_234_567, "seconds": 12_345.6})
                 for code in ("de", "sw")
             ],
-            model=f"m:[red]{number}",
+            model=f"[red]{number}",
         )
         for number, text in enumerate(["aabbcc", "aabbca", "bbbbcc", "cccccc", "aaaaaa", "abcabc", "bcabca"])
     ]
     lines = _shown(compare(runs, registry.metrics), width)
     assert max(map(len, lines)) <= width
     assert "xnli: 12 common items in de sw" in lines
-    assert "  G = m:[red]6" in lines
+    assert "  G = [red]6" in lines
     assert not any("…" in line for line in lines)
-    assert any(line.split() == ["B", "83.3", "-16.7", "-41.4", "to", "+8.1", "0", "0", "0"] for line in lines)
+    assert any(line.split() == ["B", "83.3", "+16.7", "-8.1", "to", "+41.4", "0", "0", "0"] for line in lines)
     assert any("1,234,567" in line and "12,345.6" in line for line in lines)
 
 
@@ -335,15 +385,15 @@ def test_the_command_writes_rows_and_items(
     assert "SAMPLE DATA" in out
     rows = json.loads(Path("rows.json").read_text(encoding="utf-8"))
     assert [(row["language"], row["system"]) for row in rows] == [
-        (None, "m:x"),
-        (None, "m:y"),
-        ("de", "m:x"),
-        ("de", "m:y"),
+        (None, "x"),
+        (None, "y"),
+        ("de", "x"),
+        ("de", "y"),
     ]
-    assert rows[1]["same"] == {"m:x": 5 / 6, "m:y": 1.0}
+    assert rows[1]["same"] == {"x": 5 / 6, "y": 1.0}
     [items] = json.loads(Path("items.json").read_text(encoding="utf-8"))
     assert (items["all_right"], items["none_right"]) == (["0", "1", "2", "3", "4"], [])
-    assert items["systems"] == ["m:x", "m:y"]
+    assert items["systems"] == ["x", "y"]
     status, out, err = cli("compare", paths[0], "nowhere")
     assert (status, out) == (2, "")
     assert err == "Error: The run folder 'nowhere' does not exist. Look below 'runs'.\n"

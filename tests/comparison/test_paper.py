@@ -17,14 +17,14 @@ import pytest
 import harness
 from harness.analysis.comparison import Comparison, compare
 from harness.registry.registry import Registry
+from harness.reporting.blocks.model import Notes, Table
 from harness.reporting.catalog import latex_text, markdown_text
-from harness.reporting.figures import forest_figure, save_figure
-from harness.reporting.model import Notes, Table
-from harness.reporting.paper import paper_blocks, paper_rows, paper_text
+from harness.reporting.comparison.paper import paper_blocks, paper_rows, paper_text
+from harness.reporting.overview.figures import forest_figure
 from harness.statistics import holm
 from harness.storage.run_folder import Run
 
-from .conftest import labelled
+from .conftest import LABELS, labelled
 
 MakeRun = Callable[..., Run]
 Cli = Callable[..., tuple[int, str, str]]
@@ -50,13 +50,13 @@ def test_the_rows_are_those_of_the_comparison(runs: list[Run], registry: Registr
     compared = compare(runs, registry.metrics)
     rows = list(csv.DictReader(io.StringIO(paper_text(compared, registry.metrics, "csv"))))
     assert [(row["language"], row["system"]) for row in rows] == [
-        (code, name) for code in (*ANSWERS, "") for name in ("m:x_1", "m:y")
+        (code, name) for code in (*ANSWERS, "") for name in ("x_1", "y")
     ]
-    values = {row["language"]: float(row["value"]) for row in rows if row["system"] == "m:y"}
+    values = {row["language"]: float(row["value"]) for row in rows if row["system"] == "y"}
     assert values == pytest.approx({"de": 0.5, "sw": 55 / 60, "tr": 1.0, "": fmean((0.5, 55 / 60, 1.0))})
     languages = [part.scores[0].differences[1] for part in compared.tasks[0].languages]
     adjusted = holm([own.p for own in languages if own is not None and own.p is not None])
-    shown = [row for row in rows if row["system"] == "m:y"]
+    shown = [row for row in rows if row["system"] == "y"]
     assert [float(row["p_holm"]) for row in shown[:3]] == pytest.approx(list(adjusted))
     mean = compared.tasks[0].scores[0].differences[1]
     assert mean is not None
@@ -72,8 +72,43 @@ def test_the_best_is_bold_and_a_difference_is_marked(runs: list[Run], registry: 
     shown = {str(row.label): [(str(own), own.style) for own in row.fields] for row in scores.rows}  # type: ignore[union-attr]
     assert shown["x_1"] == [("100.0", "best")] * 4
     assert shown["y"] == [("50.0*", ""), ("91.7", ""), ("100.0", "best"), ("80.6*", "")]
-    assert [row.fields[2] for row in differences.rows] == ["-50.0", "-8.3", "+0.0", "-19.4"]
+    assert [row.fields[2] for row in differences.rows] == ["+50.0", "+8.3", "+0.0", "+19.4"]
     assert [row.fields[-1] for row in differences.rows] == ["60", "60", "60", "180"]
+
+
+def test_one_pair_on_several_tasks_is_one_table(make_run: MakeRun, registry: Registry) -> None:
+    tasks = ("xnli", "pawsx", "sib200")
+    specs = dict.fromkeys(tasks, LABELS)
+    runs = [
+        make_run(
+            name,
+            [(task, code, labelled(text, GOLD), {}) for task in tasks for code in ("de", "sw")],
+            specs=specs,
+        )
+        for name, text in (("x", GOLD), ("y", WRONG[:40] + GOLD[40:]))
+    ]
+    compared = compare(runs, registry.metrics)
+    [table] = _tables(compared, registry)
+    assert table.heads[:2] == ("x", "y")
+    labels = [(str(row.label).split()[0], row.depth) for row in table.rows]
+    assert labels == [own for task in tasks for own in ((task, 0), ("German", 1), ("Swahili", 1))]
+    means = [row["value"] for row in paper_rows(compared, registry.metrics) if row["language"] is None]
+    shown = [str(field) for row in table.rows if row.depth == 0 for field in row.fields[:2]]
+    assert shown == [f"{value * 100:.1f}" for value in means]
+    text = paper_text(compared, registry.metrics, "latex")
+    assert (text.count(r"\begin{table}"), text.count(r"\label{tab:")) == (1, 1)
+
+
+def test_three_systems_keep_a_table_per_task(make_run: MakeRun, registry: Registry) -> None:
+    runs = [
+        make_run(
+            name,
+            [(task, "de", labelled(GOLD, GOLD), {}) for task in ("xnli", "pawsx")],
+            specs=dict.fromkeys(("xnli", "pawsx"), LABELS),
+        )
+        for name in ("x", "y", "z")
+    ]
+    assert len(_tables(compare(runs, registry.metrics), registry)) == 6
 
 
 def test_of_a_metric_that_falls_the_lowest_is_the_best(runs: list[Run], registry: Registry) -> None:
@@ -86,7 +121,7 @@ def test_of_a_metric_that_falls_the_lowest_is_the_best(runs: list[Run], registry
 
     found: Any = Falling()
     best = [row["system"] for row in paper_rows(compare(runs, registry.metrics), found) if row["best"]]
-    assert best == ["m:y", "m:y", "m:x_1", "m:y", "m:y"]
+    assert best == ["y", "y", "x_1", "y", "y"]
 
 
 def test_many_languages_are_rows(make_run: MakeRun, registry: Registry) -> None:
@@ -106,13 +141,14 @@ def test_the_sentence_to_quote_is_in_every_document(runs: list[Run], registry: R
         block.texts[0] for block in paper_blocks(compared, registry.metrics)[:1] if isinstance(block, Notes)
     ]
     assert re.fullmatch(
-        r"xnli: y is 19\.4 points below x_1 \([\d.]+ to [\d.]+\), p < \.001, 180 items in 3 languages\.",
+        r"xnli: x_1 is 19\.4 points above y \([\d.]+ to [\d.]+\), p < \.001, 180 items in 3 languages\.",
         sentence,
     )
     assert f"% {sentence}" in paper_text(compared, registry.metrics, "latex")
     assert "**100.0** | **100.0**" in paper_text(compared, registry.metrics, "markdown")
 
 
+@pytest.mark.thorough
 def test_a_report_of_several_runs_has_all_of_them_and_compiles(registry: Registry, tmp_path: Path) -> None:
     runs: list[Run] = [
         harness.evaluate("xnli:de+sw", f"baseline:{name}", data="sample", output=tmp_path / name)
@@ -120,12 +156,12 @@ def test_a_report_of_several_runs_has_all_of_them_and_compiles(registry: Registr
     ]
     text = latex_text(runs)
     for caption in (
-        "baseline:majority on sample data",
-        "baseline:random on sample data",
+        "majority on sample data",
+        "random on sample data",
         "Means over languages",
     ):
         assert text.count(rf"\caption{{{caption}") == 1
-    assert "### baseline:random on sample data" in markdown_text(runs)
+    assert "### random on sample data" in markdown_text(runs)
     latex = shutil.which("pdflatex")
     if latex is None:
         pytest.skip("pdflatex is not installed")
@@ -143,21 +179,22 @@ def test_a_report_of_several_runs_has_all_of_them_and_compiles(registry: Registr
     assert "Overfull" not in done.stdout
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("format_name", "start"), [("svg", b"<svg"), ("pdf", b"%PDF"), ("png", b"\x89PNG")])
 def test_figures(format_name: str, start: bytes, runs: list[Run], registry: Registry, tmp_path: Path) -> None:
-    pytest.importorskip("altair", reason="altair is not installed: pip install '.[plots]'")
     pytest.importorskip("vl_convert", reason="vl-convert-python is not installed: pip install '.[plots]'")
     path = tmp_path / f"figure.{format_name}"
-    save_figure(forest_figure(compare(runs, registry.metrics)), path, format_name)
+    forest_figure(compare(runs, registry.metrics)).save(path)
     content = path.read_bytes()
     assert content.startswith(start)
     if format_name == "svg":
-        assert {"xnli", "-19.4", "Swahili (sw)", "y minus x_1, points"} <= {
-            text.strip("\xa0").partition(" (-")[0]
+        assert {"xnli", "+19.4", "Swahili (sw)", "x_1 minus y, points"} <= {
+            text.strip("\xa0").partition(" (+")[0]
             for text in re.findall(r">([^<>]+)</text>", content.decode())
         }
 
 
+@pytest.mark.thorough
 def test_the_suffix_is_the_format(runs: list[Run], cli: Cli, tmp_path: Path) -> None:
     folders = [str(run.path) for run in runs]
     for name, start in (
@@ -166,16 +203,14 @@ def test_the_suffix_is_the_format(runs: list[Run], cli: Cli, tmp_path: Path) -> 
         ("c.csv", "task,view"),
         ("c.txt", "xnli: "),
     ):
-        status, out, _ = cli(
-            "compare", *folders, "--output", str(tmp_path / name), *(["-f", "console"] * (name == "c.txt"))
-        )
+        status, out, _ = cli("compare", *folders, "--output", str(tmp_path / name))
         assert (status, out) == (0, f"wrote {tmp_path / name}\n")
         assert (tmp_path / name).read_text(encoding="utf-8").startswith(start)
     assert cli("compare", *folders, "--format", "latex")[1] == (tmp_path / "c.tex").read_text(
         encoding="utf-8"
     )
     for given, named in (
-        (["--format", "pdf"], "--output comparison.pdf"),
+        (["--format", "pdf"], "--output FILE.pdf"),
         (["--format", "latx"], "latex"),
         (["--output", str(tmp_path / "c.docx")], "docx"),
     ):
@@ -184,12 +219,12 @@ def test_the_suffix_is_the_format(runs: list[Run], cli: Cli, tmp_path: Path) -> 
         assert named in error
 
 
+@pytest.mark.thorough
 def test_a_report_as_figures(cli: Cli, trained_sample_run: Run, tmp_path: Path) -> None:
-    pytest.importorskip("altair", reason="altair is not installed: pip install '.[plots]'")
     pytest.importorskip("vl_convert", reason="vl-convert-python is not installed: pip install '.[plots]'")
     folder = tmp_path / "figures"
     status, out, _ = cli("report", trained_sample_run.path, "--format", "pdf", "--output", str(folder))
-    names = ["heatmap-char-ngram.pdf", "gap-char-ngram.pdf"]
+    names = ["heatmap-char-ngram.pdf", "gap-char-ngram.pdf", "families.pdf"]
     assert (status, out.splitlines()) == (0, [f"wrote {folder / name}" for name in names])
     assert all((folder / name).read_bytes().startswith(b"%PDF") for name in names)
     status, _, error = cli("report", trained_sample_run.path, "--format", "pdf")

@@ -14,8 +14,8 @@ from scipy import stats
 from harness.analysis.comparison import compare
 from harness.errors import UsageError
 from harness.registry.registry import Registry
-from harness.reporting.comparison import comparison_blocks, comparison_rows
-from harness.reporting.console import render_blocks
+from harness.reporting.comparison.comparison import comparison_blocks, comparison_rows
+from harness.reporting.render.console import render_blocks
 from harness.storage.records import ItemRecord
 from harness.storage.run_folder import Run
 
@@ -45,7 +45,7 @@ def test_right_and_wrong_items_are_those_of_an_exact_binomial_test(
     assert better is not None
     assert same is not None
     # y has 0 to 13 right where x does not, x has 20 to 23.
-    assert (better.won, better.lost, better.even) == (14, 4, 42)
+    assert (better.won, better.lost, better.even) == (4, 14, 42)
     exact = stats.binomtest(4, 18, 0.5).pvalue
     assert better.mcnemar == pytest.approx(exact)
     # Signs of single items that are +-1 are the same test, by simulation.
@@ -74,7 +74,7 @@ def test_clusters_are_swapped_whole(make_run: MakeRun, registry: Registry) -> No
     assert difference is not None
     # Of five clusters two differ, by six items each: two of the four signs are as extreme.
     assert (difference.p, difference.mcnemar) == (0.5, None)
-    assert (difference.won, difference.lost, difference.even) == (12, 0, 18)
+    assert (difference.won, difference.lost, difference.even) == (0, 12, 18)
 
 
 def test_a_p_that_few_clusters_bound_is_reported_with_its_bound(
@@ -91,13 +91,13 @@ def test_a_p_that_few_clusters_bound_is_reported_with_its_bound(
     [scores] = compared.tasks[0].scores
     difference = scores.differences[1]
     assert difference is not None
-    assert difference.low is not None
+    assert difference.high is not None
     # Four of six items differ, all to the better: 2 of 2^4 swaps are as extreme, though the interval excludes 0.
     assert (difference.discordant, difference.p, difference.p_holm) == (4, 0.125, 0.25)
-    assert difference.low > 0
+    assert difference.high < 0
     [note] = compared.tasks[0].notes
-    assert "m:x" in note
-    assert "0.125 for m:y and 0.125 for m:z (after Holm 0.250)" in note
+    assert "x" in note
+    assert "0.125 for y and 0.125 for z (after Holm 0.250)" in note
     console = Console(file=io.StringIO(), width=100)
     console.print(render_blocks(comparison_blocks(compared), width=100))
     assert isinstance(console.file, io.StringIO)
@@ -124,7 +124,7 @@ def test_many_clusters_bound_nothing(make_run: MakeRun, registry: Registry) -> N
     for name, own in zip("yz", task.scores[0].differences[1:], strict=True):
         assert own is not None
         assert own.se is not None
-        assert f"{factor * own.se * 100:.1f} points for m:{name} (30 draws)" in note
+        assert f"{factor * own.se * 100:.1f} points for {name} (30 draws)" in note
 
 
 def test_set_level_metrics_count_the_clusters_that_differ(make_run: MakeRun, registry: Registry) -> None:
@@ -174,7 +174,7 @@ def test_set_level_metrics_have_paired_intervals_and_tests(make_run: MakeRun, re
     assert difference is not None
     assert difference.low is not None
     assert difference.high is not None
-    assert 0 < difference.low < difference.value == 0.25 < difference.high
+    assert difference.low < difference.value == -0.25 < difference.high < 0
     assert difference.method == "paired bootstrap"
     # Of each language ten sentences differ, all in favour of y: exact by language, by simulation together.
     for part in task.languages:
@@ -198,8 +198,8 @@ def test_rows_carry_all_tests(make_run: MakeRun, registry: Registry) -> None:
         "p": 1.0,
         "p_holm": 1.0,
         "mcnemar": 1.0,
-        "won": 0,
-        "lost": 1,
+        "won": 1,
+        "lost": 0,
         "even": 3,
     }
     assert [row["tied_with_best"] for row in rows] == [True, True, None, None]

@@ -9,10 +9,10 @@ import pytest
 
 from harness.analysis.comparison import Comparison, compare
 from harness.registry.registry import Registry
-from harness.reporting.comparison import page_comparison
-from harness.reporting.forest import ForestChart
-from harness.reporting.model import Charts, Fold, Note, Notes
-from harness.reporting.verdict import forest_blocks, verdict_blocks
+from harness.reporting.blocks.forest import ForestChart
+from harness.reporting.blocks.model import Charts, Fold, Note, Notes
+from harness.reporting.comparison.comparison import page_comparison
+from harness.reporting.comparison.verdict import forest_blocks, verdict_blocks
 from harness.statistics import holm
 from harness.storage.run_folder import Run
 
@@ -50,8 +50,8 @@ def test_one_task_has_one_sentence(make_run: MakeRun, registry: Registry) -> Non
     assert difference.low is not None
     assert difference.high is not None
     [text] = _texts(compared)
-    ends = f"({-100 * difference.high:.1f} to {-100 * difference.low:.1f})"
-    assert text == f"xnli: y is 50.0 points below x {ends}, p < .001, 60 items in 1 language."
+    ends = f"({100 * difference.low:.1f} to {100 * difference.high:.1f})"
+    assert text == f"xnli: x is 50.0 points above y {ends}, p < .001, 60 items in 1 language."
 
 
 def test_what_is_not_significant_is_not_distinguishable(make_run: MakeRun, registry: Registry) -> None:
@@ -62,7 +62,7 @@ def test_what_is_not_significant_is_not_distinguishable(make_run: MakeRun, regis
     ]
     compared = compare(runs, registry.metrics)
     [text] = _texts(compared)
-    assert "are not distinguishable: -1.7 points" in text
+    assert "are not distinguishable: +1.7 points" in text
     assert "p = 1.000" in text
     assert [row.direction for row in _charts(compared)[0].rows] == ["even"]
 
@@ -83,10 +83,10 @@ def test_several_tasks_are_counted_after_holm(make_run: MakeRun, registry: Regis
     adjusted = holm([p for p in raw if p is not None])
     decided = sum(p <= 0.05 for p in adjusted)
     first, *rest = _texts(compared)
-    assert first.startswith(f"Of 7 tasks, y is below x on {decided}")
+    assert first.startswith(f"Of 7 tasks, x is above y on {decided}")
     assert len(rest) == 5
     [chart] = _charts(compared)
-    assert [row.direction == "down" for row in chart.rows] == [bool(p <= 0.05) for p in adjusted]
+    assert [row.direction == "up" for row in chart.rows] == [bool(p <= 0.05) for p in adjusted]
 
 
 def test_other_conditions_of_the_first_model_are_not_in_the_verdict(
@@ -97,9 +97,9 @@ def test_other_conditions_of_the_first_model_are_not_in_the_verdict(
     compared = compare([make_run("x", own), make_run("y", other)], registry.metrics)
     assert len(compared.tasks[0].systems) == 4
     [text] = _texts(compared)
-    assert "y (seed=1) is 100.0 points below x (seed=1)" in text
+    assert "x (seed=1) is 100.0 points above y (seed=1)" in text
     alone = compare([make_run("z", own)], registry.metrics)
-    assert "z (seed=2) and z (seed=1) are not distinguishable" in _texts(alone)[0]
+    assert "z (seed=1) and z (seed=2) are not distinguishable" in _texts(alone)[0]
 
 
 @pytest.mark.parametrize("count", [1, 2, 17])
@@ -121,7 +121,7 @@ def test_runs_without_common_items_are_compared_one_by_one(make_run: MakeRun, re
     found = page_comparison(runs, registry.metrics)
     [charts] = [block for block in found if isinstance(block, Charts)]
     assert [row.text for chart in charts.charts if isinstance(chart, ForestChart) for row in chart.rows] == [
-        "-100.0"
+        "+100.0"
     ]
     notes = [block.text for block in found if isinstance(block, Note)]
     assert "z and x are not compared: they have no answered items in common." in notes

@@ -20,7 +20,7 @@ from harness.analysis.consistency import (
     rank_weights,
 )
 from harness.api import evaluate
-from harness.reporting.consistency import consistency_rows, read_consistency
+from harness.reporting.languages.consistency import consistency_rows, read_consistency
 from harness.statistics.mean import clustered_mean
 from harness.storage.run_folder import Run
 
@@ -63,6 +63,7 @@ def test_rankc_is_that_of_the_paper() -> None:
     )
 
 
+@pytest.mark.thorough
 def test_kappa_is_that_of_sklearn_with_the_usual_error() -> None:
     from sklearn.metrics import cohen_kappa_score
 
@@ -129,6 +130,7 @@ def check_rankings(run: Run) -> None:
     assert low < found.means["rank"].value < high
 
 
+@pytest.mark.thorough
 def test_a_run_on_the_sample(install_plugin: InstallPlugin, tmp_path: Path) -> None:
     install_plugin("noise_adapter", NOISE.read_text(encoding="utf-8"))
     run = evaluate("bmlama", "noise:it", data="sample", method="rank", output=tmp_path / "run")
@@ -141,6 +143,7 @@ def test_a_run_on_the_sample(install_plugin: InstallPlugin, tmp_path: Path) -> N
     assert (report.details_only, len(report.blocks)) == (True, 2)
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(DATA is None, reason="needs HARNESS_TEST_DATA")
 def test_bmlama_as_it_is_published(install_plugin: InstallPlugin, tmp_path: Path) -> None:
     install_plugin("noise_adapter", NOISE.read_text(encoding="utf-8"))
@@ -174,12 +177,12 @@ def test_a_task_in_many_languages_is_left_out_of_reports(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = evaluate("xnli:en+de+sw", "baseline:random", data="sample", output=tmp_path / "run", train_limit=10)
-    monkeypatch.setattr("harness.reporting.consistency.WIDEST", 2)
+    monkeypatch.setattr("harness.reporting.languages.consistency.WIDEST", 2)
     report = read_consistency([run])
     assert report is not None
     [note] = report.notes
     assert "xnli has 3 languages and is left out" in note
-    assert (report.blocks, len(report.rows())) == ((), 3 * 4)
+    assert (len(report.blocks), len(report.rows())) == (0, 3 * 4)
 
 
 def test_words_are_not_compared_between_languages(tmp_path: Path) -> None:

@@ -150,6 +150,7 @@ def test_min_k_takes_the_lowest_fifth() -> None:
     assert min_k([4.0, 2.0]) == 2.0
 
 
+@pytest.mark.thorough
 def test_a_model_that_was_trained_on_the_items_is_found_and_other_items_are_not(tmp_path: Path) -> None:
     seen, unseen = trained_signs(tmp_path, steps=140)
     assert [row["reading"].split()[0] for row in sign_rows(seen)] == ["Evidence:"] * 3

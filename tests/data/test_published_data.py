@@ -9,6 +9,8 @@ import pytest
 
 from harness.data.records import Row
 
+pytestmark = pytest.mark.thorough
+
 Read = Callable[..., list[Row]]
 
 

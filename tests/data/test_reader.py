@@ -1,14 +1,17 @@
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from harness.data.readers.catalog import READERS
 from harness.data.readers.column import Column, wanted_columns
 from harness.data.readers.reader import choice, flag
-from harness.errors import UnknownNameError, UsageError
+from harness.errors import DataError, UnknownNameError, UsageError
 
 
 def test_the_catalog_is_sorted_and_without_doubles() -> None:
@@ -70,3 +73,64 @@ def test_the_catalog_imports_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+TABLE, SENTENCES = "text,label\na,b\n", "a\tO\n\nb\tO\n"
+RECORDS = '{"text": "a"}\n'
+
+
+@pytest.mark.parametrize(
+    ("name", "full", "empty", "options"),
+    [
+        ("csv", TABLE, "text,label\n", {}),
+        ("tsv", "a\tb\n", "", {"columns": "text,label"}),
+        ("tsv", "a\tb\n", "\n", {"columns": "text,label"}),
+        ("jsonl", RECORDS, "", {}),
+        ("json", "[{}]", "[]", {}),
+        ("tagged", SENTENCES, "\n", {}),
+        ("squad", json.dumps({"data": [{"paragraphs": [{"context": "c", "qas": [{"id": "1", "question": "q"}]}]}]}),
+         '{"data": []}', {}),
+        ("jsonl", '{"text": "a", "lang": "sw"}\n', "", {"where": "lang=sw"}),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_every_file_of_several_must_have_a_row(
+    tmp_path: Path, name: str, full: str, empty: str, options: dict[str, str], place: int
+) -> None:
+    reader = next(reader for reader in READERS if reader.name == name)
+    paths = [tmp_path / f"part{number}" for number in range(3)]
+    for path in paths:
+        path.write_text(full, encoding="utf-8")
+    assert len(list(reader.rows(paths, options))) >= 3
+    paths[place].write_text(empty, encoding="utf-8")
+    with pytest.raises(DataError) as caught:
+        list(reader.rows(paths, options))
+    assert str(paths[place]) in str(caught.value)
+
+
+def test_a_file_may_have_no_record_of_a_filter_and_the_second_side_of_a_bitext_names_no_row(
+    tmp_path: Path,
+) -> None:
+    paths = [tmp_path / "one", tmp_path / "two"]
+    for path, code in zip(paths, ("sw", "yo"), strict=True):
+        path.write_text(f'{{"lang": "{code}"}}\n', encoding="utf-8")
+    readers = {reader.name: reader for reader in READERS}
+    assert [row.path for row in readers["jsonl"].rows(paths, {"where": "lang=yo"})] == [str(paths[1])]
+    assert [row.path for row in readers["bitext"].rows(paths, {})] == [str(paths[0])]
+
+
+@pytest.mark.parametrize("key", ["", " ", None])
+@pytest.mark.parametrize("make", [lambda key: {"key": key}, lambda key: {"page": "p", "number": key}])
+def test_a_missing_part_of_an_id_is_named_with_its_line(
+    tmp_path: Path, key: str | None, make: Callable[[str | None], dict[str, str | None]]
+) -> None:
+    readers = {reader.name: reader for reader in READERS}
+    path, other = tmp_path / "queries.jsonl", tmp_path / "targets.jsonl"
+    for file, last in ((other, "2"), (path, key)):
+        records = [{**make("1"), "text": "a"}, {**make(last), "text": "b"}]
+        file.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    with pytest.raises(DataError, match=r"queries\.jsonl:2: "):
+        if "key" in make(key):
+            list(readers["bitext"].rows([path, other], {"key": "key", "text": "text"}))
+        else:
+            list(readers["jsonl"].rows([path], {"columns": "id=page+number,text=text"}))

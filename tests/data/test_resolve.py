@@ -192,3 +192,17 @@ def test_a_changed_file_has_another_digest(tmp_path: Path) -> None:
         resolved.check_unchanged()
     found_again = ResolvedData(paths=(path,), origin="local", split_used="test", describe="")
     assert found_again.digest() != before
+
+
+def test_files_that_are_read_together_may_lie_in_several_folders(tmp_path: Path) -> None:
+    """A folder that has all of them wins; else each file is that of the first folder that has it."""
+    ref = _ref(_files("b.deu", "b.eng"))
+    one, two, three = (tmp_path / name for name in ("one", "two", "three"))
+    first, second = _put(two, "b.deu"), _put(one, "b.eng")
+    _put(three, "b.eng")
+    found = resolve(ref, _local(one, two, three))
+    assert found.paths == (first, second)
+    with pytest.raises(MissingDataError):
+        resolve(ref, _local(one, three))
+    whole = _put(three, "b.deu")
+    assert resolve(ref, _local(one, two, three)).paths == (whole, three / "b.eng")

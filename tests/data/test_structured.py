@@ -61,7 +61,6 @@ def test_parquet_gives_python_values_and_numbers_the_records(read: Read, tmp_pat
     [
         ("jsonl", '{"x": 1}\n[1]\n', "{path}:2: expected a JSON object, found an array."),
         ("jsonl", '{"x": 1}\n"a"\n', "{path}:2: expected a JSON object, found a string."),
-        ("jsonl", '{"x": 1}\n\n{"x": 2}\n', "{path}:2: expected a JSON object, found a blank line."),
         (
             "jsonl",
             '{"x": 1}\n{"x": \n',

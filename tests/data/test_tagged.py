@@ -85,8 +85,6 @@ def test_faults_of_columns(read: Read, write: Write, columns: str, message: str)
         ("a\tO\tx\n", {}, "{path}:1: expected a word, a tab and a tag, found 3 columns: 'a\\tO\\tx'."),
         ("a\tO\n\tO\n", {}, "{path}:2: expected a word, a tab and a tag, found '\\tO'."),
         ("a\tO\nb\t\n", {}, "{path}:2: expected a word, a tab and a tag, found 'b\\t'."),
-        ("a\tO\n\n\nb\tO\n", {}, "{path}:3: expected a sentence, found a blank line."),
-        ("\na\tO\n", {}, "{path}:1: expected a sentence, found a blank line."),
         (
             "en:a\tO\nb\tO\n",
             {"token_prefix": "lang"},

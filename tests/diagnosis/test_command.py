@@ -27,8 +27,8 @@ def folders(make_run: MakeRun) -> list[Path]:
 def test_one_run_as_text(cli: Cli, folders: list[Path]) -> None:
     status, out, err = cli("diagnose", folders[0], "--attributes", "qLen")
     assert (status, err) == (0, "")
-    assert "xquad (frozen, head)\n  m:a[b]\n  all of en hi\n" in out
-    assert "mean(f1, exact_match)" in out
+    assert "xquad (frozen, head)\n  a[b]\n  all of en hi\n" in out
+    assert "mean(F1, EM)" in out
     assert " qLen       worst  XS [1, 30] " in out
     assert "--languages shows languages by themselves." in out
     assert max(map(len, out.splitlines())) <= 100
@@ -40,7 +40,7 @@ def test_two_runs_as_text_and_rows(cli: Cli, folders: list[Path], tmp_path: Path
     rows_file = tmp_path / "rows.json"
     status, out, _ = cli("diagnose", *folders, "--attributes", "qLen,language", "--json", rows_file)
     assert status == 0
-    assert "+100.0*" in out
+    assert "-100.0*" in out
     rows = json.loads(rows_file.read_text(encoding="utf-8"))
     assert {row["kind"] for row in rows} == {"pairwise"}
     [row] = [row for row in rows if row["language"] == "en" and row["bucket"] == "XS"]
@@ -60,7 +60,8 @@ def test_two_runs_as_text_and_rows(cli: Cli, folders: list[Path], tmp_path: Path
         *("low", "high", "low_closed", "n", "metric", "values", "difference", "ci", "p", "q", "significant"),
         *("wins", "losses", "ties", "examples"),
     ]
-    assert row["systems"] == ["m:a[b]", "m:b"]
+    assert row["systems"] == ["a[b]", "b"]
+    assert row["difference"] == row["values"][0] - row["values"][1] < 0
     _, printed, _ = cli("diagnose", *folders, "--attributes", "qLen,language", "--format", "json")
     assert json.loads(printed) == rows
 
@@ -71,6 +72,36 @@ def test_data_alone_is_written_to_a_file(cli: Cli, folders: list[Path], tmp_path
     text = path.read_text(encoding="utf-8")
     assert "qLen" in text
     assert "what 120" in text
+
+
+@pytest.mark.parametrize(("count", "buckets"), [(1, "XS 0.0* / XL 100.0*"), (2, "XS -100.0* / XL +0.0")])
+def test_tables_and_a_figure_of_buckets_are_files(
+    cli: Cli, folders: list[Path], tmp_path: Path, count: int, buckets: str
+) -> None:
+    """The grid of XTREME-R's Table 6 and the edges of its Table 25; the format is that of the suffix."""
+    asked = (*folders[:count], "--attributes", "qLen,qType")
+    written = {}
+    for name in ("t.md", "t.tex", "t.csv", "t.json", "t.svg"):
+        assert cli("diagnose", *asked, "--output", tmp_path / name)[0] == 0
+        written[name] = (tmp_path / name).read_text(encoding="utf-8")
+    rows = [[part.strip() for part in line.split("|")[1:-1]] for line in written["t.md"].splitlines()]
+    assert ["en", buckets.replace("*", r"\*")] in rows
+    assert ["hi", "qLen", r"[1, 30\]", r"(30, 60\]", r"(60, 90\]", r"(90, 120\]"] in [
+        [text.replace(r"\[", "[") for text in row] for row in rows
+    ]
+    assert written["t.tex"].count(r"\begin{tabular}") == 2
+    assert len(written["t.csv"].splitlines()) == 1 + len(json.loads(written["t.json"]))
+    assert written["t.svg"].count("qLen") >= 1
+    assert cli("diagnose", *asked, "--format", "pdf")[0] == 2
+
+
+def test_a_diagnosis_of_data_has_tables_and_no_figure(cli: Cli, folders: list[Path], tmp_path: Path) -> None:
+    asked = (folders[0], "--data-only", "--attributes", "qLen")
+    assert cli("diagnose", *asked, "--output", tmp_path / "t.tex")[0] == 0
+    assert "60.5" in (tmp_path / "t.tex").read_text(encoding="utf-8")
+    assert cli("diagnose", *asked, "--output", tmp_path / "t.svg")[0] == 2
+    pair = (folders[0], "--language", "hi", "--against", "en")
+    assert cli("diagnose", *pair, "--format", "latex")[0] == 2
 
 
 def test_training_text_gives_unknown_words(cli: Cli, folders: list[Path], tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from scipy import stats
 
 from harness.analysis.bucket_metric import _VECTORISED
 from harness.analysis.diagnosis import DiagnosisOptions, diagnose
-from harness.metrics.label import macro_f1_from_counts, weighted_f1_from_counts
+from harness.metrics.classification import macro_f1_from_counts, weighted_f1_from_counts
 from harness.metrics.pairing import ratio_from_counts
 from harness.registry.registry import Registry
 from harness.running.session import open_session

@@ -105,17 +105,17 @@ def test_two_runs_are_compared_bucket_by_bucket(make_run: MakeRun, registry: Reg
     found = diagnose(runs, registry, DiagnosisOptions(attributes=["qLen"], examples=2))
     first, _, _, last = _rows(found, "pairwise", "qLen")
     assert first["values"] == [0, 1]
-    assert first["difference"] == 1
-    assert (first["wins"], first["losses"], first["ties"]) == (30, 0, 0)
+    assert first["difference"] == -1
+    assert (first["wins"], first["losses"], first["ties"]) == (0, 30, 0)
     assert first["q"] <= 0.01
     assert first["significant"]
-    assert last["difference"] == pytest.approx(-1 / 30)
+    assert last["difference"] == pytest.approx(1 / 30)
     assert last["p"] == 1
     assert not last["significant"]
     assert last["examples"] == ["120"]
-    assert first["systems"] == ["m:a", "m:b"]
+    assert first["systems"] == ["a", "b"]
     turned = diagnose(runs[::-1], registry, DiagnosisOptions(attributes=["qLen"]))
-    assert _rows(turned, "pairwise", "qLen")[0]["difference"] == -1
+    assert _rows(turned, "pairwise", "qLen")[0]["difference"] == 1
 
 
 def test_small_buckets_have_no_stars(make_run: MakeRun, registry: Registry) -> None:
@@ -158,7 +158,7 @@ def test_p_is_that_of_scipy_where_all_swaps_are_taken(scores: list[int]) -> None
             [score + 9 * (score == 9) for score in own[5 * number : 5 * number + 5]]
             for own in (first, second)
         ]
-        differences = np.array(units[1]) - np.array(units[0])
+        differences = np.array(units[0]) - np.array(units[1])
         assert row["difference"] == pytest.approx(differences.sum() / 18 / 5)
         result = scipy.stats.permutation_test(
             (differences,), np.sum, permutation_type="samples", n_resamples=10_000, vectorized=True

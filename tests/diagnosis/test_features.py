@@ -15,6 +15,7 @@ from harness.languages.scripts import text_scripts
 from harness.metrics.chunk import chunks, corpus_chunks
 from harness_diagnosis import bleu, label, length, script, span, vocabulary
 from harness_diagnosis.catalog import FEATURES
+from harness_diagnosis.question import UNKNOWN, question_type
 from harness_diagnosis.vocabulary import fertility, unknown_words
 from tests.diagnosis.conftest import items_of, pair, question, record, sentence
 
@@ -49,11 +50,45 @@ def test_lengths_ratios_and_question_types() -> None:
     items = items_of("xquad", "zh", [record("1", fields, {"text": ""}, ["河边", "边"])])
     assert length.answer_length(items, NOTHING) == [2]
     assert length.ratio(length.answer_length, length.length("context"))(items, NOTHING) == [0.4]
-    assert label.question_type(items, NOTHING) == ["where"]
     empty = items_of("xquad", "en", [record("1", {"context": "?", "question": "a b"}, {"text": ""}, ["a"])])
     shares = length.ratio(length.answer_length, length.length("context"))(empty, NOTHING)
     assert shares is not None
     assert np.isnan(shares).all()
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "expected"),
+    [
+        ("en", "In what year did it begin?", "in"),
+        ("hi", "टेस्ला ने कब काम शुरू किया?", "when"),
+        ("hi", "सुपर बाउल कहाँ हुआ?", "where"),
+        ("fi", "Kuinka monta asukasta Turussa on?", "how"),
+        ("sw", "Kwa nini Tesla aliondoka?", "why"),
+        ("zh", "特斯拉什么时候出生？", "when"),
+        ("th", "เขาเกิดที่ไหน", "where"),
+        ("ko", "수도는 어디인가?", "where"),
+        ("ru", "В каком году?", "which"),
+        ("sw", "Mji mkuu wa Morocco ni?", UNKNOWN),
+        ("yo", "Tani o?", UNKNOWN),
+    ],
+)
+def test_a_question_has_the_type_of_its_question_word(language: str, text: str, expected: str) -> None:
+    items = items_of("xquad", language, [record("1", {"context": "", "question": text}, {"text": ""}, ["a"])])
+    assert question_type(items, NOTHING) == [expected]
+
+
+def test_a_question_of_a_parallel_set_has_the_type_of_the_english_one() -> None:
+    english, hindi = (
+        items_of(
+            "xquad", code, [record(i, {"context": "", "question": q}, {"text": ""}, ["a"]) for i, q in rows]
+        )
+        for code, rows in (
+            ("en", [("1", "Which team won?"), ("2", "Who lost?")]),
+            ("hi", [("2", "टेस्ला क्या?"), ("3", "टेस्ला कब?")]),
+        )
+    )
+    context = FeatureContext(english=lambda: english)
+    assert question_type(hindi, context) == ["who", "when"]
 
 
 def test_pairs_are_in_the_order_of_the_spec_and_not_of_the_file() -> None:

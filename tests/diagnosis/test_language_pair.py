@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 from scipy import stats
 
-from harness.analysis.language_pair import language_pairs
+from harness.analysis.language_pair import language_pairs, version_pairs
 from harness.errors import UnknownNameError, UsageError
-from harness.reporting.console import print_blocks
-from harness.reporting.language_pair import language_pair_blocks
+from harness.reporting.languages.language_pair import language_pair_blocks
+from harness.reporting.render.console import print_blocks
 from harness.storage.records import ItemRecord
+from harness.storage.run_folder import Run
 from tests.diagnosis.conftest import MakeRun, pair, sentence
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -99,3 +100,46 @@ def test_options_of_buckets_are_rejected(make_run: MakeRun, cli: Cli) -> None:
     status, _, err = cli("diagnose", run.path, "--against", "en", "--attributes", "len1")
     assert status == 2
     assert "--attributes" in err
+
+
+def test_versions_of_a_language_are_paired_item_by_item(tmp_path: Path, cli: Cli) -> None:
+    """Table 8 of the translation-errors paper: what is right in machine text, wrong in the human translation."""
+    run = tmp_path / "run"
+    asked = ("eval", "--tasks", "xnli:en+sw+hi", "--data", "sample", "--model", "baseline:char-ngram")
+    given = (
+        "--variants",
+        "zs,tt,te,bt",
+        "--translator",
+        "r=reverse,i=identity",
+        "--recipe",
+        "quick",
+        "--limit",
+        "12",
+    )
+    assert cli(*asked, *given, "--train-limit", "50", "--output", run)[0] == 0
+    folder = Run(run)
+    pairs, _ = version_pairs([folder], [], ["te", "bt"])
+    assert {(pair.language, pair.against, pair.against_language) for pair in pairs} == {
+        (code, f"{variant} ({name})", code if variant == "te" else "en")
+        for code in ("sw", "hi")
+        for variant in ("te", "bt")
+        for name in "ri"
+    }
+    for own in pairs:
+        variant, name = own.against.rstrip(")").split(" (")
+        [cell] = [
+            cell
+            for cell in folder.cells
+            if (cell.language, cell.view.get("variant"), cell.view.get("translator"))
+            == (own.language, variant, name)
+        ]
+        [human] = [cell for cell in folder.cells if cell.language == own.language and not cell.view]
+        rights = [{item.id: item.correct for item in folder.records(part)} for part in (human, cell)]
+        lost = sum(not rights[0][key] and bool(rights[1][key]) for key in rights[0])
+        assert (own.lost, own.both + own.lost + own.gained + own.neither) == (lost, 12)
+    status, out, _ = cli("diagnose", run, "--language", "sw", "--variant", "te")
+    assert status == 0 and "te (r)" in out
+    assert cli("diagnose", run, "--variant", "xx")[0] == 2
+    assert cli("diagnose", run, "--variant", "te", "--against", "en")[0] == 2
+    with pytest.raises(UsageError, match="human translation"):
+        version_pairs([folder], ["en"], ["te"])

@@ -13,6 +13,8 @@ from harness.running.session import open_session
 from harness.specs.catalog import Catalog
 from tests.docs.page import DOCS, blocks, page_name
 
+pytestmark = pytest.mark.thorough
+
 PAGES = sorted((DOCS / "benchmarks").glob("*.md"))
 SECTIONS = [
     *("Protocol", "What is exact", "What differs from the paper, and why"),

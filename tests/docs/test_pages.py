@@ -183,6 +183,7 @@ def test_page_does_what_it_shows(page: Path, terminal: Terminal) -> None:
     assert cache_folder() == terminal.folder / ".cache"
 
 
+@pytest.mark.thorough
 def test_readme_shows_what_is_printed(terminal: Terminal) -> None:
     """Check the indented blocks of the README that begin with ``$``; they may be a part of the output."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")

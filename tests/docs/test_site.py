@@ -25,6 +25,8 @@ from harness.storage.results import CellResult
 from tests.docs.command_line import LEAVES, OPTIONS
 from tests.docs.page import DOCS, PAGES
 
+pytestmark = pytest.mark.thorough
+
 pytest.importorskip("mkdocs", reason="mkdocs is not installed")
 
 INDEX = (DOCS / "README.md").read_text(encoding="utf-8")

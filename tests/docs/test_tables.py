@@ -153,7 +153,7 @@ LOW_RANK_ROWS: Mapping[str, Callable[[TrainingSettings], str]] = {
 @pytest.mark.parametrize("column", [0, 1])
 def test_numbers_of_low_rank_recipes(column: int, catalog: Catalog) -> None:
     name = ("lora", "qlora")[column]
-    rows = table_rows(page("docs/fine-tune-a-decoder.md"))
+    rows = table_rows(page("docs/train-large-models.md"))
     model = ModelDescription(adapter="any", ref="any", offers=frozenset(), layers=12)
     found = {head: resolve_settings(catalog.recipe(name), head, "any", model) for head in Head}
     for row, show in LOW_RANK_ROWS.items():
@@ -201,16 +201,24 @@ def test_the_table_of_tasks_is_that_of_the_specs(catalog: Catalog) -> None:
     assert replaced(text, task_table(catalog)) == text
     rows = table_rows(text)
     assert [re.findall(r"`(\w+)`", name)[0] for name in rows if "`" in name] == catalog.names("task")
-    assert rows["[`xnli`](benchmarks/xnli.md)"][::2] == ["`sequence_classification`", "5,010", "`mnli`"]
+    assert rows["[`xnli`](benchmarks/xnli.md)"][::2] == [
+        "`sequence_classification`",
+        "738 to 5,010",
+        "`mnli`",
+    ]
     assert rows["[`tatoeba`](benchmarks/tatoeba.md)"][1:4] == ["41", "205 to 1,000", "files, Hub"]
-    assert rows["[`lareqa`](benchmarks/lareqa.md)"][3] == "files"
+    assert rows["[`lareqa`](benchmarks/lareqa.md)"][3] == "files, web"
 
 
-def test_languages_missing_in_the_hub_copy_of_udpos(catalog: Catalog) -> None:
-    test = catalog.task("udpos").spec.source("en", "test")
-    assert test is not None
-    assert test.hub is not None
-    assert set(test.hub.lacks) == {"el", "de", "fr", "ru", "zh", "lt", "pl", "ro", "uk", "wo"}
+def test_numbers_of_languages_in_the_index_are_those_of_the_tasks(catalog: Catalog) -> None:
+    counts: dict[str, set[str]] = {}
+    for name, cells in table_rows(task_table(catalog)).items():
+        for file in re.findall(r"\((benchmarks/[\w-]+\.md)\)", name):
+            counts.setdefault(file, set()).update(re.findall(r"\d+", cells[1]))
+    entries = re.findall(r"^- .*?\((benchmarks/.*?)\): (.*)$", page("docs/README.md"), flags=re.MULTILINE)
+    numbers = [(file, found) for file, text in entries for found in re.findall(r"(?<![\w-])\d+\b", text)]
+    assert len(numbers) > 20
+    assert [(file, number) for file, number in numbers if number not in counts[file]] == []
 
 
 @pytest.mark.parametrize(
@@ -240,6 +248,9 @@ def test_readers_and_kinds_are_those_that_exist(registry: Registry) -> None:
     text = page("docs/add-a-task.md")
     assert all(f"`{name}`" in text for name in registry.readers.names)
     assert all(f"`{name}`" in text for name in registry.kinds.names)
+    rows = " ".join(table_rows(page("docs/add-a-metric.md")))
+    written = {name for name in registry.kinds.names if not name.startswith(("lm_eval_", "judgement"))}
+    assert {name for name in written if f"`{name}`" not in rows} == set()
 
 
 def test_changelog_entries_are_one_short_sentence() -> None:

@@ -69,7 +69,13 @@ def test_a_missing_package_is_reported_with_the_command_that_installs_it(
             "lm_eval",
             "0.4.5",
             "lm_eval  0.4.5: too old, 0.4.13 or newer is needed",
-            "pip install 'lm_eval>=0.4.13'",
+            "pip install 'lm_eval>=0.4.13,<0.5'",
+        ),
+        (
+            "lm_eval",
+            "0.5.0",
+            "lm_eval  0.5.0: too new, a version below 0.5 is needed",
+            "pip install 'lm_eval>=0.4.13,<0.5'",
         ),
     ],
 )
@@ -95,6 +101,7 @@ def test_what_is_too_old_is_missing_to_its_feature(cli: Cli, monkeypatch: pytest
         "accelerate": "99",
         "datasets": "99",
         "huggingface-hub": "99",
+        "psutil": "99",
         "safetensors": "99",
         "torch": "99",
     }

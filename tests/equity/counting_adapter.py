@@ -1,7 +1,7 @@
 """A plugin with a model whose sub-words are pieces of three characters; ``?`` is unknown to it.
 
-``counts:embeds`` embeds (16 sub-words a text at most), ``counts:writes`` writes the option `says`, ``counts:ranks``
-ranks.
+``counts:embeds`` embeds, ``counts:classifies`` and ``counts:chooses`` give equal scores (16 sub-words at most, each),
+``counts:writes`` writes the option `says`, ``counts:ranks`` ranks.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pydantic import Field
 
 from harness.hookspecs import hookimpl
 from harness.models.adapters import AdapterEntry
-from harness.models.capabilities import Capability, EmbedOptions, ModelDescription
+from harness.models.capabilities import Capability, Choice, EmbedOptions, ModelDescription, TextInput
 from harness.models.options import AdapterOptions
 from harness.models.requests import (
     FloatArray,
@@ -31,6 +31,8 @@ CALLS: list[int] = []
 """How many texts every call counted."""
 OFFERS = {
     "embeds": Capability.EMBEDS,
+    "classifies": Capability.CLASSIFIES,
+    "chooses": Capability.CHOOSES_BEST,
     "writes": Capability.GENERATES,
     "ranks": Capability.SCORES_CONTINUATIONS,
 }
@@ -45,7 +47,8 @@ class CountingOptions(AdapterOptions):
 
 def describe(ref: str, options: AdapterOptions) -> ModelDescription:
     """Return what a model of this name offers."""
-    return ModelDescription(adapter="counts", ref=ref, offers=frozenset({OFFERS[ref]}))
+    labels = ("entailment", "neutral", "contradiction") if ref == "classifies" else ()
+    return ModelDescription(adapter="counts", ref=ref, offers=frozenset({OFFERS[ref]}), labels=labels)
 
 
 def open_model(description: ModelDescription, options: CountingOptions) -> Counts:
@@ -81,6 +84,14 @@ class Counts:
         rows = np.array(found, dtype=np.float32).reshape(len(texts), 8) + 1
         unit: FloatArray = rows / np.linalg.norm(rows, axis=1, keepdims=True)
         return unit
+
+    def classify(self, inputs: Sequence[TextInput], labels: Sequence[str]) -> FloatArray:
+        """Return equal scores."""
+        return np.zeros((len(inputs), len(labels)), dtype=np.float32)
+
+    def choose(self, items: Sequence[Choice]) -> list[tuple[float, ...]]:
+        """Return equal scores."""
+        return [(0.5,) * len(item.choices) for item in items]
 
     def loglikelihood(self, requests: Sequence[LikelihoodRequest]) -> list[LikelihoodAnswer]:
         """Return -1 for every word, and cut contexts of more than 60 characters."""

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.reporting.equity.cost import Cost
-from harness.reporting.equity.premium import Premium, by_id, premium_of
-from harness.reporting.equity.report import EquityRow, correlation_of
+from harness.reporting.cost.cost import Cost, Premium, by_id, premium_of
+from harness.reporting.cost.report import EquityRow, correlation_of
 from harness.storage.records import ItemTokens
 
 Counts = st.dictionaries(st.sampled_from("abcdefgh"), st.integers(min_value=1, max_value=500), min_size=1)

@@ -15,9 +15,9 @@ import pytest
 
 from harness.analysis.merge import merge
 from harness.analysis.rescoring import rescore
-from harness.reporting.equity.premium import Premium
-from harness.reporting.equity.report import EquityTable, equity_report
-from harness.reporting.equity.table import (
+from harness.reporting.cost.cost import Premium
+from harness.reporting.cost.report import EquityTable, equity_report
+from harness.reporting.cost.table import (
     ANSWER_HEADS,
     PROMPT_HEADS,
     answer_rows,
@@ -25,6 +25,7 @@ from harness.reporting.equity.table import (
     side_notes,
     table_notes,
 )
+from harness.reporting.overview.run_remarks import run_remarks
 from harness.running.session import open_session
 from harness.storage.records import read_tokens
 from harness.storage.run_folder import Run
@@ -83,6 +84,27 @@ def test_an_embedded_text_that_is_too_long_is_cut(run: RunTasks) -> None:
         cut = sum(any(math.ceil(len(text) / 3) > 16 for text in pair) for pair in pairs)
         assert kept["truncated"] == cut
         assert kept["tokens"] == sum(math.ceil(len(target) / 3) for _, target in pairs)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "model"),
+    [("xnli:en+zh", "counts:classifies"), ("xcopa:it", "counts:chooses"), ("tatoeba:de", "counts:embeds")],
+)
+def test_an_item_that_is_cut_is_truncated_in_every_kind(
+    run: RunTasks, monkeypatch: pytest.MonkeyPatch, tasks: str, model: str
+) -> None:
+    if model == "counts:embeds":
+        monkeypatch.setattr(importlib.import_module("counting_adapter"), "ROOM", 6)
+    finished = run(tasks, model, limit=12, protocols=("frozen",) if model == "counts:embeds" else None)
+    cells = [cell for cell in finished.cells if cell.status == "ok"]
+    assert cells
+    for cell in cells:
+        flags = [record.flags["truncated"] for record in finished.records(cell)]
+        assert cell.truncated == cell.ledger["truncated"] == sum(flags)
+        assert cell.tied == (0 if model == "counts:embeds" else cell.n), "equal scores are ties"
+    count = sum(cell.truncated for cell in cells)
+    assert 0 < count < sum(cell.n for cell in cells) or model == "counts:chooses"
+    assert f"{count:,} items were truncated" in [remark.text for remark in run_remarks(finished)]
 
 
 def test_the_benchmarks_own_words_are_no_text_of_an_item(run: RunTasks) -> None:

@@ -14,7 +14,7 @@ from scipy.stats import pearsonr, spearmanr, t
 from harness.analysis.explanation import Explanation, explain
 from harness.analysis.typology import syntax_distances, syntax_shares
 from harness.languages.table import known_languages
-from harness.reporting.explanation import explained, language_properties, read_explanation
+from harness.reporting.languages.explanation import explained, language_properties, read_explanation
 from harness.running.session import open_session
 from harness.storage.run_folder import Run
 from tests.builders import make_cell, published_tables, write_run
@@ -82,6 +82,7 @@ def test_slopes_and_jackknife_are_those_of_a_regression_with_levels(tasks: int) 
     assert found.families == count
 
 
+@pytest.mark.thorough
 def test_the_fit_is_that_of_statsmodels() -> None:
     regression = pytest.importorskip("statsmodels.api")
     scores, properties = made(3, CODES)

@@ -68,6 +68,7 @@ def test_a_run_without_retrieval_has_nothing_for_mteb(tmp_path: Path) -> None:
         target.text([run])
 
 
+@pytest.mark.thorough
 def test_mteb_reads_the_files(sample_run: Run, tmp_path: Path) -> None:
     if not list(PEERS.glob("lib/python3*/site-packages/mteb")):
         pytest.skip("no mteb: make setup-peers, or set HARNESS_TEST_PEERS")

@@ -115,7 +115,7 @@ def assert_close(one: Any, other: Any, tolerance: float, where: str) -> None:
     if isinstance(other, float) and isinstance(one, float):
         assert math.isclose(one, other, abs_tol=tolerance, rel_tol=tolerance) or one == other, where
     elif isinstance(other, dict):
-        assert one.keys() == other.keys(), where
+        assert one.keys() == other.keys(), f"{where}: {one.keys() ^ other.keys()}"
         for name, value in other.items():
             assert_close(one[name], value, tolerance, f"{where}.{name}")
     elif isinstance(other, (list, tuple)):

@@ -12,6 +12,8 @@ import pytest
 from .command import Commands
 from .evaluation import assert_same, requests
 
+pytestmark = pytest.mark.thorough
+
 FILES = {
     "train-en.tsv": "mnli/en.train.jsonl",
     "dev-en.tsv": "mnli/en.validation.jsonl",

@@ -14,6 +14,8 @@ import pytest
 from .command import Commands
 from .evaluation import Evaluation, answers, assert_same, assert_whole, keys, requests
 
+pytestmark = pytest.mark.thorough
+
 Damage = Callable[[Path, random.Random], None]
 
 

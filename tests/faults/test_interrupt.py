@@ -6,8 +6,12 @@ import os
 import signal
 from pathlib import Path
 
+import pytest
+
 from .command import Commands
 from .evaluation import Evaluation, answers, assert_whole
+
+pytestmark = pytest.mark.thorough
 
 
 def test_once_at_inference(prompted: Evaluation, commands: Commands, tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ import pytest
 from .command import Attempt, Commands
 from .evaluation import Evaluation, answers, assert_whole, keys, repeated
 
+pytestmark = pytest.mark.thorough
+
 
 @dataclass(slots=True)
 class Tally:

@@ -12,6 +12,8 @@ from ..hf.conftest import FAMILIES, sizes
 from .command import Commands
 from .evaluation import assert_same
 
+pytestmark = pytest.mark.thorough
+
 ROWS = 3
 
 

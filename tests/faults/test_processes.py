@@ -11,6 +11,8 @@ import pytest
 from .command import Attempt, Commands, descendants, wait_until
 from .evaluation import Evaluation, answers, assert_same, assert_whole, repeated
 
+pytestmark = pytest.mark.thorough
+
 MINUTE = 60.0
 
 

@@ -11,6 +11,8 @@ import pytest
 from .command import Attempt, Commands
 from .evaluation import Evaluation, answers, assert_whole
 
+pytestmark = pytest.mark.thorough
+
 Mount = Callable[..., Path]
 
 

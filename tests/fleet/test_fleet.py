@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from harness import Run, TrainingError
 from harness_fleet.folder import Fleet
+from harness_fleet.state import job_states
 
 Cli = Callable[..., tuple[int, str, str]]
 SAMPLE = ("--data", "sample", "--recipe", "quick", "--limit", "4", "--train-limit", "20")
@@ -22,6 +24,23 @@ FLEET = Path("fleet")
 
 def _submit(cli: Cli, *further: object) -> tuple[int, str, str]:
     return cli("submit", "--model", NGRAM, *TASKS, *SAMPLE, "--output", FLEET, *further)
+
+
+def test_a_job_with_cut_results_is_not_done(cli: Cli, here: Any, tmp_path: Path) -> None:
+    assert (
+        cli("submit", "--model", "baseline:majority", *TASKS, *SAMPLE, "--output", FLEET, "--jobs", 2)[0] == 0
+    )
+    fleet = Fleet(FLEET)
+    assert {str(state) for state in job_states(fleet).values()} == {"done"}
+    job = fleet.jobs_of(fleet.file.models[0])[0].name
+    file = fleet.run(job) / "results.json"
+    whole = file.read_text(encoding="utf-8")
+    for text in (whole[: len(whole) // 2], "", "{}", whole.replace('"value": 0.', '"value": 10.')):
+        file.write_text(text, encoding="utf-8")
+        assert [name for name, state in job_states(fleet).items() if state == "lost"] == [job]
+    cli("submit", "retry", FLEET)
+    assert {str(state) for state in job_states(fleet).values()} == {"done"}
+    assert json.loads(file.read_text(encoding="utf-8"))["cells"] == json.loads(whole)["cells"]
 
 
 def _trainings() -> Counter[str]:
@@ -36,6 +55,7 @@ def _trainings() -> Counter[str]:
     )
 
 
+@pytest.mark.thorough
 def test_several_jobs_have_the_scores_of_one_run(
     cli: Cli, here: Any, scores: Callable[[Path], Any], answers: Callable[[Path], int], tmp_path: Path
 ) -> None:
@@ -56,12 +76,21 @@ def test_several_jobs_have_the_scores_of_one_run(
     before = (merged / "results.json").stat().st_mtime_ns
     assert cli("submit", "collect", FLEET)[0] == 0
     assert (merged / "results.json").stat().st_mtime_ns == before
+    part = fleet.run(fleet.jobs_of(model)[0].name) / "results.json"
+    os.utime(part, ns=(2 * before, 2 * before))
+    assert cli("submit", "collect", FLEET)[0] == 0
+    assert (merged / "results.json").stat().st_mtime_ns == before, "another host's clock is ahead"
+    part.write_bytes(part.read_bytes() + b"\n")
+    os.utime(part, ns=(1, 1))
+    assert cli("submit", "collect", FLEET)[0] == 0
+    assert (merged / "results.json").stat().st_mtime_ns != before, "other contents under an old time"
     assert cli("submit", "collect", FLEET, "--check")[0] == 0
     started = len(here.jobs)
     assert cli("submit", "retry", FLEET)[0] == 0
     assert len(here.jobs) == started
 
 
+@pytest.mark.thorough
 def test_one_job_is_the_result_itself(cli: Cli, here: Any) -> None:
     status, out, _ = _submit(cli, "--model", "baseline:majority")
     assert status == 0
@@ -86,6 +115,7 @@ def test_one_job_is_the_result_itself(cli: Cli, here: Any) -> None:
     }
 
 
+@pytest.mark.thorough
 def test_a_fit_that_fails_cancels_what_needs_it_until_a_retry(
     cli: Cli, here: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,6 +16,8 @@ import pytest
 
 from harness_fleet.folder import Fleet
 
+pytestmark = pytest.mark.thorough
+
 Cli = Callable[..., tuple[int, str, str]]
 SLOW = Path(__file__).parents[1] / "cli" / "slow_adapter.py"
 ASKED = ("--tasks", "xcopa", "--data", "sample")

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from harness.cli.output import printable
-from harness.reporting.console import print_blocks
+from harness.reporting.render.console import print_blocks
 from tests.comparison.conftest import MakeRun
 
 from .conftest import Decide, answers
@@ -78,7 +78,7 @@ def test_files_hold_what_was_decided(make_run: MakeRun, cli: Cli, tmp_path: Path
     assert next(row for row in rows[1:] if row["language"] == "en")["change"] == pytest.approx(-0.3)
     markdown = files["markdown"].read_text(encoding="utf-8")
     assert "\x1b" not in markdown
-    assert "hf:old \\<b\\>" in markdown
+    assert "old \\<b\\>" in markdown
     assert markdown.count("| xnli ") == 5
 
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator, Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,8 +16,8 @@ pytest.importorskip("datasets")
 from transformers import BertConfig, BertModel
 
 from tests.hf.conftest import sizes, wordpiece
+from tests.hub.hub_server import Hub
 
-COMMIT = "a" * 40
 DATASET = "mteb/tatoeba-bitext-mining"
 CARD = """---
 configs:
@@ -38,68 +34,6 @@ PAIRS = [
 ]
 
 
-class Hub(ThreadingHTTPServer):
-    """Serves files of repositories as the Hub does, as far as `huggingface_hub` asks."""
-
-    daemon_threads = True
-
-    def __init__(self, files: Mapping[str, bytes]) -> None:
-        """Serve files by repository and name: ``datasets/org/name/README.md`` or ``org/name/config.json``."""
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.files = files
-        self.sent: list[str] = []
-        threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}"
-
-
-class Handler(BaseHTTPRequestHandler):
-    server: Hub
-
-    def log_message(self, format: str, *arguments: Any) -> None:
-        """Silent."""
-
-    def do_HEAD(self) -> None:
-        self.answer(body=False)
-
-    def do_GET(self) -> None:
-        self.answer(body=True)
-
-    def answer(self, *, body: bool) -> None:
-        path = self.path.partition("?")[0].strip("/")
-        if path.startswith("api/"):
-            kind, _, rest = path.removeprefix("api/").partition("/")
-            repository = rest.partition("/tree/")[0].partition("/revision/")[0]
-            prefix = f"datasets/{repository}/" if kind == "datasets" else f"{repository}/"
-            names = [name.removeprefix(prefix) for name in self.server.files if name.startswith(prefix)]
-            tree = [{"type": "file", "path": name, "size": 1, "oid": COMMIT} for name in names]
-            info = {"id": repository, "sha": COMMIT, "siblings": [{"rfilename": name} for name in names]}
-            content = json.dumps(tree if "/tree/" in path else info).encode()
-            self.send(200 if names else 404, content if names else b"", {}, body=body)
-            return
-        repository, _, rest = path.partition("/resolve/")
-        name = f"{repository}/{rest.partition('/')[2]}"
-        found = self.server.files.get(name)
-        if found is None:
-            self.send(404, b"", {"X-Error-Code": "EntryNotFound", "X-Repo-Commit": COMMIT}, body=body)
-            return
-        if body:
-            self.server.sent.append(name)
-        etag = hashlib.sha1(found, usedforsecurity=False).hexdigest()
-        self.send(200, found, {"X-Repo-Commit": COMMIT, "ETag": f'"{etag}"'}, body=body)
-
-    def send(self, status: int, content: bytes, headers: Mapping[str, str], *, body: bool) -> None:
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(content)))
-        for name, value in headers.items():
-            self.send_header(name, value)
-        self.end_headers()
-        if body:
-            self.wfile.write(content)
-
-
 @pytest.fixture
 def hub(tmp_path: Path) -> Iterator[Hub]:
     """A Hub with a data set of one language and a tiny encoder, which has pickled weights too."""
@@ -113,8 +47,7 @@ def hub(tmp_path: Path) -> Iterator[Hub]:
     files[f"datasets/{DATASET}/swh/test.jsonl"] = rows.encode()
     server = Hub(files)
     yield server
-    server.shutdown()
-    server.server_close()
+    server.close()
 
 
 def run(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -130,6 +63,7 @@ def run(folder: Path, *arguments: str, **environment: str) -> subprocess.Complet
     )
 
 
+@pytest.mark.thorough
 def test_what_is_fetched_is_enough_without_a_connection(hub: Hub, tmp_path: Path) -> None:
     wanted = ["--tasks", "tatoeba:sw+de", "--protocol", "frozen"]
     models = ["--model", "hf:org/tiny", "--model", "baseline:majority", "--model", "hf:org/none"]
@@ -147,8 +81,7 @@ def test_what_is_fetched_is_enough_without_a_connection(hub: Hub, tmp_path: Path
     assert "deu-eng" in done.stdout, "the language without data is not reported"
     assert "org/tiny/pytorch_model.bin" not in hub.sent
     sent = list(hub.sent)
-    hub.shutdown()
-    hub.server_close()
+    hub.close()
     evaluated = run(
         tmp_path,
         "eval",

@@ -88,6 +88,15 @@ def _rows(resolved: ResolvedData) -> list[dict[str, Any]]:
 _TEST = [{"premise": "Habari", "label": 2}, {"premise": "Ndiyo", "label": 0}]
 
 
+@pytest.mark.parametrize("name", ["validation", "train", "eval"])
+def test_a_test_set_is_one_whatever_the_dataset_calls_it(hub: _Hub, tmp_path: Path, name: str) -> None:
+    card = _CARD.replace("split: test", f"split: {name}")
+    hub.put("someone/xnli", {"README.md": card, "all/test-00000-of-00001.parquet": _TEST})
+    resolved = fetch(_ref(split=name, config="all"), tmp_path / "kept")
+    assert (resolved.split_used, resolved.stands_in) == ("test", False)
+    assert f", {name} at" in resolved.describe
+
+
 def test_a_split_is_kept_as_parquet_with_its_commit(hub: _Hub, tmp_path: Path) -> None:
     hub.put("someone/xnli", {"README.md": _CARD, "sw/test-00000-of-00001.parquet": _TEST})
     resolved = fetch(_ref(reader="parquet", label_map={"2": "contradiction"}), tmp_path / "kept")
@@ -310,3 +319,42 @@ def test_files_that_a_spec_names_are_returned_as_they_are(hub: _Hub, tmp_path: P
         fetch(_ref(files=("data/x.json",)), tmp_path / "kept")
     with pytest.raises(DataError, match=r"spec of the Hub dataset .* points outside"):
         fetch(_ref(files=("../x.json",)), tmp_path / "kept")
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv"])
+def test_integers_get_the_names_that_the_card_declares(hub: _Hub, tmp_path: Path, form: str) -> None:
+    card = (
+        (
+            f"---\nconfigs:\n- {{config_name: sw, data_files: [{{split: test, path: x.{form}}}]}}\n"
+            "dataset_info:\n  config_name: sw\n  features:\n  - {name: premise, dtype: string}\n"
+            "  - name: label\n    dtype: {class_label: {names: {'0': yes, '1': maybe, '2': no}}}\n---\n"
+        )
+        .replace("yes", "'yes'")
+        .replace(": no}", ": 'no'}")
+    )
+    lines = (
+        [json.dumps(row) for row in _TEST] if form == "jsonl" else ["premise,label", "Habari,2", "Ndiyo,0"]
+    )
+    hub.put("someone/xnli", {"README.md": card, f"x.{form}": "\n".join(lines) + "\n"})
+    resolved = fetch(_ref(), tmp_path / "kept")
+    assert _rows(resolved) == _TEST
+    assert resolved.label_map == {"0": "yes", "1": "maybe", "2": "no"}
+    with pytest.raises(DataError, match="contradicts the label names"):
+        fetch(_ref(label_map={"0": "no", "1": "maybe", "2": "yes"}), tmp_path / "kept")
+
+
+def test_a_named_file_that_is_broken_is_reported(hub: _Hub, tmp_path: Path) -> None:
+    hub.put("someone/xnli", {"sw/test.parquet": "PAR1 cut"})
+    with pytest.raises(MissingDataError, match="could not be read"):
+        fetch(_ref(files=("sw/*.parquet",)), tmp_path / "kept")
+
+
+@pytest.mark.parametrize(
+    "card", ["---\nconfigs: [{\n---\n", "---\nconfigs: 3\ndataset_info: 4\n---\n", "\udcff"]
+)
+def test_a_card_that_cannot_be_understood_is_reported(hub: _Hub, tmp_path: Path, card: str) -> None:
+    root = hub.put("someone/xnli", {"sw/test-0.parquet": _TEST})
+    readme = root / "snapshots" / _COMMIT / "README.md"
+    readme.write_bytes(card.encode("utf-8", "surrogateescape"))
+    with pytest.raises(DataError):
+        fetch(_ref(), tmp_path / "kept")

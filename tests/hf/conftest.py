@@ -105,6 +105,19 @@ def byte_level() -> Any:
     return fast(tokenizer, roberta_names())
 
 
+def split_byte_level() -> Any:
+    """A tokenizer in RobBERT's form: words are split before their spaces are marked, and offsets are trimmed."""
+    made = byte_level()
+    byte_pieces = pre_tokenizers.ByteLevel(add_prefix_space=True)
+    made.backend_tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Whitespace(), byte_pieces, pre_tokenizers.Punctuation()]
+    )
+    made.backend_tokenizer.post_processor = processors.RobertaProcessing(
+        ("</s>", 2), ("<s>", 0), add_prefix_space=True, trim_offsets=True
+    )
+    return made
+
+
 def roberta_names() -> dict[str, str]:
     return {
         "bos_token": "<s>",

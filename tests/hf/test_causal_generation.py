@@ -260,3 +260,46 @@ def test_models_without_a_cache_of_rows(decoder_folders: dict[str, Path], open_d
     asked = [LikelihoodRequest(context=text, continuation=c) for text in prompts for c in (" a b", " c d e")]
     for one, other in zip(model.loglikelihood(asked), plain.loglikelihood(asked), strict=True):
         assert one.token_logprobs == pytest.approx(other.token_logprobs, abs=1e-4)
+
+
+GEMMA = (
+    "{{ bos_token }}{% if messages[0]['role'] == 'system' %}{{ raise_exception('System role not supported') }}"
+    "{% endif %}{% for m in messages %}{% if (m['role'] == 'user') != (loop.index0 % 2 == 0) %}"
+    "{{ raise_exception('Conversation roles must alternate user/assistant/user/assistant/...') }}{% endif %}"
+    "[{{ m['role'] }}] {{ m['content'] | trim }}\n{% endfor %}"
+)
+MISTRAL = GEMMA.partition("{% endif %}")[2].join(["{{ bos_token }}", ""])
+DROPPING = (
+    "{% for m in messages if m['role'] != 'system' %}[{{ m['role'] }}] {{ m['content'] }}\n{% endfor %}"
+)
+SHOTS = (
+    Turn(role="system", text="Be brief."),
+    Turn(role="user", text="The dog?"),
+    Turn(role="assistant", text="Here."),
+    Turn(role="user", text="The cat?"),
+)
+
+
+@pytest.mark.parametrize("template", [GEMMA, MISTRAL, DROPPING])
+def test_a_template_without_a_system_role_gets_its_text_once(
+    decoder_folders: dict[str, Path], open_decoder: Open, tmp_path: Path, template: str
+) -> None:
+    (tmp_path / "chat.jinja").write_text(template)
+    model = open_decoder(decoder_folders["llama"], chat_template=tmp_path / "chat.jinja")
+    assert model.notices() == []
+    for _ in range(2):
+        written = model._session.render(SHOTS, template)
+        assert written.removeprefix("<s>") == (
+            "[user] Be brief.\n\nThe dog?\n[assistant] Here.\n[user] The cat?\n"
+        )
+    assert model._session.render(SHOTS[1:], template).count("Be brief.") == 0
+    assert len(model.notices()) == 1
+
+
+def test_a_template_with_a_system_role_keeps_the_turn(
+    decoder_folders: dict[str, Path], open_decoder: Open, tmp_path: Path
+) -> None:
+    (tmp_path / "chat.jinja").write_text(CHAT_TEMPLATE)
+    model = open_decoder(decoder_folders["llama"], chat_template=tmp_path / "chat.jinja")
+    assert model._session.render(SHOTS, CHAT_TEMPLATE).startswith("<s>[system] Be brief.\n[user] The dog?")
+    assert model.notices() == []

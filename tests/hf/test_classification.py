@@ -49,6 +49,7 @@ def inputs_of(examples: list[ClassificationExample]) -> list[TextInput]:
     return [TextInput(text=example.inputs["text"]) for example in examples]
 
 
+@pytest.mark.thorough
 def test_fitting_learns_and_classifies(encoder: Any, fit_options: Options) -> None:
     fitted = encoder.fit(sentiment(64), sentiment(16, 64), SPEC, fit_options(epochs=8, learning_rate=3e-3))
     assert isinstance(fitted, Classifies)

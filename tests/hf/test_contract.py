@@ -27,12 +27,15 @@ class EncoderContract(AdapterContract):
 
 class TestWordpiece(EncoderContract):
     family = "bert"
+    thorough = frozenset({"test_fitting_twice_gives_the_same"})
 
 
+@pytest.mark.thorough
 class TestSentencepiece(EncoderContract):
     family = "xlm-roberta"
 
 
+@pytest.mark.thorough
 class TestMaskedLanguageModel(EncoderContract):
     family = "bert"
 
@@ -42,6 +45,7 @@ class TestMaskedLanguageModel(EncoderContract):
         return str(masked_folders[cls.family])
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 class TestByteLevel(EncoderContract):
     family = "roberta"
@@ -66,9 +70,11 @@ class DecoderContract(AdapterContract):
         return str(decoder_folders[cls.family])
 
 
+@pytest.mark.thorough
 class TestLlama(DecoderContract):
     family = "llama"
 
 
+@pytest.mark.thorough
 class TestGpt2(DecoderContract):
     family = "gpt2"

@@ -23,6 +23,8 @@ from harness_hf.encoder.dual_encoder import (
 from harness_hf.fit_record import read_record
 from harness_hf.options import EncoderOptions
 
+pytestmark = pytest.mark.thorough
+
 SPEC = HeadSpec(head=Head.DUAL_ENCODER)
 LONG = "cat dog mat door red green blue happy sad good bad one two three " * 4
 Options = Callable[..., FitOptions]

@@ -25,6 +25,8 @@ from harness_hf.encoder.dual_encoder import (
 from harness_hf.encoder.heads import HEADS
 from harness_hf.training import loop
 
+pytestmark = pytest.mark.thorough
+
 SPEC = HeadSpec(head=Head.DUAL_ENCODER)
 LONG = "cat dog mat door red green blue happy sad good bad one two three " * 4
 Options = Callable[..., FitOptions]

@@ -207,7 +207,7 @@ def test_identity_distinguishes_models_and_options(folders: dict[str, Path], ope
 def test_identity_follows_the_files(folders: dict[str, Path], open_folder: Any, tmp_path: Path) -> None:
     folder = tmp_path / "model"
     shutil.copytree(folders["bert"], folder)
-    (folder / "notes.json").write_text("{}")
+    (folder / "README.md").write_text("{}")
     before = open_folder(folder).identity()
     assert before == open_folder(folders["bert"]).identity()
     config = json.loads((folder / "config.json").read_text())

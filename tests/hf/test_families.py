@@ -46,6 +46,7 @@ def family_folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {name: save_family(root / name, name) for name in FAMILIES}
 
 
+@pytest.mark.thorough
 class TestContract(AdapterContract):
     @pytest.fixture(scope="class", params=FAMILIES)
     @classmethod
@@ -69,6 +70,7 @@ class TestContract(AdapterContract):
         return FAMILIES[name].options
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", FAMILIES)
 def test_the_sample_suite_has_a_score_in_every_cell(
     name: str, family_folders: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -15,6 +15,8 @@ from harness.errors import UsageError
 
 from .conftest import wordpiece
 
+pytestmark = pytest.mark.thorough
+
 LABELS = dict(enumerate(("contradiction", "entailment", "neutral")))
 
 

@@ -28,6 +28,8 @@ from harness_hf.options import EncoderOptions
 
 from .conftest import byte_level
 
+pytestmark = pytest.mark.thorough
+
 POSITIONS = 8192
 PIECES = 3000
 Open = Callable[..., Any]

@@ -25,6 +25,8 @@ from harness_hf import low_rank
 from .conftest import Open
 from .test_own_heads import HEADS, answers
 
+pytestmark = pytest.mark.thorough
+
 Options = Callable[..., FitOptions]
 LORA: Mapping[str, Any] = {"epochs": 1, "lora_rank": 4, "lora_alpha": 8, "max_query_length": 16}
 SETTINGS_BEFORE_LORA = {
@@ -240,7 +242,7 @@ def test_pickled_and_foreign_adapters_are_rejected(base: Path, tmp_path: Path, o
         open_decoder(folder)
     (folder / "adapter_config.json").write_text(json.dumps(config))
     (folder / "adapter_model.safetensors").rename(folder / "adapter_model.bin")
-    with pytest.raises(AdapterError, match=r"no 'adapter_model\.safetensors'"):
+    with pytest.raises(AdapterError, match=r"adapter_model\.bin"):
         open_decoder(folder)
 
 

@@ -118,7 +118,8 @@ def check(scarce: Scarce) -> Check:
                 agree(one, other, tolerance=1e-5) for one, other in zip(expected, answers, strict=True)
             )
         (notice,) = model.notices()
-        initial, left = model._session.budget.initial, model._session.budget.tokens
+        budget = session.cache_budget if ask is generate else session.budget
+        initial, left = budget.initial, budget.tokens
         name = {"rank": "generate", "loglikelihood_of_many_choices": "loglikelihood"}.get(
             ask.__name__, ask.__name__
         )
@@ -172,20 +173,25 @@ def test_one_sequence_that_is_too_long_is_one_sentence(bert: Any, scarce: Scarce
     assert len(embed(bert)) == len(TEXTS)
 
 
-def test_kinds_of_work_share_the_budget_and_have_a_notice_each(
+def test_kinds_of_work_have_a_notice_each(
     decoder_folders: dict[str, Path], open_decoder: Open, scarce: Scarce
 ) -> None:
+    """Texts that are read share the budget; that of texts that are written is the memory of their cache."""
     model = open_decoder(decoder_folders["llama"], batch_tokens=2048)
-    with scarce(model._session.network, 8):
+    session = model._session
+    with scarce(session.backbone, 8):
+        embed(model)
+    first = session.budget.tokens
+    with scarce(session.network, 8):
         generate(model)
-        first = model._session.budget.tokens
-    with scarce(model._session.network, 2):
+    with scarce(session.network, 2):
         loglikelihood(model)
-    last = model._session.budget.tokens
-    notices = model.notices()
-    assert [re.findall(r"[\d,]*\d|\(\w+\)", notice) for notice in notices] == [
-        ["2,048", "(generate)", f"{first:,}"],
-        [f"{first:,}", "(loglikelihood)", f"{last:,}"],
+    room, left = session.cache_budget.initial, session.cache_budget.tokens
+    assert left < room == 2048 * session.row_cost.row(1)
+    assert [re.findall(r"[\d,]*\d|\(\w+\)", notice) for notice in model.notices()] == [
+        [f"{room:,}", "(generate)", f"{left:,}"],
+        ["2,048", "(embed)", f"{first:,}"],
+        [f"{first:,}", "(loglikelihood)", f"{session.budget.tokens:,}"],
     ]
 
 

@@ -37,6 +37,7 @@ def asked(examples: list[MultipleChoiceExample]) -> list[Choice]:
     return [Choice(context=one.context, choices=one.choices) for one in examples]
 
 
+@pytest.mark.thorough
 def test_two_stages_with_different_numbers_of_choices(bert: Any, fit_options: Options) -> None:
     first: Any = bert.fit(items(48, 3), items(9, 3), SPEC, fit_options("first"))
     head = first._session.network.classifier.weight.detach().clone()

@@ -30,6 +30,8 @@ from harness_hf.heads.network import HeadedNetwork
 
 from .conftest import Open, decoder_tokenizer, unigram
 
+pytestmark = pytest.mark.thorough
+
 SMALL: Mapping[str, Any] = {
     "hidden_size": 32,
     "intermediate_size": 64,

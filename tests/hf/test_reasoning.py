@@ -13,6 +13,8 @@ from harness.models.requests import GenerateOptions, Turn
 
 from .thinking_model import COLOURS, OPENING_TEMPLATE, reasoning_of, save_thinking_model
 
+pytestmark = pytest.mark.thorough
+
 Open = Callable[..., Any]
 ANSWER = GenerateOptions(max_tokens=4, stop=("\n",))
 

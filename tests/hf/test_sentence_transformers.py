@@ -20,6 +20,8 @@ from harness.models.capabilities import EmbedOptions
 
 from .conftest import PIECE_LIMIT, byte_level, decoder_tokenizer
 
+pytestmark = pytest.mark.thorough
+
 sentence_transformers = pytest.importorskip("sentence_transformers")
 
 TEXTS = [
@@ -323,7 +325,7 @@ def test_modules_stay_inside_the_folder(save: Save, open_folder: Open) -> None:
 def test_weights_of_modules_are_downloaded() -> None:
     from huggingface_hub.utils._paths import filter_repo_objects
 
-    from harness_hf.model_folder import SNAPSHOT_IGNORED, SNAPSHOT_PATTERNS
+    from harness_hf.hub_snapshot import SNAPSHOT_IGNORED, SNAPSHOT_PATTERNS
 
     wanted = [
         "model.safetensors",
@@ -333,7 +335,7 @@ def test_weights_of_modules_are_downloaded() -> None:
     ]
     unwanted = ["2_Dense/pytorch_model.bin", "original/model.safetensors", "onnx/model.onnx"]
     found = filter_repo_objects(
-        [*wanted, *unwanted], allow_patterns=SNAPSHOT_PATTERNS, ignore_patterns=SNAPSHOT_IGNORED
+        [*wanted, *unwanted], allow_patterns=list(SNAPSHOT_PATTERNS), ignore_patterns=SNAPSHOT_IGNORED
     )
     assert list(found) == wanted
 

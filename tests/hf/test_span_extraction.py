@@ -55,6 +55,7 @@ def questions(contexts: list[str]) -> list[SpanQuestion]:
     ]
 
 
+@pytest.mark.thorough
 def test_fitting_learns_spans(encoder: Any, fit_options: Options) -> None:
     settings_ = {"epochs": 8, "max_length": 48, "stride": 8, "learning_rate": 3e-3}
     fitted = encoder.fit(colours(90), colours(9), SPEC, fit_options(**settings_))

@@ -247,6 +247,7 @@ def test_blocks_have_the_size_that_options_say(
     assert open_folder(folders["bert"]).block_characters("embed") == 8192
     assert open_folder(folders["bert"], batch_tokens=100).block_characters("embed") == 800
     assert open_decoder(decoder_folders["llama"], batch_tokens=100).block_characters("generate") == 3200
+    assert open_decoder(decoder_folders["llama"]).block_characters("generate") == 32 * 16_384
 
 
 def test_methods_are_streams_in_order(make: Callable[..., Case]) -> None:

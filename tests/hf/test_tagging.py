@@ -34,6 +34,7 @@ def sentences(count: int, length: int = 7) -> list[TaggedSentence]:
     ]
 
 
+@pytest.mark.thorough
 def test_fitting_learns_and_long_sentences_are_rejoined(encoder: Any, fit_options: Options) -> None:
     fitted = encoder.fit(sentences(60), sentences(12, 30), SPEC, fit_options(epochs=4, max_length=16))
     assert isinstance(fitted, Tags)

@@ -14,10 +14,13 @@ import torch
 from harness.data.records import Answer, ClassificationExample, SpanExample, TaggedSentence
 from harness.errors import TrainingError
 from harness.models.capabilities import Classifies, FitOptions, Head, HeadSpec, SpanQuestion, Tags, TextInput
+from harness.models.requests import HasTrainingLoss
 from harness.progress import Progress
 from harness_hf.training import loop
 from harness_hf.training.batches import micro_batch_size
 from harness_hf.training.step import SummedStep
+
+pytestmark = pytest.mark.thorough
 
 SPEC = HeadSpec(head=Head.CLASSIFICATION, labels=("bad", "good"), inputs=("text",))
 Options = Callable[..., FitOptions]
@@ -218,6 +221,18 @@ def test_batches_of_like_length_pad_less_and_are_the_same_every_time(
 
 def test_max_steps(bert: Any, fit_options: Options) -> None:
     assert bert.fit(examples(16), [], SPEC, fit_options(max_steps=3))._record.steps == 3
+
+
+def test_training_that_ends_at_its_starting_loss_says_so(bert: Any, fit_options: Options) -> None:
+    still = bert.fit(examples(24), [], SPEC, fit_options("still", max_steps=12, learning_rate=1e-12))
+    moved = bert.fit(examples(24), [], SPEC, fit_options("moved", max_steps=60, learning_rate=5e-3))
+    assert isinstance(still, HasTrainingLoss)
+    unchanged, changed = still.training_loss(), moved.training_loss()
+    assert unchanged is not None
+    assert changed is not None
+    assert unchanged["last"] == pytest.approx(unchanged["first"], rel=0.05)
+    assert (unchanged["steps"], changed["steps"]) == (12, 60)
+    assert changed["last"] < changed["first"]
 
 
 def test_frozen_embeddings_stay(bert: Any, fit_options: Options) -> None:

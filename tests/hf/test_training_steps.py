@@ -32,6 +32,8 @@ from harness_hf.training.optimization import learning_rate
 from harness_hf.training.processes import training_device
 from harness_hf.training.step import TrainingStep
 
+pytestmark = pytest.mark.thorough
+
 SPEC = HeadSpec(head=Head.CLASSIFICATION, labels=("bad", "good"), inputs=("text",))
 Options = Callable[..., FitOptions]
 WORDS = ("cat", "dog", "mat", "door", "red", "green", "blue")

@@ -178,6 +178,7 @@ def test_two_changes_are_found_apart() -> None:
     assert [(own.at, round(own.step, 3)) for own in change_points(scores, noise)] == [(3, 0.1), (6, -0.2)]
 
 
+@pytest.mark.thorough
 def test_the_command_writes_rows_and_a_figure(tmp_path: Path, cli: Cli) -> None:
     random = np.random.default_rng(7)
     line(tmp_path / "runs", [[("xnli", "en", answers(drawn(random, own)))] for own in (0.4, 0.4, 0.7)])

@@ -18,6 +18,8 @@ from harness.storage import journal_log
 from harness.storage.journal import Journal
 from harness.storage.journal_log import HEADER, encode
 
+pytestmark = pytest.mark.thorough
+
 STEM = b"\x9f\xd5JRNL\xb7"
 MARKER = STEM + b"\x01"
 SOURCE = b"source-1"

@@ -54,11 +54,42 @@ def test_items_are_numbered_where_the_file_has_no_ids(kinds: dict[str, TaskKind]
     assert [example.id for example in examples] == ["1", "2"]
 
 
+@pytest.mark.parametrize("identifier", ["", " ", "\u3000", None, 1.5, True])
+def test_an_id_is_a_text_with_characters_or_a_whole_number(
+    kinds: dict[str, TaskKind], identifier: object
+) -> None:
+    rows = _rows(
+        {"id": "a", "text": "a", "label": "neutral"}, {"id": identifier, "text": "b", "label": "neutral"}
+    )
+    with pytest.raises(DataError, match=r"f\.tsv:2: expected the id"):
+        read_examples(kinds["sequence_classification"], rows, _context())
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_every_item_has_an_id_or_none_has(kinds: dict[str, TaskKind], order: int) -> None:
+    fields: list[dict[str, Any]] = [
+        {"id": "a", "text": "a", "label": "neutral"},
+        {"text": "b", "label": "neutral"},
+    ]
+    with pytest.raises(DataError, match=r"f\.tsv:2: expected an id in every item or in none"):
+        read_examples(kinds["sequence_classification"], _rows(*fields[::order]), _context())
+
+
 def test_labels_are_mapped_and_stripped(kinds: dict[str, TaskKind]) -> None:
     rows = _rows({"text": "a", "label": " 1 "}, {"text": "b", "label": 0})
     context = _context(label_map={"0": "entailment", "1": "neutral"})
     examples = read_examples(kinds["sequence_classification"], rows, context)
     assert [example.label for example in examples] == ["neutral", "entailment"]
+
+
+def test_a_half_answered_set_of_questions_names_the_option_that_skips_the_others(
+    kinds: dict[str, TaskKind],
+) -> None:
+    asked = {"question": "q?", "context": "a cat", "answers": [{"text": "cat", "start": 2}]}
+    for rows in ((asked, {**asked, "answers": []}), ({**asked, "answers": []}, asked)):
+        with pytest.raises(DataError) as caught:
+            read_examples(kinds["span_extraction"], _rows(*rows), _context())
+        assert "unanswerable: skip" in str(caught.value.hint)
 
 
 def test_half_labelled_files_are_rejected(kinds: dict[str, TaskKind]) -> None:
@@ -222,6 +253,10 @@ def test_the_nearest_of_the_whole_pool_is_taken(session: Session) -> None:
     assert [(item.id, item.output["candidate"]) for item in predictions] == [("10", "10"), ("20", "20")]
     assert predictions[0].output["similarity"] == pytest.approx(np.cos(np.radians(4)), abs=1e-6)
     assert predictions[0].output["texts"] == {"10": "10"}
+    assert [prediction.tied for prediction in predictions] == [False, False]
+    twins = [pool[0], BitextExample(id="again", query="9", target="0"), pool[1]]
+    found = _predict(session, "bitext_retrieval", "tatoeba", _Vectors(), twins, pool=twins)
+    assert [item.tied for item in found] == [True, False, False]
     for adapter in (_Vectors(lost=1), _Vectors(nan=True)):
         with pytest.raises(
             ContractError, match=r"embed\(\) returned \d vectors for \d query texts, or NaN in them"

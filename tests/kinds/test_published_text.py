@@ -15,6 +15,8 @@ from harness.kinds.pretoken import pretokens
 from harness.kinds.text_marking import KIND
 from harness.metrics.chunk import chunks
 
+pytestmark = pytest.mark.thorough
+
 UPOS = tuple("ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB X".split())
 BIO = ("O", "B-PER", "I-PER", "B-ORG", "I-ORG", "B-LOC", "I-LOC")
 BY_NAME = {reader.name: reader for reader in READERS}

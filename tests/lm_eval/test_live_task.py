@@ -22,6 +22,8 @@ from benchmarks.tiny_decoder import write_decoder
 from harness.storage.run_folder import Run
 from harness_lm_eval.answering import result_key
 
+pytestmark = pytest.mark.thorough
+
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 PEERS = Path(os.environ.get("HARNESS_TEST_PEERS") or ROOT / ".venv-peers")

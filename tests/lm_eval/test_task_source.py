@@ -92,7 +92,7 @@ def test_without_lm_eval_one_sentence_says_how_to_get_it(
     assert status == 2
     assert error == (
         "Error: 'lm_eval:xnli_sw' needs the package 'lm-eval', which is not installed here. "
-        'Run: pip install "lm-eval>=0.4.13"\n'
+        'Run: pip install "lm-eval>=0.4.13,<0.5"\n'
     )
 
 

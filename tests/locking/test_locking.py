@@ -219,7 +219,10 @@ def test_a_run_is_locked_with_its_model(make_run: Callable[..., Run], prepared: 
     lock = lock_run(run)
     ready = prepared("xnli:en+sw", "udpos:de", recipe="quick")
     assert (lock.data, lock.specs) == (_lock(ready).data, _lock(ready).specs)
-    assert lock.model == LockedModel(adapter="baseline", ref="char-ngram", revision=None, weights=None)
+    fields: dict[str, Any] = {"adapter": "baseline", "ref": "char-ngram", "revision": None, "weights": None}
+    assert lock.model is not None
+    assert lock.model.options == {name: str(value) for name, value in run.manifest.options.items()}
+    assert lock.model == LockedModel(**fields, options=lock.model.options)
     digests = {cell.data["digest"] for cell in run.cells if cell.status == "ok"}
     assert digests <= {entry.digest for entry in lock.data}
 
@@ -263,6 +266,29 @@ def test_another_model_is_rejected(prepared: MakePrepared) -> None:
     locked_model(unnamed, _description(ref="a/model"), {})
     with pytest.raises(AdapterError, match=r"its name is b/model, and .* has a/model"):
         locked_model(unnamed, _description(), {})
+
+
+@pytest.mark.parametrize(
+    ("identity", "options"),
+    [
+        ({"dimension": "64", "option.chat": "false"}, {"dimension": 64}),
+        ({"dimension": "128", "option.chat": "true"}, {"dimension": 128}),
+        ({"dimension": "128", "option.chat": "false", "option.thinking": "on"}, {"dimension": 128}),
+        ({"dimension": "128"}, {"dimension": 128}),
+        ({"dimension": "128", "option.chat": "false"}, {"dimension": 128, "temperature": 0.7}),
+    ],
+)
+def test_an_option_that_changes_answers_is_rejected(
+    prepared: MakePrepared, identity: dict[str, str], options: dict[str, Any]
+) -> None:
+    kept = {"dimension": "128", "chat": "false"}
+    locked = _model_lock(prepared, ref="b/model", weights=None, files=None, options=kept)
+    same = {"dimension": "128", "option.chat": "false", "device": "cuda", "torch": "2.0"}
+    locked_model(locked, _description(), same, {"dimension": 128, "device": "auto", "temperature": None})
+    with pytest.raises(AdapterError, match="its option '"):
+        locked_model(locked, _description(), identity, options)
+    older = _model_lock(prepared, ref="b/model", weights=None, files=None)
+    locked_model(older, _description(), identity, options)
 
 
 def test_a_lock_of_tasks_names_no_model(prepared: MakePrepared) -> None:

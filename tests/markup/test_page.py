@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import Markup
 
-from harness.reporting.chart import Bar, BarChart
-from harness.reporting.model import Block, Charts, Field, Fold, ItemText, Note, Notes, Table, TableRow
-from harness.reporting.page import html_blocks, json_text, page
-from harness.reporting.visible import visible
+from harness.reporting.blocks.chart import Bar, BarChart
+from harness.reporting.blocks.model import Block, Charts, Field, Fold, ItemText, Note, Notes, Table, TableRow
+from harness.reporting.blocks.visible import visible
+from harness.reporting.render.page import html_blocks, json_text, page
 
 HOSTILE = [
     "<script>alert(1)</script>",

@@ -13,8 +13,9 @@ import pytest
 
 from harness.analysis.merge import merge
 from harness.errors import DataError, StorageError, UsageError
+from harness.planning.run_config import settings
 from harness.running.session import open_session
-from harness.storage.results import CellResult, Entry
+from harness.storage.results import CellResult, DamagedRunError, Entry
 from harness.storage.run_folder import Run, with_baselines
 
 MakeRun = Callable[..., Run]
@@ -129,6 +130,18 @@ def test_runs_over_different_tasks_and_languages(
     assert merged.manifest.config["tasks"] == ["xnli:en+sw", "udpos:en+de", "xnli:hi"]
     assert merged.manifest.config["languages"] is None
     assert merged.results.fits.keys() == whole.results.fits.keys()
+
+
+@pytest.mark.parametrize("name", [name for name, setting in settings().items() if setting.merged == "task"])
+def test_settings_of_how_many_items_differ_between_tasks(
+    xnli: Run, udpos: Run, edit: Edit, tmp_path: Path, name: str
+) -> None:
+    other = edit(udpos, lambda content: content["config"].update({name: 9}), "manifest.json")
+    merged = _merged([xnli, other], tmp_path / "merged")
+    assert {cell.task for cell in merged.cells} == {"xnli", "udpos"}
+    assert merged.manifest.config[name] is None
+    [note] = [note for note in merged.results.notes if note.startswith(f"--{name} differs")]
+    assert "9 for udpos" in note
 
 
 def test_what_another_run_could_do_is_not_skipped(make_run: MakeRun, xnli: Run, tmp_path: Path) -> None:
@@ -311,8 +324,8 @@ def test_a_merged_run_is_merged_again(xnli: Run, udpos: Run, edit: Edit, tmp_pat
 
 
 def test_a_digest_from_outside_never_becomes_a_path(xnli: Run, edit: Edit, tmp_path: Path) -> None:
-    broken = edit(xnli, _first_cell(digest="../../elsewhere"))
-    with pytest.raises(DataError, match=r"the cell digest '\.\./\.\./elsewhere' is none"):
+    with pytest.raises(DamagedRunError, match=r"'cells\.0\.digest': '\.\./\.\./elsewhere'"):
+        broken = edit(xnli, _first_cell(digest="../../elsewhere"))
         merge([broken.path], tmp_path / "merged", METRICS)
 
 
@@ -356,7 +369,7 @@ def test_runs_with_languages_that_different_files_add(make_run: MakeRun, xnli: R
     runs = [xnli]
     for code, further in (
         ("yo", ""),
-        ("pfl", "name: Palatine German, script: Latn, family: Indo-European, "),
+        ("qpf", "name: Palatine German, script: Latn, family: Indo-European, "),
     ):
         folder = tmp_path / code
         (folder / "sample/xnli").mkdir(parents=True)
@@ -369,8 +382,8 @@ def test_runs_with_languages_that_different_files_add(make_run: MakeRun, xnli: R
     summary = merged.manifest.tasks["xnli"]
     assert {code: Path(file).name for code, file in summary.added.items()} == {
         "yo": "yo.yaml",
-        "pfl": "pfl.yaml",
+        "qpf": "qpf.yaml",
     }
-    assert (summary.names, sorted(summary.unpaired)) == ({"pfl": "Palatine German"}, ["pfl", "yo"])
+    assert (summary.names, sorted(summary.unpaired)) == ({"qpf": "Palatine German"}, ["qpf", "yo"])
     [row] = merged.results.tasks
-    assert sorted(row.by_language) == ["en", "pfl", "sw", "yo"]
+    assert sorted(row.by_language) == ["en", "qpf", "sw", "yo"]

@@ -54,6 +54,7 @@ def test_a_shard_is_read_and_shown() -> None:
     assert str(shard) == "2/4"
 
 
+@pytest.mark.thorough
 @given(data=st.data())
 def test_every_cell_is_in_one_shard_and_the_parts_are_balanced(
     large: Callable[[list[int]], Plan], data: Any

@@ -14,6 +14,8 @@ from harness.metrics.catalog import METRICS
 from harness.metrics.metric import Metric, MetricContext
 from tests.builders import released_data
 
+pytestmark = pytest.mark.thorough
+
 CONTEXT = MetricContext(language="en")
 UPOS = "ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB X _".split()
 BIO = ["O", *(f"{prefix}-{kind}" for prefix in "BI" for kind in ("PER", "ORG", "LOC"))]

@@ -20,6 +20,8 @@ from harness.metrics import external
 from harness.metrics.metric import Metric, MetricContext
 from harness.running.session import open_session
 
+pytestmark = pytest.mark.thorough
+
 Cli = Callable[..., tuple[int, str, str]]
 
 MODULE = """\

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, f1_score
 
-from harness.metrics.label import label_accuracy, macro_f1, weighted_f1
+from harness.metrics.classification import label_accuracy, macro_f1, weighted_f1
 from harness.metrics.metric import MetricContext
 
 LABELS = ("Acc", "Acc,Gen", "Loc", "Nom", "never")

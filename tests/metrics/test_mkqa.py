@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from harness.metrics.metric import MetricContext
-from harness.metrics.mkqa import LANGUAGES, exact_match, f1, normalise
+from harness.metrics.question_answering import MKQA_LANGUAGES as LANGUAGES
+from harness.metrics.question_answering import mkqa_exact_match as exact_match
+from harness.metrics.question_answering import mkqa_f1 as f1
+from harness.metrics.question_answering import normalise_mkqa as normalise
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.metrics import squad
 from harness.metrics.metric import MetricContext
-from harness.metrics.mlqa import LANGUAGES, exact_match, f1, mixed_segmentation, normalise
+from harness.metrics.question_answering import MLQA_LANGUAGES as LANGUAGES
+from harness.metrics.question_answering import mixed_segmentation, squad_f1
+from harness.metrics.question_answering import mlqa_exact_match as exact_match
+from harness.metrics.question_answering import mlqa_f1 as f1
+from harness.metrics.question_answering import normalise_mlqa as normalise
 
 PUNCTUATION = {
     chr(point) for point in range(sys.maxunicode) if unicodedata.category(chr(point)).startswith("P")
@@ -116,7 +119,7 @@ def test_mixed_segmentation_keeps_punctuation_as_tokens() -> None:
 def test_chinese_has_partial_overlap_unlike_in_squad() -> None:
     context = MetricContext(language="zh")
     assert f1(["三十八"], [["三十八分"]], context).value == pytest.approx(6 / 7)
-    assert squad.f1(["三十八"], [["三十八分"]], context).value == 0.0
+    assert squad_f1(["三十八"], [["三十八分"]], context).value == 0.0
 
 
 def test_the_language_is_that_of_the_answer() -> None:

@@ -13,7 +13,7 @@ from seqeval.metrics import sequence_labeling as seqeval
 from harness.data.alignment import detokenise
 from harness.kinds.pretoken import pretokens
 from harness.kinds.text_marking import spans_of_pretokens
-from harness.metrics import chunk, span
+from harness.metrics import chunk
 from harness.metrics.catalog import METRICS
 from harness.metrics.metric import MetricContext
 
@@ -79,9 +79,9 @@ def test_equals_seqeval_and_chunk_f1_where_pretokens_are_the_tokens(
     references = [_marked(tags) for tags in gold]
     options: dict[str, Any] = {"average": "micro", "zero_division": 0}
     for ours, token_metric, theirs in (
-        (span.span_f1, chunk.chunk_f1, seqeval.f1_score),
-        (span.span_precision, chunk.chunk_precision, seqeval.precision_score),
-        (span.span_recall, chunk.chunk_recall, seqeval.recall_score),
+        (chunk.span_f1, chunk.chunk_f1, seqeval.f1_score),
+        (chunk.span_precision, chunk.chunk_precision, seqeval.precision_score),
+        (chunk.span_recall, chunk.chunk_recall, seqeval.recall_score),
     ):
         result = ours(predictions, references, CONTEXT)
         in_tokens = token_metric(predicted, gold, CONTEXT)
@@ -93,19 +93,19 @@ def test_equals_seqeval_and_chunk_f1_where_pretokens_are_the_tokens(
 def test_a_span_is_right_only_as_a_whole() -> None:
     gold = [[[0, 4, "PER"], [5, 9, "LOC"]]]
     for almost in ([0, 5, "PER"], [1, 4, "PER"], [0, 4, "LOC"]):
-        result = span.span_f1([{"spans": [almost]}], gold, CONTEXT)
+        result = chunk.span_f1([{"spans": [almost]}], gold, CONTEXT)
         assert result.counts is not None
         assert (result.value, result.counts.tolist()) == (0.0, [[0, 1, 2]])
-    half = span.span_f1([[[0, 4, "PER"]]], gold, CONTEXT)
+    half = chunk.span_f1([[[0, 4, "PER"]]], gold, CONTEXT)
     assert half.value == pytest.approx(2 / 3)
-    assert span.span_precision([[[0, 4, "PER"]]], gold, CONTEXT).value == 1.0
-    assert span.span_recall([[[0, 4, "PER"]]], gold, CONTEXT).value == 0.5
+    assert chunk.span_precision([[[0, 4, "PER"]]], gold, CONTEXT).value == 1.0
+    assert chunk.span_recall([[[0, 4, "PER"]]], gold, CONTEXT).value == 0.5
 
 
 def test_texts_without_spans_are_no_error() -> None:
-    assert span.span_f1([{"spans": []}, {"spans": []}], [[], []], CONTEXT).value == 0.0
-    assert span.span_precision([{"spans": []}], [[[0, 1, "X"]]], CONTEXT).value == 0.0
-    assert span.span_recall([{"spans": [[0, 1, "X"]]}], [[]], CONTEXT).value == 0.0
+    assert chunk.span_f1([{"spans": []}, {"spans": []}], [[], []], CONTEXT).value == 0.0
+    assert chunk.span_precision([{"spans": []}], [[[0, 1, "X"]]], CONTEXT).value == 0.0
+    assert chunk.span_recall([{"spans": [[0, 1, "X"]]}], [[]], CONTEXT).value == 0.0
 
 
 @pytest.mark.parametrize(
@@ -124,11 +124,11 @@ def test_texts_without_spans_are_no_error() -> None:
 )
 def test_what_is_no_list_of_spans_is_rejected(prediction: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        span.span_f1([{"spans": []}, prediction], [[], []], CONTEXT)
+        chunk.span_f1([{"spans": []}, prediction], [[], []], CONTEXT)
 
 
 def test_references_are_checked_too_and_must_be_as_many() -> None:
     with pytest.raises(ValueError, match=r"Item 0: expected \[start, end, tag\] .* of the reference"):
-        span.span_f1([[]], [[[3, 2, "X"]]], CONTEXT)
+        chunk.span_f1([[]], [[[3, 2, "X"]]], CONTEXT)
     with pytest.raises(ValueError, match="Expected one prediction for each of the 1 references, found 2"):
-        span.span_f1([[], []], [[]], CONTEXT)
+        chunk.span_f1([[], []], [[]], CONTEXT)

@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.metrics.metric import MetricContext
-from harness.metrics.squad import exact_match, f1, normalise
+from harness.metrics.question_answering import normalise_squad as normalise
+from harness.metrics.question_answering import squad_exact_match as exact_match
+from harness.metrics.question_answering import squad_f1 as f1
 
 CONTEXT = MetricContext(language="en")
 WORDS = st.sampled_from(

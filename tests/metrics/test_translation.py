@@ -9,7 +9,7 @@ import pytest
 from harness.errors import MissingExtraError
 from harness.metrics import translation
 from harness.metrics.metric import MetricContext
-from harness.metrics.translation import bleu, bleu_from_counts, chrf, chrf_from_counts
+from harness.metrics.translation import bleu, bleu_from_counts, bleu_signature, chrf, chrf_from_counts
 
 sacrebleu = pytest.importorskip("sacrebleu")
 
@@ -59,6 +59,45 @@ def test_chinese_is_split_into_characters_and_an_option_names_another_tokenizer(
     words = MetricContext(language="zh", options={"bleu_tokenizer": "none"})
     expected = sacrebleu.metrics.BLEU(tokenize="none").corpus_score(answers, streams).score / 100
     assert bleu(answers, gold, words).value == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("codes", "tokenizer"),
+    [
+        ("zh zh-Hans zh-Hant zh-CN zh_TW zh-Hant-HK zh-HK yue yue-Hant wuu lzh nan hak gan vi-Hani", "zh"),
+        ("th th-TH lo km my bo dz jv-Java ban-Bali shn bug-Bugi khb-Talu ii-Yiii", "char"),
+        ("en en-GB de pt-BR sr sr-Latn hi hi-Latn zh-Latn ja-Latn ko-Latn nan-Latn jv vi ar xx", "13a"),
+    ],
+)
+def test_every_language_has_the_tokenizer_of_its_writing(codes: str, tokenizer: str) -> None:
+    gold = [["今天天氣很好，我們去公園散步。"], ["วันนี้อากาศดีมากเราไปเดินเล่นที่สวน"], ["We go, and walk."]]
+    answers = ["今天天氣很好，我們去花園散步。", "วันนี้อากาศดีมากเราไปเดินเล่น", "We go, and talk."]
+    scorer = sacrebleu.metrics.BLEU(tokenize=tokenizer)
+    expected = scorer.corpus_score(answers, [[texts[0] for texts in gold]]).score / 100
+    for code in codes.split():
+        context = MetricContext(language=code)
+        assert bleu(answers, gold, context).value == pytest.approx(expected), code
+        assert f"|tok:{tokenizer}|" in bleu_signature(context), code
+        assert (f"tokenizer for {code} " in bleu_signature(context)) == (tokenizer == "char"), code
+
+
+@pytest.mark.parametrize("code", ["ja", "ja-JP", "ja-Hira", "ko", "ko-KR", "ko-Kore"])
+def test_japanese_and_korean_are_scored_by_character_without_mecab(
+    code: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokenizer = f"{code[:2]}-mecab"
+    loaded: list[str] = []
+
+    def unavailable(name: str) -> Any:
+        loaded.append(name)
+        if name == tokenizer:
+            raise RuntimeError("MeCab is not installed")
+        return load(name)
+
+    load = sacrebleu.metrics.bleu._get_tokenizer
+    monkeypatch.setattr(sacrebleu.metrics.bleu, "_get_tokenizer", unavailable)
+    assert "|tok:char|" in bleu_signature(MetricContext(language=code))
+    assert loaded == [tokenizer, "char"]
 
 
 def test_bad_input_is_rejected() -> None:

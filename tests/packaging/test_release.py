@@ -181,6 +181,7 @@ def test_a_missing_extra_is_one_sentence_with_the_command(
     (folder / "model").mkdir(exist_ok=True)
     config = {"model_type": "bert", "architectures": ["BertModel"]}
     (folder / "model/config.json").write_text(json.dumps(config), encoding="utf-8")
+    (folder / "model/tokenizer.json").write_text("{}", encoding="utf-8")
     if not (folder / "small").exists():
         made = "eval --tasks xquad:de --model baseline:majority --data sample --limit 3 --output small"
         assert _run(bin_folder / "harness", *made.split(), folder=folder).returncode == 0
@@ -216,7 +217,7 @@ def test_a_type_checker_sees_the_types(bin_folder: Path, folder: Path) -> None:
         path.name for root in roots for path in root.glob("harness*") if (path / "__init__.py").is_file()
     )
     assert packages == shipped
-    assert f'user.py:{at}: note: Revealed type is "harness.reporting.notebook.LoadedRun"' in lines[0]
+    assert f'user.py:{at}: note: Revealed type is "harness.reporting.overview.notebook.LoadedRun"' in lines[0]
     assert {line.split(":")[1] for line in lines[1:-1]} == {str(at + 1)}, checked.stdout
     assert checked.stdout.count("[arg-type]") == 2
 

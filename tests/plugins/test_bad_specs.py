@@ -16,6 +16,8 @@ from harness.specs import folder as spec_folder
 from harness.specs.catalog import Catalog
 from harness.specs.loading import MOST_LEVELS, read_yaml
 
+pytestmark = pytest.mark.thorough
+
 Package = Callable[..., Path]
 Harness = Callable[..., Any]
 

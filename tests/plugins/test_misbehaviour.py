@@ -12,6 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+pytestmark = pytest.mark.thorough
+
 Package = Callable[..., Path]
 Harness = Callable[..., Any]
 

@@ -181,6 +181,7 @@ def test_the_paper_preset_chooses_on_test_with_one_seed(run: RunToy) -> None:
     assert [layer["layer"] for layer in found["problem"]["layers"]] == [1, 2]
 
 
+@pytest.mark.thorough
 def test_an_interrupted_run_goes_on_with_the_states_it_has(
     run: RunToy, toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,6 +15,8 @@ from harness_probing.settings import PRESETS
 from tests.hf.conftest import PIECE_LIMIT, sizes, wordpiece
 from tests.probing.toy_tasks import rows, write_rows, write_tasks
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -28,6 +28,8 @@ from harness_accelerate.starting import _status, launch_command, read_configurat
 
 from ..hf.conftest import FAMILIES, sizes
 
+pytestmark = pytest.mark.thorough
+
 CLI = ["/bin/python", "/venv/bin/accelerate", "launch"]
 MODULE = ["/bin/python", "-m", "accelerate.commands.launch"]
 PROGRAM = ["-m", "harness", "eval", "--num-processes", "9", "--output", "launch"]

@@ -19,6 +19,8 @@ import pytest
 from harness.errors import StorageError
 from harness.storage.file_lock import FileLock
 
+pytestmark = pytest.mark.thorough
+
 HOLD = """
 import errno, fcntl, os, sys
 from pathlib import Path

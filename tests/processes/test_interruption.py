@@ -14,6 +14,8 @@ import pytest
 
 from harness.running.signals import SAME_WISH, Interrupted, Interruption
 
+pytestmark = pytest.mark.thorough
+
 SIGNALS = [signal.SIGINT, signal.SIGTERM]
 
 

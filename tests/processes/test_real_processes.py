@@ -16,6 +16,8 @@ import pytest
 from harness.storage.journal_log import DESCRIPTION, KEY_BYTES, Log, log_paths
 from harness.storage.run_folder import Run
 
+pytestmark = pytest.mark.thorough
+
 pytest.importorskip("accelerate")
 
 HARNESS = (sys.executable, "-m", "harness")

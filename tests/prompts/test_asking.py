@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 
 from harness.data.records import ClassificationExample, Prediction
@@ -258,3 +259,33 @@ def test_answers_do_not_depend_on_the_batch_or_its_order(ask: Callable[..., Any]
     assert len({prediction.dropped_shots for prediction in whole.values()}) > 1
     assert asked(examples[::-1]) == whole
     assert asked(*[[example] for example in examples]) == whole
+
+
+@pytest.mark.parametrize(
+    ("sums", "tied"),
+    [((-1.0, -1.0, -1.0), True), ((-2.0, -1.0, -1.0), True), ((-1.0, -2.0, -2.0), False)],
+)
+def test_equal_scores_of_the_best_choices_are_a_tie(sums: tuple[float, ...], tied: bool) -> None:
+    given = {word.split()[0]: value for word, value in zip(WORDS, sums, strict=True)}
+    [prediction] = _rank(Asked(sums=given), [_example("a")])
+    assert prediction.tied is tied
+    assert prediction.output["label"] == NAMES[int(np.argmax(sums))]
+
+
+def test_stop_strings_are_cut_for_every_adapter() -> None:
+    """Also those that the adapter ignores; the reasoning may hold them."""
+
+    class Ignores(Asked):
+        def generate(self, prompts: Sequence[Prompt], options: Sequence[GenerateOptions]) -> list[Generated]:
+            return [Generated(text="<think>a\nb</think>one\nQ: two\none", tokens=9, finished=False)]
+
+    seen: list[str] = []
+
+    def read(example: Any, text: str) -> tuple[Any, bool]:
+        seen.append(text)
+        return {"label": text}, True
+
+    prompter = _prompter()
+    [prediction] = generate_answers(Ignores(), [_example("1")], prompter, prompter.options, read)
+    assert (seen, prediction.unfinished) == (["one"], False)
+    assert (prediction.reasoning, prediction.output["raw"]) == ("a\nb", "one\nQ: two\none")

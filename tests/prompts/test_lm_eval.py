@@ -142,6 +142,7 @@ def test_the_corrected_words_are_those_that_are_named(
             assert ask(family, "lm_eval", language, number) == json.loads(text)
 
 
+@pytest.mark.thorough
 def test_lm_eval_still_asks_what_the_golden_file_says(tmp_path: Path) -> None:
     python = PEERS / "bin" / "python"
     if not python.exists():

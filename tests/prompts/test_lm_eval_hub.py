@@ -180,6 +180,7 @@ def test_prompts_and_answers_are_lm_evals(name: str, shipped: Session) -> None:
     assert asked(shipped, CASES[name]) == golden()[name]
 
 
+@pytest.mark.thorough
 def test_lm_eval_still_asks_what_the_golden_file_says(tmp_path: Path) -> None:
     python = PEERS / "bin" / "python"
     if not python.exists():

@@ -16,6 +16,7 @@ from harness.prompts.prompter import Prompter, item_seed
 from harness.specs.prompt import Literals, PromptSpec
 
 LABELS = ("yes", "no")
+NAMED = ("c1", "c2")
 
 
 def _example(identifier: str, label: str | None = "yes") -> ClassificationExample:
@@ -169,3 +170,36 @@ def test_parallel_items_have_the_same_shots_in_all_languages(compiled: Callable[
     english = _prompter(language=None, shots=3)
     swahili = _prompter(language=None, shots=3, prompt=compiled("xnli", "default", "sw"))
     assert _texts(english) == _texts(swahili)
+
+
+# Overlap with the tested item -------------------------------------------------------------------------
+
+
+@given(st.integers(0, 11), st.integers(1, 12), st.sampled_from(["drawn", "file"]), st.booleans())
+def test_an_item_is_never_its_own_shot(number: int, shots: int, order: str, is_translation: bool) -> None:
+    """Case, width and white space make no other text; the others are the shots of a pool without it."""
+    text = f"text shot{number}"
+    shown = "noch ein Text" if is_translation else f" TEXT\u3000{text.partition(' ')[2].upper()}\n"
+    item = ClassificationExample(id="x", inputs={"text": shown}, label=None)
+    twins = {"x": frozenset({text})} if is_translation else {}
+    prompter = _prompter(prompt=_prompt(shot_order=order), shots=shots, twins=twins)
+    drawn = [shot.fields["text"] for shot in prompter.shots_of(item, shots)]
+    assert text not in drawn
+    assert len(drawn) == len(set(drawn)) == min(shots, 11)
+    assert prompter.excluded_shots(item) <= 1
+    others = _prompter(prompt=_prompt(shot_order=order), shots=shots)
+    usual = [shot.fields["text"] for shot in others.shots_of(_example("x"), shots)]
+    assert prompter.excluded_shots(item) == (text in usual)
+    assert [own for own in usual if own != text] == drawn[: len(usual) - (text in usual)]
+
+
+def test_pairs_and_choices_in_another_order_are_the_same_item() -> None:
+    pair = PromptItem(fields={"a": "One.", "b": "Two."})
+    assert pair.text_key == PromptItem(fields={"a": "two.", "b": "one."}).text_key
+    assert pair.text_key != PromptItem(fields={"a": "One.", "b": "Three."}).text_key
+    tagged = PromptItem(fields={"tokens": "a b", "tagged": "a_X b_X", "entities": ""}, gold="a_X b_X")
+    assert tagged.text_key == PromptItem(fields={"tokens": "a b"}).text_key
+    choices = [
+        PromptItem(fields={"q": "?"}, choices=NAMED, texts=texts) for texts in (("x", "y"), ("y", "x"))
+    ]
+    assert choices[0].text_key == choices[1].text_key

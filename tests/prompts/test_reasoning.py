@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from harness.models.reasoning import KNOWN_MARKERS, Markers, SplitText, separate_reasoning, split_reasoning
+from harness.models.reasoning import (
+    KNOWN_MARKERS,
+    Markers,
+    SplitText,
+    separate_reasoning,
+    split_reasoning,
+    within_stops,
+)
 from harness.models.requests import Generated
 
 HARMONY = "<|channel|>analysis<|message|>They ask.<|end|><|start|>assistant<|channel|>final<|message|>Paris"
@@ -54,3 +61,17 @@ def test_answers_of_adapters_that_separate_nothing() -> None:
     assert (own.text, own.reasoning) == ("b", "a")
     plain = Generated(text="b", tokens=1, finished=True)
     assert separate_reasoning(plain, None) is plain
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("12.\n\nFrage: 2+2", ("12.", True)),
+        ("\n\n 12.\nFrage: 2+2", ("\n\n 12.", True)),
+        ("\nFrage: 2+2", ("", True)),
+        ("12. Frage", ("12. Frage", False)),
+        (" \n", (" \n", False)),
+    ],
+)
+def test_the_answer_is_before_the_first_stop_string(text: str, expected: tuple[str, bool]) -> None:
+    assert within_stops(text, ("\n", "\nFrage", "")) == expected

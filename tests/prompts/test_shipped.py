@@ -129,6 +129,7 @@ def test_it_is_valid(name: str, shipped: Session) -> None:
     assert checked["problems"] == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", NAMES)
 def test_it_is_rendered_in_all_languages_of_its_tasks(
     name: str, shipped: Session, sample: Callable[[str], list[Any]]

@@ -94,6 +94,7 @@ def test_bound_literals_are_text_too(word: str, field: str) -> None:
     ("name", "given_text", "expected"),
     [
         ("lower_first", "İstanbul", "i̇stanbul"),
+        ("lower_first_root", "Işık", "işık"),
         ("lower_start", "İstanbul", "istanbul"),
         ("lower_start", "The man", "the man"),
         ("lower_start", "I fell", "I fell"),
@@ -116,6 +117,31 @@ def test_bound_literals_are_text_too(word: str, field: str) -> None:
 )
 def test_filters(name: str, given_text: str, expected: str) -> None:
     assert FILTERS[name](given_text) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "language", "text", "expected"),
+    [
+        ("lower_first", "tr", "Işık", "ışık"),
+        ("lower_first", "az", "İpək", "ipək"),
+        ("lower_first", "tr", "I\u0307pek", "ipek"),
+        ("lower_start", "tr", "Işık söndü.", "ışık söndü."),
+        ("lower_start", "tr-TR", "Irmak", "ırmak"),
+        ("lower_start", "nl", "IJs smelt.", "ijs smelt."),
+        ("lower_start", "nl", "Het is koud.", "het is koud."),
+        ("lower_start", "nl", "IJSLAND won", "IJSLAND won"),
+        ("lower_start", "en", "It fell", "it fell"),
+        ("upper_first", "tr", "ipek", "İpek"),
+        ("upper_first", "az", "ışıq", "Işıq"),
+        ("upper_first", "nl", "ijs", "IJs"),
+        ("upper_first", "de", "ßa", "Ssa"),
+        ("upper_first", "ka", "ქართული", "ქართული"),
+        ("lower_first", "lt", "\u00cc", "i\u0307\u0300"),
+        ("upper_first", "lt", "i\u0307\u0300", "\u00cc"),
+    ],
+)
+def test_case_follows_the_language(name: str, language: str, text: str, expected: str) -> None:
+    assert Template.parse(f"{{x|{name}}}", owner="x", language=language).render({"x": text}) == expected
 
 
 @given(st.text())

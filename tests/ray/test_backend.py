@@ -14,6 +14,8 @@ from harness_ray.backend import RayRunner
 from harness_ray.options import RayOptions
 from tests.ray.conftest import Diary, MakeJob, runs
 
+pytestmark = pytest.mark.thorough
+
 Run = Callable[..., None]
 KILL_WORKER = "kill -9 $(ps -o ppid= -p $PPID)"
 """A job's parent is the watcher, whose parent is the worker of Ray."""

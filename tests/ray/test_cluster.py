@@ -20,6 +20,8 @@ from tests.ray.conftest import PYTHON, parents, runs
 from tests.vllm import stand_in
 from tests.vllm.conftest import make_tokenizer
 
+pytestmark = pytest.mark.thorough
+
 ASKED = ("--tasks", "xnli", "--languages", "de,en,hi,sw,tr,zh", "--data", "sample")
 SLOW = Path(__file__).parents[1] / "cli" / "slow_adapter.py"
 PATIENCE = 90.0

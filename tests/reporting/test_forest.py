@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from harness.reporting.forest import STRIP, ForestChart, ForestRow, strip
-from harness.reporting.model import Charts
-from harness.reporting.page import html_blocks
+from harness.reporting.blocks.forest import DECIDES, STRIP, ForestChart, ForestRow, strip
+from harness.reporting.blocks.model import Charts
+from harness.reporting.render.page import html_blocks
 
 
 @pytest.mark.parametrize(
@@ -60,3 +60,17 @@ def test_a_page_draws_every_row_at_its_place() -> None:
     [(start, end)] = re.findall(r'<line x1="([0-9.]+)%" x2="([0-9.]+)%" y1="10" y2="10" class="span"', text)
     assert float(end) - float(start) == pytest.approx(100 * 19 / (2 * chart.reach), abs=0.2)
     assert '-10.0 <small class="soft">(-20.0 to -1.0)</small>' in text
+
+
+@pytest.mark.parametrize(
+    ("low", "significant", "is_disputed"),
+    [(1.0, False, True), (-1.0, False, False), (1.0, True, False), (1.0, None, False)],
+)
+def test_a_figure_states_what_decides_where_interval_and_test_disagree(
+    low: float, significant: bool | None, is_disputed: bool
+) -> None:
+    chart = ForestChart(
+        title="T", rows=(ForestRow(label="x", value=2.0, low=low, high=3.0, significant=significant),)
+    )
+    assert chart.rows[0].is_disputed is is_disputed
+    assert (DECIDES in html_blocks([Charts(charts=(chart,))]).replace("&gt;", ">")) is is_disputed

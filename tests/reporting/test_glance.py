@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from harness.reporting.catalog import terminal_text
-from harness.reporting.glance import Glance, glance
-from harness.reporting.strips import language_groups, strip_head, strip_of
-from harness.reporting.summary import summarise
-from harness.reporting.system_name import short_name
+from harness.reporting.overview.glance import Glance, glance
+from harness.reporting.overview.glance_blocks import language_groups, spread_text, strip_head, strip_of
+from harness.reporting.overview.run_remarks import run_remarks
+from harness.reporting.overview.summary import summarise
 from harness.storage.results import STOPPED
 from harness.storage.run_folder import Run
 from tests.builders import make_shown_cell, write_run
@@ -62,24 +62,6 @@ def _glance(*runs: Run) -> Glance:
     return glance(runs, summarise(runs))
 
 
-@pytest.mark.parametrize(
-    ("model", "name"),
-    [
-        ("hf:/models/e5-small", "e5-small"),
-        ("hf:/models/e5-small/", "e5-small"),
-        ("hf:./e5", "e5"),
-        ("hf:FacebookAI/xlm-roberta-base", "FacebookAI/xlm-roberta-base"),
-        ("baseline:char-ngram", "char-ngram"),
-        ("vllm:http://localhost:8000/v1", "http://localhost:8000/v1"),
-        ("hf-encoder:a/b/c", "c"),
-        (r"hf:C:\models\e5", "e5"),
-        ("plain", "plain"),
-    ],
-)
-def test_local_models_are_named_without_their_folders(model: str, name: str) -> None:
-    assert short_name(model) == name
-
-
 def test_a_row_has_the_weakest_languages_items_and_the_gap(write: Write) -> None:
     values = {"en": 0.9, "de": 0.7, "hi": 0.4, "sw": 0.6, "zh": 0.4}
     [task] = _glance(write(*(_cell("xnli", code, value) for code, value in values.items()))).tasks
@@ -92,6 +74,26 @@ def test_a_row_has_the_weakest_languages_items_and_the_gap(write: Write) -> None
 def test_two_languages_are_not_called_the_weakest(write: Write) -> None:
     [task] = _glance(write(_cell("xnli", "en", 0.9), _cell("xnli", "de", 0.7))).tasks
     assert (task.weakest, len(task.scored)) == ([], 2)
+
+
+@pytest.mark.parametrize("value", [0.0, 0.35, 1.0])
+def test_equal_languages_are_not_called_the_weakest(value: float, write: Write) -> None:
+    run = write(*(_cell("xnli", code, value) for code in ("en", "de", "hi", "sw")))
+    [task] = _glance(run).tasks
+    assert (task.weakest, len(task.scored)) == ([], 4)
+    assert "all equal" in terminal_text([run])
+
+
+@pytest.mark.parametrize(
+    ("method", "words"),
+    [("embed", "xnli: fine-tuned; frozen: not fine-tuned."), ("head", "xnli: fine-tuned.")],
+)
+def test_rows_of_one_task_are_explained(method: str, words: str, write: Write) -> None:
+    codes = ("en", "de", "hi", "sw")
+    trained = [_cell("xnli", code, 0.9) for code in codes]
+    frozen = [_cell("xnli", code, 0.5, protocol="frozen", fit=None, method=method) for code in codes]
+    assert words in " ".join(terminal_text([write(*trained, *frozen)]).split())
+    assert words not in " ".join(terminal_text([write(*trained)]).split())
 
 
 def test_the_mean_counts_a_task_once_and_adds_the_intervals(write: Write) -> None:
@@ -113,7 +115,7 @@ def test_completeness_counts_every_cell_once(write: Write) -> None:
         _cell("xnli", "en", 0.9),
         _cell("xnli", "de", None),
         _without("failed", "out of memory", "xnli", "hi"),
-        _without("skipped", "task 'xnli' has no Swahili (sw)", "xnli", "sw"),
+        _without("skipped", "No data of xnli", "xnli", "sw"),
         _without("skipped", STOPPED, "pawsx", "zh"),
     )
     done = _glance(run).completeness
@@ -121,10 +123,49 @@ def test_completeness_counts_every_cell_once(write: Write) -> None:
     assert (done.cells, done.is_whole, done.tasks, done.languages) == (5, False, (1, 2), (1, 5))
 
 
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "task 'xnli' has no Swahili (sw)",
+        "task 'xnli' has no variant 'tt'; it has: original",
+        "task 'xnli' has no test split in Swahili (sw)",
+        "task 'xnli' is written in 'sw', so there is nothing to translate for 'tt'",
+        "the language list of 'xtreme_r' for 'xnli' has no sw; run it with --tasks xnli:sw",
+    ],
+)
+def test_what_a_task_never_had_is_not_missing(write: Write, reason: str) -> None:
+    done = _glance(write(_cell("xnli", "en", 0.9), _without("skipped", reason, "xnli", "sw"))).completeness
+    assert (done.is_whole, done.cells, done.languages, done.skipped) == (True, 1, (1, 1), 0)
+
+
 def test_baselines_of_one_name_are_different_systems(write: Write) -> None:
     runs = [write(_cell("xnli", "en", value), model="baseline:majority") for value in (0.5, 0.25, 0.75)]
     [task] = _glance(*runs).tasks
     assert task.baselines == (("majority (2)", 0.25), ("majority (3)", 0.75))
+
+
+def test_a_legend_explains_only_what_is_shown(write: Write) -> None:
+    codes = ("en", "de", "hi", "sw")
+    plain = terminal_text([write(*(_cell("xnli", code, 0.9) for code in codes))])
+    broken = terminal_text(
+        [write(*(_cell("xnli", code, 0.9) for code in codes), _without("failed", "broken", "xnli", "tr"))]
+    )
+    assert ("!: failed" in plain, "!: failed" in broken) == (False, True)
+    assert "One shade per language, by family" in plain
+    few = terminal_text([write(*(_cell("xnli", code, 0.9) for code in codes[:2]))])
+    assert "shade" not in few
+
+
+@pytest.mark.parametrize("wide", [True, False])
+def test_every_shade_is_under_its_code(wide: bool, write: Write) -> None:
+    own = _glance(write(*(_cell("xnli", code, 0.9) for code in LANGUAGES)))
+    groups = language_groups(own.tasks)
+    head, row = strip_head(groups, wide=wide).split("\n"), strip_of(own.tasks[0], groups, wide=wide)
+    starts = [at for at, sign in enumerate(row) if sign != " "]
+    codes = [code for group in groups for code in group]
+    assert len(starts) == len(codes)
+    for at, code in zip(starts, codes, strict=True):
+        assert (head[-1][at : at + 2] if wide else "".join(line[at] for line in head[-2:])) == code
 
 
 # Strips --------------------------------------------------------------------------------------------------
@@ -179,7 +220,10 @@ def test_at_most_five_notes_the_weightiest_first(write: Write) -> None:
     lines = terminal_text([run], details=False).splitlines()
     notes = [line for line in lines if line.startswith("  ")][1:]
     assert len(notes) == 5
-    assert [note.split()[1:3] for note in notes[:2]] == [["cell", "unreadable:"], ["cell", "without"]]
+    assert [note.split()[:4] for note in notes[:2]] == [
+        ["90", "of", "100", "answers"],
+        ["1", "cell", "without", "a"],
+    ]
     assert "(*)" in notes[2]
     assert notes[-1].startswith("  and 4 more: harness report RUN --notes")
 
@@ -202,3 +246,43 @@ def test_a_shared_protocol_is_in_the_title_alone(write: Write) -> None:
     title, *rows = terminal_text([run], details=False).splitlines()
     assert title == "mine on local data, prompted shots=1"
     assert not any("prompted" in row for row in rows)
+
+
+@pytest.mark.parametrize(("tied", "noted"), [(4, False), (5, True), (100, True)])
+def test_ties_are_noted_from_a_twentieth_of_the_items(write: Write, tied: int, noted: bool) -> None:
+    run = write(_cell("xnli", "en", 0.5, tied=tied), _cell("xnli", "de", 0.5, tied=1))
+    texts = [remark.text for remark in run_remarks(run) if "equal scores" in remark.text]
+    assert len(texts) == noted
+    assert not noted or f"{tied} of 100 items" in texts[0]
+
+
+# Prompts -------------------------------------------------------------------------------------------------
+
+
+def _asked(prompt: str, value: float, code: str = "en") -> dict[str, Any]:
+    fields = {
+        "protocol": "prompted",
+        "method": "rank",
+        "view": {"prompt": prompt},
+        "digest": f"{prompt:0>12}",
+    }
+    return _cell("xnli", code, value, **fields)
+
+
+def test_the_headline_is_the_mean_of_the_prompts_with_its_spread(write: Write) -> None:
+    run = write(*(_asked(name, value) for name, value in {"a": 0.6, "b": 0.4, "c": 0.35}.items()))
+    own = _glance(run)
+    assert len(own.tasks) == 3
+    [task] = own.averaged
+    assert task.mean.value == own.mean.value == pytest.approx(0.45)
+    assert task.by_prompt == pytest.approx((0.6, 0.4, 0.35))
+    assert spread_text(task) == "35.0 to 60.0 by prompt"
+    assert task.mean.reach is not None
+    assert task.mean.reach == pytest.approx(0.02)
+    assert "xnli prompted acc, mean of 3 prompts: 45.0 ±2.0 (35.0 to 60.0 by prompt" in terminal_text([run])
+
+
+def test_other_conditions_than_the_prompt_are_not_averaged(write: Write) -> None:
+    other = _asked("a", 0.2) | {"view": {"prompt": "a", "variant": "tt"}, "digest": "0" * 12}
+    [task] = _glance(write(_asked("a", 0.6), _asked("b", 0.4), other)).averaged
+    assert task.by_prompt == pytest.approx((0.6, 0.4))

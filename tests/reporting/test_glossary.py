@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from harness.reporting.glossary import TERMS, glossary_blocks
-from harness.reporting.model import Fold, Note, Table
+from harness.reporting.blocks.model import Fold, Note, Table
+from harness.reporting.overview.opening import TERMS, glossary_blocks
 
 CONCEPTS = Path(__file__).parents[2] / "docs" / "concepts.md"
 

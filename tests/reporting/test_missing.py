@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from harness.reporting.missing import missing
+from harness.reporting.overview.missing import missing
 
 Cli = Callable[..., tuple[int, str, str]]
 MODEL = ("--model", "baseline:majority")
@@ -28,12 +28,12 @@ def test_a_folder_names_the_hub_or_the_paths(cli: Cli, tmp_path: Path) -> None:
     for name in ("xnli/test-de.tsv", "xnli/train-en.tsv"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text("A man.\tA woman.\tneutral\n", encoding="utf-8")
-    tasks = "xnli:de+sw+hi,xquad:de,lareqa:de+ar"
+    tasks = "xnli:de+sw+hi,xquad:de,xsid_intent:de+ar"
     status, out, _ = cli("plan", "--tasks", tasks, *MODEL, "--data", folder)
     assert status == 0
     assert _skips(out) == [
         "no data: xnli 2, xquad 1; run with --data hub",
-        "no data: lareqa 2; harness tasks show TASK has the paths",
+        "no data: xsid_intent 2; harness tasks show TASK has the paths",
     ]
 
 

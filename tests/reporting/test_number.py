@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.reporting.latex import escape_latex
-from harness.reporting.number import LOPSIDED, uncertainty
+from harness.reporting.blocks.number import LOPSIDED, uncertainty
+from harness.reporting.render.latex import escape_latex
 from harness.statistics import wilson
 
 ENDS = re.compile(r"\((\d+(?:\.\d)?)–(\d+(?:\.\d)?)\)")

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
 
+from harness.errors import BrokenPluginError
 from harness.registry.registry import Registry
-from harness.reporting.console import render_blocks
+from harness.reporting.blocks.model import Note
 from harness.reporting.formats import ReportFormat, ReportSection, SectionReport
-from harness.reporting.model import Note
+from harness.reporting.overview.summary import summarise
+from harness.reporting.overview.summary_blocks import detail_blocks, part_blocks
+from harness.reporting.render.console import render_blocks
 from harness.reporting.sections import installed_sections, read_sections
-from harness.reporting.summary import summarise
-from harness.reporting.summary_blocks import detail_blocks, part_blocks
 from harness.storage.run_folder import Run
 from tests.reporting.probing.conftest import kept_details, make_cells, write_probed_run
 
@@ -78,6 +80,68 @@ def test_a_section_that_raises_is_one_sentence(run: Run, target: str) -> None:
     )
     assert sentence in text
     assert "wF1" in text
+
+
+def read_with_bad_rows(runs: Sequence[Run]) -> SectionReport:
+    return SectionReport(blocks=[Note("fine")], rows=lambda: [{"share": 1 / len(runs[1:])}])
+
+
+def read_lazily(runs: Sequence[Run]) -> SectionReport:
+    return SectionReport(blocks=(Note(str(1 / (count - 1))) for count in [len(runs)]))  # type: ignore[arg-type]
+
+
+def read_text(runs: Sequence[Run]) -> str:
+    return "no report"
+
+
+def read_text_block(runs: Sequence[Run]) -> SectionReport:
+    return SectionReport(blocks=["no block"])  # type: ignore[list-item]
+
+
+SOURCES = {
+    "raises": "def read(runs):\n    return 1 / 0\n",
+    "exits": "import no_such_module_at_all\n\n\ndef read(runs): ...\n",
+    "misspelt": "def read(runs):\n    return runs[\n",
+}
+
+
+@pytest.mark.parametrize(("name", "line"), [("raises", 2), ("exits", 1), ("misspelt", 2)])
+@pytest.mark.parametrize("is_package", [True, False])
+def test_the_sentence_names_distribution_file_and_line(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, line: int, is_package: bool
+) -> None:
+    package = f"acme_{name}_{is_package}".lower()
+    module = tmp_path / "site" / (f"{package}/report.py" if is_package else f"{package}.py")
+    module.parent.mkdir(parents=True)
+    module.write_text(SOURCES[name], encoding="utf-8")
+    info = tmp_path / "site" / "acme-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Name: acme-{name}\nVersion: 1.0\n", encoding="utf-8")
+    (info / "top_level.txt").write_text(package, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    section = _section(f"{package}.report:read" if is_package else f"{package}:read")
+    [report] = read_sections([run], [section]).values()
+    [sentence] = report.notes
+    where = f"{package}/report.py" if is_package else f"{package}.py"
+    assert f"'read' of acme-{name} " in sentence
+    assert f"{where}, line {line})" in sentence
+    assert str(tmp_path) not in sentence
+
+
+@pytest.mark.parametrize("reader", [read_lazily, read_text, read_text_block])
+def test_a_report_of_a_wrong_type_is_a_fault_of_the_section(run: Run, reader: Callable[..., Any]) -> None:
+    section = _section(f"{HERE}:{reader.__name__}")
+    with pytest.raises(BrokenPluginError, match=reader.__name__):
+        section.read([run])
+    [report] = read_sections([run], [section]).values()
+    assert len(report.notes) == 1
+
+
+def test_rows_that_raise_are_a_fault_of_the_section(run: Run) -> None:
+    report = _section(f"{HERE}:read_with_bad_rows").read([run])
+    assert report is not None
+    with pytest.raises(BrokenPluginError, match=r"read_with_bad_rows.*test_sections\.py, line \d+"):
+        report.rows()
 
 
 def test_one_hook_declares_formats_and_sections() -> None:

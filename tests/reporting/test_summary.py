@@ -13,12 +13,14 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from harness.reporting.blocks.score import Score
 from harness.reporting.catalog import latex_text, markdown_text, terminal_text
-from harness.reporting.console import render_blocks
-from harness.reporting.rows import cell_rows, render_csv, render_json
-from harness.reporting.score import Score
-from harness.reporting.summary import summarise
-from harness.reporting.summary_blocks import detail_blocks
+from harness.reporting.overview.summary import summarise
+from harness.reporting.overview.summary_blocks import detail_blocks
+from harness.reporting.overview.system_name import system_names
+from harness.reporting.overview.unreadable import unreadable_line
+from harness.reporting.render.console import render_blocks
+from harness.reporting.render.rows import cell_rows, render_csv, render_json
 from harness.storage.run_folder import Run
 from tests.builders import make_shown_cell, write_run
 
@@ -27,7 +29,7 @@ MakeRun = Callable[..., Run]
 LANGUAGES = {
     "de": ["Indo-European", "Latn"],
     "en": ["Indo-European", "Latn"],
-    "pfl": ["Indo-European", "Latn"],
+    "qpf": ["Indo-European", "Latn"],
     "sw": ["Niger-Congo", "Latn"],
 }
 
@@ -193,6 +195,24 @@ def test_rows_with_one_name_are_numbered(make_run: MakeRun) -> None:
     assert f"mean majority (2): {runs[2].path}" in summary.notes
 
 
+def test_rows_of_one_model_are_named_by_what_it_was_trained_on(make_run: MakeRun) -> None:
+    def trained(variant: str, model: str = "hf:a") -> Run:
+        view = {"train_variant": variant, "train_translator": "g", "train_pivot": "es"} if variant else {}
+        return make_run(_cell("en", view=view), model=model)
+
+    runs = [trained(""), trained("t-train"), trained("b-train"), trained("mt-hi", "hf:b")]
+    assert [label for label, _ in summarise(runs).means][:4] == [
+        "mean",
+        "mean t-train",
+        "mean b-train",
+        "mean b",
+    ]
+    assert system_names(runs[:3]) == ["a (orig)", "a (t-train)", "a (b-train)"]
+    same = [trained("t-train"), trained("t-train")]
+    assert [label for label, _ in summarise(same).means][:2] == ["mean", "mean a (2)"]
+    assert len(set(system_names(same))) == 2
+
+
 def test_a_failed_cell_is_marked_and_never_counted(make_run: MakeRun) -> None:
     run = make_run(_cell("en", 0.9), _failed("de", "RuntimeError: out of memory"))
     summary = summarise([run])
@@ -240,10 +260,10 @@ def test_notes_say_what_makes_scores_differ(make_run: MakeRun) -> None:
         "the plan said so",
         "fit ffffffff: stage mnli of mnli (en), seed 42, 9,888 examples, 61 s",
         "fit eeeeeeee: stage more of mnli (en), seed 42, 400 examples, reused",
-        "Hub data of xnli is not pinned to a revision",
+        "Downloaded data of xnli is not pinned by a revision or checksum",
         "xnli: words are split there",
         "1,200 items were truncated",
-        "3 items were unparsed",
+        f"{unreadable_line(run)}; harness report RUN --unreadable lists them",
         "predicted but not scored, since the test file has no labels: xnli:sw",
     )
 
@@ -253,7 +273,7 @@ def test_languages_skipped_for_the_same_reason_share_a_line(make_run: MakeRun) -
         _cell("en"),
         _skipped("de", "No data of 'xnli' in 'de' (test): looked for xnli/test-de.tsv in data."),
         _skipped("sw", "No data of 'xnli' in 'sw' (test): looked for xnli/test-sw.tsv in data."),
-        _skipped("pfl", "task 'xnli' has no 'pfl'"),
+        _skipped("qpf", "task 'xnli' has no 'qpf'"),
     )
     groups = [(group.languages, group.reason) for group in summarise([run]).skipped]
     assert groups == [
@@ -261,7 +281,7 @@ def test_languages_skipped_for_the_same_reason_share_a_line(make_run: MakeRun) -
             ("de", "sw"),
             "No data of 'xnli' in 'de' (test): looked for xnli/test-de.tsv in data. (and likewise for the others)",
         ),
-        (("pfl",), "task 'xnli' has no 'pfl'"),
+        (("qpf",), "task 'xnli' has no 'qpf'"),
     ]
     assert "xnli de sw: No data of 'xnli' in 'de'" in markdown_text([run])
 
@@ -296,11 +316,11 @@ def test_markup_in_names_is_text(make_run: MakeRun) -> None:
     run = make_run(_cell("de"), _failed("sw", "expected [/b] and [red]more[/red]"), model="hf:a[/b]*")
     other = make_run(_cell("de"), model="hf:[/x]")
     text = terminal_text([run, other], width=120)
-    assert "hf:a[/b]* on local data" in text
+    assert "a[/b]* on local data" in text
     assert "mean [/x]" in text
     assert "expected [/b] and [red]more[/red]" in text
     markdown = markdown_text([run, other])
-    assert "# hf:a\\[/b\\]\\* on local data" in markdown
+    assert "# a\\[/b\\]\\* on local data" in markdown
     assert "expected \\[/b\\] and \\[red\\]more" in markdown
 
 

@@ -167,6 +167,48 @@ def test_another_version_of_the_harness(done: Any, cli: Cli, monkeypatch: pytest
     assert REUSE in err
 
 
+SCORER = """
+from harness import Metric, MetricResult, hookimpl
+from local_scorer.value import VALUE
+
+def compute(predictions, references, context):
+    return MetricResult(value=VALUE, items=None)
+
+@hookimpl
+def harness_register_metrics():
+    kinds = frozenset({"sequence_classification"})
+    return [Metric(name="ours", compute=compute, kinds=kinds, description="d", source="s", signature=lambda _: "v2")]
+"""
+
+
+@pytest.mark.parametrize("change", ["plugin 'local_scorer'", "metric 'ours' in 'de'", "source"])
+def test_another_version_of_a_metric(
+    change: str, cli: Cli, install_plugin: Callable[..., Path], edit: Edit
+) -> None:
+    """The table of a run has one metric under a name, whether the version or the code alone changed."""
+    files = {"local_scorer/__init__.py": SCORER, "local_scorer/value.py": "VALUE = 1.0"}
+    site = install_plugin("local_scorer", files)
+    Path("data").mkdir()
+    Path("moods.yaml").write_text(SPEC.replace("[accuracy]", "[accuracy, ours]"), encoding="utf-8")
+    for name in ("train", "en", "de"):
+        Path(f"data/{name}.jsonl").write_text(ITEMS, encoding="utf-8")
+    arguments = ("--tasks", "moods", "--tasks-from", "moods.yaml", "--model", "baseline:majority")
+    status, _, err = cli("eval", *arguments, "--data", "data", "--output", "run")
+    assert status == 0, err
+    code = Run(RUN).manifest.code
+    assert code.pop("plugin 'local_scorer'").startswith("local-scorer 1.0 (")
+    assert code == {"metric 'ours' in 'en'": "v2", "metric 'ours' in 'de'": "v2"}
+    edit(RUN / "manifest.json", lambda manifest: manifest["code"].update({"metric 'unused' in 'de'": "v1"}))
+    assert cli("eval", "--resume", "run")[0] == 0
+    if change == "source":
+        (site / "local_scorer/value.py").write_text("VALUE = 0.1", encoding="utf-8")
+    else:
+        edit(RUN / "manifest.json", lambda manifest: manifest["code"].update({change: "0.9"}))
+    err = _rejected(cli)
+    assert ("local_scorer" if change == "source" else change) in err
+    assert REUSE in err
+
+
 def test_an_option_that_this_version_does_not_know(done: Any, cli: Cli, edit: Edit) -> None:
     edit(RUN / "manifest.json", lambda manifest: manifest["config"].update(colour="red"))
     err = _rejected(cli)
@@ -313,6 +355,7 @@ def test_a_folder_without_answers_is_rejected_before_anything_is_written(done: A
 # Two commands -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_two_commands_on_one_folder(
     cli: Cli, flaky: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -109,6 +109,7 @@ def test_the_results_are_damaged(done: Any, cli: Cli, damage: Callable[[Path], N
     assert done.requests(RUN)["asked"] == 0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("cut", [0, 10, 1_000, 5_001, 9_000])
 @pytest.mark.parametrize("finished", [True, False])
 def test_the_journal_is_cut_off(done: Any, cli: Cli, cut: int, finished: bool) -> None:

@@ -17,6 +17,8 @@ import pytest
 from harness.storage.files import FileNotWrittenError
 from harness.storage.run_folder import Run
 
+pytestmark = pytest.mark.thorough
+
 Cli = Callable[..., tuple[int, str, str]]
 RUN = Path("run")
 RESUME = "Resume it with: harness eval --resume run\n"

@@ -207,7 +207,6 @@ def test_a_folder_that_holds_a_run_is_rejected_before_any_work(
         ),
         (b"a\tb\tneutral\nc\t\xe4\tneutral\n", "test-de.tsv:2: expected UTF-8, found the byte 0xe4."),
         ("", "The test split of 'xnli' in 'de' holds no items."),
-        ("a\tb\tneutral\n\nc\td\tneutral\n", "test-de.tsv:2: expected a row, found a blank line."),
     ],
 )
 def test_a_faulty_test_file_fails_its_cell_and_no_other(

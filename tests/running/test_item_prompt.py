@@ -12,7 +12,7 @@ import pytest
 
 from harness.errors import MissingDataError, UnknownNameError
 from harness.prompts.preview import Rendering
-from harness.reporting.item_sheet import item_sheets
+from harness.reporting.weakness.item_sheet import item_sheets
 from harness.running.item_prompt import RecordedPrompts
 from harness.storage.run_folder import Run
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from harness import Run, TaskScore
+from harness import Run, TaskScore, compare_runs
 from harness.analysis.comparison import Comparison
 from harness.errors import DataError, UnknownNameError
+from harness.scores.read import read_scores
 from harness.storage.results import DamagedRunError, Manifest
 
 RunTasks = Callable[..., Run]
@@ -30,7 +31,9 @@ def test_items_are_a_table_with_one_row_per_item(run: RunTasks) -> None:
     assert [row["gold"] for row in rows] == [record.reference for record in records]
     assert [row["accuracy"] for row in rows] == [record.scores["accuracy"] for record in records]
     assert {row["fit"] for row in rows} == {cell.fit}
-    assert {row["model"] for row in rows + finished.scores().to_pylist()} == {finished.manifest.model}
+    assert {row["model"] for row in rows + read_scores([finished]).to_dicts()} == {
+        finished.manifest.model_name
+    }
     assert rows[0]["inputs"].keys() == {"premise", "hypothesis"}
     assert finished.items("xnli").num_rows == 10
     whole = finished.items()
@@ -74,11 +77,11 @@ def test_names_that_the_run_does_not_have(run: RunTasks, given: Any, near: str) 
 
 def test_runs_are_compared(run: RunTasks) -> None:
     first, second = run("xnli:de"), run("xnli:de", "baseline:majority")
-    found = first.compare(second, tasks=["xnli"])
+    found = compare_runs([first, second], tasks=["xnli"])
     assert isinstance(found, Comparison)
     assert found.tasks[0].items == 5
     with pytest.raises(DataError):
-        first.compare(second, metric="f1")
+        compare_runs([first, second], metric="f1")
 
 
 def test_results_are_typed_and_one_digest_says_what_a_fit_is(run: RunTasks, tmp_path: Path) -> None:

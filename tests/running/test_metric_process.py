@@ -11,6 +11,8 @@ import pytest
 from harness.analysis.metric_process import MetricCommand, _ask, _Kept
 from harness.errors import HarnessError
 
+pytestmark = pytest.mark.thorough
+
 PROGRAM = """
 import json, sys, time
 mode = sys.argv[1]

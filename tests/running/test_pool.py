@@ -15,7 +15,7 @@ import harness.running.cell_run
 import harness_baseline.model
 from harness.analysis.rescoring import rescore
 from harness.registry.registry import Registry
-from harness.reporting.summary import summarise
+from harness.reporting.overview.summary import summarise
 from harness.storage.run_folder import Run
 
 RunTasks = Callable[..., Run]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.data.records import MultipleChoiceExample, Prediction
-from harness.reporting.run_remarks import run_remarks
+from harness.reporting.overview.run_remarks import run_remarks
 from harness.running.positions import AnswerPositions
 from tests.builders import make_shown_cell, write_run
 

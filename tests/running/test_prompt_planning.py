@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness.errors import CapabilityError, UnknownNameError, UsageError
+from harness.errors import AdapterError, CapabilityError, UnknownNameError, UsageError
+from harness.models.adapters import AdapterEntry
 from harness.planning.plan import Cell, Plan, require_cells
 
 MakePlan = Callable[..., Plan]
@@ -257,3 +259,65 @@ def test_the_words_are_those_of_the_item_unless_the_user_says_otherwise(make_pla
 
     assert (words(), words(instruction_language="de")) == ("sw", "de")
     assert words(instruction_language="yo") == "en"
+
+
+def test_more_shots_than_there_are_items_are_in_the_plan(make_plan: MakePlan) -> None:
+    plan = make_plan("xnli:de+en", model="asks:both", shots=100_000)
+    assert plan.cells == ()
+    assert len({skip.language for skip in plan.skipped}) == 2
+    [reason] = _reasons(plan)
+    assert "--shots 100000" in reason
+    with pytest.raises(CapabilityError) as caught:
+        require_cells(make_plan("xnli", model="asks:both", shots=100_000))
+    assert "--shots" in str(caught.value).partition("(2)")[0]  # before languages without data
+    assert str(caught.value).count("--shots 100000.") == 1
+
+
+@pytest.mark.parametrize(
+    ("task", "keeps", "settings", "runs"),
+    [
+        ("xnli", None, {}, True),  # only an attempt shows it
+        ("xnli", {"choices"}, {}, True),
+        ("xnli", {"json_schema"}, {}, False),
+        ("xcopa", {"json_schema"}, {}, False),
+        ("udpos", {"choices"}, {}, False),
+        ("udpos", {"regex"}, {}, True),
+        ("wikiann", {"json_schema"}, {"prompt": ("default",)}, True),  # entities have no form to keep to
+        ("mgsm", set(), {}, True),
+        ("xnli", {"json_schema"}, {"constrained": False}, True),
+    ],
+)
+def test_a_constraint_that_the_model_cannot_keep_is_in_the_plan(
+    make_plan: MakePlan,
+    monkeypatch: pytest.MonkeyPatch,
+    task: str,
+    keeps: set[str] | None,
+    settings: dict[str, Any],
+    runs: bool,
+) -> None:
+    describe = AdapterEntry.describe_model
+    allowed: Any = None if keeps is None else frozenset(keeps)
+    monkeypatch.setattr(
+        AdapterEntry,
+        "describe_model",
+        lambda entry, ref, options: replace(describe(entry, ref, options), constraints=allowed),
+    )
+    language = "tr" if task == "xcopa" else "de"
+    plan = make_plan(
+        f"{task}:{language}", model="asks:writes", **{"chat": True, "constrained": True, **settings}
+    )
+    assert bool(plan.cells) == runs
+    assert all("--constrained" in reason for reason in _reasons(plan))
+
+
+def test_a_model_that_cannot_be_opened_is_in_the_plan(
+    make_plan: MakePlan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    describe = AdapterEntry.describe_model
+    monkeypatch.setattr(
+        AdapterEntry,
+        "describe_model",
+        lambda entry, ref, options: replace(describe(entry, ref, options), fault="no tokenizer"),
+    )
+    with pytest.raises(AdapterError, match="no tokenizer"):
+        make_plan("xnli:de", model="asks:both")

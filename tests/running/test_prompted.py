@@ -8,11 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from harness.cli.report import app
 from harness.errors import CapabilityError
 from harness.models.requests import Turn
 from harness.prompts.prompter import item_seed
 from harness.reporting.catalog import terminal_text
+from harness.reporting.overview.material import read_material
+from harness.reporting.overview.opening import banners
+from harness.reporting.overview.run_remarks import run_remarks
+from harness.reporting.overview.unreadable import unreadable_answers, unreadable_line
 from harness.storage.results import CellResult
 from harness.storage.run_folder import Run
 
@@ -93,6 +99,29 @@ def test_what_cannot_be_read_is_wrong_and_counted(run: RunTasks, calls: Calls) -
         assert record.prediction == {"label": None, "raw": " Who knows?"}
         assert record.flags["unparsed"]
         assert record.scores == {"accuracy": 0.0}
+
+
+@pytest.mark.parametrize(("says", "unread"), [(" Who knows?", 5), (" True| Who knows?| False", None)])
+def test_unreadable_answers_are_listed_and_lead_the_remarks(
+    run: RunTasks, calls: Calls, says: str, unread: int | None
+) -> None:
+    finished = run("xnli:en", "asks:writes", prompt="mega", options={"says": says})
+    answers = list(unreadable_answers(finished))
+    cell = _cell(finished)
+    assert len(answers) == cell.unparsed == (cell.unparsed if unread is None else unread) > 0
+    assert {(answer.task, answer.language, answer.written) for answer in answers} == {
+        ("xnli", "en", " Who knows?")
+    }
+    line = unreadable_line(finished)
+    assert line.startswith(f"{cell.unparsed} of 5 answers unreadable")
+    assert "'Who knows?'" in line
+    heaviest = max(run_remarks(finished), key=lambda remark: remark.weight)
+    assert heaviest.brief.startswith(line)
+    [banner] = [own for own in banners(read_material([finished])) if own.title.startswith(line)]
+    assert "--unreadable" in banner.text
+    done = CliRunner().invoke(app, [str(finished.path), "--unreadable"])
+    assert done.exit_code == 0
+    assert done.stdout.count("Who knows?") == cell.unparsed
 
 
 @pytest.mark.parametrize("task", ["udpos", "xquad", "wikiann_raw"])
@@ -180,11 +209,10 @@ def test_shots_that_do_not_fit_are_dropped_and_counted(run: RunTasks, calls: Cal
     assert cell.view == {"shots": "3"}
 
 
-def test_more_shots_than_there_are_items_fail_the_cell(run: RunTasks, calls: Calls) -> None:
-    [cell] = run("udpos:de", "asks:writes", shots=1000).cells
-    assert cell.status == "failed"
-    assert cell.reason.startswith("'udpos' in 'en' (train) has ")
-    assert cell.reason.endswith(" labelled items, fewer than --shots 1000.")
+def test_more_shots_than_there_are_items_are_found_by_the_plan(run: RunTasks, calls: Calls) -> None:
+    with pytest.raises(CapabilityError, match="fewer than --shots 1000"):
+        run("udpos:de", "asks:writes", shots=1000)
+    assert calls() == []
 
 
 def test_a_conversation_has_roles_and_no_stop_string(run: RunTasks, calls: Calls) -> None:
@@ -262,3 +290,58 @@ def test_the_plan_reports_what_is_not_asked(cli: Callable[..., Any], calls: Call
     assert status == 0
     assert "both (asks): 1 cell, 1 task, 1 language, 0 models to fit" in out
     assert "No prompt of 'udpos_raw' named 'default'" in " ".join(out.split())
+
+
+SENTIMENT = """task: senti
+kind: sequence_classification
+version: 1
+description: Made-up sentences.
+citation: none
+license: cc0-1.0
+inputs: [text]
+labels: [bad, good]
+metrics: [accuracy]
+provenance: native
+protocols: [prompted]
+parallel: PARALLEL
+transfer: {source: en, stages: [senti], recipe: xtreme_r}
+splits:
+  train: {local: "train-{language}.tsv", columns: [text, label]}
+  test: {local: "test-{language}.tsv", columns: [text, label]}
+languages: {en, de}
+---
+prompt: senti/letters
+tasks: [senti]
+kind: sequence_classification
+formulation: hybrid
+description: It shows the choices.
+source: this project
+item: "{word} {text}\\n{choices}\\nAnswer:"
+choice: " {label}"
+literals:
+  mul: {provenance: native, words: {word: "Sentence:", label.good: good, label.bad: bad}}
+"""
+ENGLISH = "I like it\tgood\nI hate it\tbad\nFine day\tgood\nAwful day\tbad\n"
+
+
+@pytest.mark.parametrize("parallel", ["true", "false"])
+def test_no_shot_has_the_text_of_the_tested_item_or_of_its_translation(
+    run: RunTasks, calls: Calls, data_folder: Callable[..., Path], tmp_path: Path, parallel: str
+) -> None:
+    (tmp_path / "senti.yaml").write_text(SENTIMENT.replace("PARALLEL", parallel), encoding="utf-8")
+    german = "Ich mag es\tgood\nIch hasse es\tbad\nSch\u00f6ner Tag\tgood\n"
+    data = data_folder(
+        {"train-en.tsv": ENGLISH, "test-en.tsv": ENGLISH.replace("I like", " i  LIKE"), "test-de.tsv": german}
+    )
+    given = {"tasks_from": [tmp_path / "senti.yaml"], "data": data, "prompt": "letters", "shots": 3}
+    finished = run("senti", "asks:writes", limit=None, options={"says": " good"}, **given)
+    translations = {"Ich mag es": "I like it", "Ich hasse es": "I hate it", "Sch\u00f6ner Tag": "Fine day"}
+    for prompt, _ in calls():
+        *shots, item = [block.partition("\n")[0] for block in prompt.split("Sentence: ")[1:]]
+        assert len(shots) == 3
+        assert " ".join(item.lower().split()) not in [shot.lower() for shot in shots]
+        assert parallel == "false" or translations.get(item) not in shots
+    excluded = {cell.language: cell.excluded_shots for cell in finished.cells}
+    assert excluded["en"] > 0
+    assert (excluded["de"] > 0) == (parallel == "true")
+    assert f"{sum(excluded.values())} shots replaced" in terminal_text([finished], width=100)

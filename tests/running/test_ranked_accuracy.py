@@ -47,7 +47,7 @@ def test_they_are_added_without_the_model(run: RunTasks, cli: Cli, monkeypatch: 
     assert all(list(cell.metrics) == ["accuracy"] for cell in baseline.cells if cell.status == "ok")
     status, out, _ = cli("compare", finished.path, baseline.path)
     assert status == 0
-    assert "A = ranks:it" in out
+    assert "xnli: it and majority" in out
 
 
 @pytest.mark.usefixtures("ranks")

@@ -9,9 +9,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from harness.analysis.rescoring import rescore
 from harness.cli.output import write_file
@@ -19,7 +23,7 @@ from harness.errors import DataError, HarnessError, StorageError, UsageError
 from harness.registry.registry import Registry
 from harness.storage import records as record
 from harness.storage.files import write_atomically
-from harness.storage.records import ItemRecord, RecordWriter, read_records
+from harness.storage.records import ItemRecord, RecordWriter, _column, read_records
 from harness.storage.run_folder import Run
 
 RunTasks = Callable[..., Run]
@@ -195,3 +199,23 @@ def test_scoring_again_onto_a_full_disk_changes_nothing(run: RunTasks, registry:
     with _small_files(1_000), pytest.raises(StorageError, match="File too large"):
         rescore(finished.path, registry)
     assert {path: path.read_bytes() for path in finished.path.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        (pa.string(), st.none() | st.text(st.characters(exclude_categories=["Cs"]))),
+        (pa.bool_(), st.none() | st.booleans()),
+        (pa.int32(), st.none() | st.integers(-(2**31), 2**31 - 1)),
+    ],
+    ids=str,
+)
+@given(data=st.data())
+def test_a_column_is_that_of_arrow(
+    kind: pa.DataType, values: st.SearchStrategy[Any], data: st.DataObject
+) -> None:
+    column = data.draw(st.lists(values, max_size=20))
+    made = _column(column, kind)
+    made.validate(full=True)
+    assert made.equals(pa.array(column, kind))
+    assert made.null_count == column.count(None)

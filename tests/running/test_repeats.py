@@ -10,7 +10,8 @@ import pytest
 from harness.api import evaluate
 from harness.errors import CapabilityError, UsageError
 from harness.prompts.prompter import item_seed
-from harness.reporting.asked import prompt_pairs, prompt_scores, read_asked
+from harness.reporting.catalog import terminal_text
+from harness.reporting.prompting.asked import prompt_pairs, prompt_scores, read_asked
 from harness.storage.run_folder import Run
 
 RunTasks = Callable[..., Run]
@@ -133,3 +134,14 @@ def test_options_of_writing_reach_the_model_and_the_reader(run: RunTasks, calls:
 def test_a_regular_expression_that_could_hang_is_rejected(run: RunTasks) -> None:
     with pytest.raises(UsageError, match="answer_regex"):
         run("xnli:sw", "asks:writes", prompt="letters", options={"says": "A", "answer_regex": "(a+)+"})
+
+
+@pytest.mark.parametrize(("says", "equal"), [("A", 5), (SAYS, 0)])
+def test_equal_answers_where_they_are_sampled_are_counted_and_noted(
+    run: RunTasks, says: str, equal: int
+) -> None:
+    options = {"says": says, "temperature": "1"}
+    finished = run("xnli:en", "asks:writes", prompt="letters", repeats=8, options=options)
+    [cell] = finished.cells
+    assert cell.equal_repeats == equal
+    assert ("'temperature' or 'seed'" in terminal_text([finished], width=200)) == bool(equal)

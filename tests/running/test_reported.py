@@ -60,7 +60,7 @@ def test_fits_and_cells_are_reported_in_their_order(tmp_path: Path) -> None:
     progress = Kept()
     run = evaluate(tmp_path, "run", progress)
     assert progress.events == [
-        ("plan", "baseline:majority", 3, 2, 0),
+        ("plan", "majority", 3, 2, 0),
         ("fit", "mnli (en)"),
         ("fitted", False),
         *(("cell", "xnli", "de"), ("done", "de", "")),
@@ -81,7 +81,7 @@ def test_what_is_in_the_cache_is_not_to_be_fitted(tmp_path: Path) -> None:
     evaluate(tmp_path, "first", Kept(), "xnli:de")
     progress = Kept()
     evaluate(tmp_path, "second", progress)
-    assert progress.events[0] == ("plan", "baseline:majority", 3, 1, 0)
+    assert progress.events[0] == ("plan", "majority", 3, 1, 0)
     assert [event for event in progress.events if event[0] == "fit"] == [("fit", "squad (en)")]
 
 
@@ -93,7 +93,7 @@ def test_a_fit_that_fails_is_reported_with_its_cells(tmp_path: Path, monkeypatch
     progress = Kept()
     evaluate(tmp_path, "run", progress, "xnli:de+en")
     assert progress.events == [
-        ("plan", "baseline:majority", 2, 1, 0),
+        ("plan", "majority", 2, 1, 0),
         ("fit", "mnli (en)"),
         ("fitted", True),
         ("done", "de", "RuntimeError: planted"),

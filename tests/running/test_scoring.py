@@ -121,6 +121,7 @@ def test_there_are_examples_for_the_kinds_of_all_metrics() -> None:
     assert {metric.name for metric in METRICS if not metric.by_item} == {"one_target_map_at_20"} | of_cases
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
 @settings(max_examples=25)
 @given(data=st.data())

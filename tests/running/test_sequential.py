@@ -19,10 +19,10 @@ from harness.errors import UsageError
 from harness.metrics.scoring import MetricScore
 from harness.planning.plan import Plan
 from harness.planning.sampling import items_needed
-from harness.reporting.material import read_material
-from harness.reporting.notebook import LoadedRun
-from harness.reporting.run_remarks import sampled_items
-from harness.reporting.systems import system_table, systems_latex
+from harness.reporting.overview.material import read_material
+from harness.reporting.overview.notebook import LoadedRun
+from harness.reporting.overview.run_remarks import sampled_items
+from harness.reporting.overview.systems import system_table, systems_latex
 from harness.running.sequential import Sampling, reach
 from harness.statistics import mean_of_codes
 from harness.storage.results import CellResult, Look
@@ -207,6 +207,7 @@ def _ids(run: Run, code: str) -> list[str]:
     return [record.id for record in run.records(_cells(run)[code])]
 
 
+@pytest.mark.thorough
 def test_a_cell_that_stopped_is_what_the_limit_gives(sampled: Callable[..., Run]) -> None:
     run = sampled(precision=6.0)
     cells = _cells(run)
@@ -249,6 +250,7 @@ def test_samples_are_marked_where_scores_are_shown(sampled: Callable[..., Run]) 
         assert option.replace("--", "-{}-") in systems_latex(material, table)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("given", [{"precision": 6.0}, {"budget": 900}])
 @pytest.mark.parametrize("blocks", [3, 40, 75])
 def test_an_interrupted_run_ends_as_if_nothing_had_happened(
@@ -281,6 +283,7 @@ def test_an_interrupted_run_ends_as_if_nothing_had_happened(
     assert len(asked) == len(set(asked)) == sum(cell.n for cell in whole.cells)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("given", [{"precision": 6.0}, {"budget": 900}])
 def test_larger_blocks_change_nothing(
     sampled: Callable[..., Run], flaky: Any, monkeypatch: pytest.MonkeyPatch, given: dict[str, Any]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from harness.progress import CellOutcome, PlannedCell, PlannedFit
 from harness.running.tally import Tally, TimeLeft
@@ -137,3 +139,23 @@ def test_a_resumed_training_counts_the_steps_that_it_took_now(clock: Clock) -> N
     clock.now += 10.0
     advance(tally, 5)
     assert tally.time_left() == left(1.0 + 10.0)
+
+
+@given(st.lists(st.tuples(st.floats(0, 100), st.integers(1, 50)), min_size=2, max_size=12))
+def test_the_time_left_never_rises(steps: list[tuple[float, int]]) -> None:
+    """Whatever the pace of the cells; trainings that nothing is known of are none here."""
+    clock = Clock()
+    tally = Tally("m", [cell(f"xnli:{number}", 50) for number in range(len(steps) + 1)], clock=clock)
+    seen = []
+    for number, (seconds, items) in enumerate(steps):
+        tally.cell_started(f"xnli:{number}")
+        tally.start("xnli", 50, "items", 0)
+        clock.now += seconds / 2
+        advance(tally, items)
+        seen.append(tally.time_left())
+        clock.now += seconds / 2
+        tally.cell_finished(CellOutcome(digest=f"xnli:{number}", items=50))
+        seen.append(tally.time_left())
+    known = [left.seconds for left in seen if left is not None]
+    assert known == sorted(known, reverse=True)
+    assert len(known) >= len(steps)

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from harness.errors import UnknownNameError, UsageError
-from harness.reporting.run_remarks import run_remarks
+from harness.reporting.overview.run_remarks import run_remarks
 from harness.running.tuning import AT_THE_END, find_targets, read_grid
 from harness.storage.run_folder import Run
 

@@ -10,7 +10,11 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from harness.running.session import open_session
+from harness.planning.run_config import RunConfig, data_options
+from harness.running.cell_reader import CellReader
+from harness.running.session import open_session, prepare
+
+pytestmark = pytest.mark.thorough
 
 Cli = Callable[..., tuple[int, str, str]]
 
@@ -21,6 +25,7 @@ ROWS = [
     for mood in ("good", "bad")
     for number in range(6)
 ]
+ASKING = Path(__file__).parents[1] / "running" / "asking_adapter.py"
 COLUMNS = ("--text", "Review", "--label", "mood", "--language-column", "lang")
 
 
@@ -47,7 +52,7 @@ def test_a_table_becomes_a_task_with_a_prompt(cli: Cli, ending: str) -> None:
     assert (spec.label_names, spec.input_names) == (("bad", "good"), ("text",))
     assert spec.parallel, "all languages have the same ids"
     assert spec.transfer is None
-    assert catalog.presets("my_mood") == ["default"]
+    assert catalog.presets("my_mood") == ["default", "letters"]
     for language in LANGUAGES.values():
         status, shown, _ = cli(
             *("tasks", "show", "my_mood", "--tasks-from", "my_mood.yaml", "--data", ".", "--render", language)
@@ -81,7 +86,7 @@ def test_a_share_is_tested_on_and_never_trained_on(cli: Cli) -> None:
     ("given", "changed", "reported"),
     [
         (["--text", "review"], {}, "Did you mean 'Review'?"),
-        ([], {"lang": "Swahilli"}, "Did you mean 'Swahili'?"),
+        ([], {"lang": "Swahilli"}, "did you mean 'Swahili'?"),
         ([], {"lang": "en"}, "both 'English' and 'en'"),
         ([], {"mood": ""}, "row 37: the column 'mood' is empty"),
         (["--language", "sw"], {}, "--language-column COLUMN, or --language CODE"),
@@ -128,3 +133,81 @@ def test_a_csv_file_with_another_separator_is_recognised(cli: Cli, separator: st
     assert status == 2
     assert repr(separator) in error
     assert not Path("mood.yaml").exists()
+
+
+@pytest.mark.parametrize(
+    ("ending", "lines"),
+    [
+        ("csv", ["a;label", "x, y;good", "z;bad"]),
+        ("csv", ['\ufeff"a";"label"', '"x, y";"good"', '"z";"bad"']),
+        ("csv", ["a\tlabel", "x\tgood", "y\tbad"]),
+        ("csv", ["a|label|b, c", "x|good|1"]),
+        ("tsv", ["a,label", "x,good", "y,bad"]),
+        ("tsv", ["a;label", "x;good", "y;bad"]),
+    ],
+)
+def test_another_separator_is_named_before_the_rows(cli: Cli, ending: str, lines: list[str]) -> None:
+    Path(f"t.{ending}").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    status, _, error = cli("new", "task", "mood", "--from", f"t.{ending}", "--text", "a", "--language", "sw")
+    assert status == 2
+    assert any(repr(mark) in error for mark in lines[0] if mark in ",;\t|")
+
+
+def test_labels_and_languages_are_stripped_and_tags_of_any_form_read(cli: Cli) -> None:
+    rows = [
+        '\ufeff"text","label","lang"',
+        "好, good ,zh-CN",
+        '坏,"bad "," zh-CN"',
+        "",
+        "c,good,pt_PT",
+        "d,bad,pt_PT",
+    ]
+    Path("t.csv").write_text("\n".join([*rows, "e,good,de", "f,bad,de"]) + "\n", encoding="utf-8")
+    status, shown, error = cli("new", "task", "mood", "--from", "t.csv", "--language-column", "lang")
+    assert (status, error) == (0, "")
+    assert all(name in shown for name in ("'zh-CN'", "'pt_PT'"))
+    spec = open_session([Path("mood.yaml")]).catalog.task("mood").spec
+    assert spec.label_names == ("bad", "good")
+    assert list(spec.languages) == ["zh", "pt", "de"]
+    status, shown, error = cli("tasks", "validate", "mood.yaml", "--data", ".")
+    assert (status, error) == (0, "")
+    assert "3 languages, 6 items" in shown
+
+
+@pytest.mark.parametrize("label", ["Good", "GOOD", "ｇｏｏｄ", "very  good", "very-good", "very_good"])
+def test_labels_in_two_spellings_are_named(cli: Cli, label: str) -> None:
+    other = "very good" if "very" in label else "good"
+    rows = [f"a,{other}", f"b,{label}", "c,bad", "d,-1", "e,1", "f,C", "g,C++", "h,+", "i,-"]
+    Path("t.csv").write_text("\n".join(["text,label", *rows]) + "\n", encoding="utf-8")
+    status, _, error = cli("new", "task", "mood", "--from", "t.csv", "--language", "en")
+    assert status == 2
+    assert repr(label) in error
+    assert repr(other) in error
+    assert "'C'" not in error
+
+
+@pytest.mark.parametrize(("count", "preset"), [(2, "letters"), (26, "letters"), (27, "listed")])
+def test_a_model_that_writes_sees_the_labels(
+    cli: Cli, install_plugin: Callable[..., Path], count: int, preset: str
+) -> None:
+    """The printed command works with an endpoint: whatever the number of labels, a prompt shows them all."""
+    install_plugin("asking_adapter", ASKING.read_text(encoding="utf-8"))
+    labels = [f"kind {{{number}}}" for number in range(count)]
+    _write("reviews.csv", [{"Review": f"text {label}", "mood": label, "lang": "en"} for label in labels])
+    assert cli("new", "task", "mood", "--from", "reviews.csv", *COLUMNS)[0] == 0
+    config = RunConfig(
+        tasks=("mood",),
+        model="asks:writes",
+        tasks_from=(Path("mood.yaml"),),
+        data=data_options([str(Path.cwd())]),
+    )
+    prepared = prepare(config)
+    [cell] = prepared.plan.cells
+    assert cell.prompt is not None
+    assert cell.prompt.spec.preset == preset
+    reader = CellReader(prepared.session.registry, prepared.finder)
+    prompter = reader.prompter(cell)
+    assert prompter is not None
+    text = prompter.generation(reader.read(cell)[0][0], 0)
+    assert isinstance(text, str)
+    assert all(label in text for label in labels)

@@ -16,7 +16,7 @@ InstallPlugin = Callable[..., Path]
 
 WORDS = dict.fromkeys(
     ("package distribution summary metric metrics padding task code language described provenance").split()
-    + "origin items count label_map prompts".split(),
+    + "origin items count label_map prompts license citation description codes counts fewest languages".split(),
     "x",
 )
 
@@ -77,7 +77,7 @@ def test_a_package_is_named_after_its_folder(cli: Cli) -> None:
         (["language", "de"], "The task 'xnli' has the language 'de' already, from the plugin 'task_specs'."),
         (["language", "cmn"], "'cmn' is the Tatoeba code and ISO 639-3 code of Mandarin Chinese: use 'zh'"),
         (["language", "../yo"], "'../yo'"),
-        (["language", "pfl"], "it needs --name, --script, --family. For example:"),
+        (["language", "qzz"], "it needs --name, --script, --family. For example:"),
         (["language", "yo", "--name", "Yoruba"], "The language 'yo' is known: Yoruba, Latn, Niger-Congo."),
         (["language", "yo", "--from", "yy"], "The task 'xnli' has no 'yy' to translate from: it has "),
         (["language", "yo", "--from", "fr"], "The task 'xnli' has no sample in 'fr'. Name another language"),
@@ -123,17 +123,17 @@ def test_a_plugin_of_another_has_its_name(cli: Cli, install_plugin: InstallPlugi
 
 def test_an_unlisted_language_is_described(cli: Cli) -> None:
     described = ("--name", 'Schwiizer "Tüütsch": $x', "--script", "Latn", "--family", "Indo-European")
-    status, out, _ = cli("new", "language", "pfl", "--task", "udpos", *described)
+    status, out, _ = cli("new", "language", "qpf", "--task", "udpos", *described)
     assert status == 0
     assert "still holds the text in 'en'" in out.splitlines()[-1]
-    folder = Path("udpos-pfl/src/udpos_pfl/specs")
-    assert cli("tasks", "validate", folder / "pfl.yaml")[0] == 0
+    folder = Path("udpos-qpf/src/udpos_qpf/specs")
+    assert cli("tasks", "validate", folder / "qpf.yaml")[0] == 0
     status, out, _ = cli("tasks", "show", "udpos", "--tasks-from", folder)
     assert status == 0
-    assert "pfl" in out
-    lines = (folder / "sample/udpos/pfl.jsonl").read_text(encoding="utf-8").splitlines()
+    assert "qpf" in out
+    lines = (folder / "sample/udpos/qpf.jsonl").read_text(encoding="utf-8").splitlines()
     assert {"id", "tokens", "tags"} <= json.loads(lines[0]).keys()
-    assert '"Schwiizer \\"Tüütsch\\": $x"' in (folder / "pfl.yaml").read_text(encoding="utf-8")
+    assert '"Schwiizer \\"Tüütsch\\": $x"' in (folder / "qpf.yaml").read_text(encoding="utf-8")
 
 
 def test_a_language_has_no_label_map_that_its_items_do_not_need(cli: Cli) -> None:

@@ -20,8 +20,8 @@ MADE = {
     "acme-task": ("task", "acme-task"),
     "acme-adapter": ("adapter", "acme_adapter"),
     "acme-metric": ("metric", "acme-metric"),
-    "xnli-pfl": (
-        *("language", "pfl", "--provenance", "native"),
+    "xnli-qpf": (
+        *("language", "qpf", "--provenance", "native"),
         *("--name", "Palatine German", "--script", "Latn", "--family", "Indo-European"),
     ),
 }
@@ -61,7 +61,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_there_is_one_of_each_sort() -> None:
-    assert sorted(command[0] for command in MADE.values()) == sorted(LAYERS)
+    # Packages with data are made from a table (test_data_package.py).
+    assert sorted(command[0] for command in MADE.values()) == sorted(LAYERS.keys() - {"data"})
 
 
 def test_installed_they_appear(folder: Path) -> None:
@@ -74,7 +75,7 @@ def test_installed_they_appear(folder: Path) -> None:
     tasks = {row["task"]: row for row in json.loads((folder / "tasks.json").read_text(encoding="utf-8"))}
     assert tasks["acme_task"]["languages"] == tasks["acme_plugin"]["languages"] == ["en", "es", "hi"]
     assert tasks["acme_task"]["plugin"] == "acme_task"
-    assert "pfl" in tasks["xnli"]["languages"]
+    assert "qpf" in tasks["xnli"]["languages"]
     assert "acme_adapter" in _python("-m", "harness", "models", folder=folder).stdout
 
 
@@ -100,7 +101,11 @@ def test_their_own_tests_pass_unchanged(folder: Path, name: str) -> None:
         *("-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", f"{name}/pyproject.toml", f"{name}/tests"),
         folder=folder,
     )
-    assert reported.returncode == 0, reported.stdout + reported.stderr
+    if MADE[name][0] == "language":  # its texts are those of English until someone translates them
+        assert "1 failed" in reported.stdout
+        assert "test_no_language_is_an_untranslated_copy" in reported.stdout
+    else:
+        assert reported.returncode == 0, reported.stdout + reported.stderr
     assert " passed" in reported.stdout
 
 

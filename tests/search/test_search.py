@@ -332,6 +332,7 @@ def test_the_module_imports_no_backend() -> None:
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("first", "second"), [("faiss", "torch"), ("torch", "faiss")])
 def test_faiss_and_torch_share_a_process(first: str, second: str) -> None:
     pytest.importorskip("torch")

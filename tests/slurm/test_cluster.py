@@ -20,6 +20,8 @@ pytest.importorskip("submitit")
 from harness_slurm.options import SlurmOptions
 from harness_slurm.runner import SlurmRunner
 
+pytestmark = pytest.mark.thorough
+
 SLOW = Path(__file__).parents[1] / "cli" / "slow_adapter.py"
 PATIENCE = 120.0
 CELLS = ("--tasks", "xnli,xquad", "--languages", "en,de,sw", "--data", "sample", "--recipe", "quick")

@@ -52,6 +52,7 @@ def test_the_warning_of_slurm_does_not_end_the_command(tmp_path: Path) -> None:
     assert (tmp_path / "log.txt").read_text() == "alive\n"
 
 
+@pytest.mark.thorough
 def test_out_of_time(tmp_path: Path) -> None:
     executor = LocalExecutor(tmp_path / "submitit", max_num_timeout=1)
     executor.update_parameters(timeout_min=15 / 60, signal_delay_s=11)

@@ -25,10 +25,11 @@ def write_spec(tmp_path: Path) -> WriteSpec:
 
 
 @pytest.fixture
-def problems(session: Session, write_spec: WriteSpec) -> Callable[[str], list[str]]:
+def problems(write_spec: WriteSpec) -> Callable[[str], list[str]]:
     """Return what ``harness tasks validate`` finds in a document."""
 
     def find(text: str) -> list[str]:
+        session = open_session()  # which gets the document
         [row] = validate_specs(session.registry, session.catalog, [str(write_spec(text))])
         found: list[str] = row["problems"]
         return found

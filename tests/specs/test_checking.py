@@ -41,7 +41,7 @@ splits:
 languages:
   en:
   xx:
-  pfl: {name: Palatine German}
+  qpf: {name: Palatine German}
   sw: {test: {local: c, reader: tsv, options: {hedaer: "true"}}}
 """
     )
@@ -63,7 +63,7 @@ languages:
         "line 18: splits.test.hub.label_map.0: No label named 'v'. Known: x, y.",
         "line 21: languages.xx: the language table has no 'xx', so the entry needs 'name', 'script' and "
         "'family'; 'harness languages' shows the known codes",
-        "line 22: languages.pfl: the language table has no 'pfl', so the entry needs 'name', 'script' and "
+        "line 22: languages.qpf: the language table has no 'qpf', so the entry needs 'name', 'script' and "
         "'family'; 'harness languages' shows the known codes",
         "line 23: languages.sw.test.options.hedaer: "
         "No option of the reader 'tsv' named 'hedaer'. Did you mean 'header'?",

@@ -80,6 +80,7 @@ def test_every_shipped_variant_and_axis_can_be_planned(session: Session) -> None
         "polymath": (set(), {"level": 2}),
         "vyakarana_gcm": (set(), {"treebank": 3, "inputs": 2}),
         "vyakarana_pos": (set(), {"treebank": 3}),
+        "vyakarana_pos_rows": (set(), {"treebank": 3}),
         "vyakarana_stdp": (set(), {"treebank": 3}),
         "vyakarana_sva": (set(), {"treebank": 3, "inputs": 3}),
         "wikiann": ({"unlabelled_test"}, {}),

@@ -38,7 +38,7 @@ _ITEMS = [
 _PFL = """
 extends: xnli
 languages:
-  pfl:
+  qpf:
     name: Palatine German
     script: Latn
     family: Indo-European
@@ -53,7 +53,7 @@ def _package(fragment: str) -> dict[str, str]:
     return {
         "swiss/__init__.py": _PLUGIN,
         "swiss/specs/xnli.yaml": fragment,
-        "swiss/specs/sample/xnli/pfl.jsonl": "".join(json.dumps(item) + "\n" for item in _ITEMS),
+        "swiss/specs/sample/xnli/qpf.jsonl": "".join(json.dumps(item) + "\n" for item in _ITEMS),
     }
 
 
@@ -67,12 +67,12 @@ def test_a_package_adds_a_new_language_that_the_baseline_scores(
 ) -> None:
     install_plugin("swiss", _package(_PFL))
     entry = open_session().catalog.task("xnli")
-    assert _others(entry) == {"pfl": "swiss"}
-    assert (entry.languages.get("pfl").name, entry.languages.get("de").name) == ("Palatine German", "German")
+    assert _others(entry) == {"qpf": "swiss"}
+    assert (entry.languages.get("qpf").name, entry.languages.get("de").name) == ("Palatine German", "German")
     run = evaluate(
         ["xnli", "xquad"],
         "baseline:char-ngram",
-        languages=["pfl", "de"],
+        languages=["qpf", "de"],
         data="sample",
         recipe="quick",
         train_limit=30,
@@ -80,11 +80,11 @@ def test_a_package_adds_a_new_language_that_the_baseline_scores(
         output=tmp_path / "run",
     )
     cells = {(cell.task, cell.language): cell for cell in run.cells}
-    assert cells["xnli", "pfl"].status == "ok"
-    assert cells["xnli", "pfl"].n == 4
-    assert 0 <= cells["xnli", "pfl"].metrics["accuracy"].value <= 1
+    assert cells["xnli", "qpf"].status == "ok"
+    assert cells["xnli", "qpf"].n == 4
+    assert 0 <= cells["xnli", "qpf"].metrics["accuracy"].value <= 1
     assert cells["xnli", "de"].status == "ok"
-    assert cells["xquad", "pfl"].reason == "task 'xquad' has no 'pfl'"
+    assert cells["xquad", "qpf"].reason == "task 'xquad' has no 'qpf'"
     [row] = [row for row in run.results.tasks if row.task == "xnli"]
     assert row.by_family.keys() == {"Indo-European"}
     assert row.languages == 2
@@ -94,13 +94,13 @@ def test_a_new_language_can_be_trained_on(install_plugin: InstallPlugin, cli: Cl
     install_plugin("swiss", _package(_PFL.replace("xnli\n", "pawsx\n")))
     # pawsx trains on its own training split, so a language that is added with one can be trained on.
     specs = open_session().catalog.task("pawsx").spec
-    assert specs.source("pfl", "train") is not None
+    assert specs.source("qpf", "train") is not None
     status, out, err = cli(
         *("plan", "--tasks", "pawsx:de", "--model", "baseline:majority", "--data", "sample"),
-        *("--train-languages", "pfl"),
+        *("--train-languages", "qpf"),
     )
     assert (status, err) == (0, "")
-    assert "seed 42: pawsx (pfl)" in out
+    assert "seed 42: pawsx (qpf)" in out
 
 
 def test_two_packages_that_add_one_language_are_both_named(
@@ -111,12 +111,12 @@ def test_two_packages_that_add_one_language_are_both_named(
     session = open_session()
     entry = session.catalog.task("xnli")
     assert [str(problem) for problem in session.catalog.problems] == [
-        "The language 'pfl' of task 'xnli' is registered by both plugin 'swiss' and plugin 'swiss_too'. "
+        "The language 'qpf' of task 'xnli' is registered by both plugin 'swiss' and plugin 'swiss_too'. "
         "Uninstall one of them, or run with HARNESS_DISABLE_PLUGINS=swiss_too."
     ]
     assert _others(entry) == {}, "neither is taken, and the other languages still work"
     assert "sw" in entry.spec.languages
-    assert session.catalog.languages_of("xnli").count("pfl") == 1
+    assert session.catalog.languages_of("xnli").count("qpf") == 1
 
 
 def test_a_language_that_the_task_has_cannot_be_replaced(session_with: SessionWith) -> None:
@@ -157,9 +157,9 @@ def test_a_file_adds_a_known_language(session_with: SessionWith) -> None:
 @pytest.mark.parametrize("given", ["", "name: Palatine German, ", "name: Palatine German, script: Latn, "])
 def test_a_new_language_needs_name_script_and_family(session_with: SessionWith, given: str) -> None:
     session = session_with(
-        f"extends: xnli\nlanguages:\n  pfl: {{{given}test: {{local: a, reader: jsonl}}, provenance: native}}\n"
+        f"extends: xnli\nlanguages:\n  qpf: {{{given}test: {{local: a, reader: jsonl}}, provenance: native}}\n"
     )
-    with pytest.raises(SpecError, match=r"0\.yaml has 1 fault:\n  line 3: languages\.pfl: .*needs 'name'"):
+    with pytest.raises(SpecError, match=r"0\.yaml has 1 fault:\n  line 3: languages\.qpf: .*needs 'name'"):
         check_task(session.catalog.task("xnli"), session.registry, session.catalog)
 
 
@@ -273,9 +273,9 @@ def test_a_fragment_says_how_its_items_were_made(cli: Cli, entry: str, line: int
 def test_a_language_missing_in_the_table_brings_its_codes(session_with: SessionWith) -> None:
     text = _PFL.replace("family:", "flores: pfl_Latn\n    segmentation: character\n    family:")
     session = session_with(text)
-    language = session.catalog.task("xnli").languages.get("pfl")
+    language = session.catalog.task("xnli").languages.get("qpf")
     assert (language.flores, language.segmentation) == ("pfl_Latn", "character")
-    assert session.catalog.languages.get("pfl") == language
+    assert session.catalog.languages.get("qpf") == language
     check_task(session.catalog.task("xnli"), session.registry, session.catalog)
 
 

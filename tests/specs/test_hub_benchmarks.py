@@ -134,10 +134,13 @@ CASES = [
         Case(
             task=task,
             language="mk",
-            rows=[{**MMLU, **REGIONAL, "regional_feature": "agnostic", "answer": 3}],
+            rows=[{**question, **REGIONAL, "regional_feature": "agnostic", "answer": 3}],
             items=[("1", None, "agnostic", MMLU_TEXTS, "D")],
         )
-        for task in ("include", "include_lite")
+        for task, question in (
+            ("include", MMLU),
+            ("include_lite", {"question": "2 + 2?", "choices": ["1", "2", "None", "4"]}),
+        )
     ),
     Case(
         task="mmmlu",
@@ -320,6 +323,7 @@ def test_files_of_a_data_folder(session: Session, tmp_path: Path, case: Case) ->
     assert [meaning(session, case.task, example) for example in examples] == list(case.items)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "case", [case for case in CASES if case.only != "local"], ids=lambda case: f"{case.task}-{case.language}"
 )
@@ -333,7 +337,7 @@ def test_files_of_the_hub(
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     hub = reference(session, case.task, case.language).hub
     assert hub is not None
-    commit = "1" * 40
+    commit = "1" * 40 if "/" in (hub.revision or "/") else str(hub.revision)
     root = tmp_path / "hub" / ("datasets--" + hub.path.replace("/", "--"))
     snapshot = root / "snapshots" / commit
     file = hub.files[0].replace("*", "0000") if hub.files else f"data/{hub.split}-0.parquet"
@@ -397,6 +401,26 @@ def test_a_missing_choice_is_never_the_answer(
 
 
 @pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('"RT @a: ""karibu"" sana"', 'RT @a: "karibu" sana'),
+        ('"""sawa"""', '"sawa"'),
+        ('"a\tb"', "a\tb"),
+        ("no quotes", "no quotes"),
+    ],
+)
+def test_test_files_of_afrisenti_are_quoted(
+    session: Session, tmp_path: Path, text: str, expected: str
+) -> None:
+    path = tmp_path / "afrisenti/swa/test.tsv"
+    path.parent.mkdir(parents=True)
+    path.write_text(f"tweet\tlabel\n{text}\tpositive\n", encoding="utf-8")
+    finder = DataFinder(DataOptions(mode="local", folders=(tmp_path,)), session.registry, tmp_path / "cache")
+    [example] = read(session, finder, "afrisenti", "sw")
+    assert (example.inputs["text"], example.label) == (expected, "positive")
+
+
+@pytest.mark.parametrize(
     ("marked", "message"),
     [("wake [time : me", r"written '\[label : text\]'"), ("wake [time : ]", "the span 'time' has no text")],
 )
@@ -408,6 +432,7 @@ def test_a_broken_bracket_is_named(session: Session, tmp_path: Path, marked: str
         read(session, finder, "massive_slots", "de")
 
 
+@pytest.mark.thorough
 class TestSample(SpecContract):
     """Small: the samples are for trying the commands."""
 

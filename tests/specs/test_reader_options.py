@@ -18,7 +18,7 @@ from harness.specs.schema import Source
 Cli = Callable[..., tuple[int, str, str]]
 FRAGMENT = """extends: udpos
 languages:
-  pfl:
+  qpf:
     name: Palatine German
     script: Latn
     family: Indo-European
@@ -26,7 +26,7 @@ languages:
     test: {local: x.conllu%s}
 """
 FAULT = (
-    "line 8: languages.pfl.test%s: The reader 'tsv' needs the option 'columns' when there is no header, "
+    "line 8: languages.qpf.test%s: The reader 'tsv' needs the option 'columns' when there is no header, "
     "such as 'premise,hypothesis,label'.%s"
 )
 
@@ -36,7 +36,7 @@ def fragment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     Path("data").mkdir()
     Path("data/x.conllu").write_text("# sent_id = 1\n1\tJo\t_\tINTJ\t_\t_\t0\t_\t_\t_\n\n", encoding="utf-8")
-    path = Path("pfl.yaml")
+    path = Path("qpf.yaml")
     path.write_text(FRAGMENT % ", reader: tsv", encoding="utf-8")
     return path
 
@@ -45,9 +45,9 @@ def test_a_reader_without_its_options_is_a_fault_of_the_spec(cli: Cli, fragment:
     fault = FAULT % ("", " For 'x.conllu' write 'reader: conllu'.")
     status, out, err = cli("tasks", "validate", fragment, "tatoeba", "--data", "sample")
     assert status == 2
-    assert err.startswith(f"pfl.yaml: 1 fault\n  {fault}\n")
+    assert err.startswith(f"qpf.yaml: 1 fault\n  {fault}\n")
     assert "tatoeba: " in out  # the other task is audited all the same
-    command = ("eval", "--tasks", "udpos:pfl", "--tasks-from", fragment, "--data", "data", "--model")
+    command = ("eval", "--tasks", "udpos:qpf", "--tasks-from", fragment, "--data", "data", "--model")
     status, _, err = cli(*command, "baseline:majority")
     assert status == 2
     assert fault in err
@@ -68,8 +68,8 @@ def test_every_alternative_is_looked_at(cli: Cli, fragment: Path) -> None:
     status, _, err = cli("tasks", "validate", fragment)
     assert status == 2
     shown = "The reader option 'header' must be 'false' or 'true', found 'no'."
-    assert f"languages.pfl.test.local.0: {shown}\n" in err
-    assert f"languages.pfl.test.local.1: {shown} For 'y.jsonl' write 'reader: jsonl'.\n" in err
+    assert f"languages.qpf.test.local.0: {shown}\n" in err
+    assert f"languages.qpf.test.local.1: {shown} For 'y.jsonl' write 'reader: jsonl'.\n" in err
 
 
 def test_what_a_reader_rejects_later_is_reported_with_its_data(fragment: Path) -> None:

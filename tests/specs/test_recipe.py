@@ -133,3 +133,24 @@ def test_settings_that_a_recipe_leaves_out_are_the_old_ones() -> None:
 def test_an_unknown_recipe_is_reported_with_near_ones(session_with: Callable[..., Session]) -> None:
     with pytest.raises(UnknownNameError, match=r"No recipe named 'quik'\. Did you mean 'quick'\?"):
         session_with().catalog.recipe("quik")
+
+
+@pytest.mark.parametrize(
+    ("layers", "head", "stage", "expected"),
+    [
+        (24, Head.CLASSIFICATION, "mnli", (5e-6, 2, 30)),
+        (12, Head.CLASSIFICATION, "mnli", (2e-5, 2, 32)),
+        (24, Head.SPAN_EXTRACTION, "squad", (3e-5, 3, 32)),
+        (24, Head.CLASSIFICATION, "pawsx", (2e-5, 5, 32)),
+    ],
+)
+def test_the_recipe_of_the_translation_errors_paper(
+    session: Session, layers: int, head: Head, stage: str, expected: tuple[float, ...]
+) -> None:
+    """Appendix C: XLM-R large on XNLI, MLQA and PAWS-X, mBERT on XNLI."""
+    settings = resolve_settings(session.catalog.recipe("translation_errors"), head, stage, _model(layers))
+    found = [settings.learning_rate, settings.epochs, settings.batch_size]
+    assert found == list(expected)
+    is_span = stage == "squad"
+    assert settings.max_length == (384 if is_span else 128)
+    assert settings.eval_steps == (None if is_span else 100)

@@ -16,6 +16,8 @@ from harness.kinds.kind import ReadContext, read_examples
 from harness.running.session import Session
 from harness.testing.spec_contract import SpecContract
 
+pytestmark = pytest.mark.thorough
+
 
 class TestSamples(SpecContract):
     sample_languages = 4

@@ -24,6 +24,7 @@ def test_items_alone_do_not_cover_other_seeds() -> None:
     assert coverage(ROWS[name], 300)[0] < 0.92
 
 
+@pytest.mark.thorough
 def test_all_are_within_93_to_97(capsys: pytest.CaptureFixture[str]) -> None:
     main([])
     assert capsys.readouterr().out.count("| ") >= len(ROWS)

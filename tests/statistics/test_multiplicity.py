@@ -16,6 +16,7 @@ from harness.statistics import (
     benjamini_hochberg,
     detectable_difference,
     holm,
+    mean_ranks,
     needed_groups,
     paired_sd,
     rank_intervals,
@@ -28,6 +29,13 @@ _P = st.lists(st.floats(0, 1), min_size=1, max_size=20)
 @given(_P)
 def test_benjamini_hochberg_is_that_of_scipy(p: list[float]) -> None:
     assert benjamini_hochberg(p) == pytest.approx(stats.false_discovery_control(p))
+
+
+@given(st.lists(st.lists(st.integers(-3, 3), min_size=4, max_size=4), min_size=1, max_size=5))
+def test_ranks_are_those_of_scipy(rows: list[list[int]]) -> None:
+    values = np.array(rows) / 3
+    assert mean_ranks(values).tolist() == stats.rankdata(values, axis=1).tolist()
+    assert mean_ranks(values[0]).tolist() == stats.rankdata(values[0]).tolist()
 
 
 @given(_P)

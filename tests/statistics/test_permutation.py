@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from harness.metrics.chunk import f1_from_counts
-from harness.statistics import mcnemar, sign_flip_p, swap_p
+from harness.statistics import half_sums, mcnemar, permutation, sign_flip_p, swap_p
 
 Floats = npt.NDArray[np.float64]
 
@@ -44,6 +44,20 @@ def test_few_clusters_are_enumerated(values: list[int]) -> None:
     # Three items of a third each are a cluster of the same sum.
     tripled = np.repeat(differences / 3, 3)
     assert sign_flip_p(tripled, np.repeat(_alone(len(values)), 3)) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("expanded", [1, 7, 50])
+def test_halves_do_not_depend_on_how_many_signs_are_expanded_at_a_time(
+    monkeypatch: pytest.MonkeyPatch, expanded: int
+) -> None:
+    rows = np.random.default_rng(0).normal(size=(30, 2))
+    whole, _ = half_sums(rows, draws=120, seed=1)
+    monkeypatch.setattr(permutation, "EXPANDED", expanded)
+    monkeypatch.setattr(permutation, "BLOCK", 30 * 60)
+    found, is_all = half_sums(rows, draws=120, seed=1)
+    assert found.shape == (120, 2)
+    assert not is_all
+    assert found == pytest.approx(whole)
 
 
 def test_few_clusters_are_those_of_scipy() -> None:

@@ -21,6 +21,7 @@ def test_permutations_of_few_binary_items_find_less(name: str) -> None:
     assert permutation < 0.5 < interval
 
 
+@pytest.mark.thorough
 def test_all_are_within_3_points_of_80(capsys: pytest.CaptureFixture[str]) -> None:
     main([])
     assert capsys.readouterr().out.count("| ") >= len(ROWS)

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from harness.api import evaluate
+from harness.reporting.blocks.remark import sentences
 from harness.reporting.catalog import html_text, latex_text, markdown_text, terminal_text
-from harness.reporting.item_origin import origin_mark, origin_remarks, published_means
-from harness.reporting.remark import sentences
-from harness.reporting.rows import cell_rows
+from harness.reporting.overview.item_origin import origin_mark, origin_remarks, published_means
+from harness.reporting.render.rows import cell_rows
 from harness.storage.results import CellResult, TaskScore, TaskSummary
 from harness.storage.run_folder import Run
 from harness_board.document import board_rows
@@ -35,10 +35,10 @@ FRAGMENT = """\
 extends: xnli
 languages:
   yo: {provenance: human-translated}
-  pfl: {name: Palatine German, script: Latn, family: Indo-European, provenance: machine-translated}
+  qpf: {name: Palatine German, script: Latn, family: Indo-European, provenance: machine-translated}
 """
 LABELS = ("entailment", "neutral", "contradiction")
-RIGHT = {"en": 5, "sw": 2, "yo": 6, "pfl": 0}
+RIGHT = {"en": 5, "sw": 2, "yo": 6, "qpf": 0}
 """Of six items, how many have the label that is most frequent in training."""
 
 
@@ -77,7 +77,7 @@ def test_the_average_of_the_suite_stays_on_the_published_list(run: Run) -> None:
     assert row.extended is not None
     assert row.extended.paper.value == pytest.approx(_scores(*RIGHT))
     assert row.extended.categories == {"inference": pytest.approx(_scores(*RIGHT))}
-    assert row.extended.languages == {"xnli": ["pfl", "yo"]}
+    assert row.extended.languages == {"xnli": ["qpf", "yo"]}
 
 
 def test_cells_say_how_their_items_were_made(run: Run) -> None:
@@ -86,13 +86,13 @@ def test_cells_say_how_their_items_were_made(run: Run) -> None:
         "en": "native",
         "sw": "human-translated",
         "yo": "human-translated",
-        "pfl": "machine-translated",
+        "qpf": "machine-translated",
     }
     spec = run.manifest.tasks["xnli"]
-    assert spec.names == {"pfl": "Palatine German"}
+    assert spec.names == {"qpf": "Palatine German"}
     assert {code: Path(origin).name for code, origin in spec.added.items()} == {
         "yo": "specs",
-        "pfl": "specs",
+        "qpf": "specs",
     }
     rows = {row["language"]: row["provenance"] for row in cell_rows([run]) if row["status"] == "ok"}
     assert rows == found
@@ -100,24 +100,24 @@ def test_cells_say_how_their_items_were_made(run: Run) -> None:
 
 def test_the_console_shows_both_and_marks_them(run: Run) -> None:
     text = " ".join(terminal_text([run], width=100).split())
-    assert "pfl Palatine German 0.0†⁺" in text
+    assert "qpf Palatine German 0.0†⁺" in text
     assert "yo Yoruba 100.0⁺" in text
     assert "sw Swahili 33.3 (" in text
     assert "mean without ⁺ 58.3" in text
     assert "majority 58.3~ 58.3~ 58.3~ majority ⁺ 54.2⁺ 54.2⁺ 54.2⁺" in text
     assert "† machine-translated, ⁺ added to the task by others" in text
     machine, added = sentences(origin_remarks(run))
-    assert machine == "† machine-translated test items: xnli:pfl"
+    assert machine == "† machine-translated test items: xnli:qpf"
     assert added.startswith(
         "⁺ added to the task by another package or file, not in the mean without ⁺: xnli:"
     )
     assert "xnli:yo (human-" in added
-    assert "not comparable with published scores: xnli pfl yo." in text
+    assert "not comparable with published scores: xnli qpf yo." in text
 
 
 def test_markdown_html_and_latex_show_both_and_mark_them(run: Run) -> None:
     markdown = markdown_text([run])
-    assert "| Palatine German (pfl) | 0.0†⁺" in markdown
+    assert "| Palatine German (qpf) | 0.0†⁺" in markdown
     assert "| mean without ⁺ | 58.3 |" in markdown
     assert "| majority ⁺ | 54.2⁺ | 54.2⁺ | 54.2⁺ |" in markdown
     page = html_text([run])
@@ -133,20 +133,20 @@ def test_the_board_shows_both_and_marks_them(run: Run) -> None:
     board = gather(runs=[run])
     content = board.content()
     [task] = content["tasks"]
-    assert (len(task["languages"]), task["added"]) == (15, ("yo", "pfl"))
-    assert task["marks"] == {"pfl": "†⁺", "yo": "⁺"}
+    assert (len(task["languages"]), task["added"]) == (15, ("yo", "qpf"))
+    assert task["marks"] == {"qpf": "†⁺", "yo": "⁺"}
     names = {item["code"]: item["name"] for item in content["languages"]}
-    assert names["pfl"] == "Palatine German"
+    assert names["qpf"] == "Palatine German"
     [row] = standing(board).rows
-    assert row[2] == "58.3~"
+    assert row[2] == "58.3"
     shown = standing(board, task="xnli")
-    assert shown.heads[-2:] == ("yo⁺", "pfl†⁺")
+    assert shown.heads[-2:] == ("yo⁺", "qpf†⁺")
     assert shown.rows[0][-2:] == ("100.0", "0.0")
     [row] = standing(board, language="yo").rows
     assert row[3:] == ("100.0",)
     page = board_page(board)
     assert "With added languages" in page
-    assert ">yo pfl<" in page
+    assert ">yo qpf<" in page
     assert "† machine-translated test items, ⁺ added to the task by others" in page
     whole = {row["language"]: row["value"] for row in board_rows(board)}
     assert whole == {
@@ -166,7 +166,7 @@ def test_variants_that_a_translator_made_do_not_hide_the_provenance(run: Run, tm
     (tmp_path / "manifest.json").write_text(json.dumps(run.manifest.to_json()), encoding="utf-8")
     translated = Run(tmp_path)
     assert sentences(origin_remarks(translated)) == sentences(origin_remarks(run))
-    assert language_marks(translated, "xnli") == {"pfl": "†⁺", "yo": "⁺"}
+    assert language_marks(translated, "xnli") == {"qpf": "†⁺", "yo": "⁺"}
 
 
 def _without_new_fields(run: Run, folder: Path) -> Run:
@@ -189,8 +189,8 @@ def test_older_runs_are_read(run: Run, tmp_path: Path) -> None:
     assert "†" not in text
     assert "0.0⁺" in text
     assert "majority ⁺" in text
-    assert "pfl pfl" in text
-    assert ">yo pfl<" in board_page(gather(runs=[older]))
+    assert "qpf qpf" in text
+    assert ">yo qpf<" in board_page(gather(runs=[older]))
     assert {row["provenance"] for row in cell_rows([older])} == {None}
     assert html_text([older])
 

@@ -13,9 +13,10 @@ from statistics import fmean
 import pytest
 
 from harness.languages.table import known_languages
-from harness.metrics.suites import overall, task_scores
 from harness.running.session import open_session
-from harness.specs.published import PublishedSpec
+from harness.scores.suites import overall, task_scores
+from harness.specs.published import PublishedSpec, SystemScores
+from harness_board.published import published_metadata
 from tests.builders import published_tables
 
 Row = Mapping[str, str]
@@ -231,3 +232,162 @@ def test_the_language_table_is_table_7(golden: Path) -> None:
         assert language.printed_script == row["script"]
         assert language.printed_datasets == row["n_datasets_printed"]
         assert [getattr(language, mark) for mark in marks] == [row[mark] for mark in marks]
+
+
+# The other papers --------------------------------------------------------------------------------------
+
+TRAIN = ("train", "variant", "F1/EM (# sents)", "dev/test")
+ZS_ELSEWHERE = {("T-TRAIN", "ru"), ("B-TRAIN", "bg"), ("BT-enes", "ur"), ("MT-hi-n", "zh")}
+"""Errata: Tables 13 and 15 print other cells than Tables 2, 9, 10 and 12."""
+TT_ELSEWHERE = {("MT-hi-g", "th"), ("MT-hi-g", "zh"), ("MT-hi-n", "ru"), ("MT-hi-n", "sw")}
+"""Table 16; two of them by their digits alone."""
+TRAINED = {
+    "table01_xnli_orig": "ORIG",
+    "table02_xnli_b_train": "B-TRAIN",
+    "table09_xnli_t_train": "T-TRAIN",
+    "table10_xnli_bt_enes": "BT-enes",
+    "table11_xnli_mt_hi_g": "MT-hi-g",
+    "table12_xnli_mt_hi_n": "MT-hi-n",
+}
+
+
+def _numbers(row: Row, *skipped: str) -> dict[str, float]:
+    return {key: float(text) for key, text in row.items() if text and key not in {*skipped, *TRAIN}}
+
+
+@pytest.fixture(scope="module")
+def translated() -> dict[str, SystemScores]:
+    return CATALOG.published("translation_errors").systems
+
+
+def test_every_cell_of_xnli_with_translations_ships_and_no_other(
+    translated: Mapping[str, SystemScores],
+) -> None:
+    golden = published_tables("translation")
+    expected = {
+        f"{train} {row['variant']}": _numbers(row, "avg")
+        for name, train in TRAINED.items()
+        for row in table(golden, name)
+        if not row["variant"].startswith("delta")
+    }
+    assert {key: own.languages["xnli"]["accuracy"] for key, own in translated.items()} == expected
+    for name, train in TRAINED.items():
+        for row in table(golden, name):
+            own = translated.get(f"{train} {row['variant']}")
+            if own is None or row["variant"] == "ZS":
+                continue
+            cells, mean = own.languages["xnli"]["accuracy"], own.scores["xnli"]["accuracy"]
+            assert mean == float(row["avg"])
+            assert fmean(cells.values()) == pytest.approx(mean, abs=0.08)  # two are truncated, not rounded
+
+
+@pytest.mark.parametrize(
+    ("name", "variant", "others"),
+    [
+        ("table13_xnli_zs_all_trains", "ZS", ZS_ELSEWHERE),
+        ("table15_xnli_zs_mt_hi", "ZS", ZS_ELSEWHERE),
+        ("table14_xnli_tt_n_all_trains", "TT-n", TT_ELSEWHERE),
+        ("table16_xnli_tt_n_mt_hi", "TT-n", TT_ELSEWHERE),
+    ],
+)
+def test_tables_13_to_16_repeat_the_cells_but_for_their_errata(
+    translated: Mapping[str, SystemScores], name: str, variant: str, others: set[tuple[str, str]]
+) -> None:
+    for row in table(published_tables("translation"), name):
+        cells = translated[f"{row['train']} {variant}"].languages["xnli"]["accuracy"]
+        printed = _numbers(row, "avg")
+        differing = {(row["train"], code) for code in cells if cells[code] != printed[code]}
+        assert differing == {own for own in others if own[0] == row["train"]}
+        if variant == "ZS":
+            assert translated[f"{row['train']} ZS"].scores["xnli"]["accuracy"] == float(row["avg"])
+
+
+def test_pawsx_and_mlqa_are_those_of_tables_6_and_4(translated: Mapping[str, SystemScores]) -> None:
+    golden = published_tables("translation")
+    for row in table(golden, "table06_pawsx_dev_test"):
+        own = translated[f"ORIG {row['dev/test']}"]
+        tested = {key: float(text.split("/")[1]) for key, text in row.items() if "/" in text}
+        average = tested.pop("avg")
+        assert own.languages["pawsx"]["accuracy"] == tested
+        targets = [value for code, value in tested.items() if code != "en"]
+        assert fmean(targets) == pytest.approx(average, abs=ROUNDING)
+        assert own.scores["pawsx"]["accuracy"] == pytest.approx(fmean(tested.values()), abs=ROUNDING)
+    for row in table(golden, "table04_mlqa_f1_em"):
+        own = translated[f"ORIG {row['F1/EM (# sents)']}"]
+        for place, metric in enumerate(("mlqa_f1", "mlqa_exact_match")):
+            cells = {"hi": row["hi (4918)"], "vi": row["vi (5495)"]}
+            printed = {code: float(text.split("/")[place]) for code, text in cells.items()}
+            assert own.languages["mlqa"][metric] == printed
+            assert own.scores["mlqa"][metric] == pytest.approx(fmean(printed.values()))
+
+
+def test_every_error_rate_of_multichecklist_ships_and_no_other(golden: Path) -> None:
+    for label, name in (("XLM-R Large", CHECKLIST[0]), ("mBERT", CHECKLIST[2])):
+        own = CATALOG.published("multichecklist").systems[label]
+        rows = {row["lang"]: {test: float(row[test]) for test in TESTS} for row in table(golden, name)}
+        average = rows.pop("Avg")
+        assert own.groups["multichecklist"]["case_error"] == rows
+        errors, passed = (own.languages["multichecklist"][metric] for metric in ("case_error", "pass_rate"))
+        assert errors == pytest.approx(
+            {code: fmean(row.values()) for code, row in rows.items()}, abs=ROUNDING
+        )
+        assert passed == pytest.approx({code: 100 - error for code, error in errors.items()})
+        assert own.scores["multichecklist"]["case_error"] == pytest.approx(
+            fmean(average.values()), abs=ROUNDING
+        )
+
+
+def test_every_layer_of_vyakarana_ships_and_no_other() -> None:
+    """Tables 4 and 5; the printed averages are the means over the tasks of a treebank."""
+    tasks = {name.upper(): f"vyakarana_{name}" for name in ("pos", "stdp", "gcm", "sva")}
+    treebanks = {"TTB": ("original", "ta"), "HDTB": ("original", "hi")}
+    treebanks |= {
+        f"{prefix}-{name}": (prefix.lower(), code)
+        for prefix in ("CG", "csCG")
+        for name, (_, code) in treebanks.items()
+    }
+    systems = CATALOG.published("vyakarana_layers").systems
+    seen = 0
+    for row in table(published_tables("vyakarana"), "tables_4_5"):
+        kind, code = treebanks[row["treebank"]]
+        for which in ("last", "best"):
+            own = systems[f"{row['model']} {which} {kind}"]
+            printed = 100 * float(row[f"{which}_layer"])
+            if row["task"] == "Average":
+                tables = [
+                    table["weighted_f1"] for table in own.languages.values() if code in table["weighted_f1"]
+                ]
+                assert fmean(cells[code] for cells in tables) == pytest.approx(printed, abs=0.0101)
+                continue
+            task = tasks[row["task"]]
+            assert own.languages[task]["weighted_f1"][code] == pytest.approx(printed)
+            assert own.views[task]["treebank"] == kind
+            assert own.label == f"{row['model']}, {which} layer"
+            if which == "best":
+                assert own.layers[task][code] == int(row["best_layer_number"])
+            seen += 1
+    assert seen == sum(
+        len(cells["weighted_f1"]) for own in systems.values() for cells in own.languages.values()
+    )
+
+
+def test_the_ten_systems_of_figure_1_have_the_metadata_of_table_13(golden: Path) -> None:
+    units = {"GB": (1e9, "bytes"), "TB": (1e12, "bytes"), "T tokens": (1e12, "tokens")}
+    units |= {"B pairs": (1e9, "sentence_pairs"), "M pairs": (1e6, "sentence_pairs")}
+    found = {name: item for item in published_metadata() for name in item.names}
+    rows = table(golden, "table13")
+    assert len(rows) == 10
+    for row in rows:
+        item = found[row["model"]]
+        assert item.parameters is not None
+        assert item.parameters.total == int(row["parameters_millions"]) * 10**6
+        for amount, text in (
+            (item.monolingual, row["monolingual_data"]),
+            (item.parallel, row["parallel_data"]),
+        ):
+            [unit] = [name for name in units if text.endswith(name)] or [""]
+            assert (amount is None) == (text == "N/A")
+            if amount is not None:
+                size, name = units[unit]
+                assert amount.value == pytest.approx(float(text.removesuffix(unit)) * size)
+                assert amount.unit == name

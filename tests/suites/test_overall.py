@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import UsageError
-from harness.metrics.suites import overall, task_score, task_scores
+from harness.scores.suites import overall, task_score, task_scores
 
 Categories = dict[str, list[str]]
 Scores = dict[str, float | None]

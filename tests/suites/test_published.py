@@ -10,8 +10,8 @@ from statistics import fmean
 import pytest
 
 from harness.errors import DuplicateNameError, SpecError, UnknownNameError
-from harness.metrics.suites import overall, task_scores
 from harness.running.session import Session, open_session
+from harness.scores.suites import overall, task_scores
 from harness.specs.published import PublishedSpec
 from harness_board.document import Score
 from harness_board.published import published_systems

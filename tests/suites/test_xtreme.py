@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from harness.analysis.coverage import suite_coverage
-from harness.metrics.aggregation import aggregate_suites
-from harness.metrics.suites import overall, task_scores
 from harness.models.capabilities import Head, ModelDescription, TrainingSettings
 from harness.planning.run_config import RunConfig
 from harness.running.session import data_options, open_session, prepare
 from harness.running.summaries import suite_summaries
+from harness.scores.aggregation import aggregate_suites
+from harness.scores.suites import overall, task_scores
 from harness.specs.recipe_settings import resolve_settings
 from harness.specs.selection import select
 from harness.storage.results import SuiteScore, SuiteSummary, TaskScore

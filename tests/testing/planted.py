@@ -7,6 +7,7 @@ import importlib
 import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from harness.models.capabilities import (
     Adapter,
     Capability,
     Choice,
+    Constraint,
     EmbedOptions,
     FitOptions,
     Head,
@@ -29,7 +31,7 @@ from harness.models.capabilities import (
     SpanQuestion,
     TextInput,
 )
-from harness.models.options import AdapterOptions
+from harness.models.options import AdapterOptions, SamplingOptions
 from harness.models.requests import (
     Ability,
     Answered,
@@ -60,6 +62,32 @@ DECODERS = (
     "reads-masks",
     "shifts-words",
 )
+WRITERS = (
+    "sound-writer",
+    "sound-rejecter",
+    "cuts-at-tokens",
+    "deaf-to-options-in-a-stream",
+    "first-options-for-all",
+    "first-stop-only",
+    "fixed-seed",
+    "greedy",
+    "ignores-choices",
+    "ignores-json-schema",
+    "ignores-regex",
+    "ignores-stop",
+    "keeps-the-stop",
+    "lower-case-choice",
+    "rejects-choices",
+    "rejects-stop",
+    "samples-at-zero",
+    "samples-at-zero-by-seed",
+    "silently-unconstrained",
+    "unfinished-stop",
+    "unseeded",
+)
+"""Write and stream texts as their options say."""
+UNDECLARED = ("sound-rejecter", "silently-unconstrained")
+"""Have neither `SamplingOptions` nor constraints."""
 DECODER_OFFERS = (
     Capability.CHOOSES_BEST,
     Capability.EMBEDS,
@@ -80,7 +108,7 @@ STREAMERS = (
 )
 
 
-class PlantedOptions(AdapterOptions):
+class PlantedOptions(SamplingOptions):
     pass
 
 
@@ -99,10 +127,17 @@ def describe(ref: str, options: AdapterOptions) -> ModelDescription:
         bare, after = frozenset(DECODER_OFFERS), {}
     if ref in STREAMERS:
         bare, after = frozenset({Capability.EMBEDS}), {}
+    if ref in WRITERS:
+        bare, after = frozenset({Capability.GENERATES}), {}
     if ref == "head-without-capability":
         after[Head.TAGGING] -= {Capability.TAGS}
+    declared: frozenset[Constraint] = frozenset({"choices", "regex", "json_schema"})
     return ModelDescription(
-        adapter="other" if ref == "wrong-name" else "planted", ref=ref, offers=bare, after_fit=after
+        adapter="other" if ref == "wrong-name" else "planted",
+        ref=ref,
+        offers=bare,
+        after_fit=after,
+        constraints=declared if ref in WRITERS and ref not in UNDECLARED else None,
     )
 
 
@@ -110,6 +145,8 @@ def open_planted(description: ModelDescription, options: AdapterOptions) -> Adap
     ref = description.ref
     if ref in STREAMERS:
         return PlantedStreamer(ref)
+    if ref in WRITERS:
+        return PlantedWriter(ref)
     return PlantedDecoder(ref) if ref in DECODERS else Planted(ref)
 
 
@@ -275,11 +312,96 @@ class PlantedDecoder(Planted):
         ]
 
     def generate(self, prompts: Sequence[Prompt], options: Sequence[GenerateOptions]) -> list[Generated]:
-        texts = [
-            Generated(text=digest(prompt).hex()[: item.max_tokens], tokens=item.max_tokens, finished=False)
-            for prompt, item in zip(prompts, options, strict=True)
-        ]
+        texts = [write(prompt, item) for prompt, item in zip(prompts, options, strict=True)]
         return texts[:1] if self.ref == "impatient-generation" else texts
+
+
+def write(prompt: Prompt, options: GenerateOptions) -> Generated:
+    """Return a soundly written text: letters of a hash of the prompt, and of the seed where it is sampled."""
+    if options.choices or options.regex or options.json_schema:
+        whole = '{ "answer": 42 }' if options.json_schema else "42"
+        return Generated(text=(options.choices or (whole,))[0], tokens=1, finished=True)
+    drawn = digest(prompt, options.seed if options.temperature else None).hex()
+    text = drawn[: options.max_tokens]
+    ends = [text.index(stop) for stop in options.stop if stop in text]
+    text = text[: min(ends)] if ends else text
+    return Generated(text=text, tokens=len(text), finished=bool(ends))
+
+
+class PlantedWriter:
+    """Writes and nothing else, in a list and in a stream."""
+
+    def __init__(self, ref: str) -> None:
+        self.ref = ref
+
+    def identity(self) -> Mapping[str, str]:
+        return {"ref": self.ref}
+
+    def close(self) -> None:
+        pass
+
+    def generate(self, prompts: Sequence[Prompt], options: Sequence[GenerateOptions]) -> list[Generated]:
+        if self.ref == "first-options-for-all":
+            options = list(options[:1]) * len(options)
+        return [self.write(prompt, item) for prompt, item in zip(prompts, options, strict=True)]
+
+    def block_characters(self, ability: Ability) -> int | None:
+        return 100
+
+    def stream(self, call: Call, blocks: Sequence[Sequence[Any]]) -> Iterator[Answered]:
+        first = 0
+        for block in blocks:
+            if call.stopping():
+                return
+            prompts, options = map(list, zip(*block, strict=True))
+            if self.ref == "deaf-to-options-in-a-stream":
+                options = [GenerateOptions(max_tokens=item.max_tokens) for item in options]
+            yield Answered(indices=range(first, first + len(block)), answers=self.generate(prompts, options))
+            first += len(block)
+
+    def write(self, prompt: Prompt, options: GenerateOptions) -> Generated:
+        sound = write(prompt, options)
+        plain = write(prompt, GenerateOptions(max_tokens=options.max_tokens))
+        constrained = options.choices or options.regex or options.json_schema
+        match self.ref:
+            case "sound-rejecter" if constrained or options.stop or options.temperature:
+                raise CapabilityError("It writes greedy text, and knows no constraint and no stop string.")
+            case "rejects-choices" if options.choices:
+                raise CapabilityError("It cannot choose.")
+            case "rejects-stop" if options.stop:
+                raise CapabilityError("It knows no stop string.")
+            case "ignores-choices" if options.choices:
+                return plain
+            case "ignores-regex" if options.regex:
+                return plain
+            case "ignores-json-schema" if options.json_schema:
+                return plain
+            case "silently-unconstrained" if constrained:
+                return plain
+            case "lower-case-choice" if options.choices:
+                return replace(sound, text=sound.text.lower())
+            case "ignores-stop" if options.stop:
+                return plain
+            case "keeps-the-stop" if options.stop:
+                end = min(plain.text.index(stop) + len(stop) for stop in options.stop)
+                return replace(sound, text=plain.text[:end])
+            case "cuts-at-tokens" if options.stop:  # of four letters each, the first one always written
+                return replace(sound, text=plain.text[: max(4, len(sound.text) // 4 * 4)])
+            case "first-stop-only":
+                return write(prompt, replace(options, stop=options.stop[:1]))
+            case "unfinished-stop" if options.stop:
+                return replace(sound, finished=False)
+            case "greedy":
+                return write(prompt, replace(options, temperature=0.0))
+            case "fixed-seed":
+                return write(prompt, replace(options, seed=1))
+            case "samples-at-zero-by-seed":
+                return write(prompt, replace(options, temperature=options.temperature or 1.0))
+            case "samples-at-zero" if not constrained and options.temperature == 0:
+                return write(prompt, replace(options, temperature=1.0, seed=next(COUNTER)))
+            case "unseeded" if options.temperature:
+                return write(prompt, replace(options, seed=next(COUNTER)))
+        return sound
 
 
 class PlantedStreamer:
@@ -347,10 +469,14 @@ class PlantedExtractor(Planted):
         return [self.span_of(item) for item in items]
 
     def span_of(self, item: SpanQuestion) -> SpanAnswer:
-        if not item.context:
+        context = item.context.rstrip()
+        first = len(context) - len(context.lstrip())
+        if self.ref == "trims-letters" and first:
+            first += 1
+        if first >= len(context):
             return SpanAnswer(text="", start=-1, end=-1, score=0.0)
-        start = digest(item, self.knowledge)[0] % len(item.context)
-        text = item.context[start : start + 3]
+        start = first + digest(item, self.knowledge)[0] % (len(context) - first)
+        text = context[start : start + 3]
         shift = 1 if self.ref == "shifted-span" else 0
         return SpanAnswer(text=text, start=start + shift, end=start + len(text) + shift, score=1.0)
 
@@ -376,3 +502,6 @@ PLANTED = AdapterEntry(
     options="planted:PlantedOptions",
     summary="For testing the contract.",
 )
+
+REJECTING = replace(PLANTED, options="harness.models.options:AdapterOptions")
+"""The same adapter without options of sampling."""

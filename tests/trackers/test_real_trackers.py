@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.thorough
+
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 PEERS = Path(os.environ.get("HARNESS_TEST_PEERS") or ROOT / ".venv-peers")

@@ -13,6 +13,7 @@ import pytest
 
 from harness.api import evaluate
 from harness.errors import MissingExtraError, UnknownNameError
+from harness.scores.read import read_scores
 from harness.storage.clean_text import add_secret
 from harness.storage.run_folder import Run
 
@@ -232,7 +233,7 @@ def test_secrets_are_hidden(diary: Diary, cli: Cli, monkeypatch: pytest.MonkeyPa
 
 def test_scores_are_one_row_per_cell_and_metric(sample_run: Run) -> None:
     stored = json.loads((sample_run.path / "results.json").read_text(encoding="utf-8"))
-    rows = sample_run.scores().to_pylist()
+    rows = read_scores([sample_run]).to_dicts()
     expected = [
         (cell["task"], cell["language"], cell["status"], name, found["value"], *(found["ci"] or (None, None)))
         for cell in stored["cells"]

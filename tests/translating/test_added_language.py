@@ -17,7 +17,7 @@ InstallPlugin = Callable[..., Path]
 FRAGMENT = """\
 extends: xnli
 languages:
-  pfl:
+  qpf:
     name: Palatine German
     script: Latn
     family: Indo-European
@@ -30,14 +30,14 @@ languages:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory, swahili: str) -> Path:
     """The fragment, with the Swahili sample in place of Palatine German."""
-    folder = tmp_path_factory.mktemp("pfl")
+    folder = tmp_path_factory.mktemp("qpf")
     (folder / "sample/xnli").mkdir(parents=True)
-    (folder / "sample/xnli/pfl.jsonl").write_text(swahili, encoding="utf-8")
-    (folder / "pfl.yaml").write_text(FRAGMENT, encoding="utf-8")
+    (folder / "sample/xnli/qpf.jsonl").write_text(swahili, encoding="utf-8")
+    (folder / "qpf.yaml").write_text(FRAGMENT, encoding="utf-8")
     rows = [json.loads(line) for line in swahili.splitlines()]
     texts = dict.fromkeys(row[name] for row in rows for name in ("premise", "hypothesis"))
     known = [
-        {"source": "pfl", "target": "en", "text": text, "translation": f"English {number}"}
+        {"source": "qpf", "target": "en", "text": text, "translation": f"English {number}"}
         for number, text in enumerate(texts)
     ]
     (folder / "known.jsonl").write_text("".join(json.dumps(row) + "\n" for row in known), encoding="utf-8")
@@ -55,12 +55,12 @@ def run(folder: Path) -> Run:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HARNESS_CACHE", str(folder / "cache"))
         return evaluate(
-            "xnli:en+pfl",
+            "xnli:en+qpf",
             "baseline:majority",
             data="sample",
             variants=("zs", "tt", "te", "bt"),
             translators=("i=identity", f"f=file:{folder / 'known.jsonl'}"),
-            tasks_from=(folder / "pfl.yaml",),
+            tasks_from=(folder / "qpf.yaml",),
             limit=5,
             output=folder / "run",
         )
@@ -70,7 +70,7 @@ def test_all_variants_of_an_unknown_code_are_made(run: Run) -> None:
     cells = {
         tuple(cell.view.values()): cell
         for cell in run.cells
-        if cell.language == "pfl" and cell.status == "ok"
+        if cell.language == "qpf" and cell.status == "ok"
     }
     assert sorted(cells) == [(), ("f", "tt"), ("i", "bt"), ("i", "te"), ("i", "tt")]
     ids = {view: [record.id for record in run.records(cell)] for view, cell in cells.items()}
@@ -87,19 +87,19 @@ def test_a_plan_skips_a_pair_that_a_file_does_not_have(run: Run) -> None:
     reasons = {
         (cell.view["variant"], cell.reason)
         for cell in run.cells
-        if cell.status == "skipped" and cell.view.get("translator") == "f" and cell.language == "pfl"
+        if cell.status == "skipped" and cell.view.get("translator") == "f" and cell.language == "qpf"
     }
     assert {variant for variant, _ in reasons} == {"te", "bt"}
-    assert all("does not translate 'en' into 'pfl'" in reason for _, reason in reasons)
+    assert all("does not translate 'en' into 'qpf'" in reason for _, reason in reasons)
 
 
 def test_translators_know_the_codes_that_a_fragment_gives(folder: Path) -> None:
-    session: Session = open_session([folder / "pfl.yaml"])
+    session: Session = open_session([folder / "qpf.yaml"])
     context = session.registry
-    language = context.languages.get("pfl")
+    language = context.languages.get("qpf")
     assert (language.flores, language.name, language.segmentation) == ("pfl_Latn", "Palatine German", "space")
-    assert "pfl" not in known_languages()
-    assert "pfl" not in open_session().registry.languages
+    assert "qpf" not in known_languages()
+    assert "qpf" not in open_session().registry.languages
     # The codes of the table are not changed by a fragment.
     assert context.languages.get("sw") is known_languages().get("sw")
 
@@ -109,6 +109,6 @@ def test_a_second_description_does_not_replace_the_first(folder: Path, tmp_path:
     other.write_text(
         FRAGMENT.replace("xnli\n", "pawsx\n").replace("Palatine German", "Palatinate"), encoding="utf-8"
     )
-    session = open_session([folder / "pfl.yaml", other])
-    assert session.registry.languages.get("pfl").name == "Palatine German"
-    assert session.catalog.task("pawsx").languages.get("pfl").name == "Palatinate"
+    session = open_session([folder / "qpf.yaml", other])
+    assert session.registry.languages.get("qpf").name == "Palatine German"
+    assert session.catalog.task("pawsx").languages.get("qpf").name == "Palatinate"

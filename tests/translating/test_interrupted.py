@@ -15,6 +15,8 @@ import pytest
 
 from harness.storage.run_folder import Run
 
+pytestmark = pytest.mark.thorough
+
 Cli = Callable[..., tuple[int, str, str]]
 ROOT = Path(__file__).resolve().parents[2]
 SELECTION = ("--tasks", "xnli:sw", "--data", "sample", "--translator", "m=mortal")

@@ -9,9 +9,12 @@ from typing import Any
 
 import pytest
 
+from harness import evaluate
 from harness.data.sources import find_split
 from harness.progress import Progress
 from harness.specs.schema import Source
+from harness_translation.gap.measure import GapOptions, compute_gaps
+from harness_translation.gap.system import gap_systems
 from harness_translation.variants.corpus import Corpus, gather_corpora
 from tests.builders import released_data
 
@@ -44,6 +47,7 @@ def corpus(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return gather
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("code", "distinct"), [("sw", 6678), ("ur", 6672)])
 def test_xnli_by_the_published_translations(
     corpus: Any, root: Path, tmp_path: Path, code: str, distinct: int
@@ -69,6 +73,7 @@ def items(made: Corpus, language: str, variant: str) -> dict[str, Mapping[str, A
 
 def published(made: Corpus, language: str, source: Any = None) -> dict[str, Mapping[str, Any]]:
     entry = made.splits[0].entry
+    assert entry is not None
     given = source or entry.spec.source(language, "test")
     assert isinstance(given, Source)
     folder = next(iter(entry.folders.values()))
@@ -97,6 +102,7 @@ def test_mlqa_translates_questions_only(corpus: Any) -> None:
         assert item["question"].split() == hindi[key]["question"].split()[::-1]
 
 
+@pytest.mark.thorough
 def test_pawsx_shares_items_and_labels(corpus: Any) -> None:
     made = corpus("pawsx", "identity", languages=["de", "ja"])
     english = published(made, "en")
@@ -124,3 +130,27 @@ def test_xcopa_begins_with_copa(corpus: Any) -> None:
             # The file of COPA has no labels: all are 0 there.
             assert item["label"] == back[key]["label"] == own[key]["label"]
         assert {item["label"] for item in there.values()} == {0, 1}
+
+
+@pytest.mark.thorough
+def test_mlqa_compares_the_questions_that_hindi_has(root: Path, tmp_path: Path) -> None:
+    """Table 4's form on the dev set: 507 questions in every version, and English on the same ones."""
+    run = evaluate(
+        "mlqa:en+hi",
+        "baseline:random",
+        data=[root],
+        variants="zs,tt,bt",
+        translators="identity",
+        split="validation",
+        train_limit=20,
+        output=tmp_path / "run",
+    )
+    metrics = {}
+    for found in compute_gaps(gap_systems([run]), None, GapOptions()):
+        by_name = {value.quantity: value for value in found.values if value.language == "hi"}
+        assert {by_name[name].items for name in ("source", "zs", "tt", "bt", "bt_tt")} == {507}
+        assert by_name["bt"].estimate.value == pytest.approx(by_name["source"].estimate.value)
+        assert by_name["delta"].unfair and not by_name["bt_tt"].unfair
+        metrics[found.metric] = found.find("zs", "en", "")
+    assert set(metrics) == {"mlqa_f1", "mlqa_exact_match"}
+    assert all(own is not None and own.items == 1148 for own in metrics.values())

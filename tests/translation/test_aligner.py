@@ -34,6 +34,14 @@ def test_links_are_read_from_a_file_in_their_order(tmp_path: Path) -> None:
     check_alignments("file", [PAIR], [found])
 
 
+def test_words_of_a_file_may_hold_spaces_of_other_kinds(tmp_path: Path) -> None:
+    pair = WordPair(source=("10\u202f000", "ans"), target=("一\u3000万\u2028", "年"))
+    aligner = open_file(write(tmp_path, f"{' '.join(pair.source)} ||| {' '.join(pair.target)} ||| 1-1"))
+    (alignment,) = aligner.align([pair])
+    assert alignment.links == (Link(source=1, target=1, probability=1.0),)
+    check_alignments("file", [pair], [alignment])
+
+
 def test_a_file_with_other_words_is_rejected(tmp_path: Path) -> None:
     aligner = open_file(write(tmp_path, "a cat sle eps ||| paka analala ||| 1-0"))
     with pytest.raises(DataError, match=r"4 .*'a cat sleeps'.*3"):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness import TextInput
 from harness.data.translation.aligners import Link
 from harness_translation.overlap.formula import (
     ItemOverlap,
@@ -16,6 +19,9 @@ from harness_translation.overlap.formula import (
     item_overlap,
     sentence_overlap,
 )
+from harness_translation.overlap.item import SourceItem
+from harness_translation.overlap.measure import _minus_human
+from harness_translation.overlap.table import overlap_table
 
 # A hand-made case with two items of two sentences each, worked out on paper: premise and hypothesis have English
 # scores, target scores and (English word, target word, probability) links.
@@ -101,3 +107,34 @@ def test_shares_are_shares_and_more_links_never_lose(
 def test_a_sentence_and_itself_overlap_wholly(own: list[float]) -> None:
     identity = links([(word, word, 1.0) for word in range(len(own))])
     assert sentence_overlap(own, own, identity, OverlapRule()) == 1
+
+
+def test_machine_minus_human_is_over_pairs_of_one_item() -> None:
+    """Table 3's difference, with the interval of paired items: noise that both texts share does not count."""
+
+    def cell(variant: str) -> Any:
+        return SimpleNamespace(
+            language="sw", view={} if variant == "zs" else {"variant": variant, "translator": "mt"}
+        )
+
+    draws = random.Random(3)
+    base = {str(number): draws.random() for number in range(120)}
+    items = [SourceItem(id=name, cluster=None, input=TextInput(text="x")) for name in base]
+
+    def shifted(by: float, skip: int = 0) -> dict[str, ItemOverlap]:
+        own = list(base.items())[skip:]
+        return {name: ItemOverlap(sentences=(value, value + by), words=1, linked=1) for name, value in own}
+
+    human = shifted(0.0)
+    machine = {**shifted(0.25, skip=20), "119": ItemOverlap(sentences=(None, 1.0), words=1, linked=1)}
+    assert _minus_human(items, human, shifted(0.5), cell("bt")) is None
+    assert _minus_human(items, None, machine, cell("te")) is None
+    found = _minus_human(items, human, machine, cell("te"))
+    assert found is not None and found["n"] == 99
+    assert found["overlap_sum"]["value"] == pytest.approx(0.25)
+    assert found["overlap_mean"]["value"] == pytest.approx(0.125)
+    ends = found["overlap_sum"]["ci"]
+    assert ends is None or ends == pytest.approx([0.25, 0.25])
+    row = {"task": "xnli", "language": "sw", "seed": 1, "fit": "f", "variant": "te", "translator": "mt"}
+    whole = {**row, **found, "minus_human": found}
+    assert "- human" in overlap_table([whole])[1][1][0]

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from harness.errors import HarnessError
 from harness_translation.gap.command import app
+from harness_translation.gap.score_file import COLUMNS
 from tests.reporting.html.conftest import check_page
 from tests.translation_gap.conftest import MakeRun, pair
 
@@ -120,3 +121,59 @@ def test_a_table_of_scores_gives_rows_in_its_unit(tmp_path: Path) -> None:
 def test_wrong_usage_is_an_error(arguments: list[str], named: str) -> None:
     with pytest.raises(HarnessError, match=named):
         CliRunner().invoke(app, arguments, catch_exceptions=False)
+
+
+def _latex_rows(text: str) -> list[list[str]]:
+    return [
+        [field.strip() for field in line.removesuffix(r" \\").split("&")]
+        for line in text.splitlines()
+        if line.endswith(r"\\")
+    ]
+
+
+def test_latex_has_languages_as_columns(folder: Path, tmp_path: Path) -> None:
+    """The orientation of Tables 1, 2 and 9 to 16: a row per version, the mean of target languages last."""
+    path = tmp_path / "gaps.tex"
+    run_command(folder, "--format", "latex", "--output", path)
+    head, *body = _latex_rows(path.read_text(encoding="utf-8"))
+    assert head == ["", "en", "de", "sw", "avg"]
+    assert [row[0] for row in body] == [
+        "ZS",
+        *(f"{name}-{{[}}mt{{]}}" for name in ("TT", "TE", "BT", "delta")),
+    ]
+    assert body[0] == ["ZS", "100.0", "66.7", "66.7", "66.7"]
+    assert body[2][1:] == ["--", "83.3", "83.3", "83.3"]
+    assert "tabular" in run_command(folder, "--format", "latex")
+
+
+def test_the_table_of_a_paper_comes_back(tmp_path: Path) -> None:
+    scores = {"ZS": "70.1 60.2", "TT": "71.0 60.0", "BT": "80.2 70.4"}
+    lines = ["\t".join(COLUMNS), "\t".join(["1", "xnli", "acc", "m", "ORIG", "test", "ZS", "", "en", "90"])]
+    for variant, values in scores.items():
+        for code, value in zip(("sw", "hi"), values.split(), strict=True):
+            by = "" if variant == "ZS" else "g"
+            lines.append("\t".join(["1", "xnli", "acc", "m", "ORIG", "test", variant, by, code, value]))
+    path = tmp_path / "scores.tsv"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    rows = _latex_rows(run_command("--from-scores", path, "--format", "latex"))
+    assert rows == [
+        ["", "en", "sw", "hi", "avg"],
+        ["ZS", "90.0", "70.1", "60.2", "65.2"],
+        ["TT-g", "--", "71.0", "60.0", "65.5"],
+        ["BT-g", "--", "80.2", "70.4", "75.3"],
+        ["delta-g", "--", "9.2", "10.2", "9.7"],
+    ]
+
+
+def test_figure_1_has_two_curves_and_the_line_of_english(folder: Path, tmp_path: Path) -> None:
+    run_command(folder, "--output", tmp_path / "gaps.html")
+    drawing = ElementTree.fromstring((tmp_path / "gaps-curves.svg").read_text(encoding="utf-8"))
+    space = "{http://www.w3.org/2000/svg}"
+    curves = [path for path in drawing.iter(f"{space}path") if path.find(f"{space}title") is not None]
+    kinds = sorted(str(path.attrib["class"]) for path in curves)
+    assert kinds == ["curve s0", "curve s1", "curve s6 dashed"]
+    texts = [text.text for text in drawing.iter(f"{space}text")]
+    assert {"de", "sw", "human text (TT)", "machine text (BT)"} <= set(texts)
+    assert texts[0] is not None and "xnli" in texts[0]
+    assert any("100.0" in str(text) for text in texts)
+    check_page((tmp_path / "gaps.html").read_text(encoding="utf-8"))

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from harness.errors import UsageError
+from harness.metrics.classification import macro_f1
+from harness.metrics.metric import MetricContext
 from harness.statistics import paired_difference
 from harness.storage.records import ItemRecord
 from harness.storage.run_folder import Run
@@ -17,7 +19,7 @@ from harness_translation.gap.means import Means
 from harness_translation.gap.measure import ALL, GapOptions, compute_gaps
 from harness_translation.gap.paper import derived_rows
 from harness_translation.gap.score_file import COLUMNS, read_scores
-from harness_translation.gap.sections import gap_rows
+from harness_translation.gap.sections import gap_rows, system_section
 from harness_translation.gap.system import gap_systems
 from tests.translation_gap.conftest import (
     ITEMS,
@@ -177,6 +179,18 @@ def test_items_in_another_script_are_counted_and_gaps_without_them_are_reported(
     assert (part.estimate.interval.groups, value(found, "te_zs", "hi").estimate.interval.groups) == (14, 20)
 
 
+def test_the_script_of_texts_that_old_records_do_not_keep_is_unknown(make_run: MakeRun) -> None:
+    import pyarrow.parquet as pq
+
+    run = make_run("run", versions("hi", 4))
+    expected = gaps(run)
+    for path in (run.path / "records").rglob("*.parquet"):
+        pq.write_table(pq.read_table(path).drop_columns(["inputs"]), path)
+    found = gaps(run)
+    assert (list(expected.mismatched), list(found.mismatched)) == (["hi"], [])
+    assert value(found, "delta", "hi") == value(expected, "delta", "hi")
+
+
 def test_a_mean_without_items_in_another_script_is_of_all_languages(make_run: MakeRun) -> None:
     roman = {"premise": "yeh", "hypothesis": "bhi"}
     native = {"premise": "यह", "hypothesis": "भी"}
@@ -236,6 +250,8 @@ def test_the_source_counts_on_the_items_that_the_language_has(make_run: MakeRun)
     }
     found = gaps(make_run("run", cells))
     assert value(found, "transfer_gap_zs", "sw", "").estimate.value == pytest.approx(30 / 40 - 24 / 40)
+    assert value(found, "source", "sw", "").estimate.value == pytest.approx(30 / 40)
+    assert "en@sw" in repr(system_section(found, k=2).blocks)
 
 
 def test_contexts_that_stay_make_contrasts_unfair(make_run: MakeRun) -> None:
@@ -283,3 +299,21 @@ def test_gaps_that_grow_as_data_shrink_correlate(make_run: MakeRun) -> None:
     assert own.rho == pytest.approx(-1)
     assert own.p == pytest.approx(2 / 720, abs=0.003)
     assert own.languages == ("vi", "de", "ar", "hi", "ur", "sw")
+
+
+def test_macro_f1_is_shown_with_accuracy(made: Run) -> None:
+    """All gold labels are 'yes': the F1 of 'yes' is 2a / (1 + a), of 'no', which is only predicted, 0."""
+    found = gaps(made)
+    for variant, score in {
+        condition.variant: score for (code, condition), score in found.f1.items() if code == "sw"
+    }.items():
+        accuracy = share(drawn(1), variant)
+        assert score == pytest.approx(accuracy / (1 + accuracy))
+    for (code, condition), score in found.f1.items():
+        [(_, cell)] = found.system.cells[code][condition].values()
+        answers = [record for record in made.records(cell) if record.reference is not None]
+        sides = [record.prediction for record in answers], [record.reference for record in answers]
+        assert score == macro_f1(*sides, MetricContext(language=code, labels=("no", "yes"))).value
+    rows = [row for row in gap_rows([found]) if row["metric"] == "macro_f1"]
+    assert {(row["language"], row["quantity"]) for row in rows} >= {("sw", "bt"), ("en", "zs")}
+    assert "Macro-F1" in repr(system_section(found, k=2).blocks)

@@ -16,8 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.errors import DataError, UsageError
-from harness.reporting.chart import BarChart
-from harness.reporting.model import Charts, Notes
+from harness.reporting.blocks.chart import BarChart
+from harness.reporting.blocks.model import Charts, Notes
 from harness_translation.gap.paper import NOT_FOLLOWING, DerivedRow, derived_rows, derived_sections
 from harness_translation.gap.score_file import COLUMNS, read_scores
 

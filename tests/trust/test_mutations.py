@@ -431,7 +431,10 @@ OWN: dict[str, dict[str, Mutation]] = {
 UNSEEN = {
     *((name, "twice") for name in ("tagged", "conllu", "answer_texts")),  # without ids, items may repeat
     *(("tagged", name) for name in ("brackets", "JSON null")),  # a word without a tag
-    *(("tagged", name) for name in ("blank line within", "no column in a line")),  # two sentences
+    *(
+        ("tagged", name)
+        for name in ("blank line within", "a line of spaces within", "no column in a line")  # two sentences
+    ),
     ("conllu", "first half"),
     ("bitext", "last 9 bytes cut"),  # a shorter text
 }

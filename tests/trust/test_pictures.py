@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 
 from harness.analysis.significance import Difference
+from harness.reporting.blocks.heat import heat_class, levels
+from harness.reporting.blocks.score import Score
 from harness.reporting.catalog import html_text
-from harness.reporting.comparison import _coloured
-from harness.reporting.glance import glance
-from harness.reporting.heat import heat_class, levels
-from harness.reporting.material import read_material
-from harness.reporting.matrix import Matrix
-from harness.reporting.overview import task_chart
-from harness.reporting.page import html_blocks
-from harness.reporting.score import Score
-from harness.reporting.score_table import error_table
-from harness.reporting.systems import system_table
+from harness.reporting.comparison.comparison import _coloured
+from harness.reporting.overview.glance import glance
+from harness.reporting.overview.material import read_material
+from harness.reporting.overview.matrix import Matrix
+from harness.reporting.overview.overview import task_chart
+from harness.reporting.overview.score_table import error_table
+from harness.reporting.overview.systems import system_table
+from harness.reporting.render.page import html_blocks
 from harness.running.manifest import published_documents
 from harness.running.session import open_session
 from harness.statistics import (
@@ -59,11 +59,12 @@ def test_item_8_a_published_mean_is_the_printed_one_and_says_what_is_missing(sam
     udpos, xcopa = ({mark.label: mark.value for mark in row.marks} for row in chart.rows)
     # Table 4 of XTREME-R prints 70.9; of its 38 languages only Bulgarian (85.2) could be read.
     assert udpos["mBERT"] == pytest.approx(70.9)
-    assert xcopa["mBERT"] == pytest.approx(56.1)
+    # Table 16 prints all eleven, whose mean is 56.1: the mean is over the eight of the run.
+    assert xcopa["mBERT"] == pytest.approx(57.35)
     table = system_table(material)
     assert table is not None
     rows = {str(row.label): [str(field) for field in row.fields] for row in table.rows}
-    assert rows["published mBERT"][0] == "70.9"
+    assert rows["published mBERT"][0] == "70.9~"
     assert rows["languages"] == ["9 of 38", "8 of 11"]
 
 

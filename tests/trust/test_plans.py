@@ -14,8 +14,8 @@ import pytest
 from harness.errors import UnknownNameError, UsageError
 from harness.planning.run_config import RunConfig
 from harness.reporting.catalog import html_text, markdown_text
-from harness.reporting.summary import Summary, summarise
-from harness.reporting.unreadable import UNREADABLE, WITH_UNREADABLE
+from harness.reporting.overview.summary import Summary, summarise
+from harness.reporting.overview.unreadable import UNREADABLE, WITH_UNREADABLE
 from harness.running.session import check_output_folder, data_options, prepare
 from harness.storage.run_folder import Run
 

@@ -42,6 +42,7 @@ def _start(folder: Path, *arguments: str, err: int | IO[str] = subprocess.PIPE) 
     )
 
 
+@pytest.mark.thorough
 def test_item_15_a_plugin_that_cannot_be_interrupted_is_named_while_it_is_imported(
     install_plugin: InstallPlugin, tmp_path: Path
 ) -> None:

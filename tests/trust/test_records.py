@@ -22,7 +22,7 @@ from harness.analysis.items import read_items
 from harness.api import evaluate
 from harness.cli.display import PrintableConsole
 from harness.cli.output import printable
-from harness.reporting.weakness import MOST_ITEMS
+from harness.reporting.weakness.weakness import MOST_ITEMS
 from harness.storage.records import (
     DERIVED_COLUMNS,
     ItemRecord,
@@ -103,10 +103,12 @@ def test_item_3_records_of_older_versions_open(sampled: Run, tmp_path: Path) -> 
 
 
 def test_item_3_the_recipe_of_the_page_lists_the_wrong_items_alone(sampled: Run, tmp_path: Path) -> None:
-    [recipe] = [own for own in blocks(DOCS / "read-a-report.md") if own.attributes.get("file") == "wrong.py"]
+    [recipe] = [
+        own for own in blocks(DOCS / "work-in-a-notebook.md") if own.attributes.get("file") == "wrong.py"
+    ]
     (tmp_path / "wrong.py").write_text("\n".join(recipe.lines) + "\n", encoding="utf-8")
     (tmp_path / "runs").mkdir()
-    (tmp_path / "runs" / "marks").symlink_to(sampled.path)
+    (tmp_path / "runs" / "first").symlink_to(sampled.path)
     environment = {**os.environ, "PYTHONPATH": str(DOCS.parent)}
     printed = subprocess.run(
         [sys.executable, "wrong.py"],
@@ -204,6 +206,7 @@ def test_item_24_a_console_keeps_its_own_colours() -> None:
     assert file.getvalue() == "\x1b[1m⟦U+001B⟧[2Jx\x1b[0m\n"
 
 
+@pytest.mark.thorough
 def test_item_24_commands_print_through_one_function() -> None:
     """Check that no command prints past `echo` and the consoles of `harness.cli.display`."""
     allowed = {"harness/cli/output.py", "harness/cli/main.py"}
@@ -263,6 +266,7 @@ def _peak(folder: Path) -> int:
     return int(finished.stdout.split()[-1])
 
 
+@pytest.mark.thorough
 def test_item_24_the_memory_of_an_html_report_does_not_grow_with_the_run(
     sampled: Run, tmp_path: Path
 ) -> None:
@@ -290,7 +294,7 @@ def test_item_24_languages_and_runs_draw_the_same_items(sampled: Run, tmp_path: 
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t=", "\r=", " ="])
 def test_item_17_a_csv_export_starts_no_cell_with_a_formula(cli: Cli, foreign: Path, start: str) -> None:
     document = json.loads((foreign / "manifest.json").read_text(encoding="utf-8"))
-    document["model"] = f"{start}HYPERLINK(1)"
+    document["name"] = f"{start}HYPERLINK(1)"
     (foreign / "manifest.json").write_text(json.dumps(document), encoding="utf-8")
     written = foreign / "rows.csv"
     assert cli("report", foreign, "--format", "csv", "--output", written)[0] == 0

@@ -23,6 +23,8 @@ from harness_vllm.client import read_key
 from ..conftest import Cli
 from ..vllm.conftest import STAND_IN, make_tokenizer
 
+pytestmark = pytest.mark.thorough
+
 Tamper = Callable[[Any], Any]
 RANKED = ("eval", "--tasks", "xcopa:sw", "--data", "sample", "--limit", "4")
 WRITTEN = ("eval", "--tasks", "xnli:en", "--data", "sample", "--limit", "4", "--prompt", "letters")

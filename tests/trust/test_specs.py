@@ -296,7 +296,8 @@ def _shared(tmp_path: Path, source: str) -> tuple[Any, ...]:
     labels = ["good", "bad"]
     rows = [{"id": str(n), "text": f"text {n}", "label": labels[n % 2], "lang": "en"} for n in range(8)]
     for name in ("train", "all", "sw", "en", "de"):
-        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+        text = "".join(json.dumps(row) + "\n" for row in rows).replace("text ", f"{name} ")
+        (folder / f"{name}.jsonl").write_text(text, "utf-8")
     return ("--tasks-from", tmp_path / "mood.yaml", "--data", tmp_path / "data")
 
 

@@ -342,6 +342,8 @@ class Handler(BaseHTTPRequestHandler):
         given = payload.get("structured_outputs") or {
             name.removeprefix("guided_"): payload[name] for name in CONSTRAINTS if name in payload
         }
+        if "response_format" in payload:
+            given = {"json": payload["response_format"]}
         if "constraints" not in self.server.missing and given:
             if "choice" in given:
                 return given["choice"][_checksum(ids) % len(given["choice"])], True, 1

@@ -12,6 +12,8 @@ from harness.models.adapters import AdapterEntry
 from harness.testing.adapter_contract import AdapterContract
 from harness_vllm import harness_register_adapters
 
+pytestmark = pytest.mark.thorough
+
 
 class StandInContract(AdapterContract):
     name = "vllm"

@@ -120,3 +120,19 @@ def test_an_address_is_wanted(describe: Describe) -> None:
 def test_a_name_at_a_server_needs_a_server(describe: Describe, folders: dict[str, Path]) -> None:
     with pytest.raises(UsageError, match="names a model at a running server"):
         describe("vllm", str(folders["plain"]), model="x")
+
+
+def test_a_chat_endpoint_declares_what_it_can_keep_text_to(describe: Describe, stand_in: Any) -> None:
+    assert describe("openai", stand_in.url).constraints == frozenset({"json_schema"})
+    assert describe("vllm", stand_in.url).constraints is None
+
+
+def test_a_missing_tokenizer_is_known_before_a_server_is_started(
+    describe: Describe, folders: dict[str, Path], tmp_path: Path
+) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({"architectures": ["LlamaForCausalLM"]}))
+    assert "tokenizer=FOLDER" in describe("vllm", str(tmp_path)).fault
+    assert describe("vllm", str(tmp_path), tokenizer=str(folders["plain"])).fault == ""
+    assert describe("vllm", str(tmp_path), runner="pooling").fault == ""
+    assert str(tmp_path) in describe("vllm", str(folders["plain"]), tokenizer=str(tmp_path)).fault
+    assert describe("vllm", str(folders["plain"])).fault == ""

@@ -54,7 +54,8 @@ def test_it_generates_only(open_model: Open, stand_in: Any) -> None:
 def test_a_json_schema_is_the_only_constraint(open_model: Open, stand_in: Any) -> None:
     model = open_model("openai", stand_in.url)
     schema = {"type": "object"}
-    with pytest.raises(AdapterError, match="ignored the constraint"):  # the stand-in knows vLLM's field only
+    stand_in.missing = {"constraints"}
+    with pytest.raises(AdapterError, match="ignored the constraint"):
         model.generate(["a"], [GenerateOptions(json_schema=schema)])
     sent = stand_in.posted("chat/completions")[0]["response_format"]
     assert sent == {
@@ -148,3 +149,114 @@ def test_a_generating_server_does_not_embed(open_model: Open, stand_in: Any) -> 
     model = open_model("vllm", stand_in.url, runner="pooling")
     with pytest.raises(AdapterError, match=r"does not embed.*--runner pooling"):
         model.embed(["a"], side="query")
+
+
+# Servers that do not do what they are asked -------------------------------------------------------------
+
+
+def plain_answer(text: str, tokens: int, **usage: Any) -> dict[str, Any]:
+    choice = {"index": 0, "message": {"content": text}, "text": text, "finish_reason": "stop"}
+    return {"choices": [choice], "usage": {"completion_tokens": tokens, **usage}}
+
+
+@pytest.mark.parametrize("adapter", ["vllm", "openai"])
+@pytest.mark.parametrize(
+    ("text", "tokens", "expected", "finished"),
+    [
+        ("Die Antwort ist 12.\nFrage: 2+2?\nDie Antwort ist 4.", 12, "Die Antwort ist 12.", True),
+        ("答えは12です。\n問題: 2+2", 6, "答えは12です。", True),
+        ("eins zwei drei vier", 4, "eins zwei drei vier", True),
+        ("eins " * 16, 16, "eins " * 8, False),
+        ("eins \nFrage: " * 8, 32, "eins ", True),
+        ("12", 500, "12", True),  # reasoning that is counted and not shown
+    ],
+)
+def test_ignored_stop_strings_and_limits_are_kept_here(
+    open_model: Open,
+    stand_in: Any,
+    folders: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+    adapter: str,
+    text: str,
+    tokens: int,
+    expected: str,
+    finished: bool,
+) -> None:
+    local = {"tokenizer": folders["plain"]} if adapter == "vllm" else {}
+    model = open_model(adapter, stand_in.url, **local)
+    monkeypatch.setattr(model._session.client, "post", lambda path, payload: plain_answer(text, tokens))
+    options = GenerateOptions(max_tokens=8, stop=("\nFrage", "\n問題"))
+    for prompt in ("The cat", (Turn(role="user", text="The cat"),)):
+        [answer] = model.generate([prompt], [options])
+        assert (answer.text, answer.finished, answer.tokens) == (expected, finished, tokens)
+
+
+def test_hidden_reasoning_is_no_part_of_the_limit(
+    open_model: Open, stand_in: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = open_model("openai", stand_in.url)
+    reply = plain_answer("eins zwei " * 3, 300, completion_tokens_details={"reasoning_tokens": 294})
+    monkeypatch.setattr(model._session.client, "post", lambda path, payload: reply)
+    [answer] = model.generate(["The cat"], [OPTIONS])
+    assert (answer.text, answer.finished, answer.reasoning_tokens) == ("eins zwei " * 3, True, 294)
+
+
+TALK = (
+    Turn(role="system", text="Be brief."),
+    Turn(role="user", text="The dog?"),
+    Turn(role="assistant", text="Here."),
+    Turn(role="user", text="The cat?"),
+)
+
+
+@pytest.mark.parametrize("adapter", ["vllm", "openai"])
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        ("400", "System role not supported"),
+        ("500", "Conversation roles must alternate user/assistant/user/assistant/..."),
+        ("dropped", ""),
+    ],
+)
+def test_a_server_without_a_system_role_gets_its_text_in_the_first_user_turn(
+    open_model: Open,
+    stand_in: Any,
+    folders: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+    adapter: str,
+    status: str,
+    message: str,
+) -> None:
+    local = {"tokenizer": folders["plain"]} if adapter == "vllm" else {}
+    model = open_model(adapter, stand_in.url, retries=1, concurrency=1, **local)
+    handler, usual = stand_in.RequestHandlerClass, stand_in.RequestHandlerClass.chat_ids
+
+    def chat_ids(self: Any, payload: dict[str, Any]) -> Any:
+        turns = [turn for turn in payload["messages"] if turn["role"] != "system"]
+        return usual(self, {**payload, "messages": turns})
+
+    def serve(self: Any, route: str, payload: dict[str, Any], fault: str | None) -> None:
+        if status != "dropped" and payload.get("messages", [{}])[0].get("role") == "system":
+            self.reject(int(status), message)
+        else:
+            served(self, route, payload, fault)
+
+    served = handler.serve
+    monkeypatch.setattr(handler, "serve", serve)
+    monkeypatch.setattr(handler, "chat_ids", chat_ids)
+    answers = model.generate([TALK] * 2, [OPTIONS] * 2)
+    assert answers[0] == answers[1]
+    last = stand_in.posted("chat/completions")[-1]["messages"]
+    if (adapter, status) == ("openai", "dropped"):  # nothing shows it
+        assert (len(last), model.notices()) == (4, [])
+    else:
+        assert [turn["content"] for turn in last] == ["Be brief.\n\nThe dog?", "Here.", "The cat?"]
+        assert len(model.notices()) == 1
+
+
+def test_other_errors_of_a_conversation_stay_what_they_are(open_model: Open, stand_in: Any) -> None:
+    model = open_model("openai", stand_in.url, concurrency=1)
+    stand_in.faults += ["400"]
+    with pytest.raises(AdapterError, match="planted fault"):
+        model.generate([TALK], [OPTIONS])
+    assert len(stand_in.posted("chat/completions")) == 0 or model.notices() == []

@@ -13,8 +13,11 @@ import pytest
 from harness.cli.main import main
 from harness.errors import AdapterError, UsageError
 from harness.models.requests import Call, GenerateOptions, HasNotices
+from harness_vllm.client import Client, Unreachable
 from harness_vllm.order import LONGEST
 from harness_vllm.ranking import CHECKED
+
+pytestmark = pytest.mark.thorough
 
 Open = Callable[..., Any]
 OPTIONS = GenerateOptions(max_tokens=8)
@@ -165,6 +168,23 @@ def test_what_a_dead_server_left_goes_to_the_other(
     pair[1].requests.clear()
     assert collect(model) == wanted, "the other server is enough from then on"
     assert prompts(pair[1].requests).total() == len(PAIRS)
+
+
+def test_a_server_that_accepts_no_connections_is_dead_whatever_old_ones_answer(
+    open_pair: Open, pair: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its models are still listed on a connection of before."""
+    model = open_pair(concurrency=2, retries=0)
+    post = Client.post
+
+    def unreachable(client: Client, *arguments: Any, **options: Any) -> Any:
+        if str(client.address) == pair[0].url:
+            raise Unreachable("nothing accepts connections there")
+        return post(client, *arguments, **options)
+
+    monkeypatch.setattr(Client, "post", unreachable)
+    assert len(collect(model)) == len(PAIRS)
+    assert len(model.notices()) == 1
 
 
 def test_a_server_that_answers_nothing_loses_its_requests(

@@ -17,6 +17,8 @@ import pytest
 from harness.errors import AdapterError
 from harness.models.requests import Answered, Call, GenerateOptions, LikelihoodRequest
 
+pytestmark = pytest.mark.thorough
+
 Open = Callable[..., Any]
 TEMPORARY = (
     "reset unread",

@@ -12,6 +12,8 @@ from sklearn.metrics import cohen_kappa_score
 from harness.cli.main import main
 from harness.storage.run_folder import Run
 
+pytestmark = pytest.mark.thorough
+
 
 def test_verdicts_are_asked_once_and_compared_with_gold(
     stand_in: Any, folders: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -20,6 +20,8 @@ from harness.models.requests import Call, GenerateOptions
 from harness_vllm.options import VllmOptions
 from harness_vllm.server import server_command
 
+pytestmark = pytest.mark.thorough
+
 Open = Callable[..., Any]
 OPTIONS = GenerateOptions(max_tokens=8)
 OWNER = """

@@ -12,6 +12,9 @@ from transformers import AutoTokenizer
 
 from harness.errors import AdapterError
 from harness.models.requests import LikelihoodRequest
+from harness_vllm.scoring import read_scores
+
+pytestmark = pytest.mark.thorough
 
 Ranker = Callable[..., Any]
 PAIRS = [
@@ -205,6 +208,22 @@ def test_a_server_without_log_probabilities_is_rejected(ranker: Ranker, stand_in
     stand_in.missing.add("prompt_logprobs")
     with pytest.raises(AdapterError, match=r"gives no log-probabilities of prompts.*scoring=echo"):
         ranker(scoring="prompt_logprobs").loglikelihood(requests(PAIRS))
+
+
+@pytest.mark.parametrize("number", [0.0, 0.0005])
+@pytest.mark.parametrize("form", ["prompt_logprobs", "echo"])
+def test_numbers_that_are_all_zero_are_no_log_probabilities(form: Any, number: float) -> None:
+    def answer(*numbers: float) -> dict[str, Any]:
+        scores = [None, *({str(place): {"logprob": own, "rank": 1}} for place, own in enumerate(numbers, 1))]
+        tops = [None, *({"x": own} for own in numbers)]
+        table = {"token_logprobs": [None, *numbers], "top_logprobs": tops, "tokens": None}
+        choice = {"index": 0, "text": "", "logprobs": table, "prompt_logprobs": scores}
+        return {"choices": [choice]}
+
+    with pytest.raises(AdapterError, match="all 3 tokens"):
+        read_scores(answer(number, number, number), [(0, 1, 2, 3)], form, "http://server")
+    [scored] = read_scores(answer(number, -1.0, number), [(0, 1, 2, 3)], form, "http://server")
+    assert scored.logprobs == (0.0, -1.0, 0.0)
 
 
 LABELS = [("The cat sat on the", label) for label in ("!", "?", "=")]

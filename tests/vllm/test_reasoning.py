@@ -11,6 +11,8 @@ import pytest
 from harness.errors import AdapterError
 from harness.models.requests import GenerateOptions, Turn
 
+pytestmark = pytest.mark.thorough
+
 Ranker = Callable[..., Any]
 TURNS = (Turn(role="user", text="The cat?"),)
 ANSWER = GenerateOptions(max_tokens=6, stop=("\n",))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import threading
@@ -11,6 +12,7 @@ from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
 
+import httpx
 import pytest
 
 from harness.errors import AdapterError, UsageError
@@ -205,6 +207,17 @@ def test_addresses() -> None:
     assert address.url("/x") == "https://[::1]:8443/x"
     assert Address.parse("http://localhost/v1").is_local
     assert not Address.parse("http://example.org/v1").is_local
+    for host in ("localhost.", "LOCALHOST", "127.0.0.1", "127.8.9.1", "[::1]", "[::ffff:127.0.0.1]"):
+        assert Address.parse(f"http://{host}:8000/v1").is_local, host
+    for host in (
+        "localhost.example.org",
+        "127.example.org",
+        "localhosts",
+        "128.0.0.1",
+        "[::1:2]",
+        "127.0.0.1.org",
+    ):
+        assert not Address.parse(f"http://{host}/v1").is_local, host
 
 
 def test_many_threads_share_one_client(stand_in: Any) -> None:
@@ -225,3 +238,45 @@ def test_many_threads_share_one_client(stand_in: Any) -> None:
         thread.join()
     client.close()
     assert failures == []
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "sent"),
+    [
+        ({"error": {"message": "slow down", "code": 429}}, None, 3),
+        ({"error": {"message": "slow down", "code": "503"}}, None, 3),
+        ({"error": {"message": "slow down", "type": "rate_limit_error"}}, None, 3),
+        ({"detail": "slow down", "status": 503}, None, 3),
+        ({"error": {"message": "slow down", "code": 404}}, 404, 1),
+        ({"error": "slow down"}, 200, 1),
+        ({"error": {"message": "slow down", "code": "invalid_model"}}, 200, 1),
+        ({"detail": "slow down"}, 200, 1),
+    ],
+)
+def test_an_error_with_the_status_200_is_the_servers_message(
+    body: dict[str, Any], status: int | None, sent: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is repeated by its own code."""
+    monkeypatch.setattr("harness_vllm.client.FIRST_WAIT", 0.001)
+    client = Client(Address.parse("http://127.0.0.1:9/v1"), timeout=1, retries=2)
+    calls = []
+
+    def answer(*_: Any) -> tuple[int, httpx.Headers, bytes]:
+        calls.append(1)
+        return 200, httpx.Headers(), json.dumps(body).encode()
+
+    monkeypatch.setattr(client, "_cancellable", answer)
+    with pytest.raises(AdapterError, match="slow down") as caught:
+        client.post("/completions", {})
+    client.close()
+    assert len(calls) == sent
+    assert getattr(caught.value, "status", None) == status
+
+
+@pytest.mark.parametrize("body", [{"error": None, "data": []}, {"detail": "", "choices": []}, [1]])
+def test_an_empty_error_is_none(body: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = Client(Address.parse("http://127.0.0.1:9/v1"), timeout=1, retries=0)
+    reply = (200, httpx.Headers(), json.dumps(body).encode())
+    monkeypatch.setattr(client, "_cancellable", lambda *_: reply)
+    assert client.post("/completions", {}) == body
+    client.close()

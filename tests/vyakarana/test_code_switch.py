@@ -41,7 +41,8 @@ TAMIL = """\
 2	পথ	পথ	NOUN	_	_	1	dep	_	_
 """
 SWITCHED = """\
-# code_switch = engine=rules version=1 licence=Apache-2.0 language=ta ratio=1.0 noise=0.0 seed=0
+# code_switch = engine=rules version=1 licence=Apache-2.0 language=ta source=ta_x.conllu source_licence=unknown \
+ratio=1.0 noise=0.0 seed=0
 # sent_id = a
 # text = pigaarilirundhu  avar, OK.
 # translit = _
@@ -266,6 +267,7 @@ def _assert_parallel(source: Sentence, switched: Sentence) -> None:
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "language"),
     [

@@ -26,7 +26,8 @@ TAMIL = """\
 
 """
 SWITCHED = [
-    "# code_switch = engine=rules version=1 licence=Apache-2.0 language=ta ratio=1.0 noise=0.0 seed=0",
+    "# code_switch = engine=rules version=1 licence=Apache-2.0 language=ta source=ta_x.conllu "
+    "source_licence=unknown ratio=1.0 noise=0.0 seed=0",
     "# sent_id = a",
     "# text = avar OK",
     "1	avar	avar	PRON	_	Case=Nom	0	root	_	Orig=அவர்",

@@ -134,6 +134,7 @@ def test_genders_in_paper_mode(hindi: tuple[Sentence, ...], grammars: dict[str, 
 # Determinism ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @given(st.randoms(use_true_random=False), st.integers(0, 5))
 def test_order_and_sharding_do_not_matter(
     hindi: tuple[Sentence, ...], grammars: dict[str, Grammar], source: random.Random, seed: int

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -49,12 +50,12 @@ def test_a_folder_gives_a_folder_with_train_and_test_swapped(own: Path, tmp_path
     run("colorless-green", source, "--out", target, "--compat", "paper")
     first = {path.name: next(read_sentences(path)).sent_id for path in target.iterdir()}
     assert first == {
-        "ta_x-ud-train.conllu": "test-01-org1",
-        "ta_x-ud-dev.conllu": "dev-01-org1",
-        "ta_x-ud-test.conllu": "train-01-org1",
+        "train.conllu": "test-01-org1",
+        "dev.conllu": "dev-01-org1",
+        "test.conllu": "train-01-org1",
     }
     run("colorless-green", source, "--out", target, "--no-swap", "--drop-shorter-than", 1)
-    assert next(read_sentences(target / "ta_x-ud-train.conllu")).sent_id == "train-01-org1"
+    assert next(read_sentences(target / "train.conllu")).sent_id == "train-01-org1"
 
 
 def test_a_check_that_finds_something_fails(own: Path, tmp_path: Path) -> None:
@@ -117,9 +118,42 @@ def test_stats_say_why_not(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.thorough
 def test_stats_of_released_treebanks(data_root: Path) -> None:
     stats = stats_of(list(read_sentences(data_root / "ud/UD_Hindi-PUD/hi_pud-ud-test.conllu")))
     assert (stats.sentences, stats.words) == (1000, 23829)
     assert (sum(stats.cases.values()), sum(stats.agreement.values())) == (10054, 1555)
     assert round(stats.share("Gender"), 2) == 0.47
     assert not any(reason for _, _, reason in stats.tasks())
+
+
+@pytest.mark.parametrize("missing", ["Person", "Case", "Number"])
+def test_parts_of_speech_without_the_published_key_are_reported(
+    missing: str, own: Path, tmp_path: Path
+) -> None:
+    source, table = tmp_path / "hi_x-ud-test.conllu", tmp_path / "t.json"
+    text = (own / "hi_own-ud-test.conllu").read_text(encoding="utf-8")
+    source.write_text(re.sub(rf"\|?{missing}=[^|\t]+", "", text).replace("\t|", "\t"), encoding="utf-8")
+    output = run(
+        "colorless-green", source, "--out", tmp_path / "o.conllu", "--compat", "paper", "--json", table
+    )
+    (row,) = json.loads(table.read_text())
+    nouns = row["words"]["NOUN"]
+    assert (row["replaced"].get("NOUN", 0), row["missing"][f"NOUN:{missing}"]) == (0, nouns)
+    assert f"0 of {nouns} NOUN were replaced: {nouns} have no {missing}" in output
+    assert re.search(rf"^NOUN +{nouns} +0 +0\.0 ", output, flags=re.MULTILINE)
+    whole = run(
+        "colorless-green", own / "hi_own-ud-test.conllu", "--out", tmp_path / "o.conllu", "--compat", "paper"
+    )
+    assert "NOUN were replaced" not in whole
+
+
+def test_shares_of_gender_are_printed(own: Path, tmp_path: Path) -> None:
+    source, table = own / "hi_own-ud-test.conllu", tmp_path / "t.json"
+    output = run("colorless-green", source, "--out", tmp_path / "o.conllu", "--json", table)
+    totals = json.loads(table.read_text())[0]["gender_totals"]
+    assert list(totals) == ["Fem", "Masc"]
+    whole = sum(totals.values())
+    cells = (f"{count} +{100 * count / whole:.1f}" for count in totals.values())
+    assert re.search("^all +" + " +".join(cells), output, flags=re.MULTILINE)
+    assert "Masc 37 (55.2 %), Fem 30 (44.8 %)" in run("stats", source)

@@ -68,6 +68,7 @@ def test_what_is_read_is_written_byte_for_byte(
     assert written(path) == path.read_bytes()
 
 
+@pytest.mark.thorough
 def test_released_treebanks_are_written_byte_for_byte(data_root: Path) -> None:
     paths = sorted([*data_root.glob("ud/*/*.conllu"), *data_root.glob("vyakarana/**/*.conllu")])
     assert len(paths) > 20

@@ -133,6 +133,7 @@ def test_definitions_of_other_folders(tmp_path: Path) -> None:
         load_grammars([tmp_path])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("line", "found"),
     [

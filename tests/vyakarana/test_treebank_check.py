@@ -104,6 +104,7 @@ def test_released_donors_of_another_split_do_not_pass(data_root: Path, grammars:
     assert len(check_colorless(source, released, grammars["ta"], PAPER, pool=other).violations) > 1000
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("mode", MODES)
 def test_hindi_pud_passes(data_root: Path, grammars: dict[str, Grammar], mode: str) -> None:
     source = list(read_sentences(data_root / "ud/UD_Hindi-PUD/hi_pud-ud-test.conllu"))[:300]

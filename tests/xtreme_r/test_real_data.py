@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from seqeval.metrics import sequence_labeling as seqeval
 
-from harness.metrics.mlqa import normalise
+from harness.metrics.question_answering import normalise_mlqa
 from harness_xtreme_r.submission.exchange import sorted_english_order
 from harness_xtreme_r.submission.layout import TASKS
 from harness_xtreme_r.submission.scoring import score_submission
@@ -69,7 +69,7 @@ def test_mlqa_gold_in_every_language(data: Path, tmp_path: Path) -> None:
         source = data / "mlqa/MLQA_V1/dev" / f"dev-context-{language}-question-{language}.json"
         copied(source, tmp_path / "g" / "mlqa" / f"test-{language}.json")
         gold = TASKS["mlqa"].format.read_gold(source)
-        empty = [item.id for item in gold if not normalise(item.references[0], language)]
+        empty = [item.id for item in gold if not normalise_mlqa(item.references[0], language)]
         assert len(empty) <= len(gold) // 100
         answers = {item.id: item.references[0] for item in gold}
         TASKS["mlqa"].format.write(TASKS["mlqa"].path(tmp_path / "p", language), answers)

@@ -8,9 +8,23 @@ import pytest
 import harness
 from harness.errors import HarnessError, UsageError
 from harness.storage.run_folder import Run
+from harness_xtreme_r.submission.layout import TASKS as PUBLIC_TASKS
 from harness_xtreme_r.submission.run import export_run, import_submission
 
-TASKS = ("xnli:en+sw", "pawsx:de", "xquad:en+hi", "udpos:de", "tatoeba:de")
+pytestmark = pytest.mark.thorough
+
+TASKS = (
+    "xnli:en+sw",
+    "pawsx:de",
+    "xcopa:sw",
+    "xquad:en+hi",
+    "mlqa:de",
+    "tydiqa:ru",
+    "udpos:de",
+    "wikiann:de",
+    "tatoeba:de",
+    "mewslix:tr",
+)
 
 
 @pytest.fixture(scope="module")
@@ -40,10 +54,16 @@ def _scores(run: Run, protocol: str) -> dict[tuple[str, str, str], Any]:
 def test_an_exported_run_comes_back_with_the_same_scores(run: Run, tmp_path: Path) -> None:
     written, left_out = export_run(run.path, tmp_path / "submission", protocol="zero_shot_transfer")
     names = sorted(str(path.relative_to(tmp_path / "submission")) for path in written)
+    assert {path.parent.name for path in written} == set(PUBLIC_TASKS)
     assert names == [
+        "mewslix/test-tr.json",
+        "mlqa/test-de.json",
+        "panx/test-de.tsv",
         "pawsx/test-de.tsv",
         "tatoeba/test-de.tsv",
+        "tydiqa/test-ru.json",
         "udpos/test-de.tsv",
+        "xcopa/test-sw.jsonl",
         "xnli/test-en.tsv",
         "xnli/test-sw.tsv",
         "xquad/test-en.json",

@@ -8,7 +8,7 @@ from pathlib import Path
 from harness.data.readers.delimited import CSV, TSV
 from harness.data.readers.reader import Reader, choice
 from harness.data.readers.structured import read_jsonl, read_parquet
-from harness.data.readers.text import numbered_lines
+from harness.data.readers.text import count_blank_lines, is_blank_line, numbered_lines
 from harness.data.records import Row
 from harness.errors import DataError, UsageError
 
@@ -24,16 +24,27 @@ def _read(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
 
 
 def _parallel(query_path: Path, target_path: Path, options: Mapping[str, str]) -> Iterator[Row]:
-    """Yield the pairs of two files of lines."""
+    """Yield the pairs of two files of lines; a line that is blank in both is no pair."""
     queries, targets = _sentences(query_path), _sentences(target_path)
+    shorter, longer = sorted((queries, targets), key=len)
+    while len(longer) > len(shorter) and not longer[-1]:
+        longer.pop()
     if len(queries) != len(targets):
         raise DataError(
             f"{query_path}: expected as many lines as {target_path} has, "
             f"found {len(queries)} against {len(targets)}."
         )
+    blank = 0
     for line, (query, target) in enumerate(zip(queries, targets, strict=True), start=1):
+        if not query and not target:
+            blank += 1
+            continue
+        if not query or not target:
+            path = target_path if query else query_path
+            raise DataError(f"{path}:{line}: expected a sentence, found a blank line.")
         fields = {"id": str(line), options.get("query", "query"): query, "target": target}
         yield Row(fields=fields, path=str(query_path), line=line)
+    count_blank_lines(query_path, blank)
 
 
 def _joined(query_path: Path, target_path: Path, options: Mapping[str, str]) -> Iterator[Row]:
@@ -66,7 +77,9 @@ def _table(path: Path, options: Mapping[str, str]) -> dict[str, Row]:
         rows = TSV.read([path], {**columns, "header": "true", "quoting": "rfc4180"})
     found: dict[str, Row] = {}
     for row in rows:
-        key = str(row.fields["key"])
+        key = "" if row.fields["key"] is None else str(row.fields["key"])
+        if not key.strip():
+            raise DataError(f"{row.where}: expected the {options['key']} of a sentence, found none.")
         if key in found:
             raise DataError(f"{row.where}: expected each {options['key']} once, found {key!r} again.")
         if not str(row.fields["text"]).strip():
@@ -76,13 +89,8 @@ def _table(path: Path, options: Mapping[str, str]) -> dict[str, Row]:
 
 
 def _sentences(path: Path) -> list[str]:
-    sentences = []
-    for line, text in numbered_lines(path):
-        sentence = text.rstrip()
-        if not sentence:
-            raise DataError(f"{path}:{line}: expected a sentence, found a blank line.")
-        sentences.append(sentence)
-    return sentences
+    """Return the lines of a file, blank ones as empty texts."""
+    return ["" if is_blank_line(text) else text.rstrip() for _, text in numbered_lines(path)]
 
 
 def _check(options: Mapping[str, str]) -> None:
@@ -101,4 +109,5 @@ BITEXT = Reader(
         "text": "their column with the sentence",
     },
     check=_check,
+    joins=True,
 )

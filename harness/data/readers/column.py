@@ -58,6 +58,8 @@ class Column:
             value = record[name]
             for step in steps:
                 value = _member(value, step, self.source, where)
+            if self.field == "id" and (value is None or not str(value).strip()):
+                raise DataError(f"{where}: expected {name!r} as part of the id, found {value!r}.")
             found.append(value)
         return found[0] if len(found) == 1 else "/".join(map(str, found))
 
@@ -98,7 +100,7 @@ class Condition:
         if column not in record:
             raise MissingColumnError(column, record, where)
         found = record[column]
-        return found is not None if value is None else str(found) == value
+        return found is not None if value is None else str(found).strip() == value
 
 
 def wanted_records(options: Mapping[str, str]) -> Condition | None:

@@ -11,9 +11,9 @@ token with the tag of its head word.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import takewhile
 from pathlib import Path
 from sys import intern
@@ -21,11 +21,11 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from harness.data.readers.reader import Reader, choice
-from harness.data.readers.text import lines_with_ends
+from harness.data.readers.text import count_blank_lines, is_blank_line, lines_with_ends
 from harness.data.records import Row
 from harness.errors import DataError, Problem
 
-__all__ = ["CONLLU", "Sentence", "Token", "TreebankError", "read_sentences", "surface", "text_of"]
+__all__ = ["CONLLU", "Sentence", "Token", "TreebankError", "read_sentences", "surface", "text_of", "token_of"]
 
 COLUMNS, FEATS = 10, 5
 NONE = "_"
@@ -38,7 +38,6 @@ _TAG_RANK_BY_LANGUAGE = {
 }
 _SPAN_ID = re.compile(r"([1-9][0-9]*)-([1-9][0-9]*)")
 _EMPTY_NODE_ID = re.compile(r"(?:0|[1-9][0-9]*)\.[1-9][0-9]*")
-_HEAD = re.compile(r"0|[1-9][0-9]*")
 _ZERO_WIDTH_NON_JOINER = "\u200c"
 _NO_SPACE_AFTER = "SpaceAfter=No"
 
@@ -100,6 +99,10 @@ class Token(NamedTuple):
         return _NO_SPACE_AFTER not in self.misc or _NO_SPACE_AFTER not in self.misc.split("|")
 
 
+token_of: Callable[[Iterable[str]], Token] = partial(tuple.__new__, Token)
+"""Return the token of ten cells; unlike ``Token._make``, without a call in Python for each."""
+
+
 @lru_cache(maxsize=65536)
 def _features(feats: str) -> Mapping[str, str]:
     if feats == NONE:
@@ -157,6 +160,8 @@ def _comment(comments: Sequence[str], wanted: str) -> str | None:
 
 def surface(tokens: Sequence[Token]) -> list[int]:
     """Return the 0-based places of the tokens that form the text: ranges, and words outside of them."""
+    if "".join([token.id for token in tokens]).isdigit():  # Words alone.
+        return list(range(len(tokens)))
     places, inside = [], 0
     for place, token in enumerate(tokens):
         span = token.span
@@ -198,7 +203,7 @@ def read_sentences(path: Path, *, named: bool = False, loose: bool = False) -> I
     for block in _blocks(path):
         found = True
         faults, sentence = _sentence(block, loose=loose)
-        name = _comment(block.comments, "sent_id")
+        name = sentence.sent_id
         if not loose:
             if name is None and named:
                 faults.append((block.line, "expected '# sent_id = ...', found none"))
@@ -229,19 +234,17 @@ class _Block:
     endings: list[str] = field(default_factory=list)
     after: str = ""
 
-    @property
-    def comments(self) -> tuple[str, ...]:
-        return tuple(takewhile(lambda line: line.startswith("#"), self.lines))
-
 
 def _blocks(path: Path) -> Iterator[_Block]:
     block: _Block | None = None
     before = ""
+    extra = waiting = 0
     for number, line, ending in lines_with_ends(path):
         text = line.removeprefix("\ufeff") if number == 1 else line
         if block is None:
             before += line[: len(line) - len(text)]
-        if not text or text.isspace():
+        if is_blank_line(text):
+            waiting += block is None or bool(block.after)
             if block is None:
                 before += text + ending
             else:
@@ -253,8 +256,11 @@ def _blocks(path: Path) -> Iterator[_Block]:
             block, before = _Block(line=number, before=before), ""
         block.lines.append(text)
         block.endings.append(ending)
+        if waiting:
+            extra, waiting = extra + waiting, 0
     if block is not None:
         yield block
+    count_blank_lines(path, extra)
 
 
 Faults = list[tuple[int, str]]
@@ -262,43 +268,63 @@ Faults = list[tuple[int, str]]
 
 
 def _sentence(block: _Block, *, loose: bool) -> tuple[Faults, Sentence]:
-    comments = block.comments
-    faults: Faults = []
-    tokens: list[Token] = []
-    lines: list[int] = []
-    for number, line in enumerate(block.lines[len(comments) :], start=block.line + len(comments)):
-        if line.startswith("#"):
-            faults.append((number, f"expected comments before the words of a sentence, found {line!r}"))
-        elif (cells := line.split("\t")) and len(cells) != COLUMNS:
-            json = " (this looks like JSON)" if line.lstrip().startswith(("{", "[")) else ""
-            faults.append((number, f"expected {COLUMNS} columns, found {len(cells)}{json}"))
-        elif "" in cells:
-            faults.append((number, f"column {cells.index('') + 1} is empty (write '_' for no value)"))
-        else:
-            for column in (3, 4, FEATS, 7):  # These have few distinct values: keep one copy of each.
-                cells[column] = intern(cells[column])
-            tokens.append(Token._make(cells))
-            lines.append(number)
-    words = tuple(token for token in tokens if token.is_word)
+    comments = tuple(takewhile(lambda line: line.startswith("#"), block.lines))
+    first = block.line + len(comments)
+    rows = [line.split("\t") for line in block.lines[len(comments) :]]
+    faults: Faults = [
+        (number, _row_fault(cells))
+        for number, cells in enumerate(rows, start=first)
+        if len(cells) != COLUMNS or "" in cells or cells[0][0] == "#"
+    ]
+    tokens = () if faults else _tokens(rows)
+    lines: Sequence[int] = range(first, first + len(tokens))
+    # A sentence of words alone, numbered 1 to n, needs no search for ranges and empty nodes.
+    numbered = [token.id for token in tokens] == list(_numbers(len(tokens)))[1:]
+    words = tokens if numbered else tuple(token for token in tokens if token.is_word)
     heads: list[int] = []
-    if not faults:
+    if not faults and not numbered:
         faults += _id_faults(tokens, lines)
     if not faults:
-        own_lines = [line for token, line in zip(tokens, lines, strict=True) if token.is_word]
-        heads = _heads(words, own_lines, faults, loose=loose)
+        if not numbered:
+            lines = [line for token, line in zip(tokens, lines, strict=True) if token.is_word]
+        heads = _heads(words, lines, faults, loose=loose)
         if not words:
             faults.append((block.line, "expected the words of a sentence, found none"))
     return faults, Sentence(
         sent_id=_comment(comments, "sent_id"),
         comments=comments,
-        tokens=tuple(tokens),
+        tokens=tokens,
         words=words,
         heads=tuple(heads),
         line=block.line,
         before=block.before,
-        endings=() if all(ending == "\n" for ending in block.endings) else tuple(block.endings),
+        endings=() if set(block.endings) == {"\n"} else tuple(block.endings),
         after=block.after,
     )
+
+
+def _row_fault(cells: Sequence[str]) -> str:
+    line = "\t".join(cells)
+    if line.startswith("#"):
+        return f"expected comments before the words of a sentence, found {line!r}"
+    if len(cells) != COLUMNS:
+        json = " (this looks like JSON)" if line.lstrip().startswith(("{", "[")) else ""
+        return f"expected {COLUMNS} columns, found {len(cells)}{json}"
+    return f"column {cells.index('') + 1} is empty (write '_' for no value)"
+
+
+def _tokens(rows: Sequence[Sequence[str]]) -> tuple[Token, ...]:
+    """Return the tokens of rows of cells, column by column; the columns with few distinct values share their texts."""
+    columns: list[Iterable[str]] = list(zip(*rows, strict=True))
+    for column in (3, 4, FEATS, 7) if rows else ():
+        columns[column] = map(intern, columns[column])
+    return tuple(map(token_of, zip(*columns, strict=True)))
+
+
+@lru_cache(maxsize=256)
+def _numbers(count: int) -> Mapping[str, int]:
+    """Return the numbers from 0 to a count by the text that a column has for them."""
+    return MappingProxyType({str(number): number for number in range(count + 1)})
 
 
 def _id_faults(tokens: Sequence[Token], lines: Sequence[int]) -> Iterator[tuple[int, str]]:
@@ -331,14 +357,14 @@ def _heads(words: Sequence[Token], lines: Sequence[int], faults: Faults, *, loos
     """Return the heads of words, none if no word has one; unless `loose`, they must form a tree."""
     if all(word.head == NONE for word in words):
         return []
-    heads = []
-    for word, line in zip(words, lines, strict=True):
-        if loose and word.head == NONE:
-            heads.append(-1)
-        elif _HEAD.fullmatch(word.head) and int(word.head) <= len(words):
-            heads.append(int(word.head))
-        else:
-            faults.append((line, f"expected a head from 0 to {len(words)}, found {word.head!r}"))
+    numbers = _numbers(len(words))
+    heads = [numbers.get(word.head, -1) for word in words]
+    if -1 in heads:
+        faults += [
+            (line, f"expected a head from 0 to {len(words)}, found {word.head!r}")
+            for word, line in zip(words, lines, strict=True)
+            if word.head not in numbers and not (loose and word.head == NONE)
+        ]
     if not faults and not loose:
         faults += [(lines[place], message) for place, message in _tree_faults(heads)]
     return heads
@@ -346,13 +372,17 @@ def _heads(words: Sequence[Token], lines: Sequence[int], faults: Faults, *, loos
 
 def _tree_faults(heads: Sequence[int]) -> Iterator[tuple[int, str]]:
     """Yield (0-based position of a word, message) for faults of heads that are not one rooted tree."""
-    roots = [position for position, head in enumerate(heads) if head == 0]
-    if not roots:
-        yield 0, "expected one root, found none"
-    for position in roots[1:]:
-        yield position, f"expected one root, found a second (the first is word {roots[0] + 1})"
+    if heads.count(0) != 1:
+        roots = [position for position, head in enumerate(heads) if head == 0]
+        if not roots:
+            yield 0, "expected one root, found none"
+        for position in roots[1:]:
+            yield position, f"expected one root, found a second (the first is word {roots[0] + 1})"
     passed = {0}
-    for start in range(1, len(heads) + 1):
+    for start, head in enumerate(heads, start=1):
+        if head in passed:
+            passed.add(start)
+            continue
         path: list[int] = []
         node = start
         while node not in passed and node not in path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from harness.data.readers.column import (
     wanted_records,
 )
 from harness.data.readers.reader import Reader, choice, flag
-from harness.data.readers.text import numbered_lines
+from harness.data.readers.text import is_blank_row, numbered_lines, without_blank_lines
 from harness.data.records import Row
 from harness.errors import DataError, UsageError
 
@@ -92,7 +92,7 @@ def _rows(paths: Sequence[Path], dialect: _Dialect) -> Iterator[Row]:
 
 
 def _file_rows(path: Path, dialect: _Dialect) -> Iterator[Row]:
-    records = _full_lines(path, _cells(path, dialect))
+    records = without_blank_lines(path, _cells(path, dialect), is_blank_row)
     if dialect.header:
         names, columns = _header(path, records), dialect.columns
     else:
@@ -126,17 +126,6 @@ def _quoted_cells(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]
         raise DataError(
             f"{path}:{start}: expected cells quoted as RFC 4180 says, found a fault: {error}."
         ) from error
-
-
-def _full_lines(path: Path, records: Iterable[tuple[int, list[str]]]) -> Iterator[tuple[int, list[str]]]:
-    blank: int | None = None
-    for line, cells in records:
-        if blank is not None:
-            raise DataError(f"{path}:{blank}: expected a row, found a blank line.")
-        if cells:
-            yield line, cells
-        else:
-            blank = line
 
 
 def _header(path: Path, records: Iterator[tuple[int, list[str]]]) -> list[str]:

@@ -29,11 +29,17 @@ class Reader:
     """Raises `UsageError` for options that do not fit together, before there is a file."""
     filters: frozenset[str] = frozenset({"where"})
     """The options that keep some records of a file, so that a file may have none for a language."""
+    made_from: Callable[[Path], Mapping[str, str]] | None = None
+    """Returns how a generated file was made, by name, as its own head records it; empty for a file without a record."""
+    joins: bool = False
+    """Whether rows are made of several files together, and name one of them."""
 
     def rows(
         self, paths: Sequence[Path], options: Mapping[str, str], *, split: str = "The file"
     ) -> Iterator[Row]:
         """Yield the rows of files; raises what `read` does, and `DataError` for what is no file or has no row.
+
+        Of several files each must have a row: an empty one among them would change the score without a sign.
 
         Args:
             paths: Files that are read together.
@@ -43,12 +49,19 @@ class Reader:
         for path in paths:
             if path.exists() and not path.is_file():
                 raise DataError(f"{path}: expected a file, found something else, such as a folder or a pipe.")
-        count = 0
+        seen: set[str] = set()
         for row in self.read(paths, options):
-            count += 1
+            seen.add(row.path)
             yield row
-        if not count and paths:
+        if paths and not seen:
             raise DataError(f"{paths[0]}: {split} holds no items.")
+        empty = [path for path in paths if str(path) not in seen]
+        if len(seen) + len(empty) == len(paths) and not self.joins:
+            for path in empty if not self.filters & options.keys() else filter(_is_blank, empty):
+                raise DataError(
+                    f"{path}: expected items, found none, while other files of the split have some.",
+                    hint="Put the published file back, or move it away to score the others alone.",
+                )
 
     def check_options(self, given: Mapping[str, str]) -> None:
         """Raise `UnknownNameError` for an option that the reader does not have, `UsageError` for unfit ones."""
@@ -57,6 +70,11 @@ class Reader:
                 raise UnknownNameError(f"option of the reader {self.name!r}", name, self.options)
         if self.check is not None:
             self.check(given)
+
+
+def _is_blank(path: Path) -> bool:
+    with path.open("rb") as file:
+        return not any(map(bytes.strip, file))
 
 
 def reader_advice(paths: Sequence[str], used: str, known: Collection[str]) -> str | None:

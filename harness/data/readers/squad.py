@@ -16,11 +16,12 @@ from harness.errors import DataError
 
 __all__ = ["SQUAD", "SQUAD_RECORDS"]
 
-_CHECKS = ("true", "nearest", "found", "false")
+_CHECKS = ("true", "nearest", "found", "drop", "false")
 _CHECK_OFFSETS = (
     "'true' (default: every answer must be at its offset), 'nearest' (an answer with a wrong offset is "
     "moved to its nearest occurrence, for copies whose contexts were stripped), 'found' (as 'nearest', and an answer "
-    "that its context does not have is kept without an offset), or 'false'"
+    "that its context does not have is kept without an offset), 'drop' (as 'nearest', and such an answer is dropped, "
+    "with its question where it was the only one: for translated training sets), or 'false'"
 )
 
 _UNANSWERABLE = ("keep", "skip")
@@ -51,7 +52,10 @@ def _read_squad(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[R
             ):
                 number += 1
                 where = f"{path}: question {fields['id']!r}"
-                fields["answers"] = _checked(fields["answers"], fields["context"], check, where)
+                given = fields["answers"]
+                fields["answers"] = _checked(given, fields["context"], check, where)
+                if check == "drop" and given and not fields["answers"]:
+                    continue
                 yield Row(fields=fields, path=str(path), line=number)
         first_article += len(articles)
 
@@ -166,6 +170,9 @@ def _checked(answers: list[dict[str, Any]], context: str, check: str, where: str
         return []
     if check == "false":
         return answers
+    if check == "drop":
+        answers = [answer for answer in answers if answer["text"] and answer["text"] in context]
+        check = "nearest"
     return [_placed(answer, context, check, where) for answer in answers]
 
 

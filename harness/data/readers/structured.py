@@ -20,24 +20,18 @@ from harness.data.readers.column import (
     wanted_records,
 )
 from harness.data.readers.reader import Reader
-from harness.data.readers.text import numbered_lines, whole_text
+from harness.data.readers.text import is_blank_line, numbered_lines, whole_text, without_blank_lines
 from harness.data.records import Row
 from harness.errors import DataError
 
-__all__ = ["JSON", "JSONL", "PARQUET", "parse_json", "read_parquet"]
+__all__ = ["JSON", "JSONL", "PARQUET", "parse_json", "read_parquet", "source_columns"]
 
 
 def read_jsonl(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
-    """Yield one row for every line, each a JSON object; only the last line may be blank."""
+    """Yield one row for every line that is not blank, each a JSON object."""
     columns, condition = wanted_columns(options), wanted_records(options)
     for path in paths:
-        blank: int | None = None
-        for line, text in numbered_lines(path):
-            if blank is not None:
-                raise DataError(f"{path}:{blank}: expected a JSON object, found a blank line.")
-            if not text.strip():
-                blank = line
-                continue
+        for line, text in without_blank_lines(path, numbered_lines(path), is_blank_line):
             record = _object(parse_json(text, path, first_line=line), f"{path}:{line}")
             if condition is not None and not condition.holds(record, f"{path}:{line}"):
                 continue
@@ -68,7 +62,7 @@ def read_parquet(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[
         number = 0
         try:
             with parquet.ParquetFile(path) as file:
-                sources = _sources(columns, condition, file.schema_arrow.names, str(path))
+                sources = source_columns(columns, condition, file.schema_arrow.names, str(path))
                 for batch in file.iter_batches(columns=sources):
                     for record in batch.to_pylist():
                         number += 1
@@ -81,7 +75,7 @@ def read_parquet(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[
             raise DataError(f"{path}: expected a Parquet file, found: {reason}.") from error
 
 
-def _sources(
+def source_columns(
     columns: Sequence[Column] | None, condition: Condition | None, known: Sequence[str], where: str
 ) -> list[str] | None:
     """Return the columns of a file that are read, None for all; raises `DataError` for one that is missing."""
@@ -102,7 +96,7 @@ def parse_json(text: str, path: Path, *, first_line: int = 1) -> Any:
     twice in an object, NaN and infinities, half of a surrogate pair.
     """
     try:
-        value = json.loads(text, object_pairs_hook=_unique_keys, parse_constant=_reject_constant)
+        value = _DECODER.decode(text)
         if "\\u" in text:
             json.dumps(value, ensure_ascii=False).encode("utf-8")
     except json.JSONDecodeError as error:
@@ -150,6 +144,10 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _reject_constant(name: str) -> NoReturn:
     raise _JsonFault(f"expected finite numbers, found {name}")
+
+
+# json.loads makes a decoder a call where it gets options.
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_reject_constant)
 
 
 def _object(value: Any, where: str) -> dict[str, Any]:

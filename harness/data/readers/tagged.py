@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from string import whitespace
 
 from harness.data.readers.column import Column, MissingColumnError, counted, wanted_columns
 from harness.data.readers.reader import Reader, choice
-from harness.data.readers.text import numbered_lines
+from harness.data.readers.text import is_blank_line, numbered_lines, without_blank_lines
 from harness.data.records import Row
 from harness.errors import DataError, UsageError
 
@@ -26,12 +27,14 @@ def _read(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
     by_space = choice(options, "separator", ("tab", "space")) == "space"
     columns = wanted_columns(options)
     if columns is not None:
-        yield from (_by_columns(path, lines, columns) for path in paths for lines in _sentences(path))
+        yield from (
+            _by_columns(path, lines, columns) for path in paths for lines in _sentences(path, is_blank_line)
+        )
         return
     width: int | None = None
     for path in paths:
         has_words = False
-        for lines in _sentences(path):
+        for lines in _sentences(path, is_blank_line if by_space else _blank_rule(path)):
             sentence = list(_with_tabs(path, lines)) if by_space else lines
             width = width or sentence[0][1].count("\t") + 1
             has_words = has_words or width != 1 or _is_of_words(path, sentence)
@@ -41,19 +44,20 @@ def _read(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
             yield Row(fields=fields, path=str(path), line=sentence[0][0])
 
 
-def _sentences(path: Path) -> Iterator[list[tuple[int, str]]]:
+def _blank_rule(path: Path) -> Callable[[str], bool]:
+    """Return what separates sentences; where lines are words without tags, U+00A0 alone is a word (WikiANN)."""
+    first = next((text for _, text in numbered_lines(path) if not is_blank_line(text)), "")
+    return is_blank_line if "\t" in first else lambda text: not text.strip(whitespace)
+
+
+def _sentences(path: Path, is_empty: Callable[[str], bool]) -> Iterator[list[tuple[int, str]]]:
     sentence: list[tuple[int, str]] = []
-    empty: int | None = None
-    for line, text in numbered_lines(path):
-        if text:
-            if empty is not None:
-                raise DataError(f"{path}:{empty}: expected a sentence, found a blank line.")
-            sentence.append((line, text))
-        elif sentence:
+    for line, text in without_blank_lines(path, numbered_lines(path), is_empty, separated=True):
+        if is_empty(text):
             yield sentence
             sentence = []
         else:
-            empty = empty or line
+            sentence.append((line, text))
     if sentence:
         yield sentence
 
@@ -111,8 +115,8 @@ def _is_of_words(path: Path, sentence: Sequence[tuple[int, str]]) -> bool:
     A word may hold a space or a comma (``10 000``), but not every word of a sentence does, and none begins with a
     space. One short line with spaces decides nothing: a later sentence does.
     """
-    line, first = next((item for item in sentence if item[1][:1].isspace()), sentence[0])
-    if not first[:1].isspace() and len(first) <= _LONGEST and not first.lower().startswith(_MARKUP):
+    line, first = next((item for item in sentence if item[1][0] in whitespace), sentence[0])
+    if first[0] not in whitespace and len(first) <= _LONGEST and not first.lower().startswith(_MARKUP):
         if not all(_SEPARATED.search(text) for _, text in sentence):
             return True
         if len(sentence) == 1 and first.count(" ") < 4:

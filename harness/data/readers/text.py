@@ -4,16 +4,85 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from io import BufferedReader
 from pathlib import Path
+from typing import TypeVar
 
 from harness.errors import DataError
+from harness.languages.character import is_blank
 
-__all__ = ["line_of_text", "lines_with_ends", "numbered_lines", "whole_text"]
+__all__ = [
+    "count_blank_lines",
+    "extra_blank_lines",
+    "is_blank_line",
+    "is_blank_row",
+    "line_of_text",
+    "lines_with_ends",
+    "numbered_lines",
+    "whole_text",
+    "without_blank_lines",
+]
+
+Record = TypeVar("Record")
 
 _ZIP = b"PK\x03\x04"
 _LINE = re.compile(r"([^\r\n]*)(\r\n|\r|\n|\Z)")
+_BYTES = 1 << 16
+"""Lines are decoded together up to this size."""
+_EXTRA: dict[Path, int] = {}
+
+
+def is_blank_line(text: str) -> bool:
+    """Return whether a line shows nothing: it is empty, or all white space (U+00A0 and U+200B included)."""
+    return not text or (is_blank(text[0]) and all(map(is_blank, text)))
+
+
+def is_blank_row(cells: Sequence[str]) -> bool:
+    """Return whether the cells of a table are a blank line; a quoted empty cell is a value."""
+    return not cells or (len(cells) == 1 and cells[0] != "" and is_blank_line(cells[0]))
+
+
+def without_blank_lines(
+    path: Path,
+    records: Iterable[tuple[int, Record]],
+    is_empty: Callable[[Record], bool],
+    *,
+    separated: bool = False,
+) -> Iterator[tuple[int, Record]]:
+    """Yield the records of a file that are not blank lines: a blank line separates records and is none itself.
+
+    The rule of every reader of lines, wherever the blank lines are. Those that separate nothing are counted for
+    `extra_blank_lines`; blank lines at the end of a file are not.
+
+    Args:
+        path: The file.
+        records: (1-based line, record).
+        is_empty: Whether a record is a blank line.
+        separated: Whether one blank line separates groups of records: the first of several is yielded.
+    """
+    blank: list[tuple[int, Record]] = []
+    count, is_first = 0, True
+    for line, record in records:
+        if is_empty(record):
+            blank.append((line, record))
+            continue
+        needed = blank[:1] if separated and not is_first else []
+        count += len(blank) - len(needed)
+        yield from needed
+        yield line, record
+        blank, is_first = [], False
+    count_blank_lines(path, count)
+
+
+def count_blank_lines(path: Path, count: int) -> None:
+    """Record how many blank lines of a file separate nothing."""
+    _EXTRA[path] = count
+
+
+def extra_blank_lines(path: Path) -> int:
+    """Return how many blank lines of a file separated nothing when it was last read to its end."""
+    return _EXTRA.get(path, 0)
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -28,7 +97,8 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
         for position, raw in enumerate(file):
             encoded = raw.removeprefix(codecs.BOM_UTF8) if position == 0 else raw
             text = _decoded(encoded, path, first_line=number + 1)
-            for line in _unix(text).removesuffix("\n").split("\n"):
+            text = text.removesuffix("\n")
+            for line in _unix(text).removesuffix("\n").split("\n") if "\r" in text else (text,):
                 number += 1
                 yield number, line
 
@@ -37,12 +107,11 @@ def lines_with_ends(path: Path) -> Iterator[tuple[int, str, str]]:
     r"""Yield (1-based number, line, its ending) as `numbered_lines` does, with a byte order mark and any ending."""
     number = 0
     with _opened(path) as file:
-        for raw in file:
-            text = _decoded(raw, path, first_line=number + 1)
-            for line in _LINE.finditer(text) if "\r" in text else [_LINE.match(text)]:
-                if line is not None and line[0]:
+        while lines := file.readlines(_BYTES):
+            for line, ending in _LINE.findall(_decoded(b"".join(lines), path, first_line=number + 1)):
+                if line or ending:
                     number += 1
-                    yield number, line[1], line[2]
+                    yield number, line, ending
 
 
 def whole_text(path: Path) -> str:

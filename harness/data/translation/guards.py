@@ -15,6 +15,7 @@ from harness.languages.detection import (
     SURE,
     Detector,
     can_detect,
+    detected_code,
     language_detector,
     script_of_texts,
 )
@@ -135,14 +136,14 @@ def _faults(
     if not after.strip():
         return {"empty"}
     found = set()
-    letters = sum(character.isalpha() for character in after)
+    letters = sum(map(str.isalpha, after))
     if letters >= LEAST_LETTERS and before.strip() == after.strip() and source.code != target.code:
         found.add("copied")
     if letters >= LEAST_LETTERS and script is not None and script != script_of_texts(target):
         found.add("script")
     if detector is not None and len(after) >= LEAST_DETECTED:
         code, confidence = detector(after)
-        if confidence >= SURE and code not in {target.code, *target.retired.split()}:
+        if confidence >= SURE and code != detected_code(target):
             found.add("language")
     ratio = len(after) / len(before)
     if len(before) >= LEAST_DETECTED and not usual / 3 <= ratio <= usual * 3:
@@ -156,6 +157,8 @@ def _faults(
 
 def _numbers(text: str) -> Counter[str]:
     """Return the numbers of a text in European digits, without the marks between them."""
+    if not any(map(str.isdigit, text)):
+        return Counter()
     plain = "".join(
         str(unicodedata.digit(character, character)) if character.isdigit() else character
         for character in text

@@ -3,7 +3,21 @@ const list = document.querySelector("nav.contents .tabs");
 const tabs = [...list.querySelectorAll("a")];
 const panels = tabs.map((tab) => document.getElementById(tab.hash.slice(1)));
 
+// On a narrow screen the tabs are a menu, which a button with the name of the open one unfolds.
+const menu = document.createElement("button");
+menu.type = "button";
+menu.className = "menu";
+menu.addEventListener("click", () => unfold(menu.getAttribute("aria-expanded") !== "true"));
+list.before(menu);
+
+function unfold(isOpen) {
+  menu.setAttribute("aria-expanded", String(isOpen));
+  list.parentElement.classList.toggle("open", isOpen);
+}
+
 function select(chosen) {
+  menu.textContent = `☰ ${tabs[chosen].textContent}`;
+  unfold(false);
   tabs.forEach((tab, place) => {
     tab.setAttribute("aria-selected", String(place === chosen));
     tab.tabIndex = place === chosen ? 0 : -1;

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness import (
     Adapter,
     AdapterOptions,
+    Call,
     FitOptions,
     GenerateOptions,
     HeadSpec,
@@ -16,19 +17,20 @@ from harness import (
     ModelDescription,
     Prompt,
 )
-from harness.models.requests import Call
 from harness_hf.architecture import Family
 from harness_hf.causal.generation import Writings, encode_prompts, write_texts
 from harness_hf.causal.likelihood import Continuations, score_continuations
 from harness_hf.causal.session import CausalSession
 from harness_hf.description import find_architecture, writes_no_text
 from harness_hf.fit_record import read_record
-from harness_hf.heads.decoder import DECODER_HEADS, DecoderSession
 from harness_hf.inference.answer_stream import Procedure
 from harness_hf.inference.session import CHUNK
 from harness_hf.inference.writing import TextWriter
 from harness_hf.model_folder import read_config, resolve_folder
 from harness_hf.options import CausalOptions
+
+if TYPE_CHECKING:
+    from harness_hf.encoder.heads import Heads
 
 __all__ = ["Causal", "open_causal"]
 
@@ -43,10 +45,17 @@ def open_causal(description: ModelDescription, options: AdapterOptions) -> Adapt
     architecture = find_architecture(read_config(str(folder), options), options, Family.CAUSAL)
     record = read_record(folder)
     if record is not None:
-        return DECODER_HEADS.open(description.ref, folder, record, options)
+        return _heads().open(description.ref, folder, record, options)
     if writes_no_text(architecture, folder):
-        return DECODER_HEADS.open_bare(description.ref, folder, options)
+        return _heads().open_bare(description.ref, folder, options)
     return Causal(CausalSession(ref=description.ref, folder=folder, options=options))
+
+
+def _heads() -> Heads:
+    """Return what fits decoders and opens fitted ones; a prompted run never imports it."""
+    from harness_hf.heads.decoder import DECODER_HEADS
+
+    return DECODER_HEADS
 
 
 class Causal(TextWriter):
@@ -95,11 +104,13 @@ class Causal(TextWriter):
         self, train: Sequence[Any], validation: Sequence[Any], spec: HeadSpec, options: FitOptions
     ) -> Adapter:
         """Fine-tune a copy of this model with the head of `spec`; see `harness_hf.encoder.heads.Heads.fit`."""
-        return DECODER_HEADS.fit(DecoderSession.of(self._session), train, validation, spec, options)
+        from harness_hf.heads.decoder import DecoderSession
+
+        return _heads().fit(DecoderSession.of(self._session), train, validation, spec, options)
 
     def load_fit(self, directory: Path, spec: HeadSpec) -> Adapter:
         """Return the fitted model that `fit` saved into `directory`; raises `AdapterError` for any other."""
-        return DECODER_HEADS.load(directory, spec, self._session.options)
+        return _heads().load(directory, spec, self._session.options)
 
     def token_counts(self, prompts: Sequence[Prompt]) -> list[int]:
         """Return how many tokens every prompt has, special tokens and chat template included."""

@@ -9,15 +9,19 @@ from typing import Any
 import numpy as np
 import torch
 
-from harness import LikelihoodAnswer, Prompt
-from harness.models.requests import Call
-from harness_hf.causal.prefix import PrefixGroup, pack_groups, share_prefixes
+from harness import Call, LikelihoodAnswer, Prompt
+from harness_hf.causal.cache_rows import choose_rows
+from harness_hf.causal.prefix import CACHE_FACTOR, PrefixGroup, continue_inputs, pack_groups, share_prefixes
 from harness_hf.causal.session import CausalSession
 from harness_hf.causal.tokens import ScoredTokens
 from harness_hf.inference.batching import BatchPlan
 
 __all__ = ["Continuations", "score_continuations"]
 
+LEAST_SAVED = 64
+"""Tokens that another run must save."""
+_Stretch = tuple[int, list[int], int]
+"""Row of the beginning, texts that share the stretch, and where it ends in them."""
 LEAST_SD = 1e-6
 """The standard deviation of log p where the model is certain of one token."""
 
@@ -150,41 +154,67 @@ class _Scorer:
             for member in group.members:
                 self._want(wanted, member, row, pads[row], range(group.stem))
         stems = [self._texts[group.members[0]][: group.stem] for group in batch]
-        inputs = _padded(stems, width, pads, self._session.pad_id, masked=any(pads))
+        nothing = torch.ones((len(batch), 0), dtype=torch.int64)
+        inputs = continue_inputs(stems, pads, nothing, self._session.pad_id)
+        mask = inputs["attention_mask"]
+        if not any(pads):
+            # What follows a text is padding that a decoder's earlier positions do not see.
+            inputs = {"input_ids": inputs["input_ids"]}
         blocks, cache = self._session.forward(inputs, wanted.rows, wanted.columns, keep_cache=bool(branches))
         self._read(wanted, blocks)
         if branches:
-            self._run_branches(batch, branches, pads, width, cache)
+            self._continue(cache, mask, branches)
 
-    def _run_branches(
-        self,
-        batch: list[PrefixGroup],
-        branches: list[tuple[int, int]],
-        pads: list[int],
-        width: int,
-        cache: Any,
-    ) -> None:
+    def _continue(self, cache: Any, before: torch.Tensor, branches: Sequence[tuple[int, int]]) -> None:
+        """Run the rest of texts behind cached beginnings; what several of them share is run once, then their rest.
+
+        Args:
+            cache: Of the beginnings, a row each.
+            before: Which columns of the cache hold tokens of a row.
+            branches: (row of the beginning, text) pairs.
+        """
         session = self._session
-        rows = [row for row, _ in branches]
-        cache.batch_select_indices(torch.tensor(rows, device=session.index_device))
-        wanted = _Wanted()
-        rest = []
-        for number, (row, member) in enumerate(branches):
-            text, stem = self._texts[member], batch[row].stem
-            self._want(wanted, member, number, -stem, range(stem, len(text)))
-            rest.append(text[stem:])
-        longest = max(len(one) for one in rest)
-        inputs = _padded(rest, longest, [0] * len(rest), session.pad_id, masked=True)
-        before = torch.ones((len(rows), width), dtype=torch.int64)
-        for number, row in enumerate(rows):
-            before[number, : pads[row]] = 0
-        stems = torch.tensor([[batch[row].stem] for row in rows])
-        inputs["position_ids"] = stems + torch.arange(longest)
-        # Past the end of a text positions may exceed the window; their outputs are never read.
-        inputs["position_ids"].clamp_(max=session.limit - 1)
-        inputs["attention_mask"] = torch.cat([before, inputs["attention_mask"]], dim=1)
-        blocks, _ = session.forward(inputs, wanted.rows, wanted.columns, past=cache, keep_cache=True)
-        self._read(wanted, blocks)
+        lengths = before.sum(dim=1).tolist()
+        stretches = self._share_rests(branches, lengths)
+        rest = stretches[0][2] - lengths[stretches[0][0]]
+        tokens = session.budget.tokens
+        most = max(1, min(tokens // rest, CACHE_FACTOR * tokens // (before.shape[1] + rest)))
+        for first in range(0, len(stretches), most):
+            chunk = stretches[first : first + most]
+            wanted, waiting, rests = _Wanted(), [], []
+            starts = [lengths[row] for row, _, _ in chunk]
+            for number, ((_, members, stop), start) in enumerate(zip(chunk, starts, strict=True)):
+                for member in members:
+                    self._want(wanted, member, number, -start, range(start, stop))
+                rests.append(self._texts[members[0]][start:stop])
+                waiting += [(number, member) for member in members if len(self._texts[member]) > stop]
+            rows = torch.tensor([row for row, _, _ in chunk])
+            inputs = continue_inputs(rests, [0] * len(rests), before[rows], session.pad_id)
+            blocks, after = session.forward(
+                inputs, wanted.rows, wanted.columns, past=choose_rows(cache, rows), keep_cache=True
+            )
+            self._read(wanted, blocks)
+            if waiting:
+                self._continue(after, inputs["attention_mask"], waiting)
+
+    def _share_rests(self, branches: Sequence[tuple[int, int]], lengths: Sequence[int]) -> list[_Stretch]:
+        """Return the next stretches of texts, shared where that saves a quarter of the tokens, the longest first.
+
+        Layers with windows count columns, so for them no padding may come between the tokens of a text.
+        """
+        rows: dict[int, list[int]] = {}
+        for row, member in branches:
+            rows.setdefault(row, []).append(member)
+        rest = sum(len(self._texts[member]) - lengths[row] for row, member in branches)
+        saved, shared = 0, []
+        for row, members in rows.items():
+            start = lengths[row]
+            groups = share_prefixes([self._texts[member][start:] for member in members], share=True)
+            saved += sum((len(group.members) - 1) * group.stem for group in groups)
+            shared += [(row, [members[one] for one in group.members], start + group.stem) for group in groups]
+        if self._session.row_cost.has_windows or saved < max(LEAST_SAVED, rest // 4):
+            shared = [(row, [member], len(self._texts[member])) for row, member in branches]
+        return sorted(shared, key=lambda stretch: lengths[stretch[0]] - stretch[2])
 
     def _want(self, wanted: _Wanted, member: int, row: int, shift: int, within: range) -> None:
         """Ask for the scored tokens of a text that are predicted at positions `within` of it."""
@@ -225,22 +255,3 @@ def _standard_scores(logits: torch.Tensor, row: torch.Tensor, target: torch.Tens
     mean = torch.nan_to_num(shares * logprobs, nan=0.0).sum(dim=-1)
     variance = torch.nan_to_num(shares * (logprobs - mean[:, None]) ** 2, nan=0.0).sum(dim=-1)
     return (logprobs[row, target] - mean[row]) / variance.sqrt().clamp(min=LEAST_SD)[row]
-
-
-def _padded(
-    texts: Sequence[Sequence[int]], width: int, pads: Sequence[int], pad_id: int, *, masked: bool
-) -> dict[str, torch.Tensor]:
-    """Return the inputs of texts that begin at the columns `pads`, with a mask where something precedes them.
-
-    Without a mask, what follows a text is padding that a decoder's earlier positions do not see.
-    """
-    ids = np.full((len(texts), width), pad_id, dtype=np.int64)
-    mask = np.zeros((len(texts), width), dtype=np.int64)
-    for row, (text, pad) in enumerate(zip(texts, pads, strict=True)):
-        ids[row, pad : pad + len(text)] = text
-        mask[row, pad : pad + len(text)] = 1
-    inputs = {"input_ids": torch.from_numpy(ids)}
-    if masked:
-        inputs["attention_mask"] = torch.from_numpy(mask)
-        inputs["position_ids"] = torch.from_numpy(np.maximum(mask.cumsum(axis=1) - 1, 0))
-    return inputs

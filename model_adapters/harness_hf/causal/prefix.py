@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
-__all__ = ["PrefixGroup", "pack_groups", "share_prefixes"]
+__all__ = ["CACHE_FACTOR", "PrefixGroup", "continue_inputs", "pack_groups", "share_prefixes"]
 
 LEAST_SHARED = 8
 """Tokens that a common beginning must have: below, a second run costs more than it saves."""
@@ -93,11 +94,9 @@ def split_group(group: PrefixGroup, texts: Sequence[Sequence[int]], most: int) -
 
 
 def _fit(group: PrefixGroup, texts: Sequence[Sequence[int]], budget: int) -> list[PrefixGroup]:
-    if not group.branches or _within([group], budget):
-        return [group]
-    left = max(budget - group.stem, budget // 2)
-    most = min(CACHE_FACTOR * budget // group.longest, left // (group.longest - group.stem))
-    return split_group(group, texts, max(1, most))
+    # The texts of a group alone are run in several turns behind its beginning.
+    most = CACHE_FACTOR * budget // max(1, group.longest - group.stem)
+    return split_group(group, texts, max(1, most)) if group.branches > most else [group]
 
 
 def _within(batch: Sequence[PrefixGroup], budget: int) -> bool:
@@ -122,3 +121,21 @@ def _common(one: npt.NDArray[np.int64], other: npt.NDArray[np.int64]) -> int:
     size = min(len(one), len(other))
     different = np.flatnonzero(one[:size] != other[:size])
     return int(different[0]) if different.size else size
+
+
+def continue_inputs(
+    texts: Sequence[Sequence[int]], pads: Sequence[int], before: torch.Tensor, pad_id: int
+) -> dict[str, torch.Tensor]:
+    """Return the inputs of texts that continue cached beginnings; they begin at the columns `pads` behind these.
+
+    `before` is the mask of the beginnings in the cache, of shape (texts, columns).
+    """
+    width = max(pad + len(text) for pad, text in zip(pads, texts, strict=True))
+    ids = np.full((len(texts), width), pad_id, dtype=np.int64)
+    mask = np.zeros((len(texts), width), dtype=np.int64)
+    for row, (text, pad) in enumerate(zip(texts, pads, strict=True)):
+        ids[row, pad : pad + len(text)] = text
+        mask[row, pad : pad + len(text)] = 1
+    positions = torch.from_numpy(np.maximum(mask.cumsum(axis=1) - 1, 0)) + before.sum(dim=1, keepdim=True)
+    whole = torch.cat([before, torch.from_numpy(mask)], dim=1)
+    return {"input_ids": torch.from_numpy(ids), "attention_mask": whole, "position_ids": positions}

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 import transformers
-from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 
 from harness import AdapterError, UsageError
 from harness.models.options import THINKING_SWITCHES
 from harness.models.reasoning import Markers
+from harness_hf.causal.cache_rows import CacheCost, supports_rows
+from harness_hf.causal.prefix import CACHE_FACTOR
 from harness_hf.causal.tokens import CausalTokens
-from harness_hf.inference.batching import Encoded, pad_batch
+from harness_hf.inference.batching import Encoded, TokenBudget, pad_batch
+from harness_hf.inference.memory import free_memory
 from harness_hf.inference.session import Inputs, ModelSession
 from harness_hf.inference.template import Template
 from harness_hf.loading import (
@@ -34,14 +36,8 @@ __all__ = ["CausalSession", "padding_token"]
 TRAINING_OPTIONS = ("mixed_precision", "train_batch_tokens", "train_parts")
 """Options that change what fine-tuning makes, and no answer of the bare model."""
 
-TEXT_FILES = ("generation_config.json", "chat_template.jinja", "chat_template.json")
-"""Files besides those of any model that change what a decoder reads and writes."""
-
 LOGITS_AT_ONCE = 2**25
 """Numbers of one block of logits: 128 MiB in float32, 134 positions of a vocabulary of 250,000."""
-
-CROPPED = (DynamicLayer, DynamicSlidingWindowLayer)
-"""Kinds of cache whose rows can be chosen; others (recurrent states) are not shared between texts."""
 
 
 class CausalSession(ModelSession):
@@ -51,7 +47,9 @@ class CausalSession(ModelSession):
     adapter = "hf-causal"
     answer_options = ("pooling",)
     block_factor = 32
-    """Larger than for encoders: the more prompts there are, the more beginnings are shared."""
+    """Larger than for encoders: the more prompts there are, the more beginnings are shared and rows are refilled."""
+    block_device = "cuda"
+    """A CPU's batches are small, but a prompt with its examples is as long as on a GPU."""
 
     def __init__(self, *, ref: str, folder: Path, options: CausalOptions) -> None:
         tokenizer = open_tokenizer(
@@ -79,12 +77,20 @@ class CausalSession(ModelSession):
         self.pad_id = padding_token(tokenizer, network)
         self._takes_positions = "position_ids" in inspect.signature(network.forward).parameters
         self._hidden: dict[tuple[Markers, ...], frozenset[int]] = {}
-        self.caches_rows = self._probe()
+        self._characters: dict[tuple[Markers, ...], dict[int, frozenset[str]]] = {}
+        cache = self._probe()
+        self.caches_rows = supports_rows(cache)
+        # Texts with recurrent states are run as a whole at every step, so their tokens are what fills a batch.
+        self.row_cost, self.cache_budget = CacheCost(((None, 1),)), self.budget
+        if self.caches_rows:
+            self.row_cost = CacheCost.measure(cache)
+            cached = self.row_cost.row(1)
+            self.budget = TokenBudget(ref, self.batch_tokens(CACHE_FACTOR * cached))
+            room = (options.batch_tokens or 0) * cached or free_memory(self.device)
+            self.cache_budget = TokenBudget(ref, room, "bytes of cache")
 
     def own_identity(self) -> Mapping[str, str]:
-        """Return the digest of what else decides how texts are read and written, and training options that were set."""
-        texts = [self.folder / name for name in TEXT_FILES if (self.folder / name).is_file()]
-        read = b"".join(file.name.encode() + b"\0" + file.read_bytes() for file in texts)
+        """Return the digest of the chat template that was set, and training options that were."""
         usual = type(self.options).model_fields
         changed = {
             f"option.{name}": str(value)
@@ -92,7 +98,7 @@ class CausalSession(ModelSession):
             if (value := getattr(self.options, name)) != usual[name].default
         }
         return {
-            "text_files": hashlib.sha256(read + (self._template or "").encode()).hexdigest(),
+            "chat_template": hashlib.sha256((self._template or "").encode()).hexdigest(),
             **changed,
             **self.options.reasoning_identity(),
         }
@@ -125,6 +131,22 @@ class CausalSession(ModelSession):
             text = self.tokenizer.decode(kept, skip_special_tokens=False, clean_up_tokenization_spaces=False)
         return str(text)
 
+    def may_end_with(self, token: int, ends: Collection[str], markers: Sequence[Markers]) -> bool:
+        """Return whether one of the characters `ends` may become the end of a text by its newest token.
+
+        The token's own text decides, which is decoded once per token. A part of a character may complete any,
+        and a space may be written before any token.
+        """
+        known = self._characters.setdefault(tuple(markers), {})
+        if token not in known:
+            known[token] = frozenset(self.decode_marked([token], markers)) | {" "}
+        return "\ufffd" in known[token] or not known[token].isdisjoint(ends)
+
+    def notices(self) -> list[str]:
+        """Return the sentences of every session, and one where texts that are written found too little memory."""
+        shortages = self.cache_budget.notices() if self.cache_budget is not self.budget else []
+        return [*super().notices(), *shortages]
+
     def _hidden_tokens(self, markers: tuple[Markers, ...]) -> frozenset[int]:
         if markers not in self._hidden:
             marks = [mark for own in markers for mark in (own.start, own.end)]
@@ -156,7 +178,7 @@ class CausalSession(ModelSession):
         if past is not None:
             given["past_key_values"] = past
         chosen: list[torch.Tensor] = []
-        at_once = max(1, LOGITS_AT_ONCE // int(self.network.config.vocab_size))
+        at_once = max(1, LOGITS_AT_ONCE // int(self.network.config.get_text_config().vocab_size))
         index = (
             torch.tensor(rows, device=self.index_device),
             torch.tensor(columns, device=self.index_device),
@@ -194,8 +216,8 @@ class CausalSession(ModelSession):
         finally:
             hook.remove()
 
-    def _probe(self) -> bool:
-        """Return whether caches can be shared; raises `AdapterError` for an output layer of another shape."""
+    def _probe(self) -> Any:
+        """Return the cache of one token; raises `AdapterError` for an output layer of another shape."""
         if self.network.get_output_embeddings() is None:
             raise AdapterError(f"The model {self.ref!r} has no output layer, so it gives no probabilities.")
         token = {"input_ids": torch.tensor([[self.pad_id]])}
@@ -207,13 +229,13 @@ class CausalSession(ModelSession):
             raise AdapterError(f"The model {self.ref!r} cannot be run: {first_line(error)}") from error
         if [len(shape) for shape in shapes] != [2] * len(shapes) or sum(shape[0] for shape in shapes) != 2:
             raise AdapterError(f"The output layer of {self.ref!r} is not one that this adapter knows.")
-        return cache is not None and all(type(layer) in CROPPED for layer in getattr(cache, "layers", [None]))
+        return cache
 
 
 def padding_token(tokenizer: Any, network: Any) -> int:
     """Return what batches are padded with: the padding token, or another where the network has no row for it."""
     names = (tokenizer.pad_token_id, tokenizer.eos_token_id, tokenizer.bos_token_id, 0)
-    size = int(network.config.vocab_size)
+    size = int(network.config.get_text_config().vocab_size)
     return next(int(token) for token in names if token is not None and token < size)
 
 

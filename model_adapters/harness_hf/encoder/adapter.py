@@ -52,6 +52,10 @@ class Encoder(TextVectors):
         """Return what the fitted model scored on its dev set; None where none was measured."""
         return None if self._record is None else self._record.dev_score()
 
+    def training_loss(self) -> Mapping[str, float] | None:
+        """Return the losses at both ends of its training; None where it was not fitted."""
+        return None if self._record is None else self._record.training_loss()
+
     def notices(self) -> Sequence[str]:
         """Return what a user should know about how the model was trained and asked, in sentences."""
         trained = self._record.notices() if self._record is not None else ()

@@ -23,6 +23,7 @@ from harness import AttentionOptions, CapabilityError, TextAttention, TextInput
 from harness.models.requests import SegmentAttention
 from harness_hf.encoder.adapter import EncoderSession
 from harness_hf.inference.batching import Encoded
+from harness_hf.inference.offsets import piece_offsets
 from harness_hf.inference.session import CHUNK, Inputs
 
 __all__ = ["FIRST_ROW", "stream_attentions"]
@@ -99,7 +100,15 @@ def _locate(session: EncoderSession, inputs: Sequence[TextInput], limit: int) ->
                 _Located(
                     encoded=Encoded(found["input_ids"], found["token_type_ids"]),
                     positions=positions,
-                    spans=tuple(tuple(tuple(offsets[place]) for place in own) for own in positions),
+                    spans=tuple(
+                        # What is cut off belongs to no piece.
+                        tuple(
+                            piece_offsets(
+                                text[: offsets[own[-1]][1]] if own else "", [offsets[p] for p in own]
+                            )
+                        )
+                        for text, own in zip(texts, positions, strict=True)
+                    ),
                     truncated=bool(found.encodings[0].overflowing),
                 )
             )

@@ -10,6 +10,7 @@ import torch
 
 from harness import (
     AttentionOptions,
+    Call,
     CapabilityError,
     ClassificationExample,
     DataError,
@@ -19,7 +20,6 @@ from harness import (
     TextInput,
     TrainingError,
 )
-from harness.models.requests import Call
 from harness_hf.encoder.adapter import Encoder, EncoderSession
 from harness_hf.encoder.attention import stream_attentions
 from harness_hf.inference.answer_stream import Procedure

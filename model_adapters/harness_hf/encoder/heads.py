@@ -37,7 +37,6 @@ from harness_hf.model_folder import SENTENCE_FILES, read_config, resolve_folder,
 from harness_hf.options import EncoderOptions
 from harness_hf.quantization import require_trainable
 from harness_hf.training.batches import HeadTraining
-from harness_hf.training.saving import fit_and_save, require_examples
 
 __all__ = ["ADAPTERS", "HEADS", "Heads", "open_encoder"]
 
@@ -99,6 +98,8 @@ class Heads:
         holds a fit; `DataError` for an example that does not fit the head; `CapabilityError` for a head that the
         model cannot have; `AdapterError` where the settings need a package that is not installed.
         """
+        from harness_hf.training.saving import fit_and_save, require_examples
+
         if spec.head not in self._adapters:
             raise CapabilityError(
                 f"The model {session.ref!r} cannot be fitted with a {spec.head.value} head; it can with "

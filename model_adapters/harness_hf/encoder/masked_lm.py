@@ -10,11 +10,11 @@ import torch
 import transformers
 from transformers.modeling_outputs import BaseModelOutput
 
-from harness import AdapterError, CapabilityError, LikelihoodAnswer, MaskRequest
-from harness.models.requests import Call
+from harness import AdapterError, Call, CapabilityError, LikelihoodAnswer, MaskRequest
 from harness_hf.encoder.adapter import Encoder, EncoderSession
 from harness_hf.inference.answer_stream import Procedure
 from harness_hf.inference.batching import Encoded
+from harness_hf.inference.offsets import piece_offsets
 from harness_hf.inference.session import CHUNK, Inputs
 from harness_hf.loading import choose_dtype, open_network, require_weights
 
@@ -138,14 +138,15 @@ def _gap(session: EncoderSession, request: MaskRequest) -> _Gap:
     """Return the pieces of a text with its form masked, within the model's limit."""
     tokenizer, template = session.tokenizer, session.single
     start, end = len(request.before.rstrip()), len(request.before) + len(request.form)
+    whole = request.before + request.form + request.after
     found = tokenizer(
-        request.before + request.form + request.after,
+        whole,
         add_special_tokens=False,
         return_offsets_mapping=True,
         return_attention_mask=False,
         verbose=False,
     )
-    ids, offsets = found["input_ids"], found["offset_mapping"]
+    ids, offsets = found["input_ids"], piece_offsets(whole, found["offset_mapping"])
     own = [index for index, (left, right) in enumerate(offsets) if _meets(left, right, start, end)]
     masked = range(own[0], own[-1] + 1) if own else range(0)
     pieces = tuple(ids[index] for index in masked)

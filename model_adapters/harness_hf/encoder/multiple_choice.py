@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from harness import Choice, DataError, FloatArray, MultipleChoiceExample, TrainingError
-from harness.models.requests import Call
+from harness import Call, Choice, DataError, FloatArray, MultipleChoiceExample, TrainingError
 from harness_hf.encoder.adapter import Encoder, EncoderSession
 from harness_hf.inference.answer_stream import Parts, Procedure
 from harness_hf.inference.batching import Encoded

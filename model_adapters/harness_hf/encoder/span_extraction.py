@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from harness import DataError, FloatArray, SpanAnswer, SpanExample, SpanQuestion, TrainingSettings
-from harness.models.requests import Call
+from harness import Call, DataError, FloatArray, SpanAnswer, SpanExample, SpanQuestion, TrainingSettings
 from harness_hf.encoder.adapter import Encoder, EncoderSession
 from harness_hf.inference.answer_stream import Parts, Procedure
 from harness_hf.inference.batching import Encoded
+from harness_hf.inference.offsets import piece_offsets
 from harness_hf.inference.session import Inputs
 from harness_hf.training.batches import Feature, HeadTraining, collate_with
 
@@ -297,7 +297,7 @@ def split_contexts(
         # Half of the window at most, so that a small model still sees some of the context.
         asked = questions[number][: min(limits.max_query_length, limits.max_length // 2)]
         pieces = contexts["input_ids"][number]
-        offsets = [_without_space(item.context, *pair) for pair in contexts["offset_mapping"][number]]
+        offsets = piece_offsets(item.context, contexts["offset_mapping"][number])
         room = max(1, limits.max_length - session.pair.size - len(asked))
         for start in _starts(len(pieces), room, limits.stride):
             stop = start + room
@@ -340,10 +340,3 @@ def _starts(pieces: int, room: int, stride: int) -> list[int]:
             break
         start += min(room, stride)
     return starts
-
-
-def _without_space(context: str, start: int, end: int) -> tuple[int, int]:
-    """Return a piece's offsets without the space that sentencepiece counts to it."""
-    while start < end and context[start].isspace():
-        start += 1
-    return start, end

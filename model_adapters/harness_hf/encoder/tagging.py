@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from harness import DataError, TaggedSentence, TrainingError
-from harness.models.requests import Call
+from harness import Call, DataError, TaggedSentence, TrainingError
 from harness_hf.encoder.adapter import Encoder, EncoderSession
 from harness_hf.inference.answer_stream import Parts, Procedure
 from harness_hf.inference.session import Inputs

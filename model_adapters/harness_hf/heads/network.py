@@ -48,7 +48,7 @@ class HeadedNetwork(torch.nn.Module):
         config = backbone.config
         known = (getattr(config, name, None) for name in DROPOUTS)
         self.dropout = torch.nn.Dropout(next((float(one) for one in known if one is not None), USUAL_DROPOUT))
-        self.head = torch.nn.Linear(int(config.hidden_size), outputs, dtype=torch.float32)
+        self.head = torch.nn.Linear(int(config.get_text_config().hidden_size), outputs, dtype=torch.float32)
         spread = getattr(config, "initializer_range", None)
         torch.nn.init.normal_(self.head.weight, std=USUAL_SPREAD if spread is None else float(spread))
         torch.nn.init.zeros_(self.head.bias)
@@ -69,7 +69,7 @@ class HeadedNetwork(torch.nn.Module):
         """Return the backbone with the head in a folder; raises `AdapterError` for a damaged or another head."""
         labels = require_record(folder, head).labels
         weights, metadata = _read_head(folder / HEAD_NAME)
-        width = int(backbone.config.hidden_size)
+        width = int(backbone.config.get_text_config().hidden_size)
         shapes = {name: tuple(tensor.shape) for name, tensor in weights.items()}
         outputs = shapes.get("bias", (0,))[0]
         expected = {"weight": (outputs, width), "bias": (outputs,)}

@@ -10,8 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from harness import CapabilityError, FloatArray
-from harness.models.requests import Ability, Answered, Call
+from harness import Ability, Answered, Call, CapabilityError, FloatArray
 from harness_hf.inference.batching import TokenBudget
 
 __all__ = ["AnswerStream", "Parts", "Procedure", "StreamingSession"]
@@ -39,8 +38,8 @@ class StreamingSession(Protocol):
     def identity(self) -> Mapping[str, str]:
         """Return what makes the model what it is."""
 
-    def code_notices(self) -> list[str]:
-        """Return a sentence where Python code of the model's repository runs."""
+    def notices(self) -> list[str]:
+        """Return sentences on code that runs and on system texts that were moved."""
 
     def close(self) -> None:
         """Free the network."""
@@ -74,9 +73,9 @@ class AnswerStream:
         return self._stream(self.procedure(call), call, [block for block in blocks if len(block)])
 
     def notices(self) -> Sequence[str]:
-        """Return a sentence where the model runs code of its own, and for work whose batches became smaller."""
+        """Return sentences on code of the model's own, moved system texts, and work whose batches became smaller."""
         session: StreamingSession = self._session
-        return [*session.code_notices(), *session.budget.notices()]
+        return [*session.notices(), *session.budget.notices()]
 
     def procedure(self, call: Call) -> Procedure:
         """Return how the call's requests are answered; raises `CapabilityError` for another ability."""

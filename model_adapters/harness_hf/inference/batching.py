@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import torch
@@ -94,14 +94,18 @@ class BatchPlan(Generic[Work]):
 
 
 class TokenBudget:
-    """The tokens of a batch, halved for the rest of the run wherever a batch finds too little memory."""
+    """The tokens of a batch, halved for the rest of the run wherever a batch finds too little memory.
 
-    def __init__(self, ref: str, tokens: int) -> None:
+    Batches of texts that are written count the bytes of their cache instead.
+    """
+
+    def __init__(self, ref: str, tokens: int, unit: str = "pieces") -> None:
         self.initial = tokens
-        """The number that options and device set."""
+        """The number that options, device and free memory set."""
         self.tokens = tokens
         """The current number: `initial`, or less after a shortage."""
         self._ref = ref
+        self._unit = unit
         self._shortages: dict[str, tuple[int, int]] = {}
 
     def run(
@@ -112,27 +116,43 @@ class TokenBudget:
         `forward` runs in inference mode. A batch that finds too little memory is run again in smaller ones,
         and so is all that comes after it. Raises `AdapterError` where one sequence alone is too long.
         """
-        waiting, before = list(work), (self.tokens, dict(self._shortages))
+        waiting, before = list(work), self.state()
         while waiting:
             batches = list(plan.pack(waiting, self.tokens))
             waiting = []
             for number, batch in enumerate(batches):
                 if plan.stopping():
                     return
-                result = _attempt(forward, batch)
-                if isinstance(result, Exception):
-                    if not self._shrink(batch, plan):
-                        # The sequence is too long, whatever the batch size: the other batches keep their size.
-                        self.tokens, self._shortages = before
-                        raise self._too_long(batch[0], plan) from result
+                result = self.attempt(batch, forward, plan, before)
+                if result is None:
                     waiting = [one for later in batches[number:] for one in later]
                     break
                 yield batch, result[0]
 
+    def state(self) -> tuple[int, dict[str, tuple[int, int]]]:
+        """Return the current number and the shortages until now, to which a failed run returns."""
+        return self.tokens, dict(self._shortages)
+
+    def attempt(
+        self, batch: list[Work], forward: Callable[[list[Work]], Result], plan: BatchPlan[Work], before: Any
+    ) -> tuple[Result] | None:
+        """Return what `forward` returns for a batch; None where memory was short, and `tokens` divides the batch now.
+
+        Raises `AdapterError` where one sequence alone is too long; `before` is the `state` to return to then.
+        """
+        result = _attempt(forward, batch)
+        if not isinstance(result, Exception):
+            return result
+        if self._shrink(batch, plan):
+            return None
+        # The sequence is too long, whatever the batch size: the other batches keep their size.
+        self.tokens, self._shortages = before
+        raise self._too_long(batch[0], plan) from result
+
     def notices(self) -> list[str]:
         """Return one sentence for every kind of work that found too little memory."""
         return [
-            f"Out of memory with batches of {first:,} pieces ({ability}); continued with {last:,}."
+            f"Out of memory with batches of {first:,} {self._unit} ({ability}); continued with {last:,}."
             for ability, (first, last) in self._shortages.items()
         ]
 

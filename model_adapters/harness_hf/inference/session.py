@@ -14,9 +14,11 @@ import numpy as np
 import torch
 from tokenizers.normalizers import Lowercase
 
-from harness import AdapterError, CapabilityError, Prompt
+from harness import AdapterError, CapabilityError, Prompt, Turn
+from harness.models.requests import SystemTurns
 from harness_hf.identity import folder_identity, library_versions
 from harness_hf.inference.batching import BatchPlan, Encoded, TokenBudget, by_length, pad_batch
+from harness_hf.inference.memory import free_memory, tokens_within
 from harness_hf.inference.sentence_modules import VectorModule, open_dense, unit_rows
 from harness_hf.inference.template import Template
 from harness_hf.loading import choose_precision, first_line, piece_limit, place
@@ -29,7 +31,9 @@ CHUNK = 16_384
 """Texts that are tokenised and sorted by length together; bounds the memory that pieces take."""
 
 BATCH_TOKENS: Mapping[str, int] = {"cpu": 1024, "cuda": 16_384}
-"""Pieces in a batch: on a CPU small batches stay in its caches (measured: 8,192 takes a third longer)."""
+"""Pieces in a batch: on a CPU small batches stay in its caches (measured: 8,192 takes a third longer).
+
+On a GPU they are for blocks of requests, which must not depend on free memory."""
 
 ANSWER_OPTIONS = (
     "max_length",
@@ -53,10 +57,10 @@ class ModelSession:
     adapter: ClassVar[str]
     answer_options: ClassVar[tuple[str, ...]] = ()
     """Further options that belong to the identity."""
-    further_files: ClassVar[tuple[str, ...]] = ()
-    """Small files of the folder that change the answers of this kind of model only."""
     block_factor: ClassVar[int] = 8
     """Characters of a block of requests for every piece of a batch: a few batches, so that lengths can be sorted."""
+    block_device: ClassVar[str | None] = None
+    """The device whose usual batches a block counts; by default that of the model."""
     single: Template
 
     def __init__(
@@ -73,17 +77,27 @@ class ModelSession:
         self.dtype = str(network.dtype).removeprefix("torch.")
         self.random_seed: int | None = None
         """Seed of random weights; None where the weights are those of the folder."""
-        tokens = BATCH_TOKENS["cpu" if self.device.type == "cpu" else "cuda"]
-        self.budget = TokenBudget(ref, options.batch_tokens or tokens)
+        self.budget = TokenBudget(ref, self.batch_tokens())
         self.has_pooler = False
+        self._system = SystemTurns(ref)
         self._has_code = bool(getattr(network.config, "auto_map", None))
         self._inputs = _input_names(network, tokenizer)
         self.depth, self.limit, self.sentence_files = self._measure(network)
 
+    def batch_tokens(self, cached: int = 0) -> int:
+        """Return the pieces of a batch: the option's, or what fits into a GPU, with `cached` further bytes each."""
+        if self.options.batch_tokens or self.device.type == "cpu":
+            return self.options.batch_tokens or BATCH_TOKENS["cpu"]
+        return tokens_within(free_memory(self.device), self.network, cached)
+
     def _measure(self, network: Any) -> tuple[int, int, SentenceFiles]:
         """Return the number of layers, the most pieces of a sequence, and what the folder says about vectors."""
-        limit = piece_limit(network.config, self.tokenizer)
-        return int(network.config.num_hidden_layers), limit, read_sentence_files(self.folder)
+        limit = piece_limit(network.config.get_text_config(), self.tokenizer)
+        return (
+            int(network.config.get_text_config().num_hidden_layers),
+            limit,
+            read_sentence_files(self.folder),
+        )
 
     def identity(self) -> Mapping[str, str]:
         """Return digests, precision, versions and options as text."""
@@ -94,7 +108,7 @@ class ModelSession:
             **self.own_identity(),
             "device": self.device.type,
             "dtype": self.dtype,
-            **folder_identity(self.folder, self.further_files),
+            **folder_identity(self.folder),
             **library_versions(),
             **{f"option.{name}": self.option_value(name) for name in options},
             **drawn,
@@ -111,13 +125,14 @@ class ModelSession:
         """Return what the identity of this kind of model has in addition."""
         return {}
 
-    def code_notices(self) -> list[str]:
-        """Return a sentence where Python code of the model's repository runs."""
-        if not self.options.trust_remote_code or not self._has_code:
-            return []
-        return [
-            f"The model {self.ref!r} runs Python code of its own repository, as trust_remote_code=true allows."
-        ]
+    def notices(self) -> list[str]:
+        """Return a sentence where Python code of the model's repository runs, and where system texts were moved."""
+        sentences = self._system.notices()
+        if self.options.trust_remote_code and self._has_code:
+            sentences.append(
+                f"The model {self.ref!r} runs Python code of its own repository, as trust_remote_code=true allows."
+            )
+        return sentences
 
     @property
     def network(self) -> Any:
@@ -135,7 +150,7 @@ class ModelSession:
     def width(self) -> int:
         """The length of a hidden state."""
         config = self.network.config
-        return int((getattr(config, "encoder", None) or config).hidden_size)
+        return int((getattr(config, "encoder", None) or config.get_text_config()).hidden_size)
 
     def untrained(self, seed: int) -> Self:
         """Return a session of the same tokenizer and architecture, its weights drawn by `seed`.
@@ -215,6 +230,8 @@ class ModelSession:
     ) -> str:
         """Return the text of a prompt, by `template` or the model's own where it is a conversation.
 
+        Where the template rejects or drops the system text, this is put before the first user turn.
+
         `variables` are what the template reads besides the conversation, such as the switch for reasoning.
 
         Raises `CapabilityError` where there is no chat template, or it rejects the conversation.
@@ -226,9 +243,18 @@ class ModelSession:
                 f"The model {self.ref!r} has no chat template, so it cannot be given a conversation.",
                 hint="Give plain prompts; hf-causal takes a template file with -o chat_template=FILE.",
             )
+
+        def rendered(turns: tuple[Turn, ...]) -> str:
+            return self._rendered(turns, template, variables)
+
+        return self._system.send(prompt, rendered, rendered)
+
+    def _rendered(
+        self, turns: tuple[Turn, ...], template: str | None, variables: Mapping[str, Any] | None
+    ) -> str:
         try:
             text = self.tokenizer.apply_chat_template(
-                [{"role": turn.role, "content": turn.text} for turn in prompt],
+                [{"role": turn.role, "content": turn.text} for turn in turns],
                 tokenize=False,
                 add_generation_prompt=True,
                 chat_template=template,
@@ -249,7 +275,8 @@ class ModelSession:
     @property
     def block_characters(self) -> int:
         """How many characters of text make a block of requests."""
-        return self.block_factor * self.budget.initial
+        kind = self.block_device or ("cpu" if self.device.type == "cpu" else "cuda")
+        return self.block_factor * (self.options.batch_tokens or BATCH_TOKENS[kind])
 
     def run(
         self,

@@ -8,8 +8,7 @@ from typing import Any, Literal
 
 import torch
 
-from harness import AdapterError, EmbedOptions, FloatArray, Side, UsageError, near_names
-from harness.models.requests import Call
+from harness import AdapterError, Call, EmbedOptions, FloatArray, Side, UsageError, near_names
 from harness_hf.inference.answer_stream import Procedure
 from harness_hf.inference.batching import Encoded
 from harness_hf.inference.sentence_modules import unit_rows

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from harness import (
+    Call,
     CapabilityError,
     Generated,
     GenerateOptions,
@@ -14,12 +15,11 @@ from harness import (
     Prompt,
     UsageError,
 )
-from harness.models.requests import Call
 from harness_hf.inference.answer_stream import Parts
 from harness_hf.inference.session import CHUNK, ModelSession
 from harness_hf.inference.text_vectors import TextVectors
 
-__all__ = ["TextWriter", "before_stop", "check_writing", "choose_likeliest"]
+__all__ = ["TextWriter", "check_writing", "choose_likeliest"]
 
 
 class TextWriter(TextVectors):
@@ -61,12 +61,6 @@ def check_writing(options: GenerateOptions, session: ModelSession) -> None:
         raise UsageError(f"top_p must be greater than 0 and at most 1, got {options.top_p}.")
     if "" in options.stop:
         raise UsageError("A stop string is empty; expected at least one character.")
-
-
-def before_stop(text: str, stops: Sequence[str]) -> tuple[str, bool]:
-    """Return the text before the first stop string, and whether there is one."""
-    found = [place for place in (text.find(stop) for stop in stops) if place >= 0]
-    return (text[: min(found)], True) if found else (text, False)
 
 
 def choose_likeliest(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from harness import (
     Adapter,
     AdapterOptions,
+    Call,
     CapabilityError,
     EmbedOptions,
     FitOptions,
@@ -21,7 +22,7 @@ from harness import (
     Side,
     UsageError,
 )
-from harness.models.requests import Call, DevScore
+from harness.models.requests import DevScore
 from harness_hf.architecture import Family
 from harness_hf.description import find_architecture
 from harness_hf.fit_record import read_record
@@ -60,6 +61,10 @@ class Seq2Seq(TextWriter):
     def dev_score(self) -> DevScore | None:
         """Return what the fitted model scored on its dev set; None where none was measured."""
         return None if self._session.record is None else self._session.record.dev_score()
+
+    def training_loss(self) -> Mapping[str, float] | None:
+        """Return the losses at both ends of its training; None where it was not fitted."""
+        return None if self._session.record is None else self._session.record.training_loss()
 
     def notices(self) -> Sequence[str]:
         """Return what a user should know about how the model was trained and asked, in sentences."""

@@ -19,7 +19,6 @@ from harness_hf.options import Seq2SeqOptions
 from harness_hf.quantization import require_trainable
 from harness_hf.seq2seq.session import Seq2SeqSession
 from harness_hf.training.batches import Feature, HeadTraining
-from harness_hf.training.saving import fit_and_save, require_examples
 
 __all__ = ["IGNORED", "fit_pairs", "open_fit", "prepare_pairs"]
 
@@ -46,6 +45,8 @@ def fit_pairs(
     Raises `TrainingError` without training examples, when the loss is not finite, or when the folder already
     holds a fit; `DataError` for a pair without a target token; `CapabilityError` for another head.
     """
+    from harness_hf.training.saving import fit_and_save, require_examples
+
     if spec.head is not Head.TEXT_TO_TEXT:
         raise CapabilityError(
             f"A sequence-to-sequence model cannot be fitted with a {spec.head.value} head; "

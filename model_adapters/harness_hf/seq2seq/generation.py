@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from transformers import LogitsProcessor, LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
 
-from harness import CapabilityError, Generated, GenerateOptions, Prompt
-from harness.models.requests import Call
-from harness_hf.inference.writing import before_stop, check_writing, choose_likeliest
+from harness import Call, CapabilityError, Generated, GenerateOptions, Prompt
+from harness.models.reasoning import before_stop
+from harness_hf.inference.writing import check_writing, choose_likeliest
 from harness_hf.loading import quiet_transformers
 from harness_hf.seq2seq.scoring import Target, score_targets
 from harness_hf.seq2seq.session import Seq2SeqSession, Source

@@ -10,8 +10,7 @@ import numpy as np
 import torch
 from transformers.modeling_outputs import BaseModelOutput
 
-from harness import UsageError
-from harness.models.requests import Call
+from harness import Call, UsageError
 from harness_hf.inference.batching import Encoded
 from harness_hf.inference.session import Inputs
 from harness_hf.seq2seq.session import Seq2SeqSession, Source

@@ -28,14 +28,6 @@ USUAL_LIMIT = 1024
 NO_LIMIT = 1_000_000
 """Tokenizers without a limit name a number far above this one."""
 
-FURTHER_FILES = (
-    "generation_config.json",
-    "chat_template.jinja",
-    "spiece.model",
-    "sentencepiece.bpe.model",
-    "source.spm",
-    "target.spm",
-)
 KEPT_GENERATION = ("bad_words_ids", "suppress_tokens", "begin_suppress_tokens")
 """What a checkpoint's generation config forbids; its beams, penalties and lengths are not used."""
 
@@ -64,7 +56,6 @@ class Seq2SeqSession(ModelSession):
         "train_batch_tokens",
         "train_parts",
     )
-    further_files = FURTHER_FILES
     block_factor = 32
     reads_left_to_right = False
 

@@ -106,7 +106,7 @@ class Seq2SeqTranslator:
                 "strategy": "greedy",
                 "max_tokens": MOST_TOKENS,
                 "max_length": self._options.max_length,
-                **folder_identity(self._folder, ()),
+                **folder_identity(self._folder),
             },
             precision=self._options.dtype,
         )

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from transformers.trainer_pt_utils import get_length_grouped_indices
 
 from harness_hf.inference.batching import Encoded
 
@@ -65,6 +64,8 @@ class StepBatches:
         if self._lengths is None:
             drawn: list[int] = torch.randperm(self._count, generator=generator).tolist()
             return drawn
+        from transformers.trainer_pt_utils import get_length_grouped_indices  # it imports peft
+
         group: Any = get_length_grouped_indices  # untyped
         grouped: list[int] = group(self._lengths, self._batch_size, generator=generator)
         return grouped

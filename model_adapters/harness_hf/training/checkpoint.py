@@ -49,6 +49,9 @@ class TrainingState(BaseModel):
     """Examples at once for which memory was first too small; None where it never was."""
     resumed_at: list[int] = []
     """Steps at which an interrupted training was resumed."""
+    first_loss: float = 0.0
+    """Mean loss of the first tenth of the steps, at most 50; the same of the last ones is `last_loss`."""
+    last_loss: float = 0.0
     fp32_from: int | None = None
     """The step, counted from 1, from which training is in float32 because it was not finite in less."""
 

@@ -43,8 +43,8 @@ UNSUPPORTED = {
 WRAPPER = "_checkpoint_wrapped_module."
 """What activation checkpointing puts into names."""
 
-COLUMNS = "exp_avg_sq_col"
-"""What Adafactor keeps for the columns of a weight, whose rows are divided."""
+COLUMNS, STEP = "exp_avg_sq_col", "step"
+"""What Adafactor keeps for the columns of a weight, whose rows are divided; AdamW's count of steps, a plain tensor."""
 
 
 class NotFiniteError(TrainingError):
@@ -185,9 +185,8 @@ class Engine:
         for key, value in [*tensors.items(), *numbers["values"].items()]:
             name, _, kind = key.rpartition(":")
             place = places[name]
-            # Adam keeps its steps on the CPU.
-            moved = isinstance(value, torch.Tensor) and kind != "step"
-            self.optimizer.state[place][kind] = _spread(value, place, kind) if moved else value
+            is_tensor = isinstance(value, torch.Tensor)
+            self.optimizer.state[place][kind] = _spread(value, place, kind) if is_tensor else value
         if numbers["scaler"] and self.accelerator.scaler is not None:
             self.accelerator.scaler.load_state_dict(numbers["scaler"])
 
@@ -257,7 +256,7 @@ def local(tensor: torch.Tensor, *, whole: bool = False) -> torch.Tensor:
 def _spread(value: torch.Tensor, place: torch.Tensor, kind: str = "") -> torch.Tensor:
     """Return a whole weight, or value of the optimiser's state, as the weight in use is placed and divided."""
     device = local(place).device
-    if not isinstance(place, DTensor):
+    if not isinstance(place, DTensor) or kind == STEP:
         return value.to(device)
     mesh, divided = place.device_mesh, value.ndim > 0 and kind != COLUMNS
     placements = place.placements if divided else [Replicate()] * mesh.ndim

@@ -21,7 +21,7 @@ UNDECAYED = (r"bias", r"layernorm", r"rmsnorm", r"(?:^|\.)norm(?:$|\.)", r"_norm
 def make_optimizer(network: torch.nn.Module, settings: TrainingSettings) -> torch.optim.Optimizer:
     """Return the optimiser of all weights that require a gradient; raises `TrainingError` where none does.
 
-    AdamW is torch's, with betas 0.9 and 0.999. Adafactor runs at the learning rate of the settings, neither
+    AdamW is torch's, fused, with betas 0.9 and 0.999. Adafactor runs at the learning rate of the settings, neither
     relative to the step nor to the weights' size. Biases and normalisations do not decay. All as in
     transformers' Trainer.
     """
@@ -41,7 +41,7 @@ def make_optimizer(network: torch.nn.Module, settings: TrainingSettings) -> torc
             groups, lr=settings.learning_rate, scale_parameter=False, relative_step=False
         )
         return adafactor
-    return torch.optim.AdamW(groups, lr=settings.learning_rate, eps=settings.adam_epsilon)
+    return torch.optim.AdamW(groups, lr=settings.learning_rate, eps=settings.adam_epsilon, fused=True)
 
 
 def learning_rate(

@@ -34,6 +34,10 @@ class Trainee(Protocol):
         """Return what makes the model what it is."""
 
 
+RECORDED_STATE = {"best_score", "micro_batch", "ran_out_at", "fp32_from", "first_loss", "last_loss"}
+"""What a record takes from the state at the end of training."""
+
+
 def fit_and_save(
     session: Trainee,
     data: HeadTraining,
@@ -86,9 +90,7 @@ def fit_and_save(
                     digest=digest,
                     steps=outcome.state.step,
                     resumed_at=tuple(outcome.state.resumed_at),
-                    **outcome.state.model_dump(
-                        include={"best_score", "micro_batch", "ran_out_at", "fp32_from"}
-                    ),
+                    **outcome.state.model_dump(include=RECORDED_STATE),
                 )
                 _save(outcome, session, options, record, copy_files)
             shutil.rmtree(options.directory / CHECKPOINTS, ignore_errors=True)

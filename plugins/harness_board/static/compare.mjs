@@ -23,12 +23,12 @@ export function holm(values) {
   return found;
 }
 
-/** @returns {{cells: Cell[], difference: number|null, error: number|null}} the second score minus the first */
+/** @returns {{cells: Cell[], difference: number|null, error: number|null}} the first score minus the second, as `harness compare` has it */
 export function contrast(first, second) {
   if (first.value === null || second.value === null || !first.whole || !second.whole) return { cells: [first, second], difference: null, error: null };
   const errors = [errorOf(first), errorOf(second)];
   const error = errors.includes(null) ? null : Math.sqrt(errors[0] ** 2 + errors[1] ** 2);
-  return { cells: [first, second], difference: second.value - first.value, error };
+  return { cells: [first, second], difference: first.value - second.value, error };
 }
 
 /** A row for each task that both systems have, over the languages that both have; and for each language of unfolded tasks. */
@@ -60,7 +60,7 @@ export function verdict(rows, names) {
   if (!tested.length) return `No errors are known for both systems, so none of the ${known.length} differences is tested.`;
   const higher = (sign) => tested.filter((row) => row.p < 0.05 && Math.sign(row.difference) === sign).length;
   const noise = tested.filter((row) => row.p >= 0.05).map((row) => row.task.task);
-  const found = `${names[1]} is measurably higher in ${higher(1)} and lower in ${higher(-1)} of ${tested.length} tested tasks than ${names[0]}`;
+  const found = `${names[0]} is measurably higher in ${higher(1)} and lower in ${higher(-1)} of ${tested.length} tested tasks than ${names[1]}`;
   const within = noise.length ? `; in ${noise.length} the difference is within the noise of so many items: ${noise.join(", ")}` : "";
   const left = known.filter((row) => row.p === null).map((row) => row.task.task);
   return `${found}${within}.${left.length ? ` Not tested, since no error is known: ${left.join(", ")}.` : ""}`;
@@ -112,7 +112,7 @@ export function compareParts(board, state, order) {
     return node("tr", {}, node("th", { scope: "row", class: "name" }, ...name), ...row.cells.map((cell) => node("td", { class: "n" }, cellText(cell))), node("td", { class: "n" }, `${sign}${format(row.difference)}`), node("td", { class: "n" }, interval), node("td", { class: "n" }, row.p === null ? "–" : row.p < 0.001 ? "<0.001" : row.p.toFixed(3)), node("td", {}, forest(row, reach)));
   });
   const heads = ["Task", names[0], names[1], "Difference", "95 % interval", "p", `−${format(reach, 0)} to +${format(reach, 0)}`];
-  const table = node("table", { class: "list" }, node("caption", { class: "hidden" }, `${names[1]} minus ${names[0]}`), node("thead", {}, node("tr", {}, ...heads.map((text, at) => node("th", { scope: "col", class: at && at < 6 ? "n" : null }, text)))), node("tbody", {}, ...body));
+  const table = node("table", { class: "list" }, node("caption", { class: "hidden" }, `${names[0]} minus ${names[1]}`), node("thead", {}, node("tr", {}, ...heads.map((text, at) => node("th", { scope: "col", class: at && at < 6 ? "n" : null }, text)))), node("tbody", {}, ...body));
   return [controls, node("p", { class: "verdict" }, verdict(rows, names)), region(table, "Differences by task"),
-    node("p", { class: "note" }, left ? `${left} further tasks have no score of both in one language. ` : "", "Second minus first, in points. The intervals treat the items of the two systems as different ones; p is two-sided, after Holm's correction over the tasks (or languages) shown. Published scores have the error of as many independent items as the task has. For two runs on the same items, ", node("code", {}, "harness compare A B"), " uses the pairing and separates more.")];
+    node("p", { class: "note" }, left ? `${left} further tasks have no score of both in one language. ` : "", "First minus second, in points. The intervals treat the items of the two systems as different ones; p is two-sided, after Holm's correction over the tasks (or languages) shown. Published scores have the error of as many independent items as the task has. For two runs on the same items, ", node("code", {}, "harness compare A B"), " uses the pairing and separates more.")];
 }

@@ -42,7 +42,8 @@ export function prepare(content) {
   for (const [system, task, metric, m = null, se = null, low = null, high = null, whole = 1, note = "", values = null, ses = null, lows = null, highs = null] of content.scores) {
     const known = scores[system];
     if (!known.has(task)) known.set(task, new Map());
-    known.get(task).set(metric, { mean: m, se, low, high, whole: !!whole, note, values, ses, lows, highs });
+    // A score that is not comparable is no whole one: it is shown with °, and neither ranked nor subtracted.
+    known.get(task).set(metric, { mean: m, se, low, high, whole: whole === 1, star: whole > 1, note, values, ses, lows, highs });
   }
   const absences = content.systems.map((system) => new Map(Object.entries(system.absences || {}).map(([key, place]) => [key, content.reasons[place]])));
   const words = content.systems.map((system) => Object.entries(system).filter(([name]) => name !== "absences").map(([, value]) => (typeof value === "object" ? JSON.stringify(value) : value)).join(" ").replaceAll("_", " ").toLowerCase());
@@ -80,6 +81,11 @@ export function chosenTasks(board, state, languages) {
   );
 }
 
+/** @returns {string} the printed names of metrics, as all reports have them */
+export function metricNames(board, metrics) {
+  return metrics.map((name) => board.content.metrics?.[name] ?? name.replaceAll("_", " ")).join(", ");
+}
+
 /** @returns {string[]} the metrics whose mean is shown: of a whole task, or of single languages */
 export function shownMetrics(task, state, byLanguage) {
   if (pageTask(state) && task.metrics.includes(state.metric)) return [state.metric];
@@ -94,7 +100,7 @@ function absence(board, system, task, code) {
   return "no score of this system";
 }
 
-const NOTHING = { values: null, ses: null, lows: null, highs: null, note: "" };
+const NOTHING = { values: null, ses: null, lows: null, highs: null, note: "", star: false };
 
 /** @returns {{values: (number|null)[]|null, ses, lows, highs, note: string}} a system's scores by language: means over metrics */
 function series(board, system, task, metrics) {
@@ -109,13 +115,17 @@ function series(board, system, task, metrics) {
     if (scores.some((score) => !score?.[field])) return null;
     return scores[0][field].map((_, place) => mean(scores.map((score) => score[field][place])));
   };
-  found = { values: join("values"), ses: join("ses"), lows: join("lows"), highs: join("highs"), note: notesOf(scores) };
+  found = { values: join("values"), ses: join("ses"), lows: join("lows"), highs: join("highs"), note: notesOf(scores), star: isStarred(scores) };
   kept.set(key, found);
   return found;
 }
 
 function notesOf(scores) {
   return [...new Set(scores.map((score) => score?.note).filter(Boolean))].join(" ");
+}
+
+function isStarred(scores) {
+  return scores.some((score) => score?.star);
 }
 
 function noScore(title) {
@@ -129,7 +139,7 @@ export function languageCell(board, system, task, code, state) {
   const found = series(board, system, task, shownMetrics(task, state, true));
   const value = found.values?.[place] ?? null;
   if (value === null) return noScore(absence(board, system, task, code));
-  return { value, se: found.ses?.[place] ?? null, low: found.lows?.[place] ?? null, high: found.highs?.[place] ?? null, whole: true, title: found.note };
+  return { value, se: found.ses?.[place] ?? null, low: found.lows?.[place] ?? null, high: found.highs?.[place] ?? null, whole: !found.star, star: found.star, title: found.note };
 }
 
 const scopes = new WeakMap();
@@ -159,14 +169,14 @@ export function taskCell(board, system, task, languages, state) {
   if (metrics.length === 1) {
     const score = known?.get(metrics[0]);
     if (!score || score.mean === null) return noScore(absence(board, system, task, ""));
-    return { value: score.mean, se: score.se, low: score.low, high: score.high, whole: score.whole, title: wholeTitle(score.note, score.whole) };
+    return { value: score.mean, se: score.se, low: score.low, high: score.high, whole: score.whole, star: score.star, title: wholeTitle(score.note, score.whole || score.star) };
   }
   const scores = metrics.map((metric) => known?.get(metric));
   const of = (field) => mean(scores.map((score) => score?.[field] ?? null));
   const value = of("mean");
   if (value === null) return noScore(absence(board, system, task, ""));
-  const whole = scores.every((score) => score.whole);
-  return { value, se: of("se"), low: of("low"), high: of("high"), whole, title: wholeTitle(notesOf(scores), whole) };
+  const [whole, star] = [scores.every((score) => score.whole), isStarred(scores)];
+  return { value, se: of("se"), low: of("low"), high: of("high"), whole, star, title: wholeTitle(notesOf(scores), whole || star) };
 }
 
 function wholeTitle(note, whole) {
@@ -188,13 +198,14 @@ function tally(values, places, but = -1) {
 
 function overLanguages(board, system, task, own, state, agg) {
   if (!own.codes.length) return noScore("no language is left");
-  const { values, ses, lows, highs, note } = series(board, system, task, shownMetrics(task, state, true));
+  const { values, ses, lows, highs, note, star } = series(board, system, task, shownMetrics(task, state, true));
   const source = agg === "gap" ? task.places.get(task.source) ?? -1 : -1;
   const { sum, count, lowest } = tally(values, own.places, source);
   const known = count + (source >= 0 && (values?.[source] ?? null) !== null ? 1 : 0);
   if (!known) return noScore(absence(board, system, task, own.codes[0]));
-  const whole = known === own.codes.length;
-  const title = whole ? note : [`over ${known} of ${own.codes.length} languages`, note].filter(Boolean).join("; ");
+  const isAll = known === own.codes.length;
+  const whole = isAll && !star;
+  const title = isAll ? note : [`over ${known} of ${own.codes.length} languages`, note].filter(Boolean).join("; ");
   // Languages may share items. The error of their mean is never larger than the mean of their errors.
   const errors = tally(ses, own.places, source);
   const error = count && errors.count === count ? errors.sum / count : null;
@@ -202,11 +213,11 @@ function overLanguages(board, system, task, own, state, agg) {
   if (agg === "gap") {
     if (at(values, source) === null || !count) return noScore("the source language is not among its test languages");
     const ofSource = at(ses, source);
-    return { value: values[source] - sum / count, se: error === null || ofSource === null ? null : ofSource + error, whole, isGap: true, title };
+    return { value: values[source] - sum / count, se: error === null || ofSource === null ? null : ofSource + error, whole, star, isGap: true, title };
   }
-  const single = { value: at(values, lowest), se: at(ses, lowest), low: at(lows, lowest), high: at(highs, lowest), whole };
+  const single = { value: at(values, lowest), se: at(ses, lowest), low: at(lows, lowest), high: at(highs, lowest), whole, star };
   if (agg === "worst") return { ...single, title: [`lowest: ${shownLanguages(task)[lowest]}`, title].filter(Boolean).join("; ") };
-  return known === 1 ? { ...single, title } : { value: sum / count, se: error, whole, title };
+  return known === 1 ? { ...single, title } : { value: sum / count, se: error, whole, star, title };
 }
 
 /** @returns {{used: string[], weights: Map<string, number>}} the tasks of an average, and what each weighs in it: the same in its category */
@@ -226,7 +237,7 @@ export function averaged(board, tasks, state) {
 
 /** @returns {Cell} the average of a system: the sum of weighted tasks; without a value where one is missing */
 export function total(cells, weights) {
-  let [value, variance, whole, isGap, last] = [0, 0, weights.size > 0, false, null];
+  let [value, variance, whole, isGap, star, last] = [0, 0, weights.size > 0, false, false, null];
   const missing = [];
   for (const [task, weight] of weights) {
     const cell = cells[task];
@@ -237,10 +248,11 @@ export function total(cells, weights) {
     variance = error === null || variance === null ? null : variance + (weight * error) ** 2;
     whole &&= cell.whole;
     isGap ||= Boolean(cell.isGap);
+    star ||= Boolean(cell.star);
   }
   if (missing.length || !weights.size) return { ...noScore(`no score for ${missing.join(", ")}`), whole: false };
   const one = weights.size === 1 ? { low: last.low, high: last.high } : {};
-  return { value, se: variance === null ? null : Math.sqrt(variance), ...one, whole, isGap, title: whole ? "" : "over fewer languages than the tasks have" };
+  return { value, se: variance === null ? null : Math.sqrt(variance), ...one, whole, star, isGap, title: whole ? "" : star ? "with scores that are not comparable" : "over fewer languages than the tasks have" };
 }
 
 /** @returns {Cell} the mean of those of some tasks that have a score; whole only where all have a whole one */
@@ -249,13 +261,15 @@ export function partialMean(cells, members) {
   if (!known.length) return { ...noScore(`no score for ${members.join(", ")}`), count: `0/${members.length}` };
   const whole = known.length === members.length && known.every((task) => cells[task].whole);
   const missing = members.filter((task) => cells[task].value === null);
+  const star = isStarred(known.map((task) => cells[task]));
   return {
     value: mean(known.map((task) => cells[task].value)),
     isGap: cells[known[0]].isGap,
     se: combinedError(known.map((task) => [1 / known.length, errorOf(cells[task])])),
     ...(known.length === 1 ? { low: cells[known[0]].low, high: cells[known[0]].high } : {}),
     whole,
-    count: whole ? "" : `${known.length}/${members.length}`,
+    star,
+    count: whole || star ? "" : `${known.length}/${members.length}`,
     title: missing.length ? `no score for ${missing.join(", ")}` : whole ? "" : "over fewer languages than the tasks have",
   };
 }
@@ -373,36 +387,36 @@ export function basis(having, used) {
   return { kind: "none", tasks: [] };
 }
 
-function taskColumns(tasks, state, byLanguage) {
+function taskColumns(board, tasks, state, byLanguage) {
   const agg = state.agg || "";
   const marks = (task) => task.marks?.[pageLanguage(state)] ?? "";
   const way = agg === "worst" ? "lowest language" : agg === "gap" ? "gap to the source language" : "mean over its languages";
   return tasks.map((task) => {
     const metrics = shownMetrics(task, state, byLanguage);
-    return { id: `t:${task.task}`, head: `${task.task}${marks(task)}`, title: `${metrics.join(", ").replaceAll("_", " ")}: ${pageLanguage(state) ? "in this language" : way}`, low: lowest(task, metrics, agg), of: (_, cells) => cells[task.task] };
+    return { id: `t:${task.task}`, head: `${task.task}${marks(task)}`, title: `${metricNames(board, metrics)}: ${pageLanguage(state) ? "in this language" : way}`, low: lowest(task, metrics, agg), of: (_, cells) => cells[task.task] };
   });
 }
 
 function languageColumns(board, task, state, languages) {
   const codes = shownLanguages(task).filter((code) => !languages || languages.has(code));
   const metrics = shownMetrics(task, state, true);
-  return codes.map((code) => ({ id: `l:${code}`, head: `${code}${task.marks?.[code] ?? ""}`, code, isHeat: true, title: `${board.languages.get(code)?.name ?? code}: ${metrics.join(", ").replaceAll("_", " ")}`, low: lowest(task, metrics, ""), of: (index) => languageCell(board, index, task, code, state) }));
+  return codes.map((code) => ({ id: `l:${code}`, head: `${code}${task.marks?.[code] ?? ""}`, code, isHeat: true, title: `${board.languages.get(code)?.name ?? code}: ${metricNames(board, metrics)}`, low: lowest(task, metrics, ""), of: (index) => languageCell(board, index, task, code, state) }));
 }
 
 /** Categories, each followed by its tasks where it is unfolded; tasks where there are no categories. */
 function overallColumns(board, state, tasks, languages) {
   const byLanguage = !!languages || !!state.agg;
   const entries = Object.entries(board.content.categories).map(([name, members]) => [name, tasks.filter((task) => members.includes(task.task))]).filter(([, members]) => members.length);
-  if (pageLanguage(state) || !entries.length) return taskColumns(tasks, state, byLanguage);
+  if (pageLanguage(state) || !entries.length) return taskColumns(board, tasks, state, byLanguage);
   const open = new Set((state.open || "").split(","));
   const loose = tasks.filter((task) => !entries.some(([, members]) => members.includes(task)));
   return [
     ...entries.flatMap(([name, members]) => {
       const names = members.map((task) => task.task);
       const column = { id: `c:${name}`, head: inWords(name), unfolds: name, isOpen: open.has(name), title: `mean of ${names.join(", ")}`, low: 0, of: (_, cells) => partialMean(cells, names) };
-      return [column, ...(column.isOpen ? taskColumns(members, state, byLanguage).map((one) => ({ ...one, isPart: true })) : [])];
+      return [column, ...(column.isOpen ? taskColumns(board, members, state, byLanguage).map((one) => ({ ...one, isPart: true })) : [])];
     }),
-    ...taskColumns(loose, state, byLanguage),
+    ...taskColumns(board, loose, state, byLanguage),
   ];
 }
 
@@ -431,8 +445,18 @@ function familyColumns(board, state, tasks, indexes) {
   return { columns, tasks: kept.map((task) => task.task) };
 }
 
-/** What the table shows: columns, ranked rows and those below the line, and what the ranks are by. */
+/**
+ * What the table shows: columns, ranked rows and those below the line, and what the ranks are by. Where no system has
+ * every task whole, and more tasks count on the languages that all systems with a task have, these languages are shown.
+ */
 export function view(board, state) {
+  const plain = viewOf(board, state);
+  if (state.shared !== undefined || pageLanguage(state) || plain.basis.kind === "all") return plain;
+  const shared = viewOf(board, { ...state, shared: "1" });
+  return shared.basis.tasks.length > plain.basis.tasks.length && shared.ranked.length >= plain.ranked.length ? { ...shared, isShared: true } : plain;
+}
+
+function viewOf(board, state) {
   const languages = chosenLanguages(board, state);
   const kept = board.content.systems.map((_, index) => index).filter((index) => keepsSystem(board, index, state));
   let tasks = chosenTasks(board, state, languages);
@@ -467,10 +491,13 @@ export function view(board, state) {
 export function sortRows(rows, columns, state, smaller) {
   const key = state.sort || "total";
   const place = columns.findIndex((column) => column.id === key);
+  const unit = key === "data" ? commonUnit(rows) : null;
   const ofRow = (row) => {
     if (place >= 0) return row.cells[place].value;
     if (key === "label") return row.system.label.toLowerCase();
     if (key === "known") return row.have;
+    if (key === "parameters" || key === "year") return row.system[key] ?? null;
+    if (key === "data") return dataOf(row.system, unit);
     return row.total.value;
   };
   const falling = (state.dir || defaultDirection(key, smaller)) === "d";
@@ -482,13 +509,25 @@ export function sortRows(rows, columns, state, smaller) {
   order.forEach(([row], at) => (rows[at] = row));
 }
 
+/** @returns {string|undefined} the unit in which most systems state their pre-training data: amounts of others are not compared */
+function commonUnit(rows) {
+  const counts = new Map();
+  for (const { system } of rows) if (system.monolingual) counts.set(system.monolingual.unit, (counts.get(system.monolingual.unit) ?? 0) + 1);
+  return [...counts].sort((a, b) => b[1] - a[1])[0]?.[0];
+}
+
+function dataOf(system, unit) {
+  return system.monolingual?.unit === unit ? system.monolingual?.value ?? null : null;
+}
+
 /** @returns {string} "a" for names and where smaller is better, else "d" */
 export function defaultDirection(key, smaller) {
-  return key === "label" || (smaller && key !== "known") ? "a" : "d";
+  return key === "label" || (smaller && !["known", "parameters", "data", "year"].includes(key)) ? "a" : "d";
 }
 
 /** @returns {string} how the average is made, in one sentence */
 export function formula(shown, state) {
+  if (shown.isShared) return `${formula({ ...shown, isShared: false }, state)} Every task over the languages that all systems shown with a score in it have.`;
   const { kind, tasks } = shown.basis;
   if (kind === "none") return "No task has a whole score of the systems shown, so no system is ranked.";
   if (kind === "common") {

@@ -1,6 +1,6 @@
 // Draws what compute.mjs computed. Texts become text nodes only: nothing here parses markup.
 
-import { cellText, cellTitle, endsOf, facts, subtitle, uncertainty } from "./text.mjs";
+import { cellText, cellTitle, endsOf, facts, signOf, subtitle, uncertainty } from "./text.mjs";
 import { defaultDirection, format, levels, rankText } from "./compute.mjs";
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -92,9 +92,9 @@ export function drawHead(head, shown, state) {
   head.replaceChildren(node("tr", {},
     node("th", { scope: "col", class: "rank" }, "Rank"),
     add("label", "System", { cls: "name" }),
-    add("total", state.agg === "gap" ? "Gap" : state.agg === "worst" ? "Worst" : "Average", { cls: "total" }),
+    add("total", state.agg === "gap" ? "Gap" : state.agg === "worst" ? "Worst" : shown.basis.kind === "common" ? `Average of ${shown.basis.tasks.length} of ${shown.used.length} tasks` : "Average", { cls: "total" }),
     ...shown.columns.map((column) => add(column.id, column.head, { title: column.title, cls: column.isHeat ? "heat" : column.isPart ? "part" : column.unfolds ? "group" : null, column })),
-    add("known", "Known", { title: shown.tasks.length === 1 ? "languages with a score" : "tasks with a score; half a box: fewer languages than the task has" })));
+    add("known", "Known", { title: shown.tasks.length === 1 ? "languages with a score" : "tasks with a score; half a box: fewer languages than the task has, or not comparable" })));
 }
 
 function bar(cell, isGap, withInterval) {
@@ -117,21 +117,21 @@ function scoreCell(cell, tools, cls = "") {
   const interval = tools.ci ? uncertainty(cell.value, endsOf(cell), cell.isGap) : "";
   const parts = [node(cell.whole ? "strong" : "span", {}, format(cell.value))];
   if (cell.count) parts.push(node("small", {}, ` ${cell.count}`));
-  else if (!cell.whole) parts.push(node("small", {}, "~"));
+  else if (!cell.whole) parts.push(node("small", {}, signOf(cell)));
   if (interval) parts.push(node("small", { class: "ci" }, ` ${interval}`));
   return node("td", { class: `${cls}${cell.whole ? "" : " quiet"}`, title: cellTitle(cell) }, ...parts, bar(cell, tools.isGap, tools.ci));
 }
 
 function totalCell(row, tools) {
   if (row.rank) return scoreCell(row.total, tools, "total");
-  const known = row.total.value === null ? [] : [node("span", {}, `${format(row.total.value)}~`), " "];
+  const known = row.total.value === null ? [] : [node("span", {}, `${format(row.total.value)}${signOf(row.total)}`), " "];
   return node("td", { class: "total quiet", title: row.total.title }, ...known, node("small", {}, "not ranked"));
 }
 
 function knownCell(row, shown) {
   const text = `${row.have}/${shown.of}`;
   if (shown.tasks.length === 1) return node("td", { class: "known", title: "languages with a score" }, text);
-  const words = ["no score", "fewer languages", "all languages"];
+  const words = ["no score", "fewer languages or not comparable", "all languages"];
   const label = `${text} tasks known: ${shown.tasks.map((task, place) => `${task.task} ${words[row.known[place]]}`).join(", ")}`;
   const boxes = node("span", { class: "boxes", role: "img", "aria-label": label, title: label }, ...row.known.map((level) => node("i", { class: level === 2 ? "full" : level ? "half" : "" })));
   return node("td", { class: "known" }, boxes, node("small", {}, ` ${text}`));
@@ -181,7 +181,7 @@ export function drawRows(body, shown, board, tools) {
   const queue = [];
   blocks.forEach((rows, at) => {
     const levelsOf = shown.columns.map((column, place) => (column.isHeat ? shades(rows, place) : null));
-    if (at && rows.length) queue.push(() => node("tr", { class: "line" }, node("td", { class: "rank" }), node("th", { scope: "rowgroup", colspan: width - 1 }, node("span", {}, `Partial results: not comparable, not ranked (${rows.length})`))));
+    if (at && rows.length) queue.push(() => node("tr", { class: "line" }, node("td", { class: "rank" }), node("th", { scope: "rowgroup", colspan: width - 1 }, node("span", {}, `Partial results: not comparable, not ranked (${rows.length}), those with most tasks first`))));
     for (const row of rows) {
       queue.push(() => oneRow(row, shown, tools, levelsOf));
       if (tools.open === tools.key(row.index)) queue.push(() => detailsRow(row, board, width));

@@ -2,7 +2,7 @@
 
 import { sourceChart, sizeChart } from "./chart.mjs";
 import { compareParts } from "./compare.mjs";
-import { SIZES, formula, prepare, view } from "./compute.mjs";
+import { SIZES, formula, metricNames, prepare, view } from "./compute.mjs";
 import { drawHead, drawAll, drawRows, endonym, languageName, node, visible } from "./draw.mjs";
 import { exportRows, formatAddress, parseAddress, toCsv, toLatex } from "./text.mjs";
 import { whyParts } from "./why.mjs";
@@ -11,6 +11,7 @@ const byId = (id) => document.getElementById(id);
 const content = JSON.parse(byId("board-data").textContent);
 const board = prepare(content);
 const TABS = [["", "Overall"], ["language", "By language"], ["task", "By task"], ["family", "By family"], ["compare", "Compare two"], ...(content.diagnosis?.length ? [["why", "Why (items)"]] : [])];
+const ORDERS = [["", "Sort by average"], ["label", "Sort by name"], ["parameters", "Sort by size"], ["data", "Sort by data"], ["year", "Sort by year"]];
 const AVERAGES = [["", "Average"], ["worst", "Worst language"], ["gap", "Transfer gap"]];
 // What a tab does not use is dropped when another tab opens.
 const KEPT = ["q", "size", "partial", "ci", "lang", "family", "script", "shared"];
@@ -94,7 +95,6 @@ function drawWords(full, hasPartial) {
   if (full.isMissing) notes.unshift(`${visible(full.task && full.tab === "task" ? state.task : state.language)} is not on this board.`);
   if (shown.withoutError.length && shown.ranked.length > 1) notes.push(`${shown.hasErrors ? "Some ranked systems are separable from no other" : "Ranks follow the scores alone"}, since no error is known in ${shown.withoutError.join(", ")}.`);
   byId("basis").textContent = notes.join(" ");
-  byId("offer").hidden = full.shared === "1" || shown.ranked.length > 0 || shown.partial.length < 2;
   const total = shown.ranked.length + (hasPartial ? shown.partial.length : 0);
   byId("count").textContent = `${total} of ${content.systems.length} systems shown.`;
   byId("legend-heat").hidden = !shown.columns.some((column) => column.isHeat);
@@ -121,7 +121,7 @@ function drawPicker(full) {
   if (full.tab === "task") {
     made.push(picker("Task", content.tasks.map((task) => task.task), full.task, (name) => [name]));
     const { metrics } = board.tasks.get(full.task) ?? { metrics: [] };
-    if (metrics.length > 1) made.push(choice("metric", "Score", [["", "headline score"], ...metrics.map((name) => [name, name.replaceAll("_", " ")])], full.metric));
+    if (metrics.length > 1) made.push(choice("metric", "Score", [["", "headline score"], ...metrics.map((name) => [name, metricNames(board, [name])])], full.metric));
   }
   if (full.tab === "language") made.push(picker("Language", content.languages.map((item) => item.code), full.language, (code) => languageName(board.languages.get(code))));
   byId("picker").replaceChildren(...made);
@@ -162,7 +162,7 @@ let drawnControls = "";
 function drawControls(full) {
   const search = byId("search");
   if (document.activeElement !== search) search.value = full.q ?? "";
-  const signature = [full.agg, chosenScope(full), full.size, full.partial, full.ci, full.tab].join("|");
+  const signature = [full.sort, full.agg, chosenScope(full), full.size, full.partial, full.ci, full.tab].join("|");
   if (signature === drawnControls) return;
   drawnControls = signature;
   const press = (attributes, text, isOn) => node("button", { type: "button", "aria-pressed": String(isOn), ...attributes }, text);
@@ -171,6 +171,7 @@ function drawControls(full) {
     ...(full.tab ? [] : [node("div", { class: "segments", role: "group", "aria-label": "Average" }, ...AVERAGES.map(([value, text]) => press({ "data-agg": value || "average" }, text, value === (full.agg ?? ""))))]),
     ...(full.tab === "language" || full.tab === "family" ? [] : [languageChoice(full)]),
     ...(content.systems.some((system) => system.parameters) ? [choice("size", "Size", [["", "Any size"], ...SIZES], full.size)] : []),
+    choice("sort", "Order", ORDERS.filter(([key]) => ["", "label"].includes(key) || content.systems.some((system) => system[key === "data" ? "monolingual" : key])), full.sort),
     press({ "data-switch": "partial" }, "partial results below", full.partial !== "0"),
     press({ "data-switch": "ci" }, "intervals", full.ci !== "0"));
   if (focused) document.querySelector(`#choices ${focused}`)?.focus();
@@ -186,7 +187,7 @@ function drawChips() {
   const texts = {
     q: (value) => `“${value}”`, agg: (value) => AVERAGES.find(([id]) => id === value)?.[1] ?? value, size: (value) => SIZES.find(([id]) => id === value)?.[1] ?? value,
     lang: (value) => board.languages.get(value)?.name ?? value, family: (value) => `family: ${value}`, script: (value) => `script: ${value}`, shared: () => "languages of all systems shown",
-    partial: () => "no partial results", ci: () => "no intervals", metric: (value) => value.replaceAll("_", " "),
+    partial: () => "no partial results", ci: () => "no intervals", metric: (value) => metricNames(board, [value]),
   };
   const active = Object.keys(texts).filter((key) => state[key]);
   const chips = active.map((key) => node("li", {}, node("button", { type: "button", "data-drop": key, "aria-label": `Remove filter ${visible(texts[key](state[key]))}` }, `${visible(texts[key](state[key]))} ×`)));
@@ -252,7 +253,6 @@ const CLICKS = {
   agg: (value) => change({ agg: value === "average" ? "" : value, sort: "", dir: "" }),
   switch: (value) => change({ [value]: state[value] === "0" ? "" : "0" }),
   drop: (value) => change(Object.fromEntries(value.split(",").map((key) => [key, ""]))),
-  share: () => change({ shared: "1" }),
   kind: (value) => change({ kind: value, dbucket: "" }),
   open: (value) => change({ open: value }),
   deed: (value) => DEEDS[value](),

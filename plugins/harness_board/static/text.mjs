@@ -25,7 +25,7 @@ export function subtitle(system) {
 }
 
 const FACTS = {
-  Model: (s) => s.path, Protocol: setting, Method: (s) => s.method, Adapter: (s) => s.adapter, Run: (s) => s.run, Year: (s) => s.year,
+  Protocol: setting, Method: (s) => s.method, Adapter: (s) => s.adapter, Run: (s) => s.run, Year: (s) => s.year,
   Parameters: (s) => (s.parameters ? amount(s.parameters) : undefined), "Active parameters": (s) => (s.active ? amount(s.active) : undefined),
   "Monolingual data": (s) => data(s.monolingual), "Parallel data": (s) => data(s.parallel), "Languages seen": (s) => s.languages_seen,
   Transfer: (s) => s.transfer?.replaceAll("_", " "), "Fine-tuning data": (s) => s.fine_tuning, Licence: (s) => s.licence, Paper: (s) => s.paper,
@@ -58,11 +58,16 @@ export function uncertainty(value, ends, isGap = false) {
   return `(${end(low)}–${end(high)})`;
 }
 
-/** @returns {string} a cell as text; "~" marks a mean over fewer languages */
+/** @returns {string} "°" after what is not comparable, "~" after a mean over fewer languages */
+export function signOf(cell) {
+  return cell.star ? "°" : cell.whole ? "" : "~";
+}
+
+/** @returns {string} a cell as text, with its sign */
 export function cellText(cell, withInterval = false) {
   if (cell.value === null) return "-";
   const interval = withInterval ? uncertainty(cell.value, endsOf(cell), cell.isGap) : "";
-  return `${format(cell.value)}${cell.whole ? "" : "~"}${interval && ` ${interval}`}`;
+  return `${format(cell.value)}${signOf(cell)}${interval && ` ${interval}`}`;
 }
 
 export function cellTitle(cell) {
@@ -72,7 +77,7 @@ export function cellTitle(cell) {
 
 /** @returns {string} what a saved score is marked with */
 function markOf(cell) {
-  return cell.value === null ? "" : cell.whole ? "" : "fewer languages or tasks";
+  return cell.value === null || cell.whole ? "" : cell.star ? "not comparable" : "fewer languages or tasks";
 }
 
 /** @returns {Record<string, unknown>[]} what is shown as plain rows: scores with the ends of their intervals and marks */
@@ -119,13 +124,13 @@ export function toLatex(shown, title) {
   const line = (row) => {
     const cells = columns.map(([, of], place) => {
       const cell = of(row);
-      const text = cell.value === null ? "--" : `${format(cell.value)}${cell.whole ? "" : "$^{\\sim}$"}`;
+      const text = cell.value === null ? "--" : `${format(cell.value)}${cell.whole ? "" : cell.star ? "$^{\\circ}$" : "$^{\\sim}$"}`;
       return row.rank && cell.whole && cell.value !== null && format(cell.value) === format(best[place]) ? `\\textbf{${text}}` : text;
     });
     return `${tex(row.system.label)} (${tex(setting(row.system) || row.system.origin)}) & ${cells.join(" & ")} \\\\`;
   };
   return [
-    `% ${title.replace(/\s+/g, " ")}: bold is the best of the ranked systems; ~ is over fewer languages or tasks, so not ranked.`,
+    `% ${title.replace(/\s+/g, " ")}: bold is the best of the ranked systems; ~ is over fewer languages or tasks, ° not comparable, so not ranked.`,
     `\\begin{tabular}{l${"r".repeat(columns.length)}}`, "\\toprule", `System & ${columns.map(([head]) => tex(inWords(head))).join(" & ")} \\\\`, "\\midrule",
     ...shown.ranked.map(line), ...(shown.ranked.length && shown.partial.length ? ["\\midrule"] : []), ...shown.partial.map(line), "\\bottomrule", "\\end{tabular}", "",
   ].join("\n");

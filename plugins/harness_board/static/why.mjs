@@ -1,7 +1,7 @@
 // Why: scores by attribute of the items, as charts whose buckets lead to examples.
 
 import { bucketChart } from "./chart.mjs";
-import { format } from "./compute.mjs";
+import { format, metricNames } from "./compute.mjs";
 import { modelText, node, region, simpleTable, visible } from "./draw.mjs";
 
 export const ANALYSES = { single: "One system", pairwise: "Two systems", data: "The items themselves" };
@@ -16,9 +16,9 @@ export function systemsOf(row) {
   return (row.systems || (row.system ? [row.system] : [])).join(" and ");
 }
 
-/** @returns {string} what a difference takes from what: a diagnosis gives the second system's gain over the first */
+/** @returns {string} what a difference takes from what: a diagnosis gives the first system minus the second */
 export function differenceOf(row) {
-  return row.systems?.length === 2 ? `${row.systems[1]} minus ${row.systems[0]}` : "difference";
+  return row.systems?.length === 2 ? `${row.systems[0]} minus ${row.systems[1]}` : "difference";
 }
 
 /** @returns {Record<string, string[]>} what can be chosen among groups of buckets of one kind, given what was chosen before */
@@ -60,17 +60,17 @@ export function whyParts(board, state, change) {
   };
   const controls = node("div", { class: "controls" }, node("div", { class: "segments", role: "group", "aria-label": "Analysis" }, ...buttons), select("dtask", "Task"), select("dlang", "Language"), kind === "data" ? null : select("dsys", kind === "single" ? "System" : "Systems"), select("dattr", "Attribute"));
   const chosen = found.rows.find((row) => String(row.bucket) === state.dbucket);
-  return [controls, node("p", { class: "note" }, ABOUT[kind]), ...chartOf(found.rows, kind, found["dattr="]), tableOf(found.rows, kind, state, change), ...(chosen ? [examplesOf(chosen, board)] : [])];
+  return [controls, node("p", { class: "note" }, ABOUT[kind]), ...chartOf(board, found.rows, kind, found["dattr="]), tableOf(found.rows, kind, state, change), ...(chosen ? [examplesOf(chosen, board)] : [])];
 }
 
-function chartOf(rows, kind, attribute) {
+function chartOf(board, rows, kind, attribute) {
   const buckets = rows.map((row) => String(row.bucket));
   const width = Math.max(...rows.map((row) => rowValues(row).length));
   const label = (at) => (rows[0].systems?.length === width ? rows[0].systems[at] : systemsOf(rows[0]) || "share of items");
   const total = rows.reduce((sum, row) => sum + (row.n || 0), 0);
   const values = (row, at) => (kind === "data" && rowValues(row)[0] === null ? (100 * (row.n || 0)) / (total || 1) : rowValues(row)[at] ?? null);
   const series = Array.from({ length: width }, (_, at) => ({ label: label(at), values: rows.map((row) => values(row, at)), ends: rows.map((row) => (width === 1 && row.ci ? row.ci.map((end) => end * 100) : [])) }));
-  const charts = [bucketChart(`${attribute}: ${rows[0].metric || "items"} by bucket`, buckets, series)];
+  const charts = [bucketChart(`${attribute}: ${rows[0].metric ? metricNames(board, [rows[0].metric]) : "items"} by bucket`, buckets, series)];
   if (kind === "pairwise" && width > 1 && rows.some((row) => typeof row.difference === "number")) {
     const ends = rows.map((row) => (row.ci ? row.ci.map((end) => end * 100) : []));
     charts.push(bucketChart(`${attribute}: ${differenceOf(rows[0])}`, buckets, [{ label: "difference", values: rows.map((row) => (typeof row.difference === "number" ? row.difference * 100 : null)), ends }]));

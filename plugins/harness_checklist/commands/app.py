@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from harness import CellResult
-from harness.cli.output import check_output_file, echo, write_file, write_rows
+from harness.cli.output import check_output_file, choose_format, echo, format_suffixes, write_file, write_rows
 
 # What the commands need is imported in them, so that help stays fast.
 if TYPE_CHECKING:
@@ -84,12 +84,12 @@ def generate(
     Example: harness checklist generate basics --languages de,sw --output cases
     """
     from harness import HarnessError, UsageError
-    from harness.specs.selection import split_names
+    from harness.specs.selection import language_codes, split_names
     from harness_checklist.generation.generator import generate_cases, task_name
     from harness_checklist.suites.loading import find_suite
 
-    check_output_file(json_file)
-    codes, chosen = split_names(languages or []), split_names(tests or [])
+    check_output_file(json_file, ".json")
+    codes, chosen = language_codes(languages), split_names(tests or [])
     found = find_suite(suite, codes or None)
     codes = codes or list(found.languages)
     name = task_name(found, task)
@@ -147,7 +147,7 @@ def sheet(
     from harness_checklist.suites.loading import find_suite
     from harness_checklist.suites.sheet import write_sheet
 
-    check_output_file(output)
+    check_output_file(output, ".csv")
     found = find_suite(suite)
     text = write_sheet(found, language)
     if output is None:
@@ -285,8 +285,8 @@ def lint(
     from harness_checklist.lint.table import print_lint
     from harness_checklist.suites.loading import find_suite
 
-    check_output_file(json_file)
-    check_output_file(findings_file)
+    check_output_file(json_file, ".json")
+    check_output_file(findings_file, ".json")
     found: Suite | None
     made = _generated(path)
     if made is None:
@@ -347,7 +347,7 @@ def score(
     from harness_checklist.suites.loading import find_suite
     from harness_checklist.suites.suite import Profile
 
-    check_output_file(json_file)
+    check_output_file(json_file, ".json")
     made = _generated(cases)
     if made is None:
         raise UsageError(
@@ -408,18 +408,23 @@ def failures(
     json_file: Annotated[
         Path | None, typer.Option("--json", help="Write the wrong examples here, one row each.")
     ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "--out", "-o", help="Write a table: a .tex, .md or .csv file.")
+    ] = None,
 ) -> None:
     """Print test cases that a run failed: context, question, expected answer, given answer.
 
     Example: harness checklist failures runs/my-run --languages de --tests comparisons
     """
     from harness import Run, UsageError
-    from harness.specs.selection import split_names
-    from harness_checklist.reporting.cases import failing_cases, is_checklist
+    from harness.specs.selection import language_codes, split_names
+    from harness_checklist.reporting.cases import failing_cases, failure_table, is_checklist
 
-    check_output_file(json_file)
+    check_output_file(json_file, ".json")
+    check_output_file(output)
+    form = choose_format(None, output, format_suffixes("text", "latex", "markdown", "csv"))
     run = Run(folder)
-    wanted, named = split_names(languages or []), split_names(tests or [])
+    wanted, named = language_codes(languages), split_names(tests or [])
     checklists = [cell for cell in run.cells if is_checklist(run, cell)]
     if not checklists:
         raise UsageError(
@@ -434,8 +439,10 @@ def failures(
         for case, records in found.items()
         for record in records
     ]
+    if output is not None:
+        write_file(output, failure_table(rows, form))
     last = None
-    for row in rows:
+    for row in rows if output is None else ():
         heading = (row["language"], row["test"], row["case"])
         if heading != last:
             defect = f", which no model can pass ({row['defect']})" if row["defect"] else ""

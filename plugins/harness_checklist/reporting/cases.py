@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from harness import CellResult, HarnessError, ItemRecord, Run, SectionReport
-from harness.reporting.items import item_text
-from harness.reporting.model import Block, Field, Fold, Note, Table, TableRow
+from harness.reporting.blocks.model import Block, Field, Fold, Note, Table, TableRow, rows_of
+from harness.reporting.render.latex import render_latex
+from harness.reporting.render.markdown import render_markdown
+from harness.reporting.render.rows import csv_text
+from harness.reporting.weakness.items import item_text
 
-__all__ = ["answered", "failing_cases", "is_checklist", "read_cases"]
+__all__ = ["answered", "failing_cases", "failure_table", "is_checklist", "read_cases"]
 
 CASES = 2
 """Cases of a test and language that are shown."""
@@ -73,6 +77,21 @@ def answered(record: ItemRecord) -> str:
     """Return the answer that a model gave, to be shown."""
     answer = record.prediction.get("text", "") if isinstance(record.prediction, Mapping) else ""
     return str(answer) or "(nothing)"
+
+
+def failure_table(rows: Sequence[Mapping[str, Any]], format_name: str) -> str:
+    """Return wrong examples as a table with a row each, as XTREME-R's Table 12; by default as Markdown."""
+    heads = ("test", "context", "question", "expected", "answered")
+    if format_name == "csv":
+        return csv_text(rows)
+    table = Table(
+        title="Examples that the model answers wrongly",
+        corner="language",
+        heads=heads,
+        rows=rows_of((row["language"], *(str(row[name]) for name in heads)) for row in rows),
+        words=frozenset(range(len(heads))),
+    )
+    return render_latex([table]) if format_name == "latex" else render_markdown([table])
 
 
 def _case(name: str, records: list[ItemRecord], language: str) -> Table:

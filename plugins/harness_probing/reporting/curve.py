@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from harness.reporting.chart import CurveChart, Line
-from harness.reporting.console import sparkline
-from harness.reporting.model import Block, Charts, Table, TableRow
-from harness.reporting.number import percent
+from harness.reporting.blocks.chart import CurveChart, Line
+from harness.reporting.blocks.model import Block, Charts, Table, TableRow
+from harness.reporting.blocks.number import percent
+from harness.reporting.render.console import sparkline
 from harness_probing.reporting.probe import METRIC, Probe
 
 __all__ = [
     "Curve",
     "Localisation",
     "curve_blocks",
+    "curve_figures",
     "curve_table",
     "curves",
     "depth_of",
@@ -23,6 +25,8 @@ __all__ = [
 ]
 
 LABEL_WIDTH = 30
+MANY_LAYERS = 33
+"""From so many layers on, the axis of a figure does not number each."""
 Point = tuple[int, float]
 Stroke = Literal["solid", "dashed", "dotted"]
 UNIT = "weighted F1 x100"
@@ -176,6 +180,60 @@ def _layer_chart(curves: Sequence[Curve]) -> CurveChart:
         strokes=tuple((stroke, meaning) for name, stroke, meaning in STROKES if meaning and name in present),
         ring=f"best layer on {probe.best['chosen_on']}",
     )
+
+
+def curve_figures(curves: Sequence[Curve], places: Sequence[Localisation]) -> dict[str, CurveChart]:
+    """Return the layer curves as figures, by the name of the file: Figures 2 and 5 to 7 of Patil et al. (2021).
+
+    For every task of a model its treebanks, and for every task and treebank all models, over numbered layers; the
+    majority class is a grey line.
+    """
+    found = {}
+    for own in _by_task(curves):
+        probe = own[0].probe
+        name = _file_name("layers", probe.language, probe.method, probe.title, probe.model)
+        found[name] = _with_majority(_layer_chart(own), own)
+    for place in places:
+        probe = place.curves[0].probe
+        chart = _depth_chart(place)
+        lines = (
+            replace(line, points=tuple((float(layer), 100 * value) for layer, value in curve.points),
+                    best=float(curve.probe.best["layer"]))
+            for line, curve in zip(chart.lines, place.curves, strict=True)
+        )  # fmt: skip
+        numbered = replace(
+            chart, title=f"{place.title}: all models", lines=tuple(lines), x_label="layer", x_digits=0
+        )
+        name = _file_name("models", probe.language, probe.method, place.title)
+        found[name] = _with_majority(numbered, place.curves)
+    return found
+
+
+def _file_name(*parts: str) -> str:
+    return "-".join(re.sub(r"[^\w.+=]+", "-", part) for part in parts)
+
+
+def _with_majority(chart: CurveChart, curves: Sequence[Curve]) -> CurveChart:
+    """Return a chart in its language with a guide for every value of the majority class."""
+    values: dict[float, None] = {}
+    for curve in curves:
+        baselines = curve.probe.problem["baselines"]
+        values |= {100 * own[METRIC]: None for name, own in baselines.items() if name == "majority"}
+    ends = [layer for curve in curves for layer, _ in curve.points]
+    guides = tuple(
+        Line(
+            label=f"majority {value:.1f}",
+            points=tuple((float(end), value) for end in sorted({min(ends), max(ends)})),
+            group=6,
+            is_guide=True,
+        )
+        for value in values
+        if ends
+    )
+    title = f"{chart.title} ({curves[0].probe.language}, {curves[0].probe.method})"
+    last = max(ends, default=0)
+    names = tuple(map(str, range(last + 1))) if last < MANY_LAYERS else ()
+    return replace(chart, title=title, lines=(*chart.lines, *guides), x_names=names)
 
 
 def _lines(curve: Curve, number: int) -> Iterator[Line]:

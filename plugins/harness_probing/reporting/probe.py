@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness import CellResult, Run
-from harness.reporting.column import conditions_of
-from harness.reporting.system_name import system_names
+from harness.reporting.overview.column import conditions_of
+from harness.reporting.overview.system_name import system_names
 
 __all__ = [
     "METRIC",

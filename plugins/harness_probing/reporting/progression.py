@@ -12,9 +12,9 @@ from itertools import pairwise
 from statistics import fmean
 from typing import Literal
 
-from harness.reporting.contrast import Contrast, Estimate, contrast
-from harness.reporting.model import Table, TableRow
-from harness.reporting.number import INTERVAL_LEGEND, NOTHING, percent, signed, uncertainty
+from harness.reporting.blocks.model import Table, TableRow
+from harness.reporting.blocks.number import INTERVAL_LEGEND, NOTHING, percent, signed, uncertainty
+from harness.reporting.overview.contrast import Contrast, Estimate, contrast
 from harness_probing.reporting.probe import METRIC, TREEBANK_NAMES, Probe, ordered_treebanks
 from harness_probing.reporting.tables import probe_table, titled_rows
 
@@ -24,6 +24,7 @@ __all__ = [
     "average",
     "difference_table",
     "estimate_of",
+    "over_tasks",
     "progressions",
     "score_table",
 ]
@@ -138,20 +139,20 @@ def _average_of(model: str, own: Sequence[Progression], treebanks: Sequence[str]
     for treebank in treebanks:
         having = [one for one in own if treebank in one.probes]
         for which in WHICH if having else ():
-            scores[treebank, which] = _over_tasks(having, treebank, which)
+            scores[treebank, which] = over_tasks(having, treebank, which)
         tasks[treebank] = len(_by_task(having))
 
     def both(earlier: str, later: str, which: Which) -> tuple[Estimate, Estimate] | None:
         having = [one for one in own if {earlier, later} <= one.probes.keys()]
         if not having:
             return None
-        return _over_tasks(having, earlier, which), _over_tasks(having, later, which)
+        return over_tasks(having, earlier, which), over_tasks(having, later, which)
 
     steps = _steps(treebanks, both)
     return Progression(model=model, title=AVERAGE, probes={}, scores=scores, tasks=tasks, steps=steps)
 
 
-def _over_tasks(own: Iterable[Progression], treebank: str, which: Which) -> Estimate:
+def over_tasks(own: Iterable[Progression], treebank: str, which: Which) -> Estimate:
     """Return the mean over tasks; one that was run with several inputs counts once, with those that its suite takes.
 
     Without a suite it counts by the mean over its inputs.

@@ -7,16 +7,19 @@ from dataclasses import dataclass
 
 from harness import CellResult, Run, SectionReport
 from harness.languages.table import known_languages
-from harness.reporting.column import conditions_of
-from harness.reporting.model import Block, Fold, Note, Table
+from harness.reporting.blocks.model import Block, Fold, Note, Table
+from harness.reporting.overview.column import conditions_of
 from harness_probing.reporting.curve import (
     Curve,
     Localisation,
     curve_blocks,
+    curve_figures,
     curve_table,
     curves,
     localisations,
 )
+from harness_probing.reporting.groups import group_tables
+from harness_probing.reporting.paper_table import paper_table
 from harness_probing.reporting.probe import Probe, is_probed, read_probes
 from harness_probing.reporting.progression import difference_table, progressions, score_table
 from harness_probing.reporting.rows import probe_rows
@@ -40,6 +43,8 @@ class ProbingSection:
     """The main table, the differences, the baselines: what a summary shows."""
     further: tuple[Table, ...]
     """What fills a page of its own: further scores, gender variants, unseen types."""
+    paper: Table
+    """The scores as Tables 4 and 5 of Patil et al. (2021) print them."""
     curves: tuple[Curve, ...]
     localisations: tuple[Localisation, ...]
 
@@ -72,6 +77,13 @@ def read_probing(runs: Sequence[Run]) -> SectionReport | None:
         notes=notes,
         covered=_shown(runs[0]),
         rows=lambda: probe_rows(runs),
+        against=lambda others: group_tables(runs, others),
+        papers=lambda: [own.paper for own in sections],
+        figures=lambda: {
+            name: chart
+            for own in sections
+            for name, chart in curve_figures(own.curves, own.localisations).items()
+        },
     )
 
 
@@ -133,6 +145,7 @@ def _section(head: str, probes: Sequence[Probe]) -> ProbingSection:
         title=f"Probing{of_model}: {head}",
         scores=tuple(one for one in scores if one is not None),
         further=tuple(one for one in further if one is not None),
+        paper=paper_table(probes, f"Probing, {head}"),
         curves=tuple(own_curves),
         localisations=tuple(places),
     )

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from harness.reporting.model import Table, TableRow
-from harness.reporting.number import NOTHING, percent, signed
+from harness.reporting.blocks.model import Table, TableRow
+from harness.reporting.blocks.number import NOTHING, percent, signed
 from harness_probing.reporting.curve import Localisation, depth_of
 from harness_probing.reporting.probe import METRIC, Probe, at_layer
 

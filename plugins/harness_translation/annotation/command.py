@@ -105,7 +105,7 @@ def import_(
     ],
     annotator: Annotated[
         str | None,
-        typer.Option("--annotator", help="Name of the annotator; overrides the name in the files."),
+        typer.Option("--annotator", help="Name of the annotator; replaces the names in the files."),
     ] = None,
     adjudicated: Annotated[
         bool, typer.Option("--adjudicated", help="These are the final labels of an adjudicator.")
@@ -120,11 +120,12 @@ def import_(
     """Import filled-in sheets; nothing is imported if any of them has a fault.
 
     Files that Label Studio exports as CSV can be imported too. Rows on which annotators disagree are written to new
-    sheets for an adjudicator; import those as well.
+    sheets: for correction by the same annotators, then blind for a third one, or at once for an adjudicator. Import
+    those as well; first labels are kept.
 
     Example: harness annotate import relabel relabel/sheets/annotator-1/xnli-hi-1.csv
     """
-    from harness_translation.annotation.export import write_adjudication
+    from harness_translation.annotation.export import write_adjudication, write_stages
     from harness_translation.annotation.key import read_key
     from harness_translation.annotation.labels import (
         ADJUDICATED,
@@ -141,13 +142,16 @@ def import_(
     new, skipped = read_sheets(files, key, annotator=name, allow_skipped=allow_skipped)
     annotations = merge(read_annotations(folder), new, key, replace=replace)
     write_annotations(annotations, folder)
-    for who, labels in {**new.labels, ADJUDICATED: new.final}.items():
-        if labels:
-            echo(f"{who}: {len(labels)} labels")
+    for who, labels, stage in new.counted():
+        echo(f"{who}: {labels} labels{stage}")
     if skipped:
         echo(f"{skipped} rows have no label.")
     for path, count in write_adjudication(key, annotations, folder):
         echo(f"{count} rows have no final label yet: {path}")
+    for path, count in write_stages(key, annotations, folder):
+        echo(
+            f"  {count} rows wait for {'a third annotator' if path.parts[-2] == 'third' else 'correction'}: {path}"
+        )
 
 
 @app.command("report")
@@ -171,8 +175,8 @@ def report(
     from harness_translation.annotation.labels import read_annotations
     from harness_translation.annotation.report import gold_rows, report_notes, report_rows, report_tables
 
-    for path in (json_file, gold):
-        check_output_file(path)
+    check_output_file(json_file, ".json")
+    check_output_file(gold, ".jsonl")
     key, annotations = read_key(folder), read_annotations(folder)
     found = report_rows(key, annotations)
     for title, heads, rows in report_tables(found, items=items):

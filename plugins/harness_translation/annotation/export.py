@@ -16,7 +16,16 @@ from harness import UsageError
 from harness.storage.files import write_atomically
 from harness_translation.annotation.item import TextItems, read_run_texts, read_texts
 from harness_translation.annotation.key import Key, Sheet, SheetRow, write_key
-from harness_translation.annotation.labels import ADJUDICATED, COLUMNS, Annotations, undecided_rows
+from harness_translation.annotation.labels import (
+    ADJUDICATED,
+    COLUMNS,
+    CORRECTION,
+    STAGE,
+    THIRD,
+    Annotations,
+    open_rows,
+    undecided_rows,
+)
 from harness_translation.annotation.sample import Allocation, draw_sheets
 
 __all__ = [
@@ -28,6 +37,7 @@ __all__ = [
     "labelling_tasks",
     "sheet_table",
     "write_adjudication",
+    "write_stages",
 ]
 
 MEANINGS: Final[Mapping[str, str]] = {
@@ -36,6 +46,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "neutral": "the hypothesis may or may not be true given the premise",
 }
 """Labels of natural language inference: after Table 5 of the translation-errors paper (EACL 2024)."""
+SUFFIXES: Final = (".csv", ".json", ".xml")
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -144,14 +155,26 @@ def annotator_rows(sheet: Sheet, annotator: str) -> list[SheetRow]:
     )
 
 
-def _write_sheet(sheet: Sheet, annotator: str, key: Key, folder: Path) -> None:
+def _write_sheet(
+    sheet: Sheet,
+    annotator: str,
+    key: Key,
+    folder: Path,
+    *,
+    only: Sequence[str] | None = None,
+    stage: str = "",
+    given: Mapping[str, Mapping[str, str]] | None = None,
+) -> None:
+    """Write the files of a sheet, or of some of its rows at a later stage with the labels that it shows."""
     folder.mkdir(parents=True, exist_ok=True)
-    rows, instructions = annotator_rows(sheet, annotator), key.instructions[sheet.task]
+    rows = [row for row in annotator_rows(sheet, annotator) if only is None or row.row in only]
+    instructions = key.instructions[sheet.task]
     # Spreadsheets recognise UTF-8 by the byte order mark.
-    table = "\ufeff" + sheet_table(sheet, annotator, rows, instructions)
+    table = "\ufeff" + sheet_table(sheet, annotator, rows, instructions, given=given, stage=stage)
     write_atomically(folder / f"{sheet.name}.csv", table)
-    write_atomically(folder / f"{sheet.name}.json", labelling_tasks(rows))
-    write_atomically(folder / f"{sheet.name}.xml", labelling_setup(sheet, instructions))
+    if given is None:  # Label Studio would not show the labels.
+        write_atomically(folder / f"{sheet.name}.json", labelling_tasks(rows, stage))
+        write_atomically(folder / f"{sheet.name}.xml", labelling_setup(sheet, instructions))
 
 
 def sheet_table(
@@ -161,6 +184,7 @@ def sheet_table(
     instructions: Sequence[str],
     *,
     given: Mapping[str, Mapping[str, str]] | None = None,
+    stage: str = "",
 ) -> str:
     """Return a sheet as CSV: instructions as comments, then one row per item with an empty label.
 
@@ -169,7 +193,8 @@ def sheet_table(
         annotator: The annotator who labels it.
         rows: The rows in their order.
         instructions: The instructions, by paragraph.
-        given: Labels to show to an adjudicator, by annotator and row.
+        given: Labels to show in a correction or to an adjudicator, by annotator and row.
+        stage: The later stage that these rows are for; empty for the first labels.
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -177,28 +202,29 @@ def sheet_table(
         writer.writerow([f"# {line}"])
     names = list(_shown(rows[0]))
     others = {f"label of {name}": labels for name, labels in (given or {}).items()}
-    writer.writerow([COLUMNS[0], *names, *others, *COLUMNS[1:]])
+    writer.writerow([COLUMNS[0], *([STAGE] if stage else []), *names, *others, *COLUMNS[1:]])
     for row in rows:
         shown = _shown(row)
         seen = [labels.get(row.row, "") for labels in others.values()]
         # A spreadsheet must not read a text as a formula.
         texts = [f"'{shown[name]}" if shown[name].startswith(_FORMULA) else shown[name] for name in names]
-        writer.writerow([row.row, *texts, *seen, annotator, "", ""])
+        writer.writerow([row.row, *([stage] if stage else []), *texts, *seen, annotator, "", ""])
     return text.getvalue()
 
 
 def _shown(row: SheetRow) -> dict[str, str]:
     """Return the texts of a row by column; one with the name of a fixed column gets a prefix."""
     texts = {**row.fields, **row.choices}
-    return {f"text_{name}" if name in COLUMNS else name: value for name, value in texts.items()}
+    return {f"text_{name}" if name in (*COLUMNS, STAGE) else name: value for name, value in texts.items()}
 
 
-def labelling_tasks(rows: Sequence[SheetRow]) -> str:
+def labelling_tasks(rows: Sequence[SheetRow], stage: str = "") -> str:
     """Return rows as the JSON list of tasks that Label Studio imports (labelstud.io/guide/tasks).
 
     Its export as CSV has the columns that the import reads: ``row``, and ``annotator``, ``label`` and ``comment``.
     """
-    tasks = [{"data": {"row": row.row, **_shown(row)}} for row in rows]
+    later = {STAGE: stage} if stage else {}
+    tasks = [{"data": {"row": row.row, **later, **_shown(row)}} for row in rows]
     return json.dumps(tasks, ensure_ascii=False, indent=1) + "\n"
 
 
@@ -223,6 +249,33 @@ def labelling_setup(sheet: Sheet, instructions: Sequence[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def write_stages(key: Key, annotations: Annotations, folder: Path) -> Iterator[tuple[Path, int]]:
+    """Write the sheets of the next stage of every undecided row; yield each CSV file and its number of rows.
+
+    A sheet for correction has the first labels of all annotators; that of a third annotator is blind. Files whose rows
+    are decided, or are at another stage, are removed.
+    """
+    for sheet in key.sheets:
+        given, waiting = annotations.of(sheet), open_rows(sheet, annotations)
+        places = [
+            *((CORRECTION, name, folder / CORRECTION / f"annotator-{_safe(name)}", given) for name in given),
+            (THIRD, THIRD, folder / THIRD, None),
+        ]
+        for stage, name, place, shown in places:
+            rows = waiting.get((stage, name), [])
+            if rows:
+                _write_sheet(sheet, name, key, place, only=rows, stage=stage, given=shown)
+                yield place / f"{sheet.name}.csv", len(rows)
+            else:
+                for suffix in SUFFIXES:
+                    (place / f"{sheet.name}{suffix}").unlink(missing_ok=True)
+
+
+def _safe(name: str) -> str:
+    """Return an annotator's name as a part of a path."""
+    return "".join(char if char.isalnum() or char in "_-@" else "-" for char in name)
+
+
 def write_adjudication(key: Key, annotations: Annotations, folder: Path) -> Iterator[tuple[Path, int]]:
     """Write a sheet of the undecided rows of each text; yield its file and the number of rows.
 
@@ -231,12 +284,18 @@ def write_adjudication(key: Key, annotations: Annotations, folder: Path) -> Iter
     for sheet in key.sheets:
         path = folder / "adjudication" / f"{sheet.name}.csv"
         given = annotations.of(sheet)
+        for labels in (annotations.corrected, annotations.third):
+            later = {
+                name: {row: own[row] for row in own if row in sheet.by_row} for name, own in labels.items()
+            }
+            given |= {f"{name} (later)" if name in given else name: own for name, own in later.items() if own}
         left = undecided_rows(sheet, annotations) if len(given) > 1 else []
         if not left:
             path.unlink(missing_ok=True)
             continue
         path.parent.mkdir(exist_ok=True)
         rows = [sheet.by_row[row] for row in left]
-        table = sheet_table(sheet, ADJUDICATED, rows, key.instructions[sheet.task], given=given)
+        instructions = key.instructions[sheet.task]
+        table = sheet_table(sheet, ADJUDICATED, rows, instructions, given=given, stage=ADJUDICATED)
         write_atomically(path, "\ufeff" + table)
         yield path, len(left)

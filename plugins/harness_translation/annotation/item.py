@@ -171,6 +171,7 @@ def read_run_texts(
             view: dict[str, str] = {name: cell.view[name] for name in TEXT_VIEW if name in cell.view}
             wanted = (
                 cell.status == "ok"
+                and "split" not in cell.view  # The ids of dev items may be those of test items.
                 and (not tasks or cell.task in tasks)
                 and (languages is None or cell.language in languages)
                 and (not variants or view.get("variant", ORIGINAL) in variants)

@@ -1,4 +1,10 @@
-"""The labels of annotators: read from filled-in sheets, kept in one file, and decided row by row."""
+"""The labels of annotators: read from filled-in sheets, kept in one file, and decided row by row.
+
+Labels have stages, as in the human evaluation of the translation-errors paper (EACL 2024, section 4.1): blind first
+labels, a round of correction in which annotators see the rows that they disagree on, a blind third annotator for the
+rest, and an adjudicator for what is still open. A later stage never replaces first labels: agreement between annotators
+(kappa, alpha) is that of the first labels alone.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +25,15 @@ from harness_translation.annotation.key import Key, Sheet
 __all__ = [
     "ADJUDICATED",
     "COLUMNS",
+    "CORRECTION",
+    "FIRST",
+    "STAGE",
+    "THIRD",
     "Annotations",
+    "deciding_stage",
     "final_label",
     "merge",
+    "open_rows",
     "read_annotations",
     "read_sheets",
     "undecided_rows",
@@ -32,6 +44,11 @@ ADJUDICATED: Final = "adjudicated"
 """The annotator's name in a file of final labels, and a column for them."""
 COLUMNS: Final = ("row", "annotator", "label", "comment")
 """The columns that the import reads; the others are texts."""
+STAGE: Final = "stage"
+"""The column of sheets of a later stage: of some rows of a sheet, so that no row is missing."""
+FIRST: Final = "first"
+CORRECTION: Final = "correction"
+THIRD: Final = "third"
 FILE: Final = "annotations.json"
 SHOWN_FAULTS: Final = 100
 
@@ -42,18 +59,38 @@ class Annotations(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     labels: dict[str, dict[str, str]] = {}
-    """Those of annotators, without the final labels."""
+    """The first labels of annotators."""
+    corrected: dict[str, dict[str, str]] = {}
+    """The labels of the same annotators after the round of correction."""
+    third: dict[str, dict[str, str]] = {}
+    """Those of third annotators, of rows that the first ones disagree on."""
     final: dict[str, str] = {}
     """The decisions of the adjudicator, by row."""
     comments: dict[str, dict[str, str]] = {}
 
     def of(self, sheet: Sheet) -> dict[str, dict[str, str]]:
-        """Return the labels of a sheet's rows, by annotator and row; annotators without labels are skipped."""
+        """Return the first labels of a sheet's rows, by annotator and row; annotators without labels are skipped."""
         own = {
             name: {row: label for row, label in labels.items() if row in sheet.by_row}
             for name, labels in sorted(self.labels.items())
         }
         return {name: labels for name, labels in own.items() if labels}
+
+    def counted(self) -> Iterator[tuple[str, int, str]]:
+        """Yield every annotator with a number of labels and their stage in words."""
+        stages = {"": self.labels, " after correction": self.corrected, " as a third annotator": self.third}
+        for stage, by_name in [*stages.items(), ("", {ADJUDICATED: self.final})]:
+            for name, labels in by_name.items():
+                if labels:
+                    yield name, len(labels), stage
+
+    def votes(self, row: str, *, stage: str = THIRD) -> Counter[str]:
+        """Return the labels of a row with their numbers, up to the first stage, the correction or the third."""
+        later = {} if stage == FIRST else self.corrected
+        votes = Counter(
+            later.get(name, {}).get(row, labels[row]) for name, labels in self.labels.items() if row in labels
+        )
+        return votes + Counter(own[row] for own in self.third.values() if stage == THIRD and row in own)
 
 
 def read_annotations(folder: Path) -> Annotations:
@@ -72,17 +109,26 @@ def write_annotations(annotations: Annotations, folder: Path) -> None:
     write_atomically(folder / FILE, annotations.model_dump_json(indent=1) + "\n")
 
 
-def final_label(row: str, annotations: Annotations) -> str | None:
-    """Return the final label of a row; None while it is undecided.
+def deciding_stage(row: str, annotations: Annotations) -> tuple[str, str] | None:
+    """Return the stage that decides a row and its final label; None while it is undecided.
 
-    It is the adjudicator's label, or else the label that more than half of the annotators gave: with two annotators,
-    both.
+    It is the adjudicator's label, or else the label of more than half of the annotators: by their first labels, by
+    those after the correction, or with those of third annotators; with two annotators, both.
     """
     if row in annotations.final:
-        return annotations.final[row]
-    given = Counter(labels[row] for labels in annotations.labels.values() if row in labels)
-    label, votes = next(iter(given.most_common(1)), (None, 0))
-    return label if 2 * votes > given.total() else None
+        return ADJUDICATED, annotations.final[row]
+    for stage in (FIRST, CORRECTION, THIRD):
+        votes = annotations.votes(row, stage=stage)
+        label, most = next(iter(votes.most_common(1)), ("", 0))
+        if 2 * most > votes.total():
+            return stage, label
+    return None
+
+
+def final_label(row: str, annotations: Annotations) -> str | None:
+    """Return the final label of a row; None while it is undecided."""
+    decided = deciding_stage(row, annotations)
+    return None if decided is None else decided[1]
 
 
 def undecided_rows(sheet: Sheet, annotations: Annotations) -> list[str]:
@@ -91,31 +137,76 @@ def undecided_rows(sheet: Sheet, annotations: Annotations) -> list[str]:
     return [row for row in sheet.by_row if row in labelled and final_label(row, annotations) is None]
 
 
+def open_rows(sheet: Sheet, annotations: Annotations) -> dict[tuple[str, str], list[str]]:
+    """Return the undecided rows that wait for a label, by stage and annotator.
+
+    An annotator corrects each row once; when all have, a third annotator labels it.
+    """
+    rows: dict[tuple[str, str], list[str]] = {}
+    for row in undecided_rows(sheet, annotations):
+        first = [name for name, labels in annotations.of(sheet).items() if row in labels]
+        waiting = [name for name in first if row not in annotations.corrected.get(name, {})]
+        for name in waiting if len(first) > 1 else ():
+            rows.setdefault((CORRECTION, name), []).append(row)
+        if len(first) > 1 and not waiting and not any(row in own for own in annotations.third.values()):
+            rows.setdefault((THIRD, THIRD), []).append(row)
+    return rows
+
+
 def merge(annotations: Annotations, new: Annotations, key: Key, *, replace: bool = False) -> Annotations:
     """Return the labels with new ones added.
 
-    Raises `UsageError` if an annotator's labels of a sheet, or a final label, exist already and `replace` is not
-    set.
+    Raises `UsageError` if an annotator's first labels of a sheet, or another label of a row, exist already and
+    `replace` is not set, if somebody corrects labels of another person, or is the third annotator of own rows.
     """
     merged = annotations.model_copy(deep=True)
-    for name, own in {**new.labels, ADJUDICATED: new.final}.items():
-        final = name == ADJUDICATED
-        target = merged.final if final else merged.labels.setdefault(name, {})
-        for sheet in key.sheets:
-            rows = [row for row in own if row in sheet.by_row]
-            there = [row for row in (rows if final else sheet.by_row) if row in target] if rows else []
-            if there and not replace:
-                raise UsageError(
-                    f"The annotator {name!r} already has labels of the sheet {sheet.name!r}; the first row is "
-                    f"{there[0]!r}.",
-                    hint="Replace them with --replace, or name another annotator with --annotator NAME.",
-                )
-            for row in there:
-                del target[row]
-        target.update(own)
+    first = {name: {**annotations.labels.get(name, {}), **own} for name, own in new.labels.items()}
+    first = {**annotations.labels, **first}
+    for name, own in new.corrected.items():
+        if row := next((row for row in own if row not in first.get(name, {})), None):
+            raise UsageError(
+                f"The annotator {name!r} has no first label of the row {row!r}, so there is nothing to correct.",
+                hint=f"The annotators with first labels are: {', '.join(first) or 'none'}.",
+            )
+    for name, own in new.third.items():
+        if row := next((row for row in own if row in first.get(name, {})), None):
+            raise UsageError(
+                f"The annotator {name!r} cannot be the third one of the row {row!r}, having labelled it before.",
+                hint="Name another person with --annotator NAME.",
+            )
+    for name, own in new.labels.items():
+        _add(merged.labels.setdefault(name, {}), own, key, name, whole=True, replace=replace)
+    for target, labels in ((merged.corrected, new.corrected), (merged.third, new.third)):
+        for name, own in labels.items():
+            _add(target.setdefault(name, {}), own, key, name, replace=replace)
+    _add(merged.final, new.final, key, ADJUDICATED, replace=replace)
     for name, comments in new.comments.items():
         merged.comments.setdefault(name, {}).update(comments)
     return merged
+
+
+def _add(
+    target: dict[str, str],
+    own: Mapping[str, str],
+    key: Key,
+    name: str,
+    *,
+    whole: bool = False,
+    replace: bool = False,
+) -> None:
+    """Add an annotator's labels; `whole` replaces those of all rows of their sheets."""
+    for sheet in key.sheets:
+        rows = [row for row in own if row in sheet.by_row]
+        there = [row for row in (sheet.by_row if whole else rows) if row in target] if rows else []
+        if there and not replace:
+            raise UsageError(
+                f"The annotator {name!r} already has labels of the sheet {sheet.name!r}; the first row is "
+                f"{there[0]!r}.",
+                hint="Replace them with --replace, or name another annotator with --annotator NAME.",
+            )
+        for row in there:
+            del target[row]
+    target.update(own)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +216,7 @@ class _Line:
     annotator: str
     label: str
     comment: str
+    stage: str = ""
 
 
 def read_sheets(
@@ -135,8 +227,9 @@ def read_sheets(
     Args:
         paths: ``.csv`` or ``.tsv`` files: filled-in sheets, or exports of Label Studio.
         key: The key of the rows.
-        annotator: The annotator of all labels; None uses the names in the files. Labels in a column ``adjudicated``
-            are always final labels.
+        annotator: The annotator of all labels; None uses the names in the files. On a sheet for the adjudicator, the
+            name of a person makes these labels a third annotator's. Labels in a column ``adjudicated`` are always final
+            labels.
         allow_skipped: Whether rows may be without a label.
 
     Raises:
@@ -147,25 +240,32 @@ def read_sheets(
     faults: list[str] = []
     skipped: list[str] = []
     seen: dict[tuple[str, str], _Line] = {}
-    found: dict[str, dict[str, dict[str, str]]] = {"labels": {}, "comments": {}}
+    found = Annotations()
     for line in (line for path in paths for line in _lines(path, annotator, faults)):
         sheet, first = key.sheet_of(line.row), seen.setdefault((line.annotator, line.row), line)
         fault = _fault(line, sheet, first)
         if fault:
             faults.append(f"{line.where}: {fault}")
             continue
-        for name, value in (("labels", _label(line, sheet)), ("comments", line.comment)):
-            if value:
-                found[name].setdefault(line.annotator, {})[line.row] = value
+        if label := _label(line, sheet):
+            _labels_of(line, found)[line.row] = label
+        if line.comment:
+            found.comments.setdefault(line.annotator, {})[line.row] = line.comment
         if not line.label:
             skipped.append(f"{line.where}: the row {line.row!r} has no label")
     unlabelled = len(skipped)
     for sheet in key.sheets:
         for name in {name: None for name, row in seen if row in sheet.by_row}:
             missing = [row for row in sheet.by_row if (name, row) not in seen]
-            unlabelled += len(missing)
-            # An adjudicator labels some of the rows only.
-            if missing and name != ADJUDICATED:
+            # Sheets of a later stage have some of the rows only.
+            if (
+                missing
+                and name != ADJUDICATED
+                and not all(
+                    line.stage for (who, row), line in seen.items() if who == name and row in sheet.by_row
+                )
+            ):
+                unlabelled += len(missing)
                 rows = "row" if len(missing) == 1 else "rows"
                 skipped.append(
                     f"{_file(seen, name, sheet)}: {len(missing)} {rows} of the sheet {sheet.name!r} are missing for "
@@ -178,14 +278,24 @@ def read_sheets(
         more = f"\n  and {len(every) - SHOWN_FAULTS} more" if len(every) > SHOWN_FAULTS else ""
         hint = "\nTo allow rows without a label, use --allow-skipped." if skipped else None
         raise DataError(f"The sheets have {count}; nothing was imported:{shown}{more}", hint=hint)
-    final = found["labels"].pop(ADJUDICATED, {})
-    return Annotations(labels=found["labels"], final=final, comments=found["comments"]), unlabelled
+    return found, unlabelled
+
+
+def _labels_of(line: _Line, annotations: Annotations) -> dict[str, str]:
+    """Return the labels that a line belongs to: of an annotator and stage."""
+    if line.annotator == ADJUDICATED:
+        return annotations.final
+    if line.stage == CORRECTION:
+        return annotations.corrected.setdefault(line.annotator, {})
+    return (annotations.third if line.stage else annotations.labels).setdefault(line.annotator, {})
 
 
 def _fault(line: _Line, sheet: Sheet | None, first: _Line) -> str:
     """Return what is wrong with a line, or an empty text."""
     if sheet is None:
         return f"no sheet has the row {line.row!r}"
+    if line.stage == CORRECTION and line.annotator == ADJUDICATED:
+        return f"the row {line.row!r} of a correction needs the name of its annotator"
     if first is not line:
         return f"the annotator {line.annotator!r} has the row {line.row!r} twice, first at {first.where}"
     if line.label and not _label(line, sheet):
@@ -235,9 +345,11 @@ def _lines(path: Path, annotator: str | None, faults: list[str]) -> Iterator[_Li
             continue
         fields = dict(zip(names, values, strict=False))
         row, given, label, comment = (fields.get(name, "").strip() for name in COLUMNS)
-        # Final labels are an adjudicator's, even if --annotator names the other labels' annotator.
-        name = given if given == ADJUDICATED else annotator or given or path.stem
-        yield _Line(where=f"{path}:{start}", row=row, annotator=name, label=label, comment=comment)
+        name = annotator or given or path.stem
+        stage = fields.get(STAGE, "").strip() or (ADJUDICATED if given == ADJUDICATED else "")
+        yield _Line(
+            where=f"{path}:{start}", row=row, annotator=name, label=label, comment=comment, stage=stage
+        )
         final = fields.get(ADJUDICATED, "").strip()
         if final:
             yield _Line(where=f"{path}:{start}", row=row, annotator=ADJUDICATED, label=final, comment="")

@@ -5,9 +5,9 @@ intervals and tests that it does not give. A report is a list of rows of plain v
 
 - ``agreement``, one per sheet: ``n`` rows with a final label, of which ``agree`` have the inherited one; ``agreement``
   with ``ci``, the estimated share in the whole text; ``each`` annotator's share, ``kappa`` of each pair and ``alpha``,
-  all before adjudication; ``confusion`` of inherited and final labels. While ``open`` rows are undecided, the share is
-  None, since rows that annotators agree on are the easy ones; ``bounds`` has the share among the labelled rows if the
-  open ones all disagreed, or all agreed.
+  all of first labels; ``stages``, the number of rows that each stage decided; ``confusion`` of inherited and final
+  labels. While ``open`` rows are undecided, the share is None, since rows that annotators agree on are the easy ones;
+  ``bounds`` has the share among the labelled rows if the open ones all disagreed, or all agreed.
 - ``contrast``: two texts of one language (``across`` texts), or one text in two languages.
 - ``item to fix``: an item whose final label is not the inherited one.
 """
@@ -29,7 +29,15 @@ from harness_translation.annotation.agreement import (
     weighted_share,
 )
 from harness_translation.annotation.key import Key, Sheet
-from harness_translation.annotation.labels import Annotations, final_label
+from harness_translation.annotation.labels import (
+    ADJUDICATED,
+    CORRECTION,
+    FIRST,
+    THIRD,
+    Annotations,
+    deciding_stage,
+    final_label,
+)
 
 __all__ = ["gold_rows", "report_notes", "report_rows", "report_tables"]
 
@@ -87,6 +95,7 @@ def _agreement(sheet: Sheet, annotations: Annotations, decided: Mapping[str, str
     left = len(labelled) - len(decided)
     units = [[labels[row] for labels in given.values() if row in labels] for row in sheet.by_row]
     alpha_ends = alpha_interval(units)
+    stages = Counter(found[0] for row in sheet.by_row if (found := deciding_stage(row, annotations)))
     confusion = Counter((gold[row], label) for row, label in decided.items())
     return {
         "row": "agreement",
@@ -108,6 +117,7 @@ def _agreement(sheet: Sheet, annotations: Annotations, decided: Mapping[str, str
         "bounds": [sum(hits) / len(labelled), (sum(hits) + left) / len(labelled)] if left else None,
         "alpha_ci": None if alpha_ends is None else list(alpha_ends),
         "kappa": list(_kappas(given)),
+        "stages": {stage: stages[stage] for stage in (FIRST, CORRECTION, THIRD, ADJUDICATED)},
         "confusion": [
             {"inherited": inherited, "final": final, "n": count}
             for (inherited, final), count in sorted(confusion.items())
@@ -185,6 +195,20 @@ def report_tables(rows: Sequence[Row], *, items: int) -> list[Table]:
                 for row in found["contrast"]
             ],
         ),
+        (
+            "Rows by the stage that decided them",
+            ["language", "text", FIRST, CORRECTION, THIRD, ADJUDICATED, "open"],
+            [
+                [
+                    f"{row['task']}:{row['language']}",
+                    row["text"],
+                    *map(str, row["stages"].values()),
+                    str(row["open"]),
+                ]
+                for row in found["agreement"]
+                if row["open"] or sum(row["stages"].values()) > row["stages"][FIRST]
+            ],
+        ),
         *(_confusion_table(row) for row in found["agreement"]),
         (
             f"Items to fix{limited}",
@@ -232,8 +256,9 @@ def _confusion_table(row: Row) -> Table:
 def report_notes(rows: Sequence[Row]) -> Iterator[str]:
     """Yield notes that explain the tables."""
     yield (
-        "In percent. Intervals: Wilson's; each: annotators by themselves, before adjudication; kappa: Cohen's, for "
-        "each pair of them; alpha: Krippendorff's for nominal labels, its interval by resampling items."
+        "In percent. Intervals: Wilson's; each: annotators by themselves; kappa: Cohen's, for "
+        "each pair of them; alpha: Krippendorff's for nominal labels, its interval by resampling items; all three by "
+        "the first labels."
     )
     for row in (row for row in rows if row["row"] == "agreement"):
         name = f"{row['task']}:{row['language']}, {row['text']}"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from harness.languages.table import recorded_name
-from harness.reporting.model import Block, Note, Notes
-from harness.reporting.number import interval_text, signed
-from harness_translation.gap.formula import TITLES
+from harness.reporting.blocks.model import Block, Note, Notes
+from harness.reporting.blocks.number import interval_text, signed
+from harness_translation.gap.formula import HEADS, TITLES
 from harness_translation.gap.measure import ALL, GapValue, SystemGaps
 
 __all__ = ["answer_blocks"]
@@ -21,26 +21,50 @@ def answer_blocks(gaps: SystemGaps, *, k: float) -> list[Block]:
     """Return the question with its answer for every language, those that lose most first; nothing without a contrast.
 
     The answer is yes where the gap exceeds k standard errors for every translator and its interval is above 0, no
-    where its interval is below 0, and undecided where only one of the two holds or there is no interval.
+    where its interval is below 0, and undecided where only one of the two holds or there is no interval. Where some
+    translator has no such contrast, there is no verdict: the values of the others are given, each by its name.
     """
-    held = {value.quantity for value in gaps.values}
-    quantity = next((name for name in ASKED if name in held), None)
+    complete = {value.quantity for value in gaps.values if value.translator == ALL}
+    partial = {value.quantity for value in gaps.values}
+    quantity = next((name for held in (complete, partial) for name in ASKED if name in held), None)
     if quantity is None:
         return []
-    found = []
+    answers: list[tuple[int, float, str]] = []
     for code in gaps.languages:
         value = gaps.find(quantity, code, ALL)
         if value is not None:
-            found.append((_ORDER.index(_answer(value)), -value.estimate.value, _sentence(value, code)))
+            answers.append((_ORDER.index(_answer(value)), -value.estimate.value, _sentence(value, code)))
+        elif gaps.translators_of(quantity, code):
+            answers.append((len(_ORDER), 0.0, _partial_sentence(gaps, quantity, code)))
     question = f"Does the human translation cost {gaps.system.model_name} its score on {gaps.system.task}?"
-    translators = gaps.system.translators
-    whose = f"by {translators[0]}" if len(translators) == 1 else f"by every one of {', '.join(translators)}"
     how = (
-        f"{TITLES[quantity]}: the score on machine translations ({whose}) minus that on the human one. Yes: more than "
-        f"{k:g} standard errors, interval above 0; each language by itself, without a correction for their number."
+        f"{TITLES[quantity]}: the score on machine translations ({_whose(gaps, quantity)}) minus that on the human "
+        f"one. Yes: more than {k:g} standard errors, interval above 0; each language by itself, without a correction "
+        "for their number."
     )
-    texts = [text for *_, text in sorted(found)]
+    texts = [text for *_, text in sorted(answers)]
     return [Note(question, "heading"), Notes(texts, "findings"), Note(how, "note")] if texts else []
+
+
+def _whose(gaps: SystemGaps, quantity: str) -> str:
+    """Return the translators of a contrast, and those that have none."""
+    every = gaps.system.translators
+    by_code = [gaps.translators_of(quantity, code) for code in gaps.languages]
+    if every in by_code:
+        return f"by {every[0]}" if len(every) == 1 else f"by every one of {', '.join(every)}"
+    names = [name for name in every if any(name in own for own in by_code)]
+    missing = ", ".join(name for name in every if name not in names)
+    rest = f"there is none by {missing}" if missing else "no language has it by all of them"
+    return f"by {', '.join(names)}; {rest}"
+
+
+def _partial_sentence(gaps: SystemGaps, quantity: str, code: str) -> str:
+    names = gaps.translators_of(quantity, code)
+    missing = ", ".join(name for name in gaps.system.translators if name not in names)
+    values = [(name, gaps.find(quantity, code, name)) for name in names]
+    shown = "; ".join(f"by {name} alone {_points(value)}" for name, value in values if value is not None)
+    name = recorded_name(code, ())
+    return f"{name}: no verdict on every translator, since {missing} has no {HEADS[quantity]}; {shown}."
 
 
 def _answer(value: GapValue) -> str:
@@ -51,13 +75,16 @@ def _answer(value: GapValue) -> str:
 
 
 def _sentence(value: GapValue, code: str) -> str:
-    low, high = value.estimate.interval.low, value.estimate.interval.high
-    name = recorded_name(code, ())
     answer = _answer(value)
+    why = ", the human text scores higher" if answer == "no" else ""
+    return f"{recorded_name(code, ())}: {answer}{why}, {_points(value)}."
+
+
+def _points(value: GapValue) -> str:
+    """Return the value with its interval: ``+16.7 points (4.2 to 33.3)``."""
+    low, high = value.estimate.interval.low, value.estimate.interval.high
     points = f"{signed(value.estimate.value)} points"
     if low is None or high is None:
-        return f"{name}: {answer}, {points} without an interval."
-    ends = interval_text((low, high))
-    why = ", the human text scores higher" if answer == "no" else ""
+        return f"{points} without an interval"
     unfair = "; the two sides differ in more than their translation" if value.unfair else ""
-    return f"{name}: {answer}{why}, {points} ({ends}){unfair}."
+    return f"{points} ({interval_text((low, high))}){unfair}"

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from harness import UsageError
 
 if TYPE_CHECKING:
-    from harness.reporting.model import Report
+    from harness.reporting.blocks.chart import CurveChart
+    from harness.reporting.blocks.model import Block, Report, Section
 
 __all__ = ["app"]
 
@@ -40,7 +42,12 @@ Scores = Annotated[
 Rows = Annotated[Path | None, typer.Option("--json", help="Also write the rows to this file.")]
 Page = Annotated[
     Path | None,
-    typer.Option("--output", "--out", help="An HTML page; its figure is also written as .svg."),
+    typer.Option(
+        "--output", "--out", help="An HTML page, with its figures as .svg; with --format latex, a .tex file."
+    ),
+]
+Format = Annotated[
+    Literal["text", "latex"], typer.Option("--format", help="text, or latex: a table as in the papers.")
 ]
 
 
@@ -54,6 +61,7 @@ def gap(
     common: Common = False,
     from_scores: Scores = None,
     json_file: Rows = None,
+    form: Format = "text",
     output: Page = None,
 ) -> None:
     """Report the gaps between human and machine translations of a test set, with paired intervals.
@@ -63,54 +71,80 @@ def gap(
     from harness import Run
     from harness.cli.display import print_report
     from harness.cli.output import check_output_file, echo, write_rows
-    from harness.reporting.console import SAMPLE_WARNING
-    from harness.reporting.model import Note, Report
-    from harness.specs.selection import split_names
+    from harness.reporting.blocks.model import Note, Report
+    from harness.reporting.render.console import SAMPLE_WARNING
+    from harness.specs.selection import language_codes, split_names
     from harness_translation.gap import paper, sections
     from harness_translation.gap.measure import GapOptions, compute_gaps
     from harness_translation.gap.score_file import read_scores
     from harness_translation.gap.system import gap_systems
 
-    for path in (json_file, output):
-        check_output_file(path)
+    check_output_file(json_file, ".json")
+    check_output_file(output, ".html", ".tex")
     _check_arguments(folders or [], from_scores, k=k)
     if from_scores is not None:
         derived = paper.derived_rows(read_scores(from_scores))
         rows = [row.to_json() for row in derived]
         shown, legend = paper.derived_sections(derived), paper.LEGEND
+        tables, curves = paper.derived_tables(derived), paper.derived_curves(derived)
     else:
         runs = [Run(folder) for folder in folders or []]
-        systems = gap_systems(runs, tasks=split_names(tasks or []), languages=split_names(languages or []))
+        systems = gap_systems(runs, tasks=split_names(tasks or []), languages=language_codes(languages))
         found = compute_gaps(systems, metric, GapOptions(k=k, common=common))
         rows = sections.gap_rows(found)
         shown = [sections.system_section(gaps, k=k) for gaps in found]
-        legend = sections.LEGEND
+        legend, tables = sections.LEGEND, [sections.system_table(gaps) for gaps in found]
+        curves = [sections.system_curve(gaps, name) for gaps in found for name in gaps.system.translators]
         if any(run.results.run.data == "sample" for run in runs):
             echo(SAMPLE_WARNING)
     if json_file is not None:
         write_rows(json_file, rows)
+    if form == "latex":
+        _write_latex(output, [*tables, Note(legend)])
+        return
     if output is not None:
-        _write_page(output, Report(title="Gaps between translations", subtitle=legend, sections=shown))
+        page = [*shown, *_figure([curve for curve in curves if curve is not None])]
+        _write_page(output, Report(title="Gaps between translations", subtitle=legend, sections=page))
     for own in shown:
         print_report([Note(""), Note(own.title, "heading"), Note(""), *own.blocks])
     print_report([Note(""), Note(legend)])
 
 
+def _figure(curves: Sequence[CurveChart]) -> list[Section]:
+    from harness.reporting.blocks.model import Charts, Section
+
+    title = "Human and machine text by language"
+    blocks: list[Block] = [Charts(charts=(curve,)) for curve in curves]
+    return [Section(name="curves", title=title, blocks=blocks)] if curves else []
+
+
+def _write_latex(path: Path | None, blocks: Sequence[Block]) -> None:
+    from harness.cli.output import echo, write_file
+    from harness.reporting.render.latex import render_latex
+
+    text = render_latex(blocks)
+    if path is None:
+        echo(text, nl=False)
+    else:
+        write_file(path, text)
+
+
 def _write_page(path: Path, report: Report) -> None:
-    """Write the page and, in the same folder, each of its figures: ``gaps.svg``, ``gaps-2.svg``.
+    """Write the page and, in the same folder, each of its figures: ``gaps.svg``, ``gaps-2.svg``, ``gaps-curves.svg``.
 
     Raises `UsageError` if a file cannot be written.
     """
     from harness.cli.output import write_file
-    from harness.reporting.model import Charts
-    from harness.reporting.page import render_html, template
+    from harness.reporting.blocks.model import Charts
+    from harness.reporting.overview.figure import Figure
+    from harness.reporting.render.page import render_html
 
     write_file(path, render_html(report))
-    blocks = [block for own in report.sections for block in own.blocks if isinstance(block, Charts)]
-    for number, block in enumerate(blocks, start=1):
-        name = path.stem if number == 1 else f"{path.stem}-{number}"
-        drawing = template("drawing.svg.j2", "harness_translation", chart=block.charts[0])
-        write_file(path.with_name(f"{name}.svg"), str(drawing))
+    charts = [block.charts[0] for own in report.sections for block in own.blocks if isinstance(block, Charts)]
+    for kind, stem in (("bars", path.stem), ("curves", f"{path.stem}-curves")):
+        for number, chart in enumerate((chart for chart in charts if chart.kind == kind), start=1):
+            name = stem if number == 1 else f"{stem}-{number}"
+            Figure(title=chart.title, rows=[[chart]]).save(path.with_name(f"{name}.svg"))
 
 
 def _check_arguments(folders: list[Path], from_scores: Path | None, *, k: float) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from harness.statistics import seed_of
+from harness.statistics import mean_ranks, seed_of
 from harness_translation.gap.pretraining import pretraining_size, size_ranks
 
 __all__ = ["LEAST", "Correlation", "correlation", "rank_correlations"]
@@ -88,10 +88,8 @@ def rank_correlations(sizes: Floats, values: Floats) -> Floats:
 
 
 def _centred(values: Floats) -> Floats:
-    from scipy.stats import rankdata
-
     # Differences that are equal but for rounding are ties.
-    ranks: Floats = rankdata(np.round(values, 12), axis=1)
+    ranks: Floats = mean_ranks(np.round(values, 12))
     centred: Floats = ranks - ranks.mean(axis=1, keepdims=True)
     return centred
 

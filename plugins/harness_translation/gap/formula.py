@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-__all__ = ["CONTRASTS", "FLAGGED", "TITLES", "VARIANTS", "contrast"]
+__all__ = ["CONTRASTS", "FLAGGED", "HEADS", "TITLES", "TRANSFER", "VARIANTS", "contrast"]
 
 VARIANTS: Final = ("zs", "tt", "te", "bt")
 CONTRASTS: Final = {
@@ -29,6 +29,13 @@ TITLES: Final = {
     "bt_tt": "BT - TT",
     "tt_zs": "TT - ZS",
 }
+TRANSFER: Final = tuple(f"transfer_gap_{variant}" for variant in VARIANTS)
+HEADS: Final = {
+    **{name: name.upper() for name in VARIANTS},
+    **{name: name.upper().replace("_", "-") for name in CONTRASTS},
+    **{name: f"gap {variant.upper()}" for name, variant in zip(TRANSFER, VARIANTS, strict=True)},
+}
+"""The heads of the columns, by quantity."""
 
 
 def contrast(quantity: str, scores: dict[str, Any]) -> Any:

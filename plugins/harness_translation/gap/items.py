@@ -15,6 +15,7 @@ from harness.languages.detection import script_of_texts
 from harness.languages.scripts import text_scripts
 from harness.languages.table import known_languages
 from harness.statistics import Codes, draw_codes
+from harness.storage.records import read_columns
 from harness_translation.gap.system import ZS, Condition, GapSystem
 
 __all__ = ["CONTEXT_STAYS", "Booleans", "LanguageItems", "read_languages"]
@@ -150,30 +151,22 @@ def _read_cells(system: GapSystem, code: str, metric: str) -> _Cells:
     }
 
 
-def _read_table(run: Run, cell: CellResult, columns: Sequence[str]) -> Any:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    path = run.records_of(cell)
-    try:
-        return pq.read_table(path, columns=list(columns), use_threads=False)
-    except (OSError, pa.ArrowInvalid) as error:
-        raise DataError(f"The records {str(path)!r} cannot be read: {error}.") from error
-
-
 def _read_cell(run: Run, cell: CellResult, metric: str, title: str) -> _Cell:
-    table = _read_table(run, cell, ("id", "cluster", "reference", "scores"))
+    columns = read_columns(run.records_of(cell), ("id", "cluster", "reference", "scores"))
     # Few texts of scores are distinct: each is parsed once.
-    coded = table["scores"].combine_chunks().dictionary_encode()
-    parsed = [json.loads(text) for text in coded.dictionary.to_pylist()]
-    by_text = [own[metric] if isinstance(own.get(metric), int | float) else None for own in parsed]
-    scores = [by_text[row] for row in coded.indices.to_pylist()]
-    references = table["reference"].to_pylist()
-    ids, clusters = table["id"].to_pylist(), table["cluster"].to_pylist()
+    parsed = {text: json.loads(text) for text in set(columns["scores"])}
+    values = {text: own.get(metric) for text, own in parsed.items()}
+    by_text: dict[str, Any] = {
+        text: value if isinstance(value, int | float) else None for text, value in values.items()
+    }
+    scores = [by_text[text] for text in columns["scores"]]
+    ids, clusters, references = columns["id"], columns["cluster"], columns["reference"]
     rows = [row for row, text in enumerate(references) if text != "null"]
     where = f"{cell.task!r} in {cell.language!r} of {str(run.path)!r}"
     if any(scores[row] is None for row in rows):
-        held = {name for own in parsed for name, value in own.items() if isinstance(value, int | float)}
+        held = {
+            name for own in parsed.values() for name, value in own.items() if isinstance(value, int | float)
+        }
         raise UsageError(
             f"The metric {metric!r} has no item scores for {where}, so gaps cannot be paired by items.",
             hint=f"Use a metric with item scores: --metric {' or '.join(sorted(held)) or '(there is none)'}.",
@@ -201,12 +194,14 @@ def _matching(system: GapSystem, code: str, ids: Sequence[str]) -> Booleans | No
     run, cell = versions[ZS][system.seeds[0]]
     # ``question`` of XCOPA is a keyword of the benchmark, not a text.
     keywords = (run.manifest.specs or {}).get(system.task, {}).get("phrases") or ()
-    table = _read_table(run, cell, ("id", "inputs"))
-    fields = json.loads("[" + ",".join(text or "{}" for text in table["inputs"].to_pylist()) + "]")
+    columns = read_columns(run.records_of(cell), ("id", "inputs"))
+    if not columns["inputs"]:
+        return None
+    fields = json.loads("[" + ",".join(text or "{}" for text in columns["inputs"]) + "]")
     names = SIDES.get(system.spec.kind)
     texts = {
         name: [text for side in names or own for text in _texts(own.get(side), keywords)]
-        for name, own in zip(table["id"].to_pylist(), fields, strict=True)
+        for name, own in zip(columns["id"], fields, strict=True)
     }
     distinct = list(dict.fromkeys(text for name in ids for text in texts[name]))
     if not distinct:

@@ -7,8 +7,9 @@ and TT in `delta` is chosen anew in each, so that its interval includes the choi
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 import numpy as np
@@ -16,6 +17,7 @@ import numpy as np
 from harness import UsageError
 from harness.statistics import Codes, seed_of
 from harness_translation.gap.correlation import Correlation, correlation
+from harness_translation.gap.f1 import F1Scores, macro_f1_scores
 from harness_translation.gap.formula import CONTRASTS, FLAGGED, VARIANTS, contrast
 from harness_translation.gap.items import CONTEXT_STAYS, Booleans, LanguageItems, read_languages
 from harness_translation.gap.means import Estimate, Means, Vector
@@ -25,7 +27,10 @@ from harness_translation.gap.system import ZS, Condition, GapSystem, command_for
 __all__ = ["ALL", "UNFAIR", "GapOptions", "GapValue", "SystemGaps", "compute_gaps"]
 
 ALL: Final = "*"
-"""The name of the mean over translators."""
+"""The name of the mean over all translators; a language has it where every one of them has the versions.
+
+So all numbers of one row are means over the same translators, and no row mixes sets of them.
+"""
 UNFAIR: Final = "the context is in the target language for ZS and in the source language for TT and BT"
 Subset = Literal["all", "matching script"]
 SUBSETS: Final[tuple[Subset, ...]] = ("all", "matching script")
@@ -47,7 +52,8 @@ class GapValue:
     """One score, contrast or transfer gap, as a fraction."""
 
     quantity: str
-    """``zs``, ``tt``, ``te``, ``bt``; ``delta``, ``te_zs``, ``bt_tt``, ``tt_zs``; ``transfer_gap_zs``, ..."""
+    """``source``, the source language's score on these items; ``zs``, ``tt``, ``te``, ``bt``; ``delta``, ``te_zs``,
+    ``bt_tt``, ``tt_zs``; ``transfer_gap_zs``, ..."""
     translator: str
     """Empty if none is needed; ``*`` for the mean over translators."""
     language: str | None
@@ -76,6 +82,8 @@ class SystemGaps:
     languages: tuple[str, ...]
     """By pre-training size, without the source language."""
     notes: tuple[str, ...]
+    f1: F1Scores = field(default_factory=dict)
+    """Macro-F1, where the metric is accuracy."""
 
     @property
     def flagged(self) -> Mapping[str, tuple[str, ...]]:
@@ -89,6 +97,14 @@ class SystemGaps:
             name: tuple(str(value.language) for value in flagged if value.quantity == name)
             for name in FLAGGED
         }
+
+    def paired(self, code: str) -> bool:
+        """Return whether a language's items are those of the same ids in the source language."""
+        return bool(self.system.spec.parallel) and code not in self.system.spec.unpaired
+
+    def translators_of(self, quantity: str, language: str) -> tuple[str, ...]:
+        """Return the translators that a language has a contrast of."""
+        return tuple(name for name in self.system.translators if self.find(quantity, language, name))
 
     def find(
         self, quantity: str, language: str | None, translator: str, subset: Subset = "all"
@@ -125,6 +141,7 @@ def compute_gaps(systems: Sequence[GapSystem], metric: str | None, options: GapO
                     mismatched=gaps.mismatched,
                     languages=tuple(gaps.targets),
                     notes=(*system.notes, *gaps.missing()),
+                    f1=macro_f1_scores(system) if name == "accuracy" else {},
                 )
             )
     if not found:
@@ -179,7 +196,7 @@ class _Gaps:
 
     def _of_language(self, vectors: Mapping[Condition, Vector], source: Vector | None) -> dict[Name, Vector]:
         """Return the vectors of one language, by quantity and translator."""
-        found: dict[Name, Vector] = {}
+        found: dict[Name, Vector] = {} if source is None else {("source", ""): source}
         for variant in VARIANTS:
             for condition in sorted(vectors):
                 if condition.variant == variant:
@@ -192,9 +209,10 @@ class _Gaps:
                 if all(vector is not None for vector in scores.values()):
                     found[quantity, translator] = contrast(quantity, scores)
         for quantity in (*VARIANTS, *CONTRASTS, *(f"transfer_gap_{variant}" for variant in VARIANTS)):
-            own = [vector for (name, each), vector in found.items() if name == quantity and each]
-            if own:
-                found[quantity, ALL] = np.mean(own, axis=0)
+            each = [found.get((quantity, translator)) for translator in self._system.translators]
+            vectors_of_all = [vector for vector in each if vector is not None]
+            if each and len(vectors_of_all) == len(each):
+                found[quantity, ALL] = np.mean(vectors_of_all, axis=0)
         return found
 
     def values(self) -> list[GapValue]:
@@ -215,13 +233,18 @@ class _Gaps:
         return self._found.get((code, subset), self._found[code, "all"])
 
     def _with_flags(self, values: Sequence[GapValue]) -> list[GapValue]:
-        """Return the values, flagged where the gap is beyond k standard errors for every translator."""
-        exceeding: dict[tuple[str, str | None], bool] = {}
-        for value in values:
-            if value.translator not in {"", ALL} and value.quantity in FLAGGED:
-                key = value.quantity, value.language
-                exceeding[key] = value.estimate.exceeds(self._options.k) and exceeding.get(key, True)
-        return [replace(own, flagged=exceeding.get((own.quantity, own.language), False)) for own in values]
+        """Return the values, flagged where the gap is beyond k standard errors for every translator.
+
+        Where a translator has no such gap, there is no verdict on every translator, and nothing is flagged.
+        """
+        exceeding = Counter(
+            (value.quantity, value.language)
+            for value in values
+            if value.translator not in {"", ALL} and value.quantity in FLAGGED
+            if value.estimate.exceeds(self._options.k)
+        )
+        every = len(self._system.translators)
+        return [replace(own, flagged=exceeding[own.quantity, own.language] == every) for own in values]
 
     def _value(
         self, name: Name, codes: Sequence[str], subset: Subset, *, language: str | None = None

@@ -12,15 +12,25 @@ from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
 from typing import Any, Final
 
-from harness.reporting.chart import Bar
-from harness.reporting.model import BLANK, Section
+from harness.metrics.naming import metric_name
+from harness.reporting.blocks.chart import Bar, CurveChart
+from harness.reporting.blocks.model import BLANK, Section, Table
 from harness_translation.gap.correlation import correlation
-from harness_translation.gap.formula import CONTRASTS, FLAGGED, TITLES, VARIANTS, contrast
+from harness_translation.gap.formula import CONTRASTS, FLAGGED, HEADS, TITLES, VARIANTS, contrast
+from harness_translation.gap.paper_form import Point, paper_table, transfer_chart
 from harness_translation.gap.pretraining import by_size
 from harness_translation.gap.score_file import AVERAGE, DELTA, Printed, PrintedRow, ScoreGroup
-from harness_translation.gap.sections import CAUTION, HEADS, gap_section, gap_table, size_text, unfair_text
+from harness_translation.gap.sections import CAUTION, gap_section, gap_table, size_text, unfair_text
 
-__all__ = ["LEGEND", "SOURCE", "DerivedRow", "derived_rows", "derived_sections"]
+__all__ = [
+    "LEGEND",
+    "SOURCE",
+    "DerivedRow",
+    "derived_curves",
+    "derived_rows",
+    "derived_sections",
+    "derived_tables",
+]
 
 SOURCE: Final = "en"
 UNFAIR: Final = "the context is in the target language for ZS and in English for TT and BT"
@@ -232,11 +242,14 @@ def derived_sections(rows: Sequence[DerivedRow]) -> list[Section]:
     return sections
 
 
+def _title(group: ScoreGroup) -> str:
+    metric = metric_name(group.metric)
+    return f"Table {group.table}: {group.task} {group.split} {metric}, {group.model}, {group.train}"
+
+
 def _section(group: ScoreGroup, translator: str, rows: Sequence[DerivedRow]) -> Section:
     by = f", {translator}" if translator else ""
-    title = (
-        f"Table {group.table}: {group.task} {group.split} {group.metric}, {group.model}, {group.train}{by}"
-    )
+    title = f"{_title(group)}{by}"
     values = {(row.quantity, row.lang): row for row in rows}
     names = [name for name in HEADS if any(quantity == name for quantity, _ in values)]
     codes = {row.lang for row in rows if row.quantity in VARIANTS}
@@ -262,6 +275,54 @@ def _section(group: ScoreGroup, translator: str, rows: Sequence[DerivedRow]) -> 
         ],
         unit="as given",
     )
+
+
+def derived_curves(rows: Sequence[DerivedRow]) -> list[CurveChart | None]:
+    """Return Figure 1 of the paper for every table and translator; None without both curves."""
+    charts: dict[tuple[int, str], dict[str, dict[str, Point]]] = {}
+    groups = {id(row.group): row.group for row in rows}
+    for row in rows:
+        # Human text belongs to every translator.
+        by = [row.translator] if row.translator else sorted({name for _, name in row.group.rows} - {""})
+        for translator in by if row.quantity in VARIANTS else ():
+            points = charts.setdefault((id(row.group), translator), {}).setdefault(row.quantity, {})
+            points[row.lang] = Point(value=float(row.value))
+    return [
+        transfer_chart(
+            f"Table {groups[group].table}: {groups[group].task}, {groups[group].train}, {translator}",
+            SOURCE,
+            points,
+            by_size(set(points.get("tt", ())) - {SOURCE}),
+        )
+        for (group, translator), points in charts.items()
+    ]
+
+
+def derived_tables(rows: Sequence[DerivedRow]) -> list[Table]:
+    """Return the scores of every table in the paper's orientation."""
+    tables = []
+    for group in {id(row.group): row.group for row in rows}.values():
+        own = {(row.quantity, row.translator, row.lang): row for row in rows if row.group is group}
+        codes = dict.fromkeys(
+            code for row in group.rows.values() for code in row if code not in {SOURCE, AVERAGE}
+        )
+
+        def text(
+            quantity: str,
+            translator: str,
+            code: str | None,
+            own: Mapping[Any, DerivedRow] = own,
+            size: int = len(codes),
+        ) -> str:
+            name = quantity if code is not None or quantity == "delta" else f"mean_{quantity}"
+            row = own.get((name, translator, AVERAGE if code is None else code))
+            whole = row is not None and (code is not None or len(row.languages) == size)
+            return _field(row, digits=None if code is not None else 1) if whole else ""
+
+        title = _title(group)
+        translators = sorted({translator for _, translator in group.rows} - {""})
+        tables.append(paper_table(title, SOURCE, list(codes), translators, text))
+    return tables
 
 
 def _field(row: DerivedRow | None, digits: int | None = None) -> str:

@@ -5,23 +5,27 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final
 
-from harness.reporting.chart import Bar, BarChart
-from harness.reporting.model import BLANK, Block, Charts, Field, Notes, Section, Table, anchor, rows_of
-from harness.reporting.number import percent, signed
+from harness.metrics.naming import metric_name
+from harness.reporting.blocks.chart import Bar, BarChart, CurveChart
+from harness.reporting.blocks.model import BLANK, Block, Charts, Field, Notes, Section, Table, anchor, rows_of
+from harness.reporting.blocks.number import percent, signed
 from harness_translation.gap.answer import answer_blocks
 from harness_translation.gap.correlation import Correlation
-from harness_translation.gap.formula import CONTRASTS, FLAGGED, TITLES, VARIANTS
+from harness_translation.gap.formula import CONTRASTS, FLAGGED, HEADS, TITLES, TRANSFER, VARIANTS
 from harness_translation.gap.measure import ALL, GapValue, SystemGaps
+from harness_translation.gap.paper_form import Point, paper_table, transfer_chart
 from harness_translation.gap.pretraining import pretraining_size
+from harness_translation.gap.system import ZS
 
 __all__ = [
     "CAUTION",
-    "HEADS",
     "LEGEND",
     "gap_rows",
     "gap_section",
     "size_text",
+    "system_curve",
     "system_section",
+    "system_table",
     "unfair_text",
 ]
 
@@ -37,13 +41,6 @@ LEGEND: Final = (
     "errors for every translator. ~ compares more than translations. A mean over other languages than those of its "
     "row is not shown."
 )
-TRANSFER: Final = tuple(f"transfer_gap_{variant}" for variant in VARIANTS)
-HEADS: Final = {
-    **{name: name.upper() for name in VARIANTS},
-    **{name: name.upper().replace("_", "-") for name in CONTRASTS},
-    **{name: f"gap {variant.upper()}" for name, variant in zip(TRANSFER, VARIANTS, strict=True)},
-}
-"""The heads of the columns, by quantity."""
 
 
 def gap_section(
@@ -58,8 +55,7 @@ def gap_section(
 ) -> Section:
     """Return what is shown of one system, or of one published table.
 
-    The bars are by language and translator, the largest language first: Figure 1 of the paper. They may be none. The
-    answers come first.
+    The bars are by language and translator, the largest language first; they may be none. The answers come first.
     """
     chart = BarChart(title=figure, bars=tuple(bars), low=None, unit=unit)
     blocks: list[Block] = [*answers, *([Charts(charts=(chart,))] if bars else [])]
@@ -93,7 +89,8 @@ def system_section(gaps: SystemGaps, *, k: float) -> Section:
     # BT - TT as in the paper, else the first contrast that could be computed.
     shown = next((name for name in ("bt_tt", "te_zs", "delta", "tt_zs") if name in held), "")
     tables: list[Table] = []
-    for name in (*names, ALL) if len(names) > 1 else names:
+    means = [ALL] if len(names) > 1 and any(value.translator == ALL for value in gaps.values) else []
+    for name in (*names, *means):
         tables += [_score_table(gaps, name), _contrast_table(gaps, name, contrasts)]
     unfair = {value.quantity: value.unfair for value in gaps.values if value.unfair}
     notes = [
@@ -105,8 +102,8 @@ def system_section(gaps: SystemGaps, *, k: float) -> Section:
         *gaps.notes,
     ]
     return gap_section(
-        f"{gaps.system.title}: {gaps.metric}",
-        [*tables, *_script_table(gaps)],
+        f"{gaps.system.title}: {metric_name(gaps.metric)}",
+        [*tables, *_f1_table(gaps), *_script_table(gaps)],
         notes,
         figure=f"{TITLES[shown]} by language, largest pre-training data first" if shown else "",
         bars=[
@@ -117,6 +114,44 @@ def system_section(gaps: SystemGaps, *, k: float) -> Section:
         ],
         answers=answer_blocks(gaps, k=k),
     )
+
+
+def system_curve(gaps: SystemGaps, translator: str) -> CurveChart | None:
+    """Return Figure 1 of the paper for one system, metric and translator; None without both curves."""
+    source = gaps.system.source
+    return transfer_chart(
+        f"{gaps.system.model_name} on {gaps.system.task}: {metric_name(gaps.metric)} of text in {source}, {translator}",
+        source,
+        {
+            variant: {
+                code: _point(value)
+                for code in (source, *gaps.languages)
+                if (value := gaps.find(variant, code, "" if variant == "zs" else translator)) is not None
+            }
+            for variant in VARIANTS
+        },
+        gaps.languages,
+    )
+
+
+def _point(value: GapValue) -> Point:
+    ends = (value.estimate.interval.low, value.estimate.interval.high)
+    low, high = (None if end is None else end * 100 for end in ends)
+    return Point(value=value.estimate.value * 100, low=low, high=high)
+
+
+def system_table(gaps: SystemGaps) -> Table:
+    """Return the scores of one system and metric in the paper's orientation."""
+
+    def text(quantity: str, translator: str, code: str | None) -> str:
+        value = gaps.find(quantity, code, translator)
+        # A mean over fewer languages cannot stand next to the others.
+        if value is None or (code is None and len(value.languages) < len(gaps.languages)):
+            return ""
+        return f"{value.estimate.value * 100:.1f}"
+
+    title = f"{gaps.system.title}: {metric_name(gaps.metric)}"
+    return paper_table(title, gaps.system.source, gaps.languages, gaps.system.translators, text)
 
 
 def unfair_text(quantity: str, why: str, task: str = "") -> str:
@@ -149,6 +184,12 @@ def _score_table(gaps: SystemGaps, translator: str) -> Table:
     if own is not None:
         fields = [percent(own.estimate.value), *[BLANK] * 7, str(own.items)]
         rows.append([f"{gaps.system.source} (source)", size_text(gaps.system.source), *fields])
+    # The source language on the items of a language that has fewer, as in the paper's Table 4.
+    for language in gaps.languages:
+        same = gaps.find("source", language, "")
+        if own is not None and same is not None and gaps.paired(language) and same.items != own.items:
+            name = f"{gaps.system.source}@{language}"
+            rows.append([name, "", percent(same.estimate.value), *[BLANK] * 7, str(same.items)])
     for code, head, values in _by_language(gaps, names, translator):
         fields = [
             (percent if name in VARIANTS else signed)(None if value is None else value.estimate.value)
@@ -158,6 +199,15 @@ def _score_table(gaps: SystemGaps, translator: str) -> Table:
         rows.append([head, size_text(code) if code else "", *fields, items])
     heads = ["", "size", *(HEADS[name] for name in names), "items"]
     return gap_table(f"Scores and transfer gaps, {_translator(translator)}", heads, rows, words={0})
+
+
+def _f1_table(gaps: SystemGaps) -> list[Table]:
+    """Return the macro-F1 of every version, where the metric is accuracy."""
+    conditions = sorted({condition for _, condition in gaps.f1}, key=lambda each: (each != ZS, each))
+    codes = [code for code in (gaps.system.source, *gaps.languages) if (code, ZS) in gaps.f1]
+    rows = [[code, *(percent(gaps.f1.get((code, condition))) for condition in conditions)] for code in codes]
+    heads = ["", *(condition.title for condition in conditions)]
+    return [gap_table("Macro-F1 of the same answers", heads, rows)] if rows else []
 
 
 def _contrast_table(gaps: SystemGaps, translator: str, names: Sequence[str]) -> Table:
@@ -220,12 +270,21 @@ def _flag_texts(gaps: SystemGaps, k: float) -> list[str]:
     """Return a sentence for every contrast: the languages that exceed k standard errors for every translator."""
     names = gaps.system.translators
     alone = f" (one translator, {names[0]}: the translator may be the cause)" if len(names) == 1 else ""
-    return [
-        f"{TITLES[quantity]}: beyond {k:g} standard errors for every translator{alone}: "
-        f"{' '.join(gaps.flagged[quantity]) or 'no language'}."
-        for quantity in FLAGGED
-        if names and any(value.quantity == quantity for value in gaps.values)
-    ]
+    texts = []
+    for quantity in FLAGGED:
+        by_code = {code: gaps.translators_of(quantity, code) for code in gaps.languages}
+        partial = [f"{code} ({', '.join(own)})" for code, own in by_code.items() if 0 < len(own) < len(names)]
+        if any(len(own) == len(names) for own in by_code.values() if own):
+            flagged = " ".join(gaps.flagged[quantity]) or "no language"
+            texts.append(
+                f"{TITLES[quantity]}: beyond {k:g} standard errors for every translator{alone}: {flagged}."
+            )
+        if partial:
+            texts.append(
+                f"{TITLES[quantity]}: no verdict on every translator in {', '.join(partial)}: only the named "
+                "translators have it."
+            )
+    return texts
 
 
 def _correlation_text(own: Correlation) -> str:
@@ -267,6 +326,17 @@ def gap_rows(found: Sequence[SystemGaps]) -> list[dict[str, Any]]:
         }
         rows += [{**head, **_value_row(value, system.seeds)} for value in gaps.values]
         rows += [{**head, **_correlation_row(own)} for own in gaps.correlations]
+        rows += [
+            {
+                **head,
+                "metric": "macro_f1",
+                "quantity": condition.variant,
+                "translator": condition.translator or None,
+                "language": code,
+                "value": score,
+            }
+            for (code, condition), score in sorted(gaps.f1.items())
+        ]
     return rows
 
 

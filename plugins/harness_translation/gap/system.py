@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from harness import CellResult, DataError, Run, TaskSummary, UnknownNameError, UsageError
-from harness.reporting.system_name import short_name
 from harness_translation.gap.formula import VARIANTS
 
 __all__ = ["Condition", "GapSystem", "command_for", "gap_systems"]
@@ -45,6 +44,7 @@ class GapSystem:
 
     task: str
     model: str
+    model_name: str
     train: str
     conditions: Mapping[str, str]
     """Protocol, method and the rest of its view."""
@@ -62,12 +62,7 @@ class GapSystem:
     def title(self) -> str:
         """``xnli, hf:xlm-r (train ORIG, protocol=zero_shot_transfer, method=head)``."""
         shown = ", ".join(f"{name}={value}" for name, value in self.conditions.items())
-        return f"{self.task}, {self.model} (train {self.train}, {shown})"
-
-    @property
-    def model_name(self) -> str:
-        """The model without its adapter and folder."""
-        return short_name(self.model)
+        return f"{self.task}, {self.model_name} (train {self.train}, {shown})"
 
     @property
     def translators(self) -> tuple[str, ...]:
@@ -80,6 +75,8 @@ def command_for(system: GapSystem, languages: Sequence[str], variants: Sequence[
     """Return the command that makes missing cells."""
     named = f" --translator {translator or 'NAME'}" if set(variants) - {"zs"} else ""
     train = "" if system.train == ORIGINAL else f" --train-variant {system.train}"
+    if split := system.conditions.get("split"):
+        train += f" --split {split}"
     codes = "+".join(languages)
     return (
         f"harness eval --tasks {system.task}:{codes} --model {system.model} --variants {','.join(variants)}"
@@ -118,7 +115,7 @@ def gap_systems(
         wanted = not tasks or any(fnmatch.fnmatchcase(cell.task, pattern) for pattern in tasks)
         if wanted and (not languages or cell.language in {*languages, _source(run, cell)}):
             train, others = cell.view.get("train_variant", ORIGINAL), sorted(_others(cell).items())
-            key = json.dumps([cell.task, run.manifest.model, train, others])
+            key = json.dumps([cell.task, run.manifest.model, run.manifest.model_name, train, others])
             groups.setdefault(key, []).append((run, cell))
     if not groups:
         raise UsageError(
@@ -193,6 +190,7 @@ def _system(members: Sequence[tuple[Run, CellResult]]) -> GapSystem:
     return GapSystem(
         task=first.task,
         model=str(run.manifest.model),
+        model_name=run.manifest.model_name,
         train=str(first.view.get("train_variant", ORIGINAL)),
         conditions=_others(first),
         source=_source(run, first),

@@ -51,7 +51,7 @@ class FileAligner:
         return [self._found(pair) for pair in pairs]
 
     def _found(self, pair: WordPair) -> Alignment:
-        found = self._known.get(("".join(pair.source), "".join(pair.target)))
+        found = self._known.get((_key(pair.source), _key(pair.target)))
         if found is None:
             sources = {source: " ".join(line.source) for (source, _), line in self._known.items()}
             near = near_names("".join(pair.source), sources, limit=1)
@@ -68,7 +68,7 @@ def open_file(reference: str) -> FileAligner:
     path = Path(reference)
     try:
         content = path.read_bytes()
-        lines = content.decode("utf-8").splitlines()
+        lines = content.decode("utf-8").split("\n")
     except OSError as error:
         raise UsageError(f"The alignments {reference!r} cannot be read: {error.strerror}.") from error
     except UnicodeDecodeError as error:
@@ -79,19 +79,24 @@ def open_file(reference: str) -> FileAligner:
         if not text.strip():
             continue
         line = _parsed(text, f"{path}:{number}")
-        # Segmentations may differ in their spaces.
-        key = "".join(line.source), "".join(line.target)
+        key = _key(line.source), _key(line.target)
         first = places.setdefault(key, number)
         if known.setdefault(key, line) != line:
             raise DataError(f"{path}:{number}: the pair has other links here than in line {first}.")
     return FileAligner(path, known, hashlib.sha256(content).hexdigest())
 
 
+def _key(words: Sequence[str]) -> str:
+    """Return words without white space, in which segmentations may differ."""
+    return "".join("".join(words).split())
+
+
 def _parsed(line: str, where: str) -> _Line:
     parts = line.split(SEPARATOR)
     if len(parts) != 3:
         raise DataError(f"{where}: expected SOURCE ||| TARGET ||| LINKS, found {len(parts)} parts.")
-    source, target = (tuple(part.split()) for part in parts[:2])
+    # A word may hold U+00A0 or U+3000: aligners part words at ASCII's spaces.
+    source, target = (tuple(re.findall(r"[^ \t\r]+", part)) for part in parts[:2])
     links: list[Link] = []
     for text in parts[2].split():
         matched = _LINK.fullmatch(text)

@@ -77,12 +77,12 @@ def overlap(
     """
     from harness import AttentionOptions, Run, open_session
     from harness.cli.output import check_output_file, reporting_broken_plugins
-    from harness.specs.selection import split_names
+    from harness.specs.selection import language_codes, split_names
     from harness_translation.overlap.formula import OverlapRule
     from harness_translation.overlap.item import overlap_groups
     from harness_translation.overlap.measure import OverlapSettings
 
-    check_output_file(json_file)
+    check_output_file(json_file, ".json")
     settings = OverlapSettings(
         rule=OverlapRule(
             importance=importance, link=link, denominator=denominator, min_probability=min_probability
@@ -94,7 +94,7 @@ def overlap(
     run = Run(folder)
     session = open_session([Path(path) for path in run.manifest.config.get("tasks_from", ())])
     with reporting_broken_plugins(session.registry.plugins, session.catalog):
-        groups = overlap_groups(run, split_names(tasks or []), split_names(languages or []))
+        groups = overlap_groups(run, split_names(tasks or []), language_codes(languages))
         _measure(run, session, groups, aligner, option, settings, json_file)
 
 
@@ -139,7 +139,8 @@ def _measure(
     print_table(*overlap_table(results))
     echo(
         "\nOverlap of important words, with 95 % intervals of a cluster bootstrap over premises. sum: both sentences "
-        "added, as the paper's Table 3 prints; mean: half of it."
+        "added, as the paper's Table 3 prints; mean: half of it. machine - human: the mean difference of the "
+        "items that both texts have, with the interval of these pairs."
     )
     for line in overlap_notes(results):
         echo(line)

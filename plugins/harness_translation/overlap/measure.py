@@ -15,6 +15,7 @@ from harness.statistics import ClusterCodes, Interval, count_interval
 from harness_translation.overlap.formula import ItemOverlap, OverlapRule, item_overlap
 from harness_translation.overlap.item import (
     TRANSLATION,
+    CellResult,
     OverlapGroup,
     SourceItem,
     read_inputs,
@@ -47,6 +48,8 @@ class _Sentence:
 
 
 _Sentences = tuple[_Sentence, ...]
+Overlaps = dict[str, ItemOverlap]
+"""By item id."""
 
 
 def measure_group(
@@ -58,7 +61,7 @@ def measure_group(
     ``truncated`` in either language, ``missing`` in the translation, or ``undefined`` since a sentence has no share.
     ``overlap_sum`` is on the scale of the paper's Table 3, ``overlap_mean`` from 0 to 1, each with its interval;
     ``sentences`` has the means of premise and hypothesis. ``linked`` is the share of the English words with a kept
-    link: if it is low, the overlap says little.
+    link: if it is low, the overlap says little. ``minus_human`` is the paired difference of `te` to the human text.
 
     `fields` are the input fields of the task in the order of the model input. Raises `DataError` if the words of the
     aligner are not those of the model; errors of model and aligner pass through.
@@ -72,13 +75,14 @@ def measure_group(
         progress.advance(len(block))
     progress.finish()
     results = []
+    measured: list[tuple[CellResult, Overlaps]] = []
     for target in group.targets:
         named = (
             target.language,
             *(str(target.view[name]) for name in TRANSLATION if name in target.view),
         )
         progress.start(f"{group.task}, {' '.join(named)}", len(items), "items")
-        overlaps: dict[str, ItemOverlap] = {}
+        overlaps: Overlaps = {}
         truncated = seen = 0
         for inputs in _blocks(read_inputs(run, target, frozenset(sentences), fields)):
             seen += len(inputs)
@@ -92,15 +96,10 @@ def measure_group(
             overlaps |= engines.overlaps(both)
             progress.advance(len(inputs))
         progress.finish()
-        view = target.view
+        measured.append((target, overlaps))
         results.append(
             {
-                "task": target.task,
-                "language": target.language,
-                "seed": target.seed,
-                "fit": target.fit,
-                "variant": str(view.get("variant", "zs")),
-                "translator": view.get("translator"),
+                **_identity(target),
                 **_overlap(items, overlaps),
                 "labelled": labelled,
                 "correct": len(items),
@@ -108,29 +107,72 @@ def measure_group(
                 "missing": len(items) - seen,
             }
         )
-    return results
+    humans = {target.language: overlaps for target, overlaps in measured if "variant" not in target.view}
+    return [
+        {**row, "minus_human": _minus_human(items, humans.get(target.language), overlaps, target)}
+        for row, (target, overlaps) in zip(results, measured, strict=True)
+    ]
+
+
+def _identity(target: CellResult) -> dict[str, Any]:
+    return {
+        "task": target.task,
+        "language": target.language,
+        "seed": target.seed,
+        "fit": target.fit,
+        "variant": str(target.view.get("variant", "zs")),
+        "translator": target.view.get("translator"),
+    }
+
+
+def _minus_human(
+    items: Sequence[SourceItem], human: Overlaps | None, machine: Overlaps, target: CellResult
+) -> dict[str, Any] | None:
+    """Return machine minus human text in one language (Table 3: MT and HT) over the items that both have.
+
+    Differences are of one item in both texts, and their interval draws the same premises on both sides. None for texts
+    that are not in the language, and without the human text.
+    """
+    if human is None or target.view.get("variant") != "te":
+        return None
+    kept = [
+        item
+        for item in items
+        if all(item.id in overlaps and overlaps[item.id].defined for overlaps in (human, machine))
+    ]
+    both = [(human[item.id], machine[item.id]) for item in kept]
+    scales = {
+        "overlap_sum": [after.sum - before.sum for before, after in both],
+        "overlap_mean": [after.mean - before.mean for before, after in both],
+    }
+    return {**_means(scales, kept), "n": len(kept)}
 
 
 def _overlap(items: Sequence[SourceItem], found: Mapping[str, ItemOverlap]) -> dict[str, Any]:
     kept = [item for item in items if item.id in found and found[item.id].defined]
     own = [found[item.id] for item in kept]
-    clusters = ClusterCodes()
-    clusters.add([item.cluster for item in kept])
     words = sum(one.words for one in own)
     by_sentence = np.array([one.sentences for one in own], dtype=np.float64)
     scales = {"overlap_sum": [one.sum for one in own], "overlap_mean": [one.mean for one in own]}
     return {
-        **{
-            name: {
-                "value": float(np.mean(values)) if own else None,
-                **_interval(np.array(values, dtype=np.float64), clusters).to_json(),
-            }
-            for name, values in scales.items()
-        },
+        **_means(scales, kept),
         "sentences": by_sentence.mean(axis=0).tolist() if own else [],
         "linked": sum(one.linked for one in own) / words if words else None,
         "n": len(kept),
         "undefined": len(found) - len(kept),
+    }
+
+
+def _means(scales: Mapping[str, Sequence[float]], kept: Sequence[SourceItem]) -> dict[str, Any]:
+    """Return the mean of every scale over the kept items, with its interval."""
+    clusters = ClusterCodes()
+    clusters.add([item.cluster for item in kept])
+    return {
+        name: {
+            "value": float(np.mean(values)) if kept else None,
+            **_interval(np.array(values, dtype=np.float64), clusters).to_json(),
+        }
+        for name, values in scales.items()
     }
 
 

@@ -23,6 +23,10 @@ def overlap_table(results: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
         own = [found.get(((task, seed, text), code)) for code in languages]
         for name, scale in (("overlap_sum", "sum (0..2)"), ("overlap_mean", "mean (0..1)")):
             rows.append([*head, text, scale, *(_shown(one[name]) if one else "" for one in own)])
+            differences = [one["minus_human"] if one else None for one in own]
+            if any(differences):
+                shown = [_shown(one[name]) if one else "" for one in differences]
+                rows.append([*head, f"{text} - human", scale, *shown])
     return [*(["model"] if models else []), "text", "overlap", *languages], rows
 
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from harness.cli.option import Data, JsonFile, Languages, Limit, Romanised, TasksFrom
+from harness.cli.option import Data, JsonFile, Languages, Limit, Romanised, TasksFrom, takes_settings
 from harness.cli.output import echo
 
 if TYPE_CHECKING:
-    from harness_translation.variants.corpus import Corpus
+    from harness_translation.variants.corpus import Corpus, TrainingRequest
 
 __all__ = ["app"]
 
@@ -25,10 +25,14 @@ Strict = Annotated[bool, typer.Option("--strict", help="Exit with 1 if a guard f
 Output = Annotated[
     Path | None, typer.Option("--output", "--out", help="A folder for a data set with its card.")
 ]
+Price = Annotated[
+    float | None, typer.Option("--price", min=0, help="Of a million characters, to show what a run costs.")
+]
 app = typer.Typer(add_completion=False)
 
 
 @app.command()
+@takes_settings("split", "train_variant", "train_pivot", "train_limit")
 def translate(
     tasks: Tasks,
     translators: TranslatorNames,
@@ -41,40 +45,41 @@ def translate(
     dry_run: DryRun = False,
     strict: Strict = False,
     output: Output = None,
+    price: Price = None,
     json_file: JsonFile = None,
+    **training: Any,
 ) -> int:
     """Translate the texts that variants of tasks need, each once, and report what looks wrong.
+
+    With --train-variant, these are the tasks' training sets. What is to be translated is counted before it starts.
 
     Translations are cached by content, and a run with the same variants reuses them: harness eval --variants zs,tt.
     After an interruption, run the same command again: it continues.
 
     Example: harness translate --tasks xnli:sw --variants tt --translator hf-seq2seq:facebook/nllb-200-distilled-600M
     """
-    # Imported here so that help stays fast.
     from harness.cli.live import show_progress
     from harness.cli.output import check_output_file, write_rows
-    from harness.specs.selection import split_names
+    from harness.specs.selection import language_codes, split_names
     from harness_translation.variants.corpus import gather_corpora
     from harness_translation.variants.dataset import check_output_folder, write_dataset
 
-    check_output_file(json_file)
+    check_output_file(json_file, ".json")
     check_output_folder(output)
     made = gather_corpora(
         tasks,
         translators,
-        languages=split_names(languages or []) or None,
+        languages=language_codes(languages) or None,
         variants=split_names(variants or []) or ["tt", "te", "bt"],
         data=data or [],
         tasks_from=tasks_from or [],
         limit=limit,
         romanised=romanised or "keep",
+        split=training["split"] or "test",
+        train=_training_request(training, limit),
     )
-    for reason in made.skipped:
-        echo(f"skipped: {reason}", err=True)
-    if dry_run:
-        rows = _tagged("workload", made.workloads())
-        _show_workloads(rows)
-    else:
+    rows = _show_workloads(made, price)
+    if not dry_run:
         with show_progress() as progress:
             splits = made.translate(progress)
         rows = [*_tagged("splits", splits), *_tagged("guards", made.guards())]
@@ -83,7 +88,10 @@ def translate(
     if json_file is not None:
         write_rows(json_file, rows)
     if output is not None and not dry_run:
-        echo(f"Wrote {write_dataset(made, output)} files to {output}: card.json describes them.")
+        echo(
+            f"Wrote {write_dataset(made, output)} files to {output}: card.json describes them.\nOthers use them "
+            f"without the translator: --translator file:{output}/translations-NAME.jsonl"
+        )
     return 1 if strict and not dry_run and made.found else 0
 
 
@@ -91,28 +99,53 @@ def _tagged(table: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{"table": table, **row} for row in rows]
 
 
-def _show_workloads(rows: list[dict[str, Any]]) -> None:
+def _training_request(training: dict[str, Any], limit: int | None) -> TrainingRequest | None:
+    """Return the training sets that were asked for; raises `UsageError` for their options without them."""
+    from harness import UsageError
+    from harness_translation.variants.corpus import TrainingRequest
+
+    variant, pivot, train_limit = (training[name] for name in ("train_variant", "train_pivot", "train_limit"))
+    if variant is None:
+        if pivot is not None or train_limit is not None:
+            raise UsageError("--train-pivot and --train-limit need --train-variant.")
+        return None
+    if limit is not None:
+        raise UsageError("--limit is of test items; training items are limited by --train-limit.")
+    return TrainingRequest(variant=variant, pivot=pivot or "es", limit=train_limit)
+
+
+def _show_workloads(made: Corpus, price: float | None) -> list[dict[str, Any]]:
+    """Print what was skipped and what is to be translated; return the rows of the latter."""
     from harness.cli.table import print_table
 
+    for reason in made.skipped:
+        echo(f"skipped: {reason}", err=True)
+    rows = _tagged("workload", made.workloads())
     echo("Texts to translate; existing translations are reused")
     numbers = ("segments", "distinct", "calls", "characters")
     shown = [
-        [row["translator"], row["pair"], *(f"{row[name]:,}" + "~" * row["estimated"] for name in numbers)]
+        [
+            *(row[name] for name in ("translator", "pair")),
+            *(f"{row[name]:,}" + "~" * row["estimated"] for name in numbers),
+            *([] if price is None else [f"{price * row['characters'] / 1e6:,.2f}"]),
+        ]
         for row in rows
     ]
-    print_table(["translator", "pair", *numbers], shown)
+    print_table(["translator", "pair", *numbers, *([] if price is None else ["cost"])], shown)
     if any(row["estimated"] for row in rows):
         echo("~ estimated: the input does not exist yet, so its source is counted.")
+    return rows
 
 
 def _show_splits(rows: list[dict[str, Any]]) -> None:
     from harness.cli.table import print_table
 
-    heads = ("task", "language", "variant", "translator", "items", "chrf++")
+    heads = ("task", "language", "variant", "translator", "items", "lost", "chrf++")
     shown = [
         [
             *(str(row[name]) for name in heads[:4]),
             f"{row['items']:,}",
+            "" if row["lost"] is None else f"{row['lost']:,}",
             "" if row["chrf++"] is None else f"{row['chrf++']:.1f}",
         ]
         for row in rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,14 +21,18 @@ from harness import (
 )
 from harness.data.sources import DataFinder, FoundData, find_split
 from harness.data.translation.guards import GuardReport, guard_translations
-from harness.data.translation.variants import TextChange
+from harness.data.translation.variants import LostAnswers, TextChange
+from harness.planning.evaluated_split import EvaluatedSplit, evaluated_on
+from harness.planning.origin import Origin
+from harness.planning.run_config import RunConfig
 from harness.planning.spec_checks import check_task
-from harness.planning.translations import MACHINE_VARIANTS, VariantPlanner, source_language
+from harness.planning.translations import MACHINE_VARIANTS, TrainVariants, VariantPlanner, source_language
 from harness.running.session import data_options
-from harness.specs.selection import select
+from harness.specs.schema import TaskSpec, TrainingSpec
+from harness.specs.selection import SelectedTask, select
 from harness.storage.files import cache_folder
 
-__all__ = ["Corpus", "TranslatedSplit", "gather_corpora"]
+__all__ = ["Corpus", "TrainingRequest", "TranslatedSplit", "gather_corpora", "path_name"]
 
 SHOWN = 1
 LONG = 38
@@ -35,21 +40,33 @@ LONG = 38
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranslatedSplit:
-    """The test items of one task and language in one variant by one translator."""
+    """The test items of one task, or a training set, in one language and variant by one translator."""
 
-    entry: TaskEntry
+    spec: TaskSpec | TrainingSpec
     language: str
     variant: str
     found: FoundData
+    entry: TaskEntry | None = None
+    """The task of test items; None for a training set."""
+
+    @property
+    def owner(self) -> str:
+        """The task or training set."""
+        return self.found.ref.owner
 
     @property
     def name(self) -> str:
         """``xnli/tt-nllb/sw``: safe as a path."""
-        name = _change(self).translator
-        translator = "".join(c if c.isalnum() or c in "._-" else "-" for c in name)
-        return (
-            f"{self.entry.spec.task}/{self.variant}-{translator.strip('.-') or 'translator'}/{self.language}"
-        )
+        return f"{self.owner}/{self.variant}-{path_name(_change(self).translator)}/{self.language}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingRequest:
+    """Which training sets are translated instead of test items: the values of the options of ``harness eval``."""
+
+    variant: str
+    pivot: str
+    limit: int | None = None
 
 
 @dataclass
@@ -78,14 +95,18 @@ class Corpus:
     def _row(self, split: TranslatedSplit) -> dict[str, Any]:
         change, after = _change(split), self.rows(split)
         return {
-            "task": split.entry.spec.task,
+            "task": split.owner,
             "language": split.language,
             "variant": split.variant,
             "translator": change.translator,
             "chain": " ".join(change.to_json()["steps"]),
             "items": len(after),
+            "lost": None if (lost := self._lost(split)) is None else lost.lost,
             "chrf++": self._reference_score(split, after),
         }
+
+    def _lost(self, split: TranslatedSplit) -> LostAnswers | None:
+        return self.finder.translations.lost.get((split.owner, _change(split)))
 
     def guards(self) -> list[dict[str, Any]]:
         """Return one row per translator and pair: the number of segments, and of faults by guard."""
@@ -117,6 +138,8 @@ class Corpus:
 
     def _reference_score(self, split: TranslatedSplit, after: Sequence[Row]) -> float | None:
         """Return chrF++ against the human text in the language that a variant ends in; None without it."""
+        if split.entry is None:
+            return None
         spec = split.entry.spec
         assert spec.translate is not None
         end = _change(split).steps[-1][1]
@@ -158,8 +181,12 @@ def gather_corpora(
     tasks_from: Sequence[Path] = (),
     limit: int | None = None,
     romanised: str = "keep",
+    split: EvaluatedSplit = "test",
+    train: TrainingRequest | None = None,
 ) -> Corpus:
     """Return the splits that tasks, languages, variants and translators name, and why others are skipped.
+
+    With `train`, they are the training sets of all stages of the tasks, in its variant.
 
     Raises `UsageError` for an unknown name, and if no split is left.
     """
@@ -173,28 +200,94 @@ def gather_corpora(
     session = open_session(tasks_from)
     finder = DataFinder(data_options(list(data)), session.registry, cache_folder() / "data")
     planner = VariantPlanner(
-        variants, translators, session.registry, finder, limit=limit, romanised=romanised
+        () if train else variants,
+        translators,
+        session.registry,
+        finder,
+        limit=limit,
+        romanised=romanised,
+        split=split,
     )
     made = Corpus(session=session, finder=finder)
-    for selected in select(session.catalog, tasks, languages):
-        check_task(selected.entry, session.registry, session.catalog)
-        conditions: Mapping[str, str] = dict.fromkeys(selected.entry.spec.axes, "")
-        for code in selected.languages:
-            for variant, translator in planner.translations():
-                try:
-                    version = planner.plan(selected.entry, code, variant, translator, conditions)
-                except MissingDataError as error:
-                    made.skipped.append(f"{selected.entry.spec.task}:{code} {variant}: {error}")
-                    continue
-                split = TranslatedSplit(
-                    entry=selected.entry, language=code, variant=variant, found=version.found
-                )
-                made.splits.append(split)
+    chosen = select(session.catalog, tasks, languages)
+    if train is not None:
+        _add_training_sets(made, chosen, translators, train)
+    else:
+        _add_test_items(made, chosen, planner, split)
     made.skipped = list(dict.fromkeys(made.skipped))
     if not made.splits:
         shown = " ".join(made.skipped)
         raise UsageError(f"Nothing is left to translate. {shown}")
     return made
+
+
+def _add_test_items(
+    made: Corpus, chosen: Sequence[SelectedTask], planner: VariantPlanner, split: EvaluatedSplit
+) -> None:
+    """Add every version of the tasks' items that a translator makes, and why others are skipped."""
+    for selected in chosen:
+        check_task(selected.entry, made.session.registry, made.session.catalog)
+        entry = evaluated_on(selected.entry, split)
+        conditions: Mapping[str, str] = dict.fromkeys(entry.spec.axes, "")
+        for code, (variant, translator) in itertools.product(
+            selected.languages, list(planner.translations())
+        ):
+            try:
+                found = planner.plan(entry, code, variant, translator, conditions).found
+            except MissingDataError as error:
+                made.skipped.append(f"{entry.spec.task}:{code} {variant}: {error}")
+                continue
+            made.splits.append(
+                TranslatedSplit(spec=entry.spec, language=code, variant=variant, found=found, entry=entry)
+            )
+
+
+def _add_training_sets(
+    made: Corpus, chosen: Sequence[SelectedTask], translators: Sequence[str], train: TrainingRequest
+) -> None:
+    """Add the translated parts of every training set that the tasks are trained on, each once."""
+    stages = {
+        name: source_language(selected.entry.spec)
+        for selected in chosen
+        if selected.entry.spec.transfer is not None
+        for name in selected.entry.spec.transfer.stages
+    }
+    for reference in (part for value in translators for part in value.split(",")):
+        variants = TrainVariants(
+            RunConfig(
+                tasks=tuple(stages),
+                model="",
+                translators=(reference,),
+                train_variant=train.variant,
+                train_pivot=train.pivot,
+                train_limit=train.limit,
+            ),
+            made.session.registry,
+        )
+        for name, code in stages.items():
+            origin = Origin.named(name, made.session.catalog)
+            try:
+                parts = variants.parts(
+                    name,
+                    [(code, origin.find(made.finder, code, "train"))],
+                    origin.spec.translate,
+                    "zero_shot_transfer",
+                    (),
+                    origin.train_finder(made.finder),
+                )
+            except MissingDataError as error:
+                made.skipped.append(f"{name}:{code} {train.variant}: {error}")
+                continue
+            made.splits += [
+                TranslatedSplit(spec=origin.spec, language=language, variant=train.variant, found=found)
+                for language, found in parts
+                if found.change is not None
+            ]
+
+
+def path_name(name: str) -> str:
+    """Return a translator's name as a part of a path."""
+    return "".join(c if c.isalnum() or c in "._-" else "-" for c in name).strip(".-") or "translator"
 
 
 def _change(split: TranslatedSplit) -> TextChange:

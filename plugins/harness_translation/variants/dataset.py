@@ -10,7 +10,7 @@ from typing import Any
 
 from harness import Row, UsageError
 from harness.storage.files import write_atomically
-from harness_translation.variants.corpus import Corpus, TranslatedSplit
+from harness_translation.variants.corpus import Corpus, TranslatedSplit, path_name
 
 __all__ = ["check_output_folder", "write_dataset"]
 
@@ -33,11 +33,30 @@ def write_dataset(corpus: Corpus, folder: Path) -> int:
         if romanised:
             lines = [json.dumps(row, ensure_ascii=False) for row in romanised]
             write_atomically(folder / "romanised.jsonl", "\n".join(lines) + "\n")
-        card = json.dumps(_card(corpus), ensure_ascii=False, indent=1)
+        tables = [_write_table(name, pairs, folder) for name, pairs in _segments(corpus).items()]
+        card = json.dumps(_card(corpus, tables), ensure_ascii=False, indent=1)
         write_atomically(folder / "card.json", card + "\n")
     except OSError as error:
         raise UsageError(f"The folder {str(folder)!r} cannot be written: {error.strerror}.") from error
-    return len(corpus.splits) + 1 + bool(romanised)
+    return len(corpus.splits) + len(tables) + 1 + bool(romanised)
+
+
+def _segments(corpus: Corpus) -> dict[str, list[dict[str, str]]]:
+    """Return every segment with its translation, by translator, as the translator ``file`` reads them."""
+    tables: dict[str, list[dict[str, str]]] = {}
+    for (name, source, target), segments in corpus.finder.translations.seen.items():
+        tables.setdefault(name, []).extend(
+            {"source": source, "target": target, "text": text, "translation": segment.text}
+            for text, segment in segments.items()
+        )
+    return tables
+
+
+def _write_table(name: str, lines: list[dict[str, str]], folder: Path) -> str:
+    """Write the segments of a translator; return the value of ``--translator`` that reads them."""
+    path = folder / f"translations-{path_name(name)}.jsonl"
+    write_atomically(path, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
+    return f"{path_name(name)}=file:{path.name}"
 
 
 def _record(row: Row, split: TranslatedSplit) -> dict[str, Any]:
@@ -48,19 +67,19 @@ def _record(row: Row, split: TranslatedSplit) -> dict[str, Any]:
     return record
 
 
-def _card(corpus: Corpus) -> dict[str, Any]:
+def _card(corpus: Corpus, tables: list[str]) -> dict[str, Any]:
     try:
         own = version("multilingual-harness")
     except PackageNotFoundError:
         own = None
     splits = []
     for split in corpus.splits:
-        spec, change = split.entry.spec, split.found.change
+        spec, change = split.spec, split.found.change
         assert change is not None
         splits.append(
             {
                 "file": f"{split.name}.jsonl",
-                "task": spec.task,
+                "task": split.owner,
                 "language": split.language,
                 "variant": split.variant,
                 "licence of the source": spec.license,
@@ -72,6 +91,7 @@ def _card(corpus: Corpus) -> dict[str, Any]:
         "schema": 1,
         "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "harness": own,
+        "translator": tables,
         "splits": splits,
         "guards": corpus.guards(),
         "romanised": len(corpus.romanised()),

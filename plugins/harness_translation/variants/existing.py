@@ -128,7 +128,7 @@ def open_file(ref: str, context: TranslatorContext) -> ExistingTranslations:
 
 def _read_lines(path: Path, context: TranslatorContext) -> Tables:
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{str(path)!r} cannot be read: {error}.") from error
     tables: Tables = {}

@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 
 from harness import Translation, TranslatorContext, TranslatorInfo, UsageError
 
-__all__ = ["PlainTranslator", "open_identity", "open_reverse"]
+__all__ = ["PlainTranslator", "open_identity", "open_released", "open_reverse"]
 
 
 class PlainTranslator:
     """Applies a function to each segment, for every pair of languages."""
 
-    def __init__(self, name: str, answer: Callable[[str], str]) -> None:
+    def __init__(self, name: str, answer: Callable[[str], str] | None) -> None:
         self._name = name
         self._answer = answer
 
@@ -23,11 +23,12 @@ class PlainTranslator:
         )
 
     def supports(self, source: str, target: str) -> bool:
-        """Return True: every pair is supported."""
-        return True
+        """Return True for every pair, unless there is nothing to translate with."""
+        return self._answer is not None
 
     def translate(self, segments: Sequence[str], source: str, target: str) -> list[Translation]:
         """Return one translation per segment."""
+        assert self._answer is not None
         return [Translation(text=self._answer(segment)) for segment in segments]
 
     def close(self) -> None:
@@ -38,6 +39,12 @@ def open_identity(ref: str, context: TranslatorContext) -> PlainTranslator:
     """Return the translator that returns the text unchanged."""
     _require_no_reference("identity", ref)
     return PlainTranslator("identity", lambda text: text)
+
+
+def open_released(ref: str, context: TranslatorContext) -> PlainTranslator:
+    """Return the translator that supports no pair: released are whole training sets, which are read as files."""
+    _require_no_reference("released", ref)
+    return PlainTranslator("released", None)
 
 
 def open_reverse(ref: str, context: TranslatorContext) -> PlainTranslator:

@@ -17,6 +17,7 @@ from pydantic_core import from_json
 from harness import DataError, Reader, Row
 from harness.data.readers.reader import choice
 from harness.data.readers.structured import JSONL, parse_json
+from harness.data.readers.text import without_blank_lines
 from harness_xtreme_r.readers.fields import cuts_character, member, required_option
 
 __all__ = ["MEWSLI_X_ENTITIES", "MEWSLI_X_MENTIONS", "MEWSLI_X_PAIRS", "mention_text"]
@@ -148,21 +149,19 @@ def _objects(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
     Several times as fast as the reader ``jsonl``, which is asked only what is wrong with a line; of a key that
     occurs twice in an object the last one counts.
     """
-    blank = 0
     try:
         with path.open("rb") as file:
-            for line, encoded in enumerate(file, start=1):
-                if blank:
-                    raise DataError(f"{path}:{blank}: expected a JSON object, found a blank line.")
-                if not encoded.strip():
-                    blank = line
-                    continue
+            for line, encoded in without_blank_lines(path, enumerate(file, start=1), _is_blank):
                 yield (
                     line,
                     _object(encoded.removeprefix(codecs.BOM_UTF8) if line == 1 else encoded, path, line),
                 )
     except OSError as error:
         raise DataError(f"{path}: expected a readable file, found: {error.strerror or error}.") from error
+
+
+def _is_blank(encoded: bytes) -> bool:
+    return not encoded.strip()
 
 
 def _object(encoded: bytes, path: Path, line: int) -> Mapping[str, Any]:

@@ -77,6 +77,7 @@ def _question(row: Row) -> str:
 
 XCOPA_ALIGNED = Reader(
     name=_NAME,
+    joins=True,
     read=_read,
     summary="XCOPA JSON lines of one language, with 'question' taken from an aligned file, the second one.",
     options={"columns": COLUMNS},

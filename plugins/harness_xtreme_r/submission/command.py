@@ -33,7 +33,7 @@ def score(
     from harness.cli.display import PrintableConsole
     from harness_xtreme_r.submission.scoring import score_submission, score_table
 
-    check_output_file(json_file)
+    check_output_file(json_file, ".json")
     result = score_submission(predictions, gold)
     if json_file is not None:
         write_file(json_file, json.dumps(result.as_json(), indent=2) + "\n")

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Final
 
 from harness import UsageError
-from harness.metrics import chunk, classification, mlqa, retrieval, squad
+from harness.metrics import chunk, classification, question_answering, retrieval
 from harness.metrics.metric import MetricFunction
 from harness_xtreme_r.submission.formats import (
     UPOS_TAGS,
@@ -53,8 +53,8 @@ class SubmissionTask:
 
 _ACCURACY: Final = {"accuracy": classification.accuracy}
 _CHUNKS: Final = {"f1": chunk.chunk_f1, "precision": chunk.chunk_precision, "recall": chunk.chunk_recall}
-_SQUAD: Final = {"exact_match": squad.exact_match, "f1": squad.f1}
-_MLQA: Final = {"exact_match": mlqa.exact_match, "f1": mlqa.f1}
+_SQUAD: Final = {"exact_match": question_answering.squad_exact_match, "f1": question_answering.squad_f1}
+_MLQA: Final = {"exact_match": question_answering.mlqa_exact_match, "f1": question_answering.mlqa_f1}
 _XNLI: Final = label_format(
     ("contradiction", "entailment", "neutral"), aliases={"contradictory": "contradiction"}
 )

@@ -23,7 +23,7 @@ from harness_xtreme_r.submission.layout import TASKS, SubmissionTask
 
 __all__ = ["METHODS", "SubmissionModel", "SubmissionOptions", "describe", "open_submission", "public_task"]
 
-FOLDERS = {"wikiann": "panx", "tydiqa_goldp": "tydiqa", "mewsli_x": "mewslix"}
+FOLDERS = {"wikiann": "panx"}
 """Public folder names of tasks that have another name here."""
 
 

@@ -74,6 +74,8 @@ def _why_not(cell: CellResult, task: SubmissionTask | None, protocol: str | None
         return "the task has no public submission format"
     if protocol is not None and cell.protocol != protocol:
         return f"its protocol is {cell.protocol}"
+    if "split" in cell.view:
+        return f"these are items of the {cell.view['split']} split"
     if cell.size is not None and cell.n < cell.size:
         return f"the run has {cell.n} of its {cell.size} items; run it on all of them"
     return ""

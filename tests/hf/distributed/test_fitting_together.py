@@ -13,6 +13,8 @@ import torch
 from safetensors.torch import load_file
 from transformers import T5Config, T5ForConditionalGeneration
 
+pytestmark = pytest.mark.thorough
+
 Job = dict[str, Any]
 Launch = Callable[..., list[list[Job]]]
 Alone = Callable[[Job], Job]

@@ -8,6 +8,8 @@ from harness.models.adapters import AdapterEntry
 from harness.testing.adapter_contract import AdapterContract
 from harness_hf import harness_register_adapters
 
+pytestmark = pytest.mark.thorough
+
 
 class Seq2SeqContract(AdapterContract):
     family: str

@@ -91,17 +91,23 @@ def test_the_likeliest_continuation_is_greedy(seq2seq: Any) -> None:
     assert [scored[number].is_greedy for number in range(3)] == [True, False, False]
 
 
-def test_every_context_is_encoded_once(seq2seq: Any) -> None:
-    session = seq2seq._session
-    rows = []
-    handle = session.backbone.register_forward_hook(
-        lambda _, __, keywords, ___: rows.append(len(keywords["input_ids"])), with_kwargs=True
+@pytest.mark.parametrize("budget", [1, 40, 4096])
+def test_every_context_is_encoded_once(seq2seq: Any, open_seq2seq_folder: Open, budget: int) -> None:
+    """For all its choices, wherever they are among the requests, also where they fill several decoder batches."""
+    model = open_seq2seq_folder(seq2seq._session.folder, batch_tokens=budget)
+    contexts = sorted({context for context, _ in PAIRS})
+    asked = [(context, text) for _, text in PAIRS for context in contexts] + PAIRS
+    encoded: list[int] = []
+    handle = model._session.network.get_encoder().register_forward_hook(
+        lambda _, __, keywords, output: encoded.append(len(output[0])), with_kwargs=True
     )
-    answers = seq2seq.loglikelihood(requests(*PAIRS, *PAIRS))
+    answers = model.loglikelihood(requests(*asked))
     handle.remove()
-    assert sum(rows) == len({context for context, _ in PAIRS})
-    for answer, again in zip(answers[: len(PAIRS)], answers[len(PAIRS) :], strict=True):
-        np.testing.assert_allclose(answer.token_logprobs, again.token_logprobs, atol=1e-5)
+    assert sum(encoded) == len(contexts)
+    for pair, last in zip(PAIRS, answers[-len(PAIRS) :], strict=True):
+        [alone] = seq2seq.loglikelihood(requests(pair))
+        np.testing.assert_allclose(last.token_logprobs, alone.token_logprobs, atol=2e-5)
+        np.testing.assert_allclose(answers[asked.index(pair)].token_logprobs, alone.token_logprobs, atol=2e-5)
 
 
 @pytest.mark.parametrize("budget", [1, 40, 4096])

@@ -23,6 +23,8 @@ from harness_hf.options import Seq2SeqOptions
 from harness_hf.seq2seq.fitting import prepare_pairs, token_loss
 from harness_hf.training import loop
 
+pytestmark = pytest.mark.thorough
+
 Open = Callable[..., Any]
 Options = Callable[..., FitOptions]
 SPEC = HeadSpec(head=Head.TEXT_TO_TEXT)

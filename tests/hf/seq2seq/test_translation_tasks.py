@@ -24,6 +24,8 @@ from transformers import (
 from harness.storage.run_folder import Run
 from tests.translation_models import save_nllb, save_writing
 
+pytestmark = pytest.mark.thorough
+
 Cli = Callable[..., tuple[int, str, str]]
 CODES = ("eng_Latn", "deu_Latn", "fra_Latn")
 SENTENCES = [

@@ -23,6 +23,8 @@ from harness_hf import harness_register_translators
 from harness_hf.seq2seq.translator import open_translator
 from tests.translation_models import save_nllb, save_writing
 
+pytestmark = pytest.mark.thorough
+
 CODES = ("eng_Latn", "hin_Deva", "swh_Latn")
 SEGMENTS = ["the cat", "a dog sat", "the the the cat on a mat", "mat"]
 

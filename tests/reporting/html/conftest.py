@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from harness.languages.table import known_languages
-from harness.reporting.page import script
+from harness.reporting.render.page import script
 from harness.storage.records import ItemRecord
 from harness.storage.run_folder import Run
 from tests import builders

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from harness.reporting.contrast import Estimate, contrast, score_of
-from harness.reporting.diagnosis import page_blocks
-from harness.reporting.finding import findings, shortfalls
-from harness.reporting.material import read_material
-from harness.reporting.page import html_blocks
-from harness.reporting.severity import first_rank, severity, worst
-from harness.reporting.weakness import Weakness
+from harness.reporting.languages.finding import findings, shortfalls
+from harness.reporting.overview.contrast import Estimate, contrast, score_of
+from harness.reporting.overview.material import read_material
+from harness.reporting.render.page import html_blocks
+from harness.reporting.weakness.diagnosis import page_blocks
+from harness.reporting.weakness.severity import first_rank, severity, worst
+from harness.reporting.weakness.weakness import Weakness
 from harness.storage.records import ItemRecord
 
 Make = Callable[..., Any]

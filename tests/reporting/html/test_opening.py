@@ -8,14 +8,16 @@ from typing import Any
 import pytest
 from scipy.stats import binom, t
 
-from harness.reporting.chance import above_chance, chance_p
-from harness.reporting.glance import Glance, glance
-from harness.reporting.heat import heat_class
-from harness.reporting.material import Material, read_material
-from harness.reporting.opening import banners, chips
-from harness.reporting.overview import stands_out, task_chart
-from harness.reporting.tile_map import tile_map
-from harness.reporting.tiles import lags, tiles
+from harness.reporting.blocks.heat import heat_class
+from harness.reporting.blocks.remark import Weight, leading
+from harness.reporting.overview.collapse import doubt_remarks
+from harness.reporting.overview.glance import Glance, glance
+from harness.reporting.overview.material import Material, read_material
+from harness.reporting.overview.opening import banners, chips
+from harness.reporting.overview.overview import stands_out, task_chart
+from harness.reporting.overview.plots import tile_map
+from harness.reporting.overview.run_remarks import run_remarks
+from harness.reporting.overview.tiles import above_chance, chance_p, lags, tiles
 from harness.storage.results import MetricValue, SuiteSummary
 from harness.storage.run_folder import Run, with_baselines
 
@@ -63,7 +65,7 @@ def test_cells_above_chance_are_corrected_for_many_tests(write_run: Make, cell: 
         *(measured(cell, code, chance) for code in ("en", "ur", "ar", "bg", "el", "es", "fr", "hi")),
     )
     found = [above_chance(run, looked_at(run)[0].summary) for run in (alone, many)]
-    assert [(one.above, one.known) for one in found] == [(1, 1), (1, 10)]
+    assert found == [(1, 1), (1, 10)]
 
 
 def test_the_weakest_language_is_named_where_it_is_established(write_run: Make, cell: Make) -> None:
@@ -96,7 +98,7 @@ def test_a_run_of_one_cell_has_only_tiles_that_say_something(write_run: Make, ce
     found = tiles(material, first)
     assert [tile.value for tile in found] == ["75.0", "1 of 1"]
     assert found[0].note == "chance 33.3"
-    assert tile_map(material, first.tasks, ["xnli"]) is None
+    assert tile_map(material, first.tasks) is None
 
 
 def test_a_run_without_scores_has_no_tiles(write_run: Make, cell: Make) -> None:
@@ -124,6 +126,82 @@ def test_the_mean_and_the_gap_are_those_of_the_tasks(write_run: Make, cell: Make
     assert gap.small == f"±{196 * 0.02 * 2**0.5 * 2**0.5 / 2:.1f}"
 
 
+def test_tiles_of_two_runs_show_both_like_with_like(write_run: Make, cell: Make) -> None:
+    def made(values: tuple[float, float], *further: Any) -> Run:
+        pair = zip(("en", "de"), values, strict=True)
+        run: Run = write_run(*(measured(cell, code, value) for code, value in pair), *further)
+        return run
+
+    frozen = measured(
+        cell, "de", 0.1, task="pawsx", protocol="frozen", method="embed", fit=None, digest="1" * 12
+    )
+    trained = measured(cell, "de", 0.9, task="pawsx", digest="2" * 12)
+    runs = [made((0.9, 0.5), frozen), made((0.8, 0.6), trained)]
+    material, first = looked_at(*runs)
+    found = tiles(material, first)
+    assert [tile.value for tile in found] == ["70.0", "70.0", "\u221240.0", "\u221220.0"]
+    names = [material.name(run) for run in runs]
+    assert [tile.title.partition(":")[0] for tile in found] == [*names, *names]
+
+
+def test_a_collapsed_model_has_a_banner_and_no_gap(write_run: Make, cell: Make) -> None:
+    collapse = {"answer": "neutral", "count": 60, "of": 60, "unit": "items"}
+    run = write_run(*(measured(cell, code, 0.35, collapse=collapse) for code in ("en", "de")))
+    material, first = looked_at(run)
+    assert first.gap is None
+    assert not any("leaving" in tile.title for tile in tiles(material, first))
+    assert banners(material)[0].title == "xnli: 'neutral' for all 120 items."
+    lucky = write_run(*(measured(cell, code, 0.9, collapse=collapse) for code in ("en", "de")))
+    assert above_chance(lucky, looked_at(lucky)[0].summary)[0] == 0
+
+
+def test_a_useless_model_is_remarked_in_the_summary_and_first_on_the_page(
+    write_run: Make, cell: Make
+) -> None:
+    majority = {"answer": "neutral", "right": 105, "constant": 100, "both": 40, "of": 300}
+    loss = {"first": 1.1, "last": 1.09, "steps": 40}
+    stage = {"stage": "mnli", "digest": "1" * 12, "reused": True, "train": {"examples": 9}, "loss": loss}
+    fits = {"1": {"title": "mnli (en)", "stages": [stage]}}
+    cells = [measured(cell, code, 0.35, majority=majority) for code in ("en", "de")]
+    run = write_run(*cells, fits=fits)
+    doubts = [remark for remark in run_remarks(run) if remark.weight is Weight.INVALID]
+    assert [remark.brief.partition(":")[0] for remark in doubts] == ["xnli", "mnli"]
+    assert leading(run_remarks(run), 5)[0][:2] == [remark.brief for remark in doubts]
+    material, _ = looked_at(run)
+    [banner] = banners(material)
+    assert banner.title == f"{'; '.join(remark.brief for remark in doubts)}."
+    guessing = write_run(*cells, model="baseline:random")
+    assert not [remark for remark in run_remarks(guessing) if remark.weight is Weight.INVALID]
+
+
+@pytest.mark.parametrize(
+    ("loss", "is_remarked"),
+    [
+        ({"first": 1.1, "last": 1.2, "steps": 10}, True),
+        ({"first": 1.1, "last": 1.0, "steps": 10}, False),
+        ({"first": 1.1, "last": 1.1, "steps": 9}, False),
+        (None, False),
+    ],
+)
+def test_training_that_ends_at_its_starting_loss_is_a_remark(
+    write_run: Make, cell: Make, loss: dict[str, float] | None, is_remarked: bool
+) -> None:
+    stage = {"stage": "mnli", **({} if loss is None else {"loss": loss})}
+    run = write_run(measured(cell, "en", 0.9), fits={"1": {"title": "mnli (en)", "stages": [stage]}})
+    assert len(list(doubt_remarks(run))) == is_remarked
+
+
+@pytest.mark.parametrize(("right", "is_remarked"), [(40, True), (120, False)])
+def test_a_small_fall_of_the_loss_is_enough_where_labels_are_right(
+    write_run: Make, cell: Make, right: int, is_remarked: bool
+) -> None:
+    majority = {"answer": "neutral", "right": right, "constant": 50, "both": right // 4, "of": 150}
+    stage = {"stage": "mnli", "loss": {"first": 1.1, "last": 1.08, "steps": 40}}
+    cells = [measured(cell, code, 0.5, majority=majority, fit="1") for code in ("en", "de")]
+    run = write_run(*cells, fits={"1": {"title": "mnli (en)", "stages": [stage]}})
+    assert any("loss" in remark.brief for remark in doubt_remarks(run)) == is_remarked
+
+
 def test_a_row_has_its_marks(write_run: Make, cell: Make) -> None:
     values = {"en": 0.9, "de": 0.5, "sw": 0.4, "ur": 0.4}
     run = write_run(*(measured(cell, code, value) for code, value in values.items()))
@@ -137,7 +215,7 @@ def test_a_row_has_its_marks(write_run: Make, cell: Make) -> None:
         ("language", "Swahili"),
         ("language", "Urdu"),
     }
-    assert (row.weakest_text, set(row.weakest)) == ("ur +1", {"ur", "sw"})
+    assert (row.weakest_text, set(row.weakest)) == ("Urdu +1", {"Urdu", "Swahili"})
     assert row.lowest == pytest.approx(40.0)
     heads, [fields] = task_chart(material, first.tasks).data
     assert dict(zip(heads, fields, strict=True))["mean"] == "55.0"
@@ -149,7 +227,7 @@ def test_tiles_of_the_map_go_from_chance_to_100(write_run: Make, cell: Make) -> 
         measured(cell, "ur", 0.65),
     )  # fmt: skip
     material, first = looked_at(run)
-    found = tile_map(material, first.tasks, ["xnli"])
+    found = tile_map(material, first.tasks)
     assert found is not None
     [(name, fields)] = found.rows
     by_code = {code: field for (code, _), field in zip(found.languages, fields, strict=True)}

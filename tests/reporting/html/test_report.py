@@ -15,10 +15,10 @@ import pytest
 
 import harness
 from harness.reporting.catalog import html_text
-from harness.reporting.items import LONGEST
-from harness.reporting.material import read_material
-from harness.reporting.page import script
-from harness.reporting.summary import summarise
+from harness.reporting.overview.material import read_material
+from harness.reporting.overview.summary import summarise
+from harness.reporting.render.page import script
+from harness.reporting.weakness.items import LONGEST
 from harness.storage.results import STOPPED
 from harness.storage.run_folder import Run, with_baselines
 
@@ -113,10 +113,10 @@ def test_two_runs_stand_side_by_side(write_run: Make, cell: Make, record: Make, 
     rows = {row.all("th")[0].text: row.all("td")[0].text for row in item.all("tr")}
     assert rows["models/other"].startswith("contradiction")
     [section] = [each for each in root.all("section") if each.attributes["id"] == "comparison"]
-    assert section.all("h3")[0].text.startswith("xnli: models/other is 50.0 points above models/mine (")
+    assert section.all("h3")[0].text.startswith("xnli: models/mine is 50.0 points below models/other (")
     assert len([each for each in section.all("div") if each.attributes.get("class") == "forest"]) == 1
     [compared, _] = [each for each in root.all("table") if each.text.startswith("xnli: 40 common items")]
-    assert "+50.0" in compared.text
+    assert "-50.0" in compared.text
 
 
 def test_the_second_run_is_in_overview_and_systems(write_run: Make, cell: Make, check: Make) -> None:
@@ -307,6 +307,7 @@ def test_the_same_runs_give_the_same_bytes(write_run: Make, cell: Make, record: 
     assert html_text([run]) == html_text([Run(run.path)])
 
 
+@pytest.mark.thorough
 def test_a_large_run_stays_small_and_quick(write_run: Make, cell: Make, record: Make) -> None:
     """15 languages x 5 tasks x 250 items; the bound of time is for a machine that does other things too."""
     codes = "de en sw ur ar bg el es fr hi ru th tr vi zh".split()

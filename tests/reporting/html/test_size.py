@@ -10,6 +10,8 @@ import pytest
 from harness import evaluate
 from harness.reporting.catalog import html_text
 
+pytestmark = pytest.mark.thorough
+
 PAGE = 300_000
 """Bytes of the page without the section of items."""
 SECTIONS = 160_000

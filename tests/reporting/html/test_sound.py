@@ -32,6 +32,6 @@ def test_the_page_of_two_runs_has_no_barrier(
     report.write_text(text, encoding="utf-8")
     with sound_page(browser, report, scheme, width) as page:
         [heading] = [own for own in page.locator("#comparison h3").all_inner_texts() if "points" in own]
-        assert "second is 25.0 points below first" in heading
-        assert page.locator(".forest .down circle").count() >= 1
+        assert "first is 25.0 points above second" in heading
+        assert page.locator(".forest .up circle").count() >= 1
         assert page.locator("#languages table.item, #items table.item").count() > 0

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from harness.reporting.console import ASCII_SPARKS, SPARKS, render_blocks, sparkline
-from harness.reporting.model import Table, TableRow
+from harness.reporting.blocks.model import Table, TableRow
+from harness.reporting.render.console import ASCII_SPARKS, SPARKS, render_blocks, sparkline
 from harness.storage.run_folder import Run
 from harness_probing.reporting.curve import curves
 from harness_probing.reporting.probe import read_probes

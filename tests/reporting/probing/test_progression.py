@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.reporting.contrast import Estimate
+from harness.reporting.overview.contrast import Estimate
 from harness.storage.run_folder import Run
 from harness_probing.reporting.probe import Probe, read_probes
 from harness_probing.reporting.progression import (

@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
+from harness.reporting.blocks.model import Table
 from harness.reporting.catalog import latex_text, markdown_text, terminal_text
-from harness.reporting.model import Table
 from harness.storage.run_folder import Run
 from harness_probing.reporting.curve import depth_of
 from harness_probing.reporting.probe import Probe, read_probes

@@ -21,7 +21,7 @@ class Copy:
         """Free nothing; a second call does nothing either."""
 
     def generate(self, prompts: Sequence[Prompt], options: Sequence[GenerateOptions]) -> list[Generated]:
-        """Return every prompt, of a conversation the last turn, up to the most tokens that it may have.
+        """Return every prompt, of a conversation the last turn, up to a stop string or the most tokens.
 
         Raises `CapabilityError` where the answer is to be of a certain form.
         """
@@ -32,6 +32,7 @@ def _copied(prompt: Prompt, options: GenerateOptions) -> Generated:
     if any(limit is not None for limit in (options.choices, options.regex, options.json_schema)):
         raise CapabilityError("The adapter 'copy' cannot constrain what it writes.")
     text = prompt if isinstance(prompt, str) else prompt[-1].text
+    text = text[: min((text.find(stop) for stop in options.stop if stop in text), default=len(text))]
     words = text.split()
     if len(words) <= options.max_tokens:
         return Generated(text=text, tokens=len(words), finished=True)

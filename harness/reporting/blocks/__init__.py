@@ -1,0 +1,1 @@
+"""What a page is made of: tables, charts, notes, and how numbers are written."""

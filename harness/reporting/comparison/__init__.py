@@ -1,0 +1,1 @@
+"""Runs against each other: tables, verdicts, the layout of papers, power and history."""

@@ -1,0 +1,193 @@
+"""A comparison as papers print it: models against languages, differences with their tests, and sentences to quote."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from harness.analysis.comparison import Comparison, TaskComparison
+from harness.analysis.significance import Scores
+from harness.metrics.metric import Metric
+from harness.metrics.naming import metric_name
+from harness.reporting.blocks.forest import DECIDES
+from harness.reporting.blocks.model import Block, Field, Note, Notes, Table, TableRow, rows_of
+from harness.reporting.blocks.number import p_text, percent, signed, signed_interval
+from harness.reporting.blocks.remark import counted
+from harness.reporting.comparison.verdict import (
+    FEW,
+    LEVEL,
+    language_levels,
+    language_name,
+    task_levels,
+    verdict_blocks,
+)
+from harness.reporting.render.console import SAMPLE_WARNING
+from harness.reporting.render.latex import render_latex
+from harness.reporting.render.markdown import render_markdown
+from harness.reporting.render.rows import csv_text
+from harness.table import Table as NamedTable
+
+__all__ = ["paper_blocks", "paper_rows", "paper_text"]
+
+TESTED = {"difference": "value", "ci_low": "low", "ci_high": "high", "p": "p"}
+"""Columns of rows, and the fields of `Difference` that they have."""
+MEAN = "mean"
+MOST_LANGUAGES = 40
+"""Rows of languages in the table of a pair, which is to fit a page."""
+
+
+def paper_text(compared: Comparison, metrics: NamedTable[Metric], format_name: str) -> str:
+    """Return a comparison as ``csv``, ``latex`` or ``markdown``."""
+    if format_name == "csv":
+        return csv_text(paper_rows(compared, metrics))
+    blocks = paper_blocks(compared, metrics)
+    return render_latex(blocks) if format_name == "latex" else render_markdown(blocks)
+
+
+def paper_rows(compared: Comparison, metrics: NamedTable[Metric]) -> list[dict[str, Any]]:
+    """Return one row for every task, language (None for the mean) and system, by the first metric of the task.
+
+    Scores are fractions. ``p_holm`` of a mean is adjusted over tasks and systems, as in the verdict; that of a language
+    over the languages of the task.
+    """
+    levels = task_levels(compared)
+    return [row for task in compared.tasks for row in _task_rows(task, levels, metrics)]
+
+
+def _task_rows(
+    task: TaskComparison, levels: Mapping[tuple[str, str], float | None], metrics: NamedTable[Metric]
+) -> list[dict[str, Any]]:
+    of_means = [levels.get((task.title, name)) for name in task.systems]
+    alone, metric = len(task.languages) == 1, task.scores[0].metric
+    of_languages = [language_levels(task, place) for place in range(len(task.systems))]
+    parts: list[tuple[str | None, Scores, int, Sequence[float | None]]] = [
+        (code, part.scores[0], len(part.ids), of_means if alone else [own.get(code) for own in of_languages])
+        for part in task.languages
+        for code in [part.language]
+    ]
+    parts += [] if alone else [(None, task.scores[0], task.items, of_means)]
+    best = max if metric not in metrics or metrics.get(metric).higher_is_better else min
+    return [
+        {
+            "task": task.task,
+            "view": json.dumps(dict(task.view), sort_keys=True),
+            "metric": metric,
+            **{"language": language, "system": name, "items": items, "value": scores.values[place]},
+            "best": percent(scores.values[place]) == percent(best(scores.values)),
+            **{column: getattr(scores.differences[place], field, None) for column, field in TESTED.items()},
+            "p_holm": (p := None if scores.differences[place] is None else adjusted[place]),
+            "significant": None if p is None else p <= LEVEL,
+        }
+        for language, scores, items, adjusted in parts
+        for place, name in enumerate(task.systems)
+    ]
+
+
+def paper_blocks(compared: Comparison, metrics: NamedTable[Metric]) -> list[Block]:
+    """Return the sentences of the verdict, and for every task its scores and the differences with their tests."""
+    levels = task_levels(compared)
+    found: list[Block] = [Note(SAMPLE_WARNING, "warning")] if compared.sample else []
+    blocks = verdict_blocks(compared)
+    found += [Notes([block.text]) if isinstance(block, Note) else block for block in blocks]
+    rows = {task.title: _task_rows(task, levels, metrics) for task in compared.tasks}
+    if len(rows) > 1 and {len(task.systems) for task in compared.tasks} == {2}:
+        pairs = dict.fromkeys(task.systems for task in compared.tasks)
+        found += [_pair([task for task in compared.tasks if task.systems == pair], rows) for pair in pairs]
+        found += [Notes(task.notes) for task in compared.tasks]
+    else:
+        for task in compared.tasks:
+            own = rows[task.title]
+            found += [_scores(task, own), *_differences(task, own), Notes(task.notes)]
+    return [*found, Notes(compared.notes)]
+
+
+def _scores(task: TaskComparison, rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Return systems against languages; languages against systems where there are many languages."""
+    systems = list(task.systems)
+    codes = list(dict.fromkeys(row["language"] for row in rows))
+    fields = [_score(row, "*" if row["significant"] else "") for row in rows]
+    grid = [fields[at : at + len(systems)] for at in range(0, len(fields), len(systems))]
+    where = f"{counted(task.items, 'common item')} in {counted(len(task.languages), 'language')}"
+    title = (
+        f"{task.title}: {metric_name(task.scores[0].metric)} times 100 on {where}. Bold: the best score. "
+        f"*: differs from {systems[0]} (p ≤ .05 after Holm)."
+    )
+    if len(task.languages) > FEW:
+        labels, heads, corner = [_language(code) for code in codes], systems, "language"
+    else:
+        labels, heads, corner = systems, [code or MEAN for code in codes], "model"
+        grid = [list(column) for column in zip(*grid, strict=True)]
+    shown = rows_of((label, *own) for label, own in zip(labels, grid, strict=True))
+    return Table(title=title, corner=corner, heads=tuple(heads), rows=shown)
+
+
+def _score(row: Mapping[str, Any], star: str = "") -> Field:
+    return Field(text=percent(row["value"]) + star, style="best" if row["best"] else "")
+
+
+def _pair(tasks: Sequence[TaskComparison], rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> Table:
+    """Return all tasks of one pair of systems: their means, and the languages under them where these are few."""
+    first, second = tasks[0].systems
+    has_languages = sum(len(task.languages) for task in tasks) <= MOST_LANGUAGES
+    shown: list[TableRow] = []
+    for task in tasks:
+        pairs = list(zip(_of(rows[task.title], first), _of(rows[task.title], second), strict=True))
+        label = f"{task.title} {metric_name(task.scores[0].metric)}"
+        found = [replace(_difference(*pairs[-1]), label=label)]
+        if has_languages and len(pairs) > 1:
+            found += [replace(_difference(*pair), depth=1) for pair in pairs[:-1]]
+        shown += [*found[:-1], replace(found[-1], ends=has_languages and task is not tasks[-1])]
+    below = "; below, its languages, with p after Holm over these" if has_languages else ""
+    return Table(
+        title=(
+            f"{first} minus {second}, times 100: the mean of every task, with p after Holm "
+            f"over tasks{below}. Bold: the better score. {DECIDES}"
+        ),
+        corner="task",
+        heads=_heads(first, second),
+        rows=tuple(shown),
+    )
+
+
+def _heads(first: str, second: str) -> tuple[str, ...]:
+    return first, second, "difference", "95 % interval", "p", "p (Holm)", "items"
+
+
+def _differences(task: TaskComparison, rows: Sequence[Mapping[str, Any]]) -> list[Table]:
+    """Return for every further system the differences of the first one to it by language."""
+    first, *further = task.systems
+    metric = metric_name(task.scores[0].metric)
+    return [
+        Table(
+            title=f"{task.title}: {first} minus {name}, {metric} times 100. {DECIDES}",
+            corner="language",
+            heads=_heads(first, name),
+            rows=tuple(map(_difference, _of(rows, first), _of(rows, name))),
+        )
+        for name in further
+    ]
+
+
+def _of(rows: Sequence[Mapping[str, Any]], system: str) -> list[Mapping[str, Any]]:
+    return [row for row in rows if row["system"] == system]
+
+
+def _difference(first: Mapping[str, Any], own: Mapping[str, Any]) -> TableRow:
+    return TableRow(
+        label=_language(own["language"]),
+        fields=(
+            _score(first),
+            _score(own),
+            signed(own["difference"]),
+            signed_interval(own["ci_low"], own["ci_high"]),
+            p_text(own["p"]),
+            p_text(own["p_holm"]),
+            f"{own['items']:,}",
+        ),
+    )
+
+
+def _language(code: str | None) -> str:
+    return MEAN if code is None else language_name(code)

@@ -1,0 +1,63 @@
+"""The smallest detectable differences as a table, and as rows of plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from harness.analysis.power import Detectable
+from harness.reporting.blocks.model import BLANK, Block, Note, Table, TableRow
+from harness.reporting.blocks.number import percent
+
+__all__ = ["power_blocks", "power_rows"]
+
+LEGEND = (
+    "Smallest true difference between two systems, x100, that a paired test finds with 80 % power at 5 %, two-sided: "
+    "d SD / sqrt(clusters), where d of the noncentral t distribution is 2.80 for many clusters and 3.00 for 16. SD: of "
+    "the difference of two systems' scores of one cluster; * assumed, not measured. -: too few clusters to show any."
+)
+
+NEEDED = (
+    " Needed for the difference that was asked for: items per language, or languages as large as these. More languages "
+    "of a parallel task are assumed to show no more, since their items are the same."
+)
+
+
+def power_blocks(found: Sequence[Detectable]) -> list[Block]:
+    """Return the table with its legend."""
+    rows, detect = [], any(own.needed_items is not None for own in found)
+    for own in found:
+        view = ", ".join(f"{name}={value}" for name, value in own.view.items())
+        fields = (
+            own.language or "mean",
+            f"{own.items:,}",
+            f"{own.clusters:,}",
+            percent(own.sd) + ("*" if own.sd is not None and own.assumed else ""),
+            percent(own.difference),
+            *([_needed(own)] if detect else []),
+        )
+        label = f"{own.task} ({view})" if view else own.task
+        rows.append(TableRow(label=label, fields=fields, style="bold" if own.language is None else ""))
+    table = Table(
+        title="Smallest detectable differences",
+        untitled=True,
+        corner="task",
+        heads=("language", "items", "clusters", "SD", "difference", *(["needed"] if detect else [])),
+        rows=tuple(rows),
+        words=frozenset({0}),
+        folding=True,
+    )
+    return [table, Note(LEGEND + (NEEDED if detect else ""), "note")]
+
+
+def _needed(own: Detectable) -> str:
+    if own.needed_items is None:
+        return BLANK
+    languages = "" if own.needed_languages is None else f", or {own.needed_languages:,} languages"
+    return f"{own.needed_items:,} items{languages}"
+
+
+def power_rows(found: Sequence[Detectable]) -> list[dict[str, Any]]:
+    """Return one row for every language, and for the mean of a task (language None); fractions in [0, 1]."""
+    return [asdict(own) for own in found]

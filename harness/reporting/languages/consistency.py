@@ -1,0 +1,138 @@
+"""The section of reports about how alike a model answers in different languages."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from harness.analysis.consistency import MEASURES, Consistency, Measure, consistencies, wide_tasks
+from harness.errors import HarnessError
+from harness.reporting.blocks.model import BLANK, Block, Field, Fold, Table, rows_of
+from harness.reporting.blocks.number import percent, score_field
+from harness.reporting.blocks.score import Score
+from harness.reporting.formats import SectionReport
+from harness.storage.run_folder import Run
+
+__all__ = ["consistency_rows", "read_consistency"]
+
+HEADS: Final = {
+    "same": "same answer",
+    "kappa": "kappa",
+    "correct": "both right or both wrong",
+    "rank": "RankC",
+}
+TITLE: Final = "Consistency between languages"
+LEGEND: Final = (
+    "Means over the pairs of languages, x100, on the same items; intervals respect items and clusters."
+)
+MEANING: Final = {
+    "kappa": "Kappa is the share of same answers corrected for chance (Cohen, 1960).",
+    "rank": "RankC compares rankings of candidates, the first ones most (Qi et al., 2023).",
+}
+WIDEST: Final = 30
+"""Languages of a task whose pairs every report compares."""
+
+
+def read_consistency(runs: Sequence[Run]) -> SectionReport | None:
+    """Return the consistency of the main run; None for a run without a parallel task in two languages."""
+    try:
+        found = consistencies(runs[0], most=WIDEST)
+    except HarnessError as error:
+        return SectionReport(notes=(f"{TITLE} is missing: {error.message}",), page_only=True)
+    notes = tuple(
+        f"{TITLE}: {task} has {count} languages and is left out, since all pairs of more than {WIDEST} take long; "
+        "harness report RUN --consistency --json FILE computes them."
+        for task, count in wide_tasks(runs[0], WIDEST).items()
+    )
+    if not found and not notes:
+        return None
+    tables = [_summary(found)] if found else []
+    return SectionReport(
+        notes=notes,
+        blocks=(*tables, *itertools.chain.from_iterable(map(_matrices, found))),
+        brief=tables or None,
+        details_only=True,
+        rows=lambda: consistency_rows(runs[0]),
+    )
+
+
+def consistency_rows(run: Run) -> list[dict[str, Any]]:
+    """Return one row per task, pair of languages and measure, and one for the mean over pairs, as fractions.
+
+    Raises what `harness.analysis.consistency.consistencies` does.
+    """
+    rows = []
+    for one in consistencies(run):
+        shared = {name: getattr(one, name) for name in ("task", "protocol", "method", "view", "seed")}
+        parts = [("mean over pairs", one.languages, one.means)]
+        parts += [("pair", pair.languages, pair.measures) for pair in one.pairs]
+        for scope, languages, measures in parts:
+            for name, own in measures.items():
+                head = {**shared, "scope": scope, "languages": list(languages), "measure": name}
+                rows.append({**head, "value": own.value, "n": own.n, **own.interval.to_json()})
+    return rows
+
+
+def _summary(found: Sequence[Consistency]) -> Table:
+    shown = [name for name in MEASURES if any(name in one.means for one in found)]
+    rows = []
+    for one in found:
+        sizes = str(len(one.languages)), f"{max(own.n for own in one.means.values()):,}"
+        rows.append((_name(one, found), *sizes, *(_field(one.means.get(name)) for name in shown)))
+    chances = [
+        f"RankC of random rankings of {one.task}: {percent(one.rank_chance)}."
+        for one in found
+        if one.rank_chance is not None
+    ]
+    return Table(
+        title=TITLE,
+        corner="task",
+        heads=("languages", "items", *(HEADS[name] for name in shown)),
+        rows=rows_of(rows),
+        notes=(LEGEND, *(MEANING[name] for name in shown if name in MEANING), *dict.fromkeys(chances)),
+        divided=True,
+    )
+
+
+def _name(one: Consistency, found: Sequence[Consistency]) -> str:
+    """Return the task, with what differs from the other rows of the same task."""
+    others = [own for own in found if own.task == one.task]
+    parts = [f"{name}={value}" for name, value in sorted(one.view.items())]
+    for name, text in {"protocol": one.protocol, "method": one.method, "seed": f"seed {one.seed}"}.items():
+        parts += [text] if len({getattr(own, name) for own in others}) > 1 else []
+    return f"{one.task} ({', '.join(parts)})" if parts and len(others) > 1 else one.task
+
+
+def _field(measure: Measure | None) -> str | Field:
+    if measure is None:
+        return BLANK
+    low, high = measure.interval.low, measure.interval.high
+    interval = None if low is None or high is None else (low, high)
+    return score_field(Score(value=measure.value, interval=interval))
+
+
+def _matrices(one: Consistency) -> Iterator[Block]:
+    """Yield the matrix of languages of a task's last measure; the rows of ``--json`` have those of all measures."""
+    name = next((name for name in reversed(MEASURES) if name in one.means), None)
+    if name is not None and len(one.languages) > 2:
+        yield Fold(title=f"{one.task}: {HEADS[name]}", blocks=[_matrix(one, name)], is_open=True)
+
+
+def _matrix(one: Consistency, name: str) -> Table:
+    values = {pair.languages: pair.measures.get(name) for pair in one.pairs}
+    # Both halves would say the same.
+    codes = list(enumerate(one.languages))
+    rows = [
+        (code, *(_field(values.get((other, code))) if place < row else "" for place, other in codes))
+        for row, code in codes
+    ]
+    return Table(
+        title=f"{one.task}: {HEADS[name]}, by pairs of languages",
+        corner="language",
+        heads=one.languages,
+        rows=rows_of(rows),
+        ramp="share",
+        terse=True,
+        divided=True,
+    )

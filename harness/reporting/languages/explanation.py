@@ -1,0 +1,262 @@
+"""The section of reports about what goes with the scores of languages: resources, word order, tokens, script, words."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import islice
+from statistics import fmean
+from typing import Any, Final
+
+from harness.analysis.explanation import LEAST_LANGUAGES, Effect, Explanation, explain
+from harness.analysis.typology import syntax_distances
+from harness.errors import DataError, HarnessError, MissingExtraError
+from harness.languages.segmentation import words
+from harness.languages.table import Language, known_languages
+from harness.reporting.blocks.forest import ForestChart, ForestRow
+from harness.reporting.blocks.model import BLANK, Charts, Field, Notes, Table, rows_of
+from harness.reporting.blocks.number import p_text, percent, signed
+from harness.reporting.cost.report import equity_report
+from harness.reporting.formats import SectionReport
+from harness.reporting.overview.system_name import system_names
+from harness.storage.records import read_batches
+from harness.storage.results import CellResult
+from harness.storage.run_folder import Run
+
+__all__ = ["ExplainedScores", "effect_chart", "explained", "language_properties", "read_explanation"]
+
+ENGLISH: Final = "en"
+ITEMS: Final = 500
+"""Items of a language whose words are compared with the English ones."""
+MODEL: Final = "all tasks"
+DRAWN: Final = 6
+"""Models that have a chart; all have a table."""
+LEGEND: Final = (
+    "Effects are points of the score per standard deviation of a property, with the others held equal, ± half the 95 % "
+    "interval over families (jackknife). detectable: the smallest true effect that such data show with 80 % power. r, "
+    "rho: Pearson's and Spearman's correlation of the property alone. A property without an effect has only "
+    "correlations: a model takes one per five languages, and per four outside the largest family. English is not among "
+    "the languages. A property that goes with the scores need not be their cause."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainedScores:
+    """What goes with the scores of one system in one task, or in all of its tasks."""
+
+    system: str
+    task: str
+    found: Explanation
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one row for the model, then one per property; scores and effects are fractions."""
+        head, model = {"system": self.system, "task": self.task}, asdict(self.found)
+        effects = [{**head, "kind": "property", **effect} for effect in model.pop("effects")]
+        return [{**head, "kind": "model", **model, "predicts": self.found.predicts}, *effects]
+
+
+def read_explanation(runs: Sequence[Run]) -> SectionReport | None:
+    """Return what goes with the scores of runs and of their published systems.
+
+    None without a task in ten languages, and on the sample data.
+    """
+    found, notes = explained(runs)
+    if not found:
+        return None
+    charts = Charts(charts=tuple(effect_chart(own) for own in found[:DRAWN]))
+    return SectionReport(
+        blocks=[*(_table(own) for own in found), charts, Notes((LEGEND, *notes))],
+        rows=lambda: [row for own in found for row in own.rows()],
+    )
+
+
+def explained(runs: Sequence[Run]) -> tuple[list[ExplainedScores], list[str]]:
+    """Return the regressions of runs and published systems, and notes on what they do not have.
+
+    The main run has a model of all its tasks, then one of each task with enough languages; the others have the first.
+    """
+    found: list[ExplainedScores] = []
+    notes: list[str] = []
+    for place, (run, name) in enumerate(zip(runs, system_names(runs), strict=True)):
+        if run.results.run.data != "sample":
+            own = list(_models(name, _scores(run), run, notes))
+            found += own if place == 0 else own[:1]
+    protocols = {row.protocol for row in runs[0].results.tasks}
+    for document in runs[0].manifest.published if found else ():
+        if document["protocol"] in protocols and not document.get("views"):
+            found += list(_models(f"published {document['label']}", _printed(document), None, notes))[:1]
+    return found, list(dict.fromkeys(notes))
+
+
+def _models(
+    system: str, scores: Mapping[str, Mapping[str, float]], run: Run | None, notes: list[str]
+) -> Iterator[ExplainedScores]:
+    """Yield the regressions of one system; without a run there are no texts, and so no words and tokens."""
+    codes = sorted({code for own in scores.values() for code in own})
+    table = known_languages()
+    known = [table.get(code) for code in codes if code in table]
+    if len(known) < LEAST_LANGUAGES:
+        return
+    unknown = [code for code in codes if code not in table]
+    if unknown:
+        notes.append(f"{system}: not in the language table, skipped: {' '.join(unknown)}")
+    families = {language.code: language.family for language in known}
+    kept = {task: {code: own[code] for code in own if code in families} for task, own in scores.items()}
+    properties = language_properties(known, run, notes)
+    parts = {MODEL: kept} if len(kept) > 1 else {}
+    for task, own in {**parts, **{task: {task: own} for task, own in kept.items()}}.items():
+        model = explain(own, properties, families)
+        if model is not None:
+            yield ExplainedScores(system=system, task=task, found=model)
+
+
+def _scores(run: Run) -> dict[str, dict[str, float]]:
+    """Return the first metric of every task by language, without English; the first protocol of a task counts."""
+    found: dict[str, dict[str, float]] = {}
+    for row in run.results.tasks:
+        if row.metric == run.manifest.tasks[row.task].headline[0]:
+            found.setdefault(
+                row.task, {code: row.by_language[code] for code in row.by_language if code != ENGLISH}
+            )
+    return found
+
+
+def _printed(document: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+    """Return the first metric of every task of a published system, as fractions."""
+    return {
+        task: {code: value / 100 for code, value in next(iter(own.values())).items() if code != ENGLISH}
+        for task, own in document["languages"].items()
+    }
+
+
+def language_properties(
+    languages: Sequence[Language], run: Run | None, notes: list[str]
+) -> dict[str, dict[str, float]]:
+    """Return the properties of languages by name and code, the most important one first; adds notes on missing ones.
+
+    - resources: log2 of the Wikipedia articles (Ruder et al. 2021, Table 7) if known for all languages, else the class
+      of Joshi et al. (2020).
+    - word order: the share of URIEL's syntactic features that differ from English.
+    - tokens: log2 of the tokens relative to English, or else per word, as `harness report --equity` has them.
+    - script: 1 for the Latin one.
+    - words: the share of word types that the run's English texts have too.
+    """
+    if all(own.wikipedia_articles for own in languages):
+        articles = {own.code: math.log2(float(own.wikipedia_articles or 1)) for own in languages}
+        found = {"Wikipedia articles": articles}
+    else:
+        classes = {own.code: float(own.resource_class) for own in languages if own.resource_class}
+        found = {"resource class": classes}
+    try:
+        far = syntax_distances([own.iso639_3 for own in languages if own.iso639_3], "eng")
+        found["syntax unlike English"] = {
+            own.code: far[own.iso639_3] for own in languages if own.iso639_3 in far
+        }
+    except (MissingExtraError, DataError) as error:
+        notes.append(f"syntax unlike English: {error.message}")
+    if run is not None:
+        found["tokens"] = _tokens(run)
+    found["Latin script"] = {own.code: float(own.script == "Latn") for own in languages}
+    if run is not None:
+        try:
+            found["words shared with English"] = _shared_words(run)
+        except HarnessError as error:
+            notes.append(f"words shared with English: {error.message}")
+    for name, own in found.items():
+        missing = sorted({language.code for language in languages} - set(own))
+        if missing and own:
+            notes.append(f"{name}: not known of {' '.join(missing)}")
+    return {name: own for name, own in found.items() if own}
+
+
+def _tokens(run: Run) -> dict[str, float]:
+    report = equity_report([run])
+    rows = report.overall[0].rows if report else ()
+    premiums = {row.code: row.premium.tokens for row in rows if row.premium.tokens}
+    costs = {row.code: row.cost for row in rows if not row.cost.counts_letters}
+    fertility = {code: cost.fertility for code, cost in costs.items() if cost.fertility}
+    chosen = premiums if len(premiums) >= len(fertility) else fertility
+    return {code: math.log2(value) for code, value in chosen.items()}
+
+
+def _shared_words(run: Run) -> dict[str, float]:
+    """Return the mean over tasks of the share of a language's word types that the English texts have too."""
+    cells: dict[str, dict[str, CellResult]] = {}
+    for cell in run.cells:
+        if cell.status == "ok":
+            cells.setdefault(cell.task, {}).setdefault(cell.language, cell)
+    shares: dict[str, list[float]] = {}
+    for own in cells.values():
+        if ENGLISH in own and len(own) >= LEAST_LANGUAGES:
+            english = _types(run, own[ENGLISH])
+            for code, cell in own.items():
+                types = _types(run, cell)
+                if types:
+                    shares.setdefault(code, []).append(len(types & english) / len(types))
+    return {code: fmean(found) for code, found in shares.items()}
+
+
+def _types(run: Run, cell: CellResult) -> set[str]:
+    """Return the words of the first items of a cell, in lower case."""
+    batches = read_batches(run.records_of(cell), ["inputs"])
+    inputs = (own for batch in batches for own in batch.column("inputs").to_pylist())
+    texts = [text for own in islice(inputs, ITEMS) for text in _strings(json.loads(own))]
+    return {word for found in words([text.lower() for text in texts]) for word in found}
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, list) and value and all(isinstance(own, str) for own in value):
+        yield " ".join(value)
+    elif isinstance(value, Mapping | list):
+        for own in value.values() if isinstance(value, Mapping) else value:
+            yield from _strings(own)
+    elif isinstance(value, str):
+        yield value
+
+
+def _table(own: ExplainedScores) -> Table:
+    return Table(
+        title=f"{own.system}, {own.task}: what goes with the scores of {len(own.found.languages)} languages",
+        corner="property",
+        heads=("effect", "p", "detectable", "r", "rho"),
+        rows=rows_of((effect.name, *_fields(effect)) for effect in own.found.effects),
+        notes=tuple(_reading(own.found)),
+        folding=True,
+    )
+
+
+def _fields(effect: Effect) -> Iterator[str | Field]:
+    if effect.value is None or effect.low is None or effect.high is None:
+        yield BLANK
+    else:
+        yield Field(text=signed(effect.value), small=f"±{(effect.high - effect.low) * 50:.1f}")
+    yield from (p_text(effect.p), percent(effect.detectable))
+    yield from (f"{effect.pearson:+.2f}", f"{effect.spearman:+.2f}")
+
+
+def _reading(found: Explanation) -> Iterator[str]:
+    """Yield what the model fits, whether it predicts families that it has not seen, and what could be seen."""
+    yield (
+        f"{len(found.languages)} languages of {found.families} families, {found.scores} scores. The model fits "
+        f"{found.r2 * 100:.0f} % of the variance between them."
+    )
+    verdict = "It predicts them better." if found.predicts else "So it does not predict a new family."
+    yield (
+        f"For families left out it errs by {found.mae * 100:.1f} points, the mean score by "
+        f"{found.mean_mae * 100:.1f}; R2 {found.unseen_r2:.2f}. {verdict}"
+    )
+
+
+def effect_chart(own: ExplainedScores) -> ForestChart:
+    """Return the partial effects of a model, in points per standard deviation."""
+    rows = []
+    for effect in own.found.effects:
+        value, low, high = (
+            None if end is None else end * 100 for end in (effect.value, effect.low, effect.high)
+        )
+        if value is not None:
+            rows.append(ForestRow(label=effect.name, value=value, low=low, high=high))
+    title = f"{own.system}, {own.task}: effect of one standard deviation"
+    return ForestChart(title=title, rows=tuple(rows), left="lower score", right="higher score")

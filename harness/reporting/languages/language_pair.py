@@ -1,0 +1,92 @@
+"""One language against another as tables: how many items are right in one of them only, and some of these items."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from harness.analysis.language_pair import LanguagePair, SplitItem
+from harness.reporting.blocks.model import Block, Field, Note, Notes, Table, as_field, rows_of
+from harness.reporting.blocks.number import NOTHING, p_text, signed, signed_interval
+from harness.reporting.weakness.answer_text import Parts, answer_parts, gold_parts
+from harness.reporting.weakness.items import WorstItem, field_rows
+
+__all__ = ["language_pair_blocks"]
+
+LEGEND = (
+    "Difference: the share of right items in the language minus that in {against}, x100, over the items that both "
+    "have; brackets: 95 % interval of the paired differences. p: {tests}."
+)
+
+
+def language_pair_blocks(
+    pairs: Sequence[LanguagePair], notes: Sequence[str], *, examples: int
+) -> list[Block]:
+    """Return a table for each task and system, and up to `examples` items of each pair of languages."""
+    blocks: list[Block] = []
+    for (task, system, _), group in groupby(pairs, key=lambda pair: (pair.task, pair.system, pair.against)):
+        own = list(group)
+        blocks += [Note(f"{task}, {system}", "heading"), _counts(own)]
+        blocks += [block for pair in own for block in _items(pair, examples)]
+    tests, against = (dict.fromkeys(getattr(pair, name) for pair in pairs) for name in ("test", "against"))
+    legend = LEGEND.format(against=" or ".join(against), tests=" or ".join(tests))
+    return [*blocks, Notes(tuple(notes)), Note(legend, "note")]
+
+
+def _counts(pairs: Sequence[LanguagePair]) -> Table:
+    against = pairs[0].against
+    heads = ("both", f"{against}\nonly", "itself\nonly", "neither", "difference", "95 % interval", "p")
+    rows = [
+        (
+            pair.language,
+            *(f"{count:,}" for count in (pair.both, pair.lost, pair.gained, pair.neither)),
+            signed(pair.difference),
+            NOTHING if pair.ci is None else f"[{signed_interval(*pair.ci)}]",
+            p_text(pair.p),
+        )
+        for pair in sorted(pairs, key=lambda pair: (pair.difference, pair.language))
+    ]
+    title = f"Items that are right in a language and in {against}"
+    return Table(title=title, corner="right in", heads=heads, rows=rows_of(rows))
+
+
+def _items(pair: LanguagePair, examples: int) -> Iterator[Block]:
+    lost = [item for item in pair.items if item.is_lost]
+    yield from (_item(pair, item) for item in lost[:examples])
+    if len(lost) > examples:
+        yield Note(
+            f"{len(lost) - examples:,} more items are right in {pair.against}, wrong in {pair.language}: --examples N "
+            "shows more, --json FILE writes all.",
+            "note",
+        )
+
+
+def _item(pair: LanguagePair, item: SplitItem) -> Table:
+    names = (pair.against, pair.language)
+    sides = ((pair.against_language, item.against), (pair.language, item.language))
+    shown = [
+        WorstItem(title=pair.task, kind=pair.kind, language=code, record=record, answers=())
+        for code, record in sides
+    ]
+    rows = [
+        (f"{name} {row.label}", *(_plain(as_field(field)) for field in row.fields))
+        for name, own in zip(names, shown, strict=True)
+        for row in field_rows(own)
+    ]
+    golds, answers = (
+        [_text(parts(record, pair.kind, code, {})) for code, record in sides]
+        for parts in (gold_parts, answer_parts)
+    )
+    is_same = golds[0] == golds[1]
+    rows += [("gold", golds[0])] if is_same else zip((f"{name} gold" for name in names), golds, strict=True)
+    rows += zip((f"{name} answer" for name in names), answers, strict=True)
+    title = f"Right in {pair.against}, wrong in {pair.language}: item {item.language.id[:200]}"
+    return Table(title=title, heads=("",), rows=rows_of(rows), words=frozenset({0}), folding=True)
+
+
+def _plain(field: Field) -> str:
+    return field.text or _text(field.parts)
+
+
+def _text(parts: Parts) -> str:
+    return "".join(part if isinstance(part, str) else part.text for part in parts)

@@ -1,0 +1,1 @@
+"""How items were asked: unreadable answers, repeats and several prompts."""

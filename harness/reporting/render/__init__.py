@@ -1,0 +1,1 @@
+"""Reports in their formats: terminal, HTML, Markdown, LaTeX, rows and notebooks."""

@@ -1,0 +1,192 @@
+"""Blocks of reports as LaTeX tables for the booktabs package; what is no table is a comment, and charts are skipped.
+
+Every table fits a page: one that is wider than its column is scaled, and one that would be too small then, or is longer
+than a page, is printed as several. All have the same caption with their number.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from harness.reporting.blocks.model import BLANK, Block, Field, Fold, Note, Notes, Table, TableRow, as_field
+
+__all__ = ["escape_latex", "render_latex"]
+
+_ESCAPES = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "$": r"\$",
+    "&": r"\&",
+    "#": r"\#",
+    "%": r"\%",
+    "_": r"\_",
+    "^": r"\textasciicircum{}",
+    "~": r"\textasciitilde{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    # After the end of a row these would be its arguments.
+    "[": "{[}",
+    "]": "{]}",
+    "*": "{*}",
+    "±": r"$\pm$",
+    "≤": r"$\leq$",
+    "–": "--",
+    "\0": "{}",
+    "°": r"\textdegree{}",
+    "§": r"\S{}",
+    "†": r"\dag{}",
+    "‡": r"\ddag{}",
+    "⁺": r"$^{+}$",
+}
+_HYPHENS = re.compile("-(?=-)")
+"""Two of them, as in an option, would be set as a dash."""
+_MINUS = re.compile(r"(?<![\w.-])-(?=\d)")
+HEAD = "% Needs \\usepackage{booktabs,graphicx}. Names in other scripts need XeLaTeX or LuaLaTeX."
+LABEL_WORDS = 5
+BOX = r"\sbox0{"
+FITTED = r"\ifdim\wd0>\linewidth\resizebox{\linewidth}{!}{\usebox0}\else\usebox0\fi"
+"""Prints the table that was kept in a box, not wider than the column of the page."""
+MOST_ROWS = 40
+"""With the caption as high as a page of 10 points."""
+MOST_CHARACTERS = 130
+"""In a row: about twice the column of a page of 10 points, which scales to 5 points."""
+SHORT = 12
+"""Characters of a head that is not broken."""
+GAP = 2
+"""Characters that the space between two columns is wide."""
+
+
+def render_latex(blocks: Iterable[Block]) -> str:
+    """Return blocks as the body of a LaTeX document."""
+    labels = Counter[str]()
+    return "\n".join([HEAD, *(line for block in blocks for line in _block(block, labels))]) + "\n"
+
+
+def escape_latex(text: str) -> str:
+    """Return a text in which no character is a command; line ends become spaces, control characters are replaced."""
+    plain = "".join(character if character.isprintable() else " " for character in text)
+    return "".join(_ESCAPES.get(character, character) for character in _HYPHENS.sub("-\0", plain))
+
+
+def _block(block: Block, labels: Counter[str]) -> Iterator[str]:
+    if isinstance(block, Table):
+        pieces = list(_pieces(block))
+        for number, piece in enumerate(pieces, start=1):
+            of = f" ({number} of {len(pieces)})" if len(pieces) > 1 else ""
+            yield from _table(replace(piece, title=f"{block.title}{of}"), _label(block, labels))
+        yield from map(_comment, block.notes)
+    elif isinstance(block, Note):
+        yield from [_comment(block.text)] if block.text else []
+    elif isinstance(block, Notes):
+        yield from map(_comment, dict.fromkeys(block.texts))
+    elif isinstance(block, Fold):
+        for inner in block.blocks:
+            yield from _block(inner, labels)
+
+
+def _comment(text: str) -> str:
+    return f"% {' '.join(text.split())}"
+
+
+def _pieces(table: Table) -> Iterator[Table]:
+    """Yield the table in pieces that fit a page: some of its columns, and of these some of its rows."""
+    parts = _column_groups(table)
+    # Heads over several columns fit the whole table alone.
+    groups = table.groups if len(parts) == 1 else ()
+    for columns in parts:
+        rows = [
+            replace(row, fields=tuple(row.fields[at] for at in columns if row.fields)) for row in table.rows
+        ]
+        words = frozenset(place for place, at in enumerate(columns) if at in table.words)
+        heads = tuple(table.heads[at] for at in columns)
+        count = -(-len(rows) // MOST_ROWS) or 1
+        size = -(-len(rows) // count) or 1
+        for start in range(0, max(len(rows), 1), size):
+            part = tuple(rows[start : start + size])
+            yield replace(table, heads=heads, groups=groups, words=words, rows=part)
+
+
+def _column_groups(table: Table) -> list[list[int]]:
+    """Return the places of columns, as many together as `MOST_CHARACTERS` and the labels of rows leave space for."""
+    label = max((len(str(row.label)) + 2 * row.depth for row in table.rows), default=0)
+    widths = [
+        GAP + max(map(len, [*_head_lines(table, at), *(_plain(row, at) for row in table.rows)]))
+        for at in range(len(table.heads))
+    ]
+    groups: list[list[int]] = [[]]
+    for at, width in enumerate(widths):
+        if groups[-1] and label + width + sum(widths[place] for place in groups[-1]) > MOST_CHARACTERS:
+            groups.append([])
+        groups[-1].append(at)
+    return groups
+
+
+def _plain(row: TableRow, at: int) -> str:
+    own = as_field(row.fields[at]) if row.fields else as_field("")
+    return f"{own} {own.small}" if own.small and not own.parts else str(own)
+
+
+def _head_lines(table: Table, at: int) -> list[str]:
+    """Return the head of a column in lines, broken at spaces where it would be wider than the column's fields."""
+    width = max((len(_plain(row, at)) for row in table.rows), default=0)
+    return [
+        part
+        for line in str(table.heads[at]).split("\n")
+        for part in textwrap.wrap(line, max(width, *map(len, line.split()), SHORT), break_on_hyphens=False)
+        or [""]
+    ]
+
+
+def _head(table: Table, at: int) -> str:
+    lines = [escape_latex(line) for line in _head_lines(table, at)]
+    joined = r"\\".join(lines)
+    return rf"\shortstack[r]{{{joined}}}" if len(lines) > 1 else joined
+
+
+def _label(table: Table, labels: Counter[str]) -> str:
+    """Return ``tab:`` and the first words of a title, with a number from the second table of these words on."""
+    words = re.findall(r"[a-z0-9]+", table.title.casefold())[:LABEL_WORDS]
+    label = "-".join(["tab:" + (words[0] if words else "table"), *words[1:]])
+    labels[label] += 1
+    return label if labels[label] == 1 else f"{label}-{labels[label]}"
+
+
+def _table(table: Table, label: str) -> Iterator[str]:
+    columns = "".join("l" if column in table.words else "r" for column in range(len(table.heads)))
+    yield from ["", r"\begin{table}", r"\centering", rf"\caption{{{escape_latex(table.title)}}}"]
+    yield rf"\label{{{label}}}"
+    yield from [rf"{BOX}\begin{{tabular}}{{l{columns}}}", r"\toprule"]
+    if table.groups:
+        names = (rf"\multicolumn{{{span}}}{{c}}{{{escape_latex(name)}}}" for name, span in table.groups)
+        yield " & ".join(["", *names]) + r" \\"
+    yield (
+        " & ".join([escape_latex(table.corner), *(_head(table, at) for at in range(len(table.heads)))])
+        + r" \\"
+    )
+    yield r"\midrule"
+    for row in table.rows:
+        yield _row(row, len(table.heads))
+        if row.ends:
+            yield r"\addlinespace"
+    yield from [r"\bottomrule", r"\end{tabular}}", FITTED, r"\end{table}"]
+
+
+def _row(row: TableRow, columns: int) -> str:
+    label = escape_latex(str(row.label))
+    label = rf"\textit{{{label}}}" if row.style == "head" else r"\quad " * row.depth + label
+    return " & ".join([label, *map(_field, row.fields or ("",) * columns)]) + r" \\"
+
+
+def _field(content: str | Field) -> str:
+    own = as_field(content)
+    if str(own) == BLANK:
+        return "--"
+    text = _MINUS.sub("$-$", escape_latex(own.text.strip() if not own.parts else str(own)))
+    small = rf" {{\small {escape_latex(own.small)}}}" if own.small else ""
+    return (rf"\textbf{{{text}}}" if own.style == "best" else text) + small

@@ -1,0 +1,64 @@
+"""Blocks of reports as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from harness.reporting.blocks.model import Block, Charts, Field, Fold, Note, Notes, Table, TableRow, as_field
+
+__all__ = ["escape_markdown", "render_markdown"]
+
+_LEVELS = {"heading": "## ", "subheading": "### "}
+
+
+def render_markdown(blocks: Iterable[Block]) -> str:
+    """Return blocks as a part of a Markdown document; charts have their table."""
+    return "\n".join(line for block in blocks for line in _block(block)) + "\n"
+
+
+def _block(block: Block) -> Iterator[str]:
+    if isinstance(block, Table):
+        yield from _table(block)
+    elif isinstance(block, Note) and block.text:
+        text = escape_markdown(block.text)
+        yield ""
+        yield f"> **{text}**" if block.style == "warning" else f"{_LEVELS.get(block.style, '')}{text}"
+    elif isinstance(block, Notes):
+        yield from ["", *(f"- {escape_markdown(text)}" for text in dict.fromkeys(block.texts))]
+    elif isinstance(block, Charts):
+        yield from _table(block.table) if block.table is not None else ()
+    elif isinstance(block, Fold):
+        for inner in block.blocks:
+            yield from _block(inner)
+
+
+def _table(table: Table) -> Iterator[str]:
+    if not table.untitled:
+        yield from ["", f"### {escape_markdown(table.title)}"]
+    rules = (" --- |" if column in table.words else " ---: |" for column in range(len(table.heads)))
+    yield from ["", _line([table.corner, *table.plain_heads]), f"| --- |{''.join(rules)}"]
+    yield from (_row(row, len(table.heads)) for row in table.rows)
+    if table.notes:
+        yield from ["", *(f"- {escape_markdown(note)}" for note in table.notes)]
+
+
+def _row(row: TableRow, columns: int) -> str:
+    label = escape_markdown(str(row.label))
+    fields = (_field(as_field(own)) for own in row.fields or ("",) * columns)
+    return f"| {f'**{label}**' if row.style in {'head', 'bold'} or not row.fields else label} | {' | '.join(fields)} |"
+
+
+def _field(own: Field) -> str:
+    text = escape_markdown(str(own))
+    return f"**{text}**" if own.style == "best" else text
+
+
+def _line(texts: Iterable[str]) -> str:
+    return f"| {' | '.join(map(escape_markdown, texts))} |"
+
+
+def escape_markdown(text: str) -> str:
+    """Return a text in which no character is Markdown."""
+    for character in "\\|<>*_`[]":
+        text = text.replace(character, f"\\{character}")
+    return text.replace("\n", " ")

@@ -1,0 +1,1 @@
+"""Where a model is weak: buckets of attributes, and the worst items."""

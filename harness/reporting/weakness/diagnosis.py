@@ -1,0 +1,473 @@
+"""A diagnosis as tables and charts: the worst and best buckets, all buckets, confusion, calibration, and the data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from harness.analysis.diagnosis import LEAST_ITEMS, Diagnosis
+from harness.metrics.naming import metric_name
+from harness.reporting.blocks.chart import CurveChart, Line
+from harness.reporting.blocks.forest import ForestChart, ForestRow
+from harness.reporting.blocks.heat import SCALES, heat_class
+from harness.reporting.blocks.model import Block, Charts, Field, Fold, Note, Notes, Table, rows_of
+from harness.reporting.blocks.number import NOTHING, interval_text, level_text, p_text, percent, signed
+from harness.reporting.overview.column import conditions_of
+from harness.reporting.render.console import SAMPLE_WARNING
+from harness.reporting.weakness.weakness import Row, Weakness, by_attribute, edges_text, things_of
+
+__all__ = ["bucket_ends", "diagnosis_blocks", "of_task", "page_blocks"]
+
+SINGLE_LEGEND = (
+    "Scores x100 of the worst and the best bucket of each attribute, of those with 30 items or more where there are "
+    "two; brackets: 95 % interval. Exploratory: the buckets are not corrected for their number."
+)
+PAIR_LEGEND = (
+    "Differences x100, first system minus second, where they are largest in either direction; brackets: 95 % cluster "
+    "bootstrap interval. q: Benjamini-Hochberg over all buckets of this diagnosis; *: q <= 0.05, with 30 items or more."
+)
+DATA_LEGEND = "Mean, and quartiles: a quarter, half and three quarters of the items have at most this value."
+PAGE_LEGEND = (
+    "A bucket holds the items, or spans, of all languages that are alike in one attribute. It is compared with the "
+    f"rest of the task, if both sides have {LEAST_ITEMS} items or more. q is the p of that test after Benjamini and "
+    "Hochberg over all buckets of the run; significant (*) is q <= 0.05. A search through buckets finds hints: "
+    "test them on other data. Of several seeds the first counts. Labels and confidence are shown for the first run. "
+    "All buckets: harness diagnose RUN. "
+    "How attributes are distributed over languages: harness diagnose RUN --data-only."
+)
+OF_RUN = "harness diagnose RUN --json FILE"
+OF_PAIR = "harness diagnose RUN RUN --json FILE"
+OF_A_TASK = 2
+"""Shortfalls of a task that are written out."""
+DRAWN = 20
+"""Differences in a chart."""
+FURTHER = 20
+"""Differences in the table under it."""
+MATRIX = 8
+"""Labels up to which all pairs of labels are shown."""
+CONFUSED = 10
+"""Pairs of labels that are shown where there are more labels."""
+UNSURE = 5
+"""Languages with an error of calibration."""
+OF_LANGUAGES = {"language"}
+"""Attributes whose scores the page shows elsewhere."""
+
+
+def diagnosis_blocks(diagnosis: Diagnosis, *, each_language: bool = False) -> list[Block]:
+    """Return the tables: those of all languages together or, where there is one or `each_language`, of each."""
+    rows = diagnosis.rows(diagnosis.kind)
+    if diagnosis.kind == "data":
+        return [*_data_tables(rows), Notes(diagnosis.notes), Note(DATA_LEGEND, "note")]
+    single = diagnosis.kind == "single"
+    return [
+        *([Note(SAMPLE_WARNING, "warning")] if diagnosis.sample else []),
+        *(
+            block
+            for _, group in groupby(rows, key=of_task)
+            for block in _task(list(group), single=single, each_language=each_language)
+        ),
+        Notes(diagnosis.notes),
+        Note(SINGLE_LEGEND if single else PAIR_LEGEND, "note"),
+    ]
+
+
+def of_task(row: Row) -> tuple[str, ...]:
+    """Return what rows of one task have in common: its view, protocol, method and systems."""
+    names = row.get("systems") or [row["system"]]
+    return (row["task"], str(row["view"]), row["protocol"], row["method"], *names)
+
+
+def _task(rows: Sequence[Row], *, single: bool, each_language: bool) -> Iterator[Block]:
+    first = rows[0]
+    view = ", ".join(f"{name}={value}" for name, value in first["view"].items())
+    task = f"{first['task']} ({view})" if view else first["task"]
+    languages = list(dict.fromkeys(row["language"] for row in rows))
+    shown = [None] if None in languages and not each_language else languages
+    yield Note(f"{task} ({first['protocol']}, {first['method']})", "heading")
+    yield Notes([first["system"]] if single else first["systems"])
+    for language in shown:
+        own = [row for row in rows if row["language"] == language]
+        codes = " ".join(code for code in languages if code is not None)
+        title = f"all of {codes}" if language is None else language
+        yield Note(f"  {title}")
+        yield _single_table(own, title) if single else _pair_table(own, title)
+    if shown == [None]:
+        yield Note("  --languages shows languages by themselves.", "note")
+    yield Note("")
+
+
+def _by_attribute(rows: Sequence[Row]) -> Iterator[tuple[str, list[Row]]]:
+    return ((name, list(group)) for name, group in groupby(rows, key=lambda row: str(row["attribute"])))
+
+
+def bucket_ends(rows: Sequence[Row], name: str) -> list[Row]:
+    """Return the lowest and the highest bucket, those of few items only where fewer than two have more."""
+    scored = [row for row in rows if row[name] is not None]
+    large = [row for row in scored if row["n"] >= LEAST_ITEMS]
+    ranked = sorted(large if len(large) > 1 else scored, key=lambda row: row[name])
+    return [ranked[0], ranked[-1]] if ranked else []
+
+
+def _single_table(rows: Sequence[Row], title: str) -> Table:
+    found: list[tuple[str | Field, ...]] = [
+        (
+            name if word == "worst" else "",
+            Field(text=word, style="bad" if word == "worst" else "good"),
+            _bucket(row),
+            percent(row["value"]),
+            _bracketed(row["ci"]),
+            str(row["n"]),
+        )
+        for name, own in _by_attribute(rows)
+        for word, row in zip(("worst", "best"), bucket_ends(own, "value"), strict=False)
+    ]
+    return Table(
+        title=title, untitled=True, corner="attribute", folding=True, words=frozenset({0, 1}),
+        heads=("", "bucket", metric_name(rows[0]["metric"]), "95 % interval", "n"), rows=rows_of(found),
+    )  # fmt: skip
+
+
+def _pair_table(rows: Sequence[Row], title: str) -> Table:
+    found: list[tuple[str | Field, ...]] = []
+    for name, own in _by_attribute(rows):
+        for place, row in enumerate(bucket_ends(own, "difference")):
+            star = "*" if row["significant"] else ""
+            difference = Field(
+                text=f"{100 * row['difference']:+.1f}{star}",
+                style="" if not star else "bad" if row["difference"] < 0 else "good",
+            )
+            values = map(percent, row["values"])
+            found.append(
+                (name if not place else "", _bucket(row), *values, difference, _bracketed(row["ci"]),
+                 NOTHING if row["q"] is None else f"{row['q']:.3f}", str(row["n"]))
+            )  # fmt: skip
+    return Table(
+        title=title, untitled=True, corner="attribute", folding=True, words=frozenset({0}),
+        heads=("bucket", "first", "second", "diff.", "95 % interval", "q", "n"), rows=rows_of(found),
+    )  # fmt: skip
+
+
+def _bucket(row: Row) -> str:
+    edges = edges_text(row)
+    return f"{row['bucket']} {edges}" if edges else str(row["bucket"])
+
+
+def _bracketed(bounds: Sequence[float] | None) -> str:
+    return NOTHING if bounds is None else f"[{percent(bounds[0])}, {percent(bounds[1])}]"
+
+
+def _data_tables(rows: Sequence[Row]) -> Iterator[Block]:
+    for task, group in groupby(rows, key=lambda row: str(row["task"])):
+        found = []
+        for name, own in _by_attribute(sorted(group, key=lambda row: str(row["attribute"]))):
+            for place, row in enumerate(own):
+                numbers, frequent = [NOTHING] * 4, ""
+                if row["quartiles"] is not None:
+                    numbers = [f"{value:.3g}" for value in (row["mean"], *row["quartiles"])]
+                else:
+                    frequent = ", ".join(
+                        f"{str(value)[:12]} {count}" for value, count in row["histogram"][:2]
+                    )
+                found.append(("" if place else name, row["language"], str(row["n"]), *numbers, frequent))
+        heads = ("", "n", "mean", "25 %", "50 %", "75 %", "most frequent")
+        yield Table(
+            title=task, corner="attribute", heads=heads, words=frozenset({0}), folding=True,
+            rows=rows_of(found),
+        )  # fmt: skip
+
+
+def page_blocks(names: Sequence[str], weakness: Weakness) -> list[Block]:
+    """Return a diagnosis for a page, the largest shortfalls first; where there is none, the sentence that says why.
+
+    Args:
+        names: What the report calls the runs of the diagnosis.
+        weakness: Their diagnosis.
+    """
+    parts: list[Block] = []
+    for place, (name, rows) in enumerate(zip(names, weakness.runs, strict=True)):
+        parts += _run_fold(name, _first_seed(rows), weakness, is_first=place == 0)
+    parts += _pairs_fold(_whole(_first_seed(weakness.pairs), "pairwise"), weakness)
+    shown: list[Block] = (
+        [Note(PAGE_LEGEND, "note"), *parts] if parts else [Note("There is nothing to diagnose.")]
+    )
+    if weakness.notes:
+        count = f"{len(weakness.notes):,} {'note' if len(weakness.notes) == 1 else 'notes'}"
+        shown.append(Fold(title=f"What was skipped: {count}", blocks=[Notes(weakness.notes)]))
+    return shown
+
+
+def _first_seed(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows of the first system of every task, view, protocol and method: of several seeds the first."""
+    first: dict[tuple[str, ...], object] = {}
+    kept = []
+    for row in rows:
+        key = (row["task"], str(row["view"]), row["protocol"], row["method"])
+        system = row["system"] if "system" in row else tuple(row["systems"])
+        if first.setdefault(key, system) == system:
+            kept.append(row)
+    return kept
+
+
+def _whole(rows: Sequence[Row], kind: str) -> list[Row]:
+    """Return the rows over all languages, and those of one language for tasks that have only one."""
+    own = [row for row in rows if row["kind"] == kind]
+    joined = {(row["task"], str(row["view"])) for row in own if row["language"] is None}
+    return [row for row in own if row["language"] is None or (row["task"], str(row["view"])) not in joined]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tested:
+    """A difference that was tested: a bucket against the rest, or two runs in a bucket."""
+
+    label: str
+    row: Row
+    interval: Sequence[float]
+
+    @property
+    def points(self) -> tuple[float, float, float]:
+        """The difference and the ends of its interval, in points."""
+        low, high = self.interval
+        return 100 * self.row["difference"], 100 * low, 100 * high
+
+
+def _tested(rows: Sequence[Row], weakness: Weakness, interval: str) -> list[_Tested]:
+    """Return the tested differences, the lowest first.
+
+    Of an attribute with two values only the worse one is compared with its rest: the other is the same difference.
+    """
+    found = []
+    systems: dict[str, set[str]] = {}
+    for task, system, _ in by_attribute(rows):
+        systems.setdefault(task, set()).add(system)
+    for (task, system, attribute), buckets in by_attribute(rows).items():
+        if attribute in OF_LANGUAGES:
+            continue
+        own = [row for row in buckets if row["q"] is not None and row[interval] is not None]
+        if interval == "difference_ci" and len(buckets) == 2:
+            own = sorted(own, key=_difference)[:1]
+        name = f"{task} {_condition(system)}" if len(systems[task]) > 1 else task
+        found += [
+            _Tested(label=f"{name}: {weakness.phrase(row, buckets)}", row=row, interval=row[interval])
+            for row in own
+        ]
+    return sorted(found, key=lambda one: _difference(one.row))
+
+
+def _condition(system: str) -> str:
+    """Return what distinguishes a system from others of its model: ``(frozen)``; its short name where nothing does."""
+    _, opened, conditions = system.partition(" (")
+    return f"({conditions}" if opened else system
+
+
+def _difference(row: Row) -> float:
+    return float(row["difference"])
+
+
+def _run_fold(name: str, rows: Sequence[Row], weakness: Weakness, *, is_first: bool) -> list[Block]:
+    """Return what is known of the buckets of one run; labels and confidence of the first run only."""
+    whole = _whole(rows, "single")
+    tested = _tested(whole, weakness, "difference_ci")
+    kept = [one for one in tested if one.row["significant"]]
+    inside: list[Block] = []
+    if whole:
+        drawn = _furthest(kept)
+        inside = [
+            Notes(_sentences(kept), "findings")
+            if any(one.row["difference"] < 0 for one in kept)
+            else Note("No bucket is significantly below the rest."),
+            *_forest(drawn, len(kept), f"{name}: buckets against the rest, points", ("weaker", "stronger")),
+            *_rest_of(tested, drawn),
+        ]
+        if untested := sum(row["q"] is None for row in whole if row["attribute"] not in OF_LANGUAGES):
+            inside.append(Note(f"{untested:,} buckets have too few items to be tested.", "soft"))
+    if labels := list(_labels(rows) if is_first else ()):
+        inside.append(Fold(title="Which labels are confused, and how sure answers are", blocks=labels))
+    counts = f"{len(kept):,} of {len(tested):,} tested differences are significant"
+    return (
+        [Fold(title=name, soft=counts if whole else "", blocks=inside, is_open=is_first, heading=True)]
+        if inside
+        else []
+    )
+
+
+def _sentences(kept: Sequence[_Tested]) -> list[str]:
+    """Return the largest shortfalls in words, a few of each task at most."""
+    found: dict[str, list[str]] = {}
+    for one in kept:
+        own = found.setdefault(one.row["task"], [])
+        if one.row["difference"] < 0 and len(own) < OF_A_TASK:
+            difference, low, high = one.points
+            own.append(
+                f"{one.label}: {-difference:.1f} points below the rest ({-high:.1f} to {-low:.1f}, "
+                f"{level_text('q', one.row['q'])}, {things_of(one.row)})."
+            )
+    return [text for texts in found.values() for text in texts]
+
+
+def _furthest(kept: Sequence[_Tested]) -> list[_Tested]:
+    """Return the differences that a chart shows, the lowest first: those that are furthest from 0."""
+    furthest = sorted(kept, key=lambda one: -abs(_difference(one.row)))[:DRAWN]
+    return sorted(furthest, key=lambda one: _difference(one.row))
+
+
+def _forest(drawn: Sequence[_Tested], count: int, title: str, sides: tuple[str, str]) -> list[Block]:
+    """Return significant differences as a chart that says how many of them it shows."""
+    rows = []
+    for one in drawn:
+        value, low, high = one.points
+        rows.append(ForestRow(label=one.label, value=value, low=low, high=high, n=one.row["n"]))
+    more = f" (the {len(drawn)} largest of {count:,})" if count > len(drawn) else ""
+    chart = ForestChart(title=f"{title}{more}", rows=tuple(rows), left=sides[0], right=sides[1])
+    return [Charts(charts=(chart,))] if rows else []
+
+
+def _rest_of(tested: Sequence[_Tested], drawn: Sequence[_Tested], command: str = OF_RUN) -> list[Block]:
+    """Return the largest of the differences that the chart does not show, the significant ones first."""
+    rest = [one for one in tested if one not in drawn]
+    if not rest:
+        return []
+    significant = sum(one.row["significant"] for one in rest)
+    title = f"{len(rest) - significant:,} tested differences are not significant"
+    if significant:
+        title = (
+            f"{significant:,} smaller significant differences, and {len(rest) - significant:,} that are not"
+        )
+    rest.sort(key=lambda one: (not one.row["significant"], -abs(_difference(one.row))))
+    rows = [
+        (one.label, signed(one.row["difference"]), interval_text(one.interval), p_text(one.row["q"]),
+         f"{one.row['n']:,}")
+        for one in rest[:FURTHER]
+    ]  # fmt: skip
+    heads = ("difference", "95 % interval", "q", "n")
+    table = Table(
+        title=title,
+        untitled=True,
+        corner="bucket",
+        heads=heads,
+        rows=rows_of(rows),
+        notes=_more(rest, FURTHER, command),
+    )
+    return [Fold(title=title, blocks=[table])]
+
+
+def _more(found: Sequence[object], shown: int, command: str = OF_RUN) -> tuple[str, ...]:
+    """Return a sentence that counts what is not shown and says what prints it."""
+    count = len(found) - shown
+    return (f"{count:,} more: {command}.",) if count > 0 else ()
+
+
+def _pairs_fold(rows: Sequence[Row], weakness: Weakness) -> list[Block]:
+    """Return in which buckets two runs differ, the largest differences first."""
+    tested = _tested(rows, weakness, "ci")
+    kept = [one for one in tested if one.row["significant"]]
+    if not tested:
+        return []
+    shown: list[_Tested] = []
+    inside: list[Block] = [] if kept else [Note("The runs do not differ significantly in any bucket.")]
+    for first, second in dict.fromkeys(tuple(one.row["systems"]) for one in kept):
+        own = [one for one in kept if tuple(one.row["systems"]) == (first, second)]
+        sides = (f"{second} better", f"{first} better")
+        drawn = _furthest(own)
+        shown += drawn
+        inside += _forest(drawn, len(own), f"{first} minus {second} by bucket, points", sides)
+    counts = f"{len(kept):,} of {len(tested):,} tested differences are significant"
+    return [
+        Fold(
+            title="Pairs of runs in buckets",
+            soft=counts,
+            blocks=[*inside, *_rest_of(tested, shown, OF_PAIR)],
+            heading=True,
+        )
+    ]
+
+
+def _labels(rows: Sequence[Row]) -> Iterator[Block]:
+    """Yield confusion and calibration of every system and task, over all languages."""
+    groups: dict[tuple[str, str, str], list[Row]] = {}
+    for row in rows:
+        if row["kind"] in {"confusion", "calibration"}:
+            key = (row["kind"], f"{row['task']} {conditions_of(row['view'])}".strip(), row["system"])
+            groups.setdefault(key, []).append(row)
+    for (kind, task, system), own in groups.items():
+        blocks = [_confusion(own, task)] if kind == "confusion" else _calibration(own, task)
+        yield Fold(title=f"{task}, {system}: {kind}", blocks=blocks)
+
+
+def _confusion(rows: Sequence[Row], task: str) -> Table:
+    """Return the shares of labels as a matrix or, of many labels, the pairs that are confused most."""
+    counts: dict[tuple[str, str | None], int] = {}
+    for row in rows:
+        pair = (row["gold"], row["predicted"])
+        counts[pair] = counts.get(pair, 0) + row["n"]
+    totals: dict[str, int] = {}
+    for (gold, _), count in counts.items():
+        totals[gold] = totals.get(gold, 0) + count
+    if len(totals) > MATRIX:
+        return _confused(counts, totals, task)
+    given = list(dict.fromkeys(label for _, label in counts))
+    found: list[tuple[str | Field, ...]] = []
+    for label, total in totals.items():
+        shares = [counts.get((label, other), 0) / total if total else None for other in given]
+        found.append((f"{label} ({total:,})", *(_share(share) for share in shares)))
+    return Table(
+        title=f"{task}: of the items (or tokens) of each gold label, the share that got each label, in percent",
+        corner="gold",
+        heads=tuple(map(_label, given)),
+        rows=rows_of(found),
+        style="heat",
+        ramp="share",
+    )
+
+
+def _confused(counts: Mapping[tuple[str, str | None], int], totals: Mapping[str, int], task: str) -> Table:
+    wrong = [(count, gold, given) for (gold, given), count in counts.items() if count and given != gold]
+    wrong.sort(key=lambda one: (-one[0], one[1], _label(one[2])))
+    rows = [
+        (gold, _label(given), f"{count:,} of {totals[gold]:,}", percent(count / totals[gold]))
+        for count, gold, given in wrong[:CONFUSED]
+    ]
+    return Table(
+        title=f"{task}: the labels that are confused most often",
+        corner="gold",
+        heads=("given", "items (or tokens)", "percent of the label"),
+        rows=rows_of(rows),
+        words=frozenset({0}),
+        notes=_more(wrong, CONFUSED),
+    )
+
+
+def _label(label: str | None) -> str:
+    return "unreadable" if label is None else label
+
+
+def _share(share: float | None) -> Field:
+    return Field(text=percent(share), shade=heat_class(share, *SCALES["share"], ramp="share"))
+
+
+def _calibration(rows: Sequence[Row], task: str) -> list[Block]:
+    bins: dict[int, list[float]] = {}
+    for row in rows:
+        if row["n"]:
+            sums = bins.setdefault(row["bin"], [0.0, 0.0, 0.0])
+            for place, amount in enumerate((row["confidence"], row["accuracy"], 1.0)):
+                sums[place] += row["n"] * amount
+    points = tuple((100 * sure / n, 100 * right / n) for _, (sure, right, n) in sorted(bins.items()))
+    total = sum(n for *_, n in bins.values())
+    error = sum(abs(sure - right) for sure, right, _ in bins.values()) / total if total else None
+    chart = CurveChart(
+        title=f"{task}: confidence against accuracy, all languages",
+        lines=(
+            Line(label="equal", points=((0.0, 0.0), (100.0, 100.0)), stroke="dashed", is_guide=True),
+            Line(label="accuracy", points=points),
+        ),
+        x_label="confidence, percent",
+        y_label="accuracy, percent",
+        x_digits=1,
+        summary=f"Expected calibration error {percent(error)} points over {total:,.0f} items",
+    )
+    errors = {str(row["language"]): row["ece"] for row in rows if row["ece"] is not None}
+    worst = sorted(errors, key=lambda code: (-errors[code], code))
+    largest = ", ".join(f"{code} {percent(errors[code])}" for code in worst[:UNSURE])
+    note = Note(f"Expected calibration error {percent(error)} points; largest in {largest}.", "note")
+    return [Charts(charts=(chart,)), *([note] if worst else [])]

@@ -1,0 +1,60 @@
+"""What a run says of its test files before the first cell: changed files, and signs of damage in unknown ones.
+
+A damaged file that can still be read is scored: that is a remark and never an error, since it may be meant so. Files
+that are released ones have no signs of damage, so that a run on them starts as fast as without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from harness.data.checksums import CHANGED, RELEASED
+from harness.errors import HarnessError
+from harness.planning.plan import Cell
+from harness.planning.task_checks import CheckedItems
+from harness.running.cell_reader import CellReader
+from harness.running.start import Work
+
+__all__ = ["data_remarks"]
+
+LOOKED_AT = 10_000
+"""Items of a test set that are looked at."""
+
+
+def data_remarks(work: Work) -> Iterator[str]:
+    """Yield the remarks on the test files of a plan, each set of items once; what cannot be read fails its cell."""
+    reader = CellReader(work.registry, work.command.prepared.finder)
+    for cell in {
+        f"{cell.spec.task} {cell.test.untranslated.digest()}": cell for cell in work.plan.cells
+    }.values():
+        state = work.file_state(cell)
+        for name, released in () if state is None else state.changed.items():
+            other = "" if released is None else f"; its content is that of the published file {released!r}"
+            yield (
+                f"{cell.spec.task} {cell.language.code}: {CHANGED} {name!r}: its SHA-256 is not that of a version that "
+                f"the specs know{other}"
+            )
+        is_known = cell.test.files.origin == "sample" or (state is not None and state.word == RELEASED)
+        # Of texts that were translated before, the language is another one.
+        if not is_known and cell.test.change is None and cell.text_language == cell.language:
+            yield from _signs(work, reader, cell)
+
+
+def _signs(work: Work, reader: CellReader, cell: Cell) -> Iterator[str]:
+    try:
+        examples = list(islice(reader.examples(cell), LOOKED_AT))
+    except HarnessError:
+        return
+    reference = work.registry.kinds.get(cell.spec.kind).reference
+    items = CheckedItems(
+        spec=cell.spec,
+        language=cell.language.code,
+        axes=tuple(cell.view[axis] for axis in cell.spec.axes),
+        found=cell.test,
+        examples=examples,
+        references=[reference(example) for example in examples],
+        languages=work.command.prepared.session.catalog.task(cell.spec.task).languages,
+    )
+    for checks in work.registry.task_checks:
+        yield from checks.remarks_on(items)

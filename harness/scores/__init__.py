@@ -1,0 +1,1 @@
+"""Scores of tasks, categories and suites: means over languages, differences between languages, and their intervals."""

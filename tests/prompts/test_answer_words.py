@@ -1,0 +1,280 @@
+"""The words that announce an answer serve letters, choices and numbers in every language that prompts have."""
+
+from __future__ import annotations
+
+import csv
+import unicodedata
+from importlib import resources
+from typing import Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.languages.answer_words import answer_words
+from harness.languages.spelling import fold
+from harness.prompts.number_answer import answer_number
+from harness.prompts.parsing import read_choice, read_letter
+from harness.running.session import Session
+
+COLOURS: Final = ("red", "blue", "green", "white")
+TEXT: Final = (
+    resources.files("harness.languages").joinpath("answer_words.tsv").read_text(encoding="utf-8").splitlines()
+)
+ROWS: Final = list(csv.DictReader(TEXT, delimiter="\t", quoting=csv.QUOTE_NONE))
+LANGUAGES: Final = [row["code"] for row in ROWS]
+ANNOUNCED: Final = [
+    (row["code"], noun, copula)
+    for row in ROWS
+    for noun in row["answer"].split("|")
+    for copula in (row["copula"].split("|") if row["copula"] else [""])
+]
+ARTICLES: Final = [(row["code"], letter) for row in ROWS for letter in row["letters"].split("|") if letter]
+LENGTHENING: Final = (
+    "\u00df",
+    "\ufb01",
+    "\u0130",
+    "\u0587",
+    "\u0149",
+    "\u1e96",
+    "\u01f0",
+    "e\u0301",
+    "\u1fb3",
+)
+"""What is longer or shorter when it is case-folded or composed."""
+
+
+def test_every_row_is_whole_and_says_where_it_is_from() -> None:
+    assert len(LANGUAGES) == len(set(LANGUAGES))
+    for row in ROWS:
+        assert row["answer"] and row["provenance"] in {"native", "translated", "copied"} and row["source"]
+        for role in ("answer", "option", "correct", "copula", "link", "negation", "cause", "minus"):
+            words = row[role].split("|") if row[role] else []
+            assert all(words) and [word.strip() for word in words] == words
+            assert [unicodedata.normalize("NFC", word) for word in words] == words, row["code"]
+
+
+def test_every_language_of_the_shipped_prompts_has_words(shipped: Session) -> None:
+    languages = {
+        code
+        for name in shipped.catalog.names("prompt")
+        for code in shipped.catalog.entry("prompt", name).document.data.get("literals", {})
+    }
+    assert languages - {"mul"} <= set(LANGUAGES)
+
+
+def test_a_subtag_has_the_words_of_its_language_and_an_unknown_code_all() -> None:
+    assert answer_words(("zh-Hant",)) == answer_words(("zh",))
+    assert answer_words(("xx",)) == answer_words()
+    assert set(answer_words(("hu",)).letters) == {"A", "I", "S"}
+
+
+@given(
+    st.sampled_from(ANNOUNCED),
+    st.sampled_from("ABCD"),
+    st.sampled_from(["{}", "{}.", "({})", "**{}**", "\u201c{}\u201d"]),
+)
+def test_an_announced_letter_is_read_in_every_language(
+    announced: tuple[str, str, str], letter: str, form: str
+) -> None:
+    code, noun, copula = announced
+    for text in (f"{noun} {copula} {form.format(letter)}", f"{noun.capitalize()}: {form.format(letter)}"):
+        assert read_letter(text, COLOURS, (code,)) == "ABCD".index(letter), text
+        assert read_letter(text, COLOURS, ("en", code)) == "ABCD".index(letter), text
+
+
+@given(st.sampled_from(ANNOUNCED), st.sampled_from(["red", "blue", "green", "white"]))
+def test_an_announced_choice_is_read_in_every_language(announced: tuple[str, str, str], choice: str) -> None:
+    code, noun, copula = announced
+    text = f"{noun.upper()}: {choice.upper()}." if not copula else f"{noun} {copula} {choice}."
+    assert read_choice(text, COLOURS, (code,)) == COLOURS.index(choice), text
+
+
+@given(st.sampled_from(ANNOUNCED), st.integers(-99, 99))
+def test_an_announced_number_is_read_in_every_language(announced: tuple[str, str, str], number: int) -> None:
+    code, noun, copula = announced
+    for text in (
+        f"{noun} {copula} {number}.\n7 + 8",
+        f"{noun.capitalize()}: {number} (7 x 8)",
+        f"{noun}:\n{number}\n7 x 8",
+    ):
+        value = answer_number(text, code)
+        assert value is not None and value.value == number, text
+
+
+@given(st.sampled_from([(row["code"], word) for row in ROWS for word in row["minus"].split("|") if word]))
+def test_a_minus_in_words_is_read_in_every_language(minus: tuple[str, str]) -> None:
+    code, word = minus
+    negative, subtracted = answer_number(f"{word} 5", code), answer_number(f"8 {word} 5", code)
+    assert negative is not None and negative.value == -5
+    assert subtracted is not None and subtracted.value == 5
+
+
+@given(
+    st.sampled_from(ARTICLES),
+    st.text("bdfgjlmnpqrtv", min_size=2, max_size=9),
+    st.sampled_from(["", "Xyz. "]),
+)
+def test_an_unannounced_article_is_no_choice(article: tuple[str, str], word: str, before: str) -> None:
+    code, letter = article
+    choices = [f"choice {number}" for number in range(26)]
+    assert read_letter(f"{before}{letter} {word} {word}.", choices, (code,)) is None
+    # A sentence after "Answer:" begins with a capital letter too.
+    assert read_letter(f"Answer: {letter} {word} {word}.", choices, (code,)) is None
+
+
+@given(
+    st.text("abcdefghijklmnop \n"), st.sampled_from(LENGTHENING), st.sampled_from(["de", "tr", "hy", "en"])
+)
+def test_what_precedes_an_answer_changes_nothing(before: str, inserted: str, code: str) -> None:
+    start = f"{before}{inserted}z. "
+    for text in ("The answer is 12.\n7", "\n#### 12\n7 - 3", "Answer: 12 (3 x 4)", "The answer is 1.2e1"):
+        number = answer_number(start + text, "en", languages=(code,))
+        assert number is not None and number.value == 12, text
+    assert read_letter(f"{start}The answer is C.", COLOURS, (code,)) == 2
+    assert read_choice(f"{start}The answer is green.", COLOURS, (code,)) == 2
+
+
+@given(st.text())
+def test_any_text_is_read_or_not(text: str) -> None:
+    read_letter(text, COLOURS, ("ja",))
+    read_choice(text, COLOURS, ("ar",))
+    answer_number(text, "zh")
+    assert fold(fold(text)) == fold(text)
+
+
+@pytest.mark.parametrize(
+    ("languages", "text", "expected"),
+    [
+        ("en", "A is wrong; the answer is C.", 2),
+        ("en", "A quick check shows the answer is C.", 2),
+        ("en", "I think C is right.", 2),
+        ("en", "I think the answer is (b).", 1),
+        ("en", "Not A. B", 1),
+        ("en", "The answer is C, not A.", 2),
+        ("en", "Option C is correct, option A is not.", 2),
+        ("en", "The answer is A because it is warm.", 0),
+        ("en", "Answer: A because it is warm.", 0),
+        ("en", "Answer: C because it is green.", 2),
+        ("en", "It must be (C), like grass.", 2),
+        ("en", "C green", 2),
+        ("en", "C - green", 2),
+        ("en", "C: green", 2),
+        ("en", "c) green", 2),
+        ("en", "answer: c", 2),
+        ("en", "A: C", 2),
+        ("en", "\\boxed{\\text{C}}", 2),
+        ("en", "Let me think.\n\nC", 2),
+        ("en", "C\n\nQuestion: next\nA. one\nB. two", 2),
+        ("en", "The answer is A or C.", None),
+        ("en", "A and C are correct.", None),
+        ("en", "I do not think the answer is A.", None),
+        ("en", "The answer is not A.", None),
+        ("en", "The wrong answer is A.", None),
+        ("en", "A. red\nB. blue\nC. green\nD. white", None),
+        ("en", "None of them.", None),
+        ("en", "Is A correct?", None),
+        ("en", "Vitamin C is healthy.", None),
+        ("en", "The answer is E.", None),
+        ("hu", "A helyes válasz a C.", 2),
+        ("hu", "A helyes válasz: Budapest.", None),
+        ("hu", "A válasz: A főváros.", None),
+        ("pt", "A alternativa correta é a letra C.", 2),
+        ("pt", "A resposta é Lisboa.", None),
+        ("it", "La risposta è la C.", 2),
+        ("fr", "À mon avis, c'est la réponse C.", 2),
+        ("fr", "C'est vrai.", None),
+        ("ru", "Правильный ответ: С", 2),
+        ("ru", "С другой стороны, это важно.", None),
+        ("ru", "А правильный ответ — С.", 2),
+        ("el", "Η απάντηση είναι δύσκολη", None),
+        ("el", "Απάντηση: Β", 1),
+        ("ja", "答えはＣです。", 2),
+        ("ja", "Cが正解です。", 2),
+        ("ja", "Aは正解ではありません。", None),
+        ("ko", "정답은 C입니다.", 2),
+        ("ko", "정답은 A가 아닙니다.", None),
+        ("th", "คำตอบที่ถูกต้องคือ C", 2),
+        ("zh", "不选A，选C。", 2),
+        ("zh", "答案不是A。", None),
+        ("tr", "Doğru cevap C'dir.", 2),
+        ("tr", "Cevap A değil.", None),
+        ("hi", "C सही है।", 2),
+        ("hi", "A सही नहीं है।", None),
+        ("ar", "الاجابة الصحيحة هي C.", 2),
+        ("cs", "V Praze je odpověď C.", 2),
+        ("en", "\u24b8", 2),
+        ("en", "\uff23", 2),
+    ],
+)  # fmt: skip
+def test_letters(languages: str, text: str, expected: int | None) -> None:
+    assert read_letter(text, COLOURS, (languages,)) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("I think so.", None),
+        ("I am sure.", None),
+        ("I believe C is correct.", 2),
+        ("I choose C.", 2),
+        ("I violet", 8),
+        ("J", 9),
+    ],
+)
+def test_a_pronoun_is_no_tenth_choice(text: str, expected: int | None) -> None:
+    words = (*COLOURS, "black", "grey", "pink", "brown", "violet", "gold")
+    assert read_letter(text, words, ("en",)) == expected
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "words", "expected"),
+    [
+        ("en", "No doubt: yes", ("no", "yes"), 1),
+        ("en", "No doubt, yes.", ("no", "yes"), 1),
+        ("en", "No, it is not.", ("no", "yes"), 0),
+        ("en", "The answer is yes or no.", ("no", "yes"), None),
+        ("en", "Sentiment: positive", ("positive", "negative"), 0),
+        ("en", "Options: yes, no", ("no", "yes"), None),
+        ("tr", "POZİTİF", ("negatif", "pozitif"), 1),
+        ("tr", "Cevap: HAYIR", ("evet", "hayır"), 1),
+        ("az", "MƏNFİ", ("müsbət", "mənfi"), 1),
+        ("ar", "الاجابة: ايجابي", ("سلبي", "إيجابي"), 1),
+        ("ar", "إيجابيّ", ("سلبي", "إيجابي"), 1),
+        ("fa", "منفي", ("مثبت", "منفی"), 1),
+        ("el", "ΘΕΤΙΚΟ", ("αρνητικό", "θετικό"), 1),
+        ("fr", "NEGATIF", ("positif", "négatif"), 1),
+        ("vi", "Không nghi ngờ gì: có", ("không", "có"), 1),
+    ],
+)  # fmt: skip
+def test_choices(language: str, text: str, words: tuple[str, ...], expected: int | None) -> None:
+    assert read_choice(text, words, (language,)) == expected
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "value"),
+    [
+        ("de", "Jede große Kiste wiegt 3 kg. Die Antwort ist 12. Das sind 3 mehr als 9.", 12),
+        ("de", "Die Straße ist lang. #### 12\nProbe: 12 - 3 = 9", 12),
+        ("de", "Die Antwort ist:\n\n**12**\nDas sind 3 mehr als vorher.", 12),
+        ("de", "Die große Antwort ist 1.250 Euro.", 1250),
+        ("en", "Final answer: 12 (3 x 4)", 12),
+        ("en", "So the final answer is: 12 apples, i.e. 3 each", 12),
+        ("en", "### Answer\n12\n\nCheck: 3", 12),
+        ("en", "Step-by-Step Answer: 5 balls and 2 cans of 3 balls are 11.", 11),
+        ("en", "She must answer 12 questions in 3 hours", 3),
+        ("en", "The answer is 12. I hope the answer is clear.", 12),
+        ("en", "1e6", 10**6),
+        ("en", "$1.5 \\times 10^{6}$", 1500000),
+        ("en", "3×10⁴ km", 30000),
+        ("en", "2E3", 2000),
+        ("en", "minus 5", -5),
+        ("en", "10 apples minus 3", 3),
+        ("th", "คำตอบ: ๑๒ (3 x 4)", 12),
+        ("tr", "DOĞRU CEVAP 12. 3", 12),
+        ("zh", "答案是负5。", -5),
+    ],
+)
+def test_numbers(language: str, text: str, value: int) -> None:
+    number = answer_number(text, language)
+    assert number is not None and number.value == value
