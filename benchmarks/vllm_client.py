@@ -42,6 +42,7 @@ CHOICES = ("Therefore the bridge stays open.", "Therefore no one paid.", "Theref
 
 def open_model(folder: str, python: str) -> Any:
     """Return the adapter, with a server of its own."""
+    os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")  # GiB; vLLM asks for 92 % of all memory otherwise
     [entry] = [entry for entry in harness_register_adapters() if entry.name == "vllm"]
     given = {
         "python": python,
