@@ -22,8 +22,6 @@ from pathlib import Path
 
 from benchmarks.measuring import ROWS, Row
 
-__all__ = ["BENCHMARKS", "main"]
-
 BENCHMARKS = {
     "startup": "--rounds 1",
     "plugins": "--rounds 1",

@@ -20,8 +20,6 @@ from rich.table import Table
 
 from benchmarks.measuring import record
 
-__all__ = ["main"]
-
 RELEASED_GENERATOR = 17.0
 """Seconds of the released generator for all 50 languages, measured on two cores; it cannot be installed here."""
 FLOOR = "import resource, subprocess, sys; code = subprocess.call(sys.argv[1:], stdout=subprocess.DEVNULL); "

@@ -28,8 +28,6 @@ from benchmarks.measuring import record
 from benchmarks.tiny_decoder import write_decoder
 from harness.storage.run_folder import Run
 
-__all__ = ["main"]
-
 LIMIT, OF_IMPORT = 0.40, 1.35
 IMPORT = "import torch; from transformers import AutoTokenizer, LlamaForCausalLM"
 TASK = """\

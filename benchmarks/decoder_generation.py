@@ -27,12 +27,10 @@ from benchmarks.decoder_items import WORDS
 from benchmarks.lm_eval_peer import ask
 from benchmarks.measuring import record
 from benchmarks.tiny_decoder import write_decoder
-from harness import GenerateOptions, LikelihoodRequest
+from harness.models import GenerateOptions, LikelihoodRequest
 from harness_hf.causal.adapter import open_causal
 from harness_hf.description import describe_causal
 from harness_hf.options import CausalOptions
-
-__all__ = ["main"]
 
 BATCH = 16
 SHOTS, CHOICES = 5, 4

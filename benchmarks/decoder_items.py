@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["LABELS", "LANGUAGES", "WORDS", "XNLI", "DecoderItems", "made_up", "published"]
-
 XNLI, XCOPA, XQUAD = "en", "it", "en"
 LANGUAGES = {"xnli": XNLI, "xcopa": XCOPA, "xquad": XQUAD}
 """The languages that are taken."""

@@ -27,8 +27,6 @@ from harness.api import evaluate
 from harness.running.session import open_session
 from harness_hf.causal.adapter import Causal
 
-__all__ = ["main"]
-
 PRESET = "lm_eval-bugcompat"
 SHORT = "lm_eval-short"
 """The same prompt of XQuAD, with short answers."""

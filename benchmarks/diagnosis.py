@@ -32,8 +32,6 @@ from harness.metrics.metric import MetricContext
 from harness.storage.records import ItemRecord
 from harness.storage.run_folder import Run
 
-__all__ = ["main", "write_question_run", "write_tagging_run"]
-
 ITEMS = 10_000
 LIMIT_MB = 300
 MEASURED_ELSEWHERE = {

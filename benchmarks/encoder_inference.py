@@ -29,8 +29,6 @@ from harness.registry.discovery import discover
 from harness.registry.registry import Registry
 from harness_hf.inference.batching import length_sorted_batches
 
-__all__ = ["main", "save_headed"]
-
 LABELS = ("contradiction", "entailment", "neutral")
 BARE_BATCH = 32
 JOINED = {32: 1, 128: 4, 384: 12}

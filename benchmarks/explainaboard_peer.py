@@ -13,8 +13,6 @@ from pathlib import Path
 from harness.storage.records import ItemRecord
 from harness.storage.run_folder import Run
 
-__all__ = ["peer_command"]
-
 PYTHON = Path(".venv-explainaboard/bin/python")
 TASKS = {"questions": "qa-extractive", "entities": "named-entity-recognition"}
 

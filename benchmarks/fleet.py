@@ -21,14 +21,12 @@ from pathlib import Path
 from benchmarks.measuring import record
 from benchmarks.planning import write_tasks
 from harness.planning.plan import Plan
-from harness.planning.run_config import RunConfig
+from harness.planning.run_config import RunConfig, data_options
 from harness.planning.shards import parse_shard, take_shard
-from harness.running.session import data_options, open_session, prepare
+from harness.running.session import open_session, prepare
 from harness_fleet.fleet_file import Resources
 from harness_fleet.grouping import Group, plan_models
 from harness_fleet.submission import make_fleet
-
-__all__ = ["main", "makespan"]
 
 TASKS, LANGUAGES = 40, 100
 OPENING = 6.2

@@ -24,8 +24,6 @@ from harness.storage.run_folder import Run
 from harness_translation.gap.measure import GapOptions, compute_gaps
 from harness_translation.gap.system import gap_systems
 
-__all__ = ["main", "write_run"]
-
 LANGUAGES = "en fr es de el bg ru tr ar vi th zh hi sw ur".split()
 VERSIONS = (("zs", ""), ("tt", "nllb"), ("te", "nllb"), ("bt", "nllb"), ("tt", "google"), ("bt", "google"))
 LIMIT = 5.0

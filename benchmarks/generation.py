@@ -24,8 +24,6 @@ from harness_vyakarana.donors import MODES
 from harness_vyakarana.grammar import load_grammars
 from harness_vyakarana.treebank import Job
 
-__all__ = ["main"]
-
 LIMIT = 3_000
 LETTERS = "कखगचजटडतदनपबमरलवसह"
 NOUN = "Case={case}|Gender={gender}|Number=Sing|Person=3"

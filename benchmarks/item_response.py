@@ -23,8 +23,6 @@ from rich.table import Table
 
 from harness.storage.run_folder import Run
 
-__all__ = ["Items", "fit_items", "main"]
-
 Floats = npt.NDArray[np.float64]
 NODES: Floats = np.linspace(-4, 4, 41)
 """Abilities at which the standard normal distribution of runs is looked at."""

@@ -27,8 +27,6 @@ from benchmarks.lm_eval_peer import MEGABYTE, peak_memory, resident_memory
 from benchmarks.measuring import alternate, record
 from harness.storage.journal import Journal
 
-__all__ = ["main"]
-
 BATCH = 32
 SOURCE = b"source-1"
 BODY = b'{"scores":[-1.25,-0.5,-3.75]}'

@@ -25,18 +25,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = [
-    "FAMILIES",
-    "SUBTAGS",
-    "UNSPACED",
-    "Sources",
-    "branch_of",
-    "class_of",
-    "family_of",
-    "listed",
-    "main",
-]
-
 HERE = Path(__file__).parent
 TABLE = HERE.parent / "harness" / "languages" / "languages.tsv"
 LISTED = HERE / "language_table.txt"

@@ -27,8 +27,6 @@ from benchmarks.lm_eval_peer import MEGABYTE, ask, peak_memory, resident_memory,
 from benchmarks.measuring import record
 from benchmarks.tiny_decoder import write_decoder
 
-__all__ = ["main", "rank_in_process"]
-
 VOCABULARY = 250_000
 HIDDEN = 64
 FASTER = 20

@@ -18,8 +18,6 @@ from typing import Any
 
 from benchmarks.language_table import TABLE, UNSPACED, Row, Sources, branch_of, class_of, family_of
 
-__all__ = ["main"]
-
 LIVING = TABLE.with_name("living.tsv")
 COLUMNS = (
     "code", "name", "script", "family", "branch", "iso639_3", "segmentation", "iso639_2", "glottocode",

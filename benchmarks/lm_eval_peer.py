@@ -20,8 +20,6 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-__all__ = ["MEGABYTE", "ask", "peak_memory", "resident_memory", "timed"]
-
 FILES = {"xnli": "xnli/xnli_{0}.yaml", "xcopa": "xcopa/default_{0}.yaml", "xquad": "xquad/xquad_{0}.yaml"}
 MEGABYTE = 10**6
 

@@ -13,8 +13,6 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["ROWS", "Row", "alternate", "record", "show"]
-
 ROWS = "HARNESS_BENCHMARK_ROWS"
 """Environment variable with the file that rows are added to, one JSON object per line."""
 

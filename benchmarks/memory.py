@@ -19,8 +19,6 @@ from pathlib import Path
 
 from benchmarks.measuring import record
 
-__all__ = ["FEW", "MANY", "main", "write_task"]
-
 FEW, MANY = 10_000, 1_000_000
 LIMIT_MB = 400
 TRAINING = 200

@@ -21,8 +21,6 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["main"]
-
 LENGTH, LIMIT_GB = 512, 1.5
 LONG = (2048, 4096, 8192)
 LAYERS, HEADS, WIDTH = 4, 8, 64

@@ -19,11 +19,9 @@ from benchmarks.measuring import record
 from harness.data.sources import DataFinder
 from harness.planning.planner import make_plan, resolve_model
 from harness.planning.resolution import resolve_plan
-from harness.planning.run_config import RunConfig
+from harness.planning.run_config import RunConfig, data_options
 from harness.planning.shards import parse_shard, take_shard
-from harness.running.session import data_options, open_session
-
-__all__ = ["main", "write_tasks"]
+from harness.running.session import open_session
 
 TASKS, LANGUAGES = 100, 100
 LIMIT_SECONDS = 1.0

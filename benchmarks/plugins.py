@@ -24,8 +24,6 @@ from rich.table import Table
 
 from benchmarks.measuring import record
 
-__all__ = ["main", "write_packages"]
-
 PACKAGES = 50
 TASKS = 5
 LANGUAGES = "ar bg de el en es et fr hi ht id it qu ru sw th tr ur vi zh".split()

@@ -28,8 +28,6 @@ from harness.statistics import mean_of_codes
 from harness.storage.results import CellResult
 from harness.storage.run_folder import Run
 
-__all__ = ["main", "regression_interval"]
-
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
 NORMAL = 1.959963984540054

@@ -39,8 +39,6 @@ from harness_probing.settings import ProbeSettings
 from harness_probing.states import StateCache, States
 from tests.probing.made_up import MemoryStates, SentenceTargets, TestSentence, add_block, gather
 
-__all__ = ["main"]
-
 LAYERS = tuple(range(13))
 DIMENSION, CLASSES, RANK = 768, 17, 64
 TOKENS, TEST_TOKENS = 140_000, 1_123_964

@@ -28,8 +28,6 @@ from benchmarks.measuring import record
 from benchmarks.run_overhead import write_pairs
 from harness.storage.run_folder import Run
 
-__all__ = ["main"]
-
 FASTER, OF_BARE = 1.6, 0.9
 MAX_LENGTH = 128
 COUNTS = (1, 2)

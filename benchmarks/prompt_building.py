@@ -24,12 +24,11 @@ from benchmarks.measuring import record
 from harness.data.sources import DataFinder, data_ref
 from harness.kinds.kind import ReadContext, read_examples
 from harness.models.requests import Generated, GenerateOptions, LikelihoodAnswer, LikelihoodRequest, Prompt
+from harness.planning.run_config import data_options
 from harness.prompts.asking import generate_answers, rank_choices
 from harness.prompts.preset import compile_prompt
 from harness.prompts.prompter import Prompter
-from harness.running.session import Session, data_options, open_session
-
-__all__ = ["main"]
+from harness.running.session import Session, open_session
 
 PRESET = "lm_eval-bugcompat"
 LIMIT = 10_000

@@ -20,8 +20,6 @@ from pathlib import Path
 from benchmarks.measuring import record
 from harness.languages.table import known_languages
 
-__all__ = ["main", "write_tasks"]
-
 CELLS, TASKS, ITEMS = 2_000, 10, 10
 LIMIT_SECONDS, LIMIT_RATIO = 20.0, 2.2
 SPEC = """\

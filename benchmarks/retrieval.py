@@ -23,8 +23,6 @@ from benchmarks.measuring import alternate, record, show
 from harness.kinds.search import search
 from harness.models.requests import FloatArray
 
-__all__ = ["main"]
-
 DIMENSION = 384
 FLAT = "faiss IndexFlatIP"
 SIZES = [(5_000, 5_000), (13_090, 13_014), (20_000, 20_000)]

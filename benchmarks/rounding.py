@@ -20,8 +20,6 @@ from rich.table import Table
 
 from harness import evaluate
 
-__all__ = ["main"]
-
 BLOCK = 32
 """Weights that share a step in Q4_0."""
 STEPS = 8

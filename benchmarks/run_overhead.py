@@ -33,18 +33,16 @@ from harness.models.adapters import AdapterEntry
 from harness.models.capabilities import Adapter, ModelDescription, TextInput
 from harness.models.options import AdapterOptions
 from harness.models.requests import Ability, Answered, Call
-from harness.planning.run_config import RunConfig
+from harness.planning.run_config import RunConfig, data_options
 from harness.progress import Progress
 from harness.running import inference as asking
 from harness.running.cell_reader import CellReader
 from harness.running.cell_writer import CellWriter
 from harness.running.run import run_cells
-from harness.running.session import Prepared, data_options, prepare
+from harness.running.session import Prepared, prepare
 from harness.running.start import Command, Work, open_manifest
 from harness.storage.journal import Journal
 from harness.storage.run_folder import Run
-
-__all__ = ["main", "write_pairs"]
 
 LIMIT = 0.03
 PARTS: Mapping[str, tuple[tuple[Any, str], ...]] = {

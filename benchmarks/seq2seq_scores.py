@@ -23,8 +23,6 @@ from benchmarks.large_vocabulary import rank_in_process
 from benchmarks.lm_eval_peer import ask
 from benchmarks.measuring import record
 
-__all__ = ["main"]
-
 CHOICES, CONTEXT_WORDS = 4, 300
 FASTER, CLOSE = 2.0, 1e-3
 

@@ -14,8 +14,6 @@ from pathlib import Path
 
 from benchmarks.measuring import alternate, record, show
 
-__all__ = ["main"]
-
 IMPORT = "import typer, rich.console, rich.table"
 LIMITS = {"lm-eval --help": 0.5, "lm-eval ls tasks": 0.25, "import of typer and rich": 3.0}
 

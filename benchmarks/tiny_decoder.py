@@ -11,8 +11,6 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-__all__ = ["write_decoder"]
-
 END = "<|end|>"
 PIECES = 4000
 

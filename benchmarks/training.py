@@ -31,8 +31,6 @@ from harness_hf.training.batches import Feature, HeadTraining, collate_with
 from harness_hf.training.loop import train_network
 from harness_hf.training.processes import TrainingProcesses
 
-__all__ = ["main"]
-
 LIMIT = 0.95
 RATE = 2e-5
 WORDS = ["language", "evaluation", "river", "house", "seven", "quickly", "maison", "Sprache"]
@@ -69,7 +67,7 @@ def train_ours(network: Any, data: HeadTraining, given: argparse.Namespace, part
             FitOptions(directory=Path(folder) / "fit", settings=settings, seed=1),
             encoder_options=EncoderOptions(device="cpu", train_parts=parts),
             processes=TrainingProcesses(torch.device("cpu")),
-            what="benchmark",
+            title="benchmark",
             digest="",
         )
     assert outcome.state.step == given.steps

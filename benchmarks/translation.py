@@ -27,11 +27,10 @@ from harness.data.translation.store import TranslationStore
 from harness.data.translation.translators import OpenTranslator, Translation, Translator, TranslatorInfo
 from harness.languages.detection import language_detector
 from harness.languages.table import known_languages
+from harness.planning.run_config import data_options
 from harness.registry.registry import Registry
-from harness.running.session import data_options, open_session
+from harness.running.session import open_session
 from harness.specs.catalog import Catalog
-
-__all__ = ["main"]
 
 LIMIT = 0.05
 SEGMENTS = 200

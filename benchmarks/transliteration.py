@@ -26,8 +26,6 @@ from harness.data.readers.conllu import read_sentences
 from harness_transliteration.rules import RULES, romanize_word
 from harness_vyakarana.code_switch import CodeSwitch, code_switch_file
 
-__all__ = ["main"]
-
 LIMIT = 100_000
 SENTENCE = 20
 WORDS = {

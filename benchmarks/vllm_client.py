@@ -28,8 +28,6 @@ from harness.models.requests import LikelihoodRequest
 from harness_vllm import harness_register_adapters
 from harness_vllm.generator import GeneratingModel
 
-__all__ = ["main"]
-
 CONCURRENCY = 16
 LIMIT = 1.05
 SENTENCE = (

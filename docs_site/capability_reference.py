@@ -12,8 +12,6 @@ from harness import open_session
 from harness.models import capabilities, requests
 from harness.models.capabilities import HEAD_CAPABILITY, Capability, capability_protocols
 
-__all__ = ["capability_page"]
-
 INTRODUCTION = """\
 # Capabilities
 
@@ -80,8 +78,14 @@ def _signature(method: Any) -> str:
 
 def _records(module: ModuleType) -> list[type]:
     """Return the dataclasses that a module makes public."""
-    found = [getattr(module, name) for name in module.__all__]
-    return [one for one in found if isinstance(one, type) and dataclasses.is_dataclass(one)]
+    defined = [value for name, value in sorted(vars(module).items()) if not name.startswith("_")]
+    return [
+        record
+        for record in defined
+        if isinstance(record, type)
+        and dataclasses.is_dataclass(record)
+        and record.__module__ == module.__name__
+    ]
 
 
 def _record(record: type) -> str:

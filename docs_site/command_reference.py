@@ -16,8 +16,6 @@ from typing import Any
 from docs_site.markdown import GENERATED_NOTE, code, prose, table
 from harness.cli.main import COMMANDS, SHIPPED
 
-__all__ = ["command_page", "commands", "leaf_commands", "shipped_entry_points"]
-
 ROOT = Path(__file__).resolve().parents[1]
 INTRODUCTION = """\
 # Commands

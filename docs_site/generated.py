@@ -15,8 +15,6 @@ from docs_site.registry_reference import registry_page
 from docs_site.spec_reference import spec_page
 from docs_site.surface_reference import surface_page
 
-__all__ = ["GENERATED", "ROOT", "GeneratedPage"]
-
 ROOT = Path(__file__).resolve().parents[1]
 
 

@@ -15,8 +15,6 @@ from docs_site.command_reference import shipped_entry_points
 from docs_site.markdown import GENERATED_NOTE, prose, table
 from harness import hookspecs
 
-__all__ = ["hook_page", "hooks", "implementations"]
-
 OBSERVERS = Path(__file__).with_name("observer_example.py")
 """Examples of the hooks that no shipped plugin implements."""
 

@@ -6,8 +6,6 @@ import inspect
 import re
 from collections.abc import Iterable, Sequence
 
-__all__ = ["GENERATED_NOTE", "code", "field_comments", "prose", "table"]
-
 GENERATED_NOTE = "*This page is generated from the code.*"
 
 

@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
-__all__ = ["Listed", "home", "indexed_pages", "navigation"]
-
 HEADING = re.compile(r"^(##|###) (.+)$")
 ENTRY = re.compile(r"^[-*] \[([^\]]+)\]\(([^)#\s]+\.md)\)")
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from harness import CellResult, hookimpl
+from harness import hookimpl
+from harness.storage import CellResult
 
 
 @hookimpl

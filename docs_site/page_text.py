@@ -5,8 +5,6 @@ from __future__ import annotations
 import posixpath
 import re
 
-__all__ = ["site_text"]
-
 FENCE = re.compile(r"^( *`{3,})([^\n`]*)$(.*?)^\1$", flags=re.MULTILINE | re.DOTALL)
 PLAIN = frozenset({"conllu", "tsv"})
 """Languages without a highlighter."""

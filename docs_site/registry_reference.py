@@ -9,8 +9,6 @@ from typing import Any
 from docs_site.command_reference import shipped_entry_points
 from docs_site.markdown import GENERATED_NOTE, code, prose, table
 
-__all__ = ["registry_page"]
-
 INTRODUCTION = """\
 # Registered names
 

@@ -10,8 +10,6 @@ from typing import Any
 
 from docs_site.markdown import GENERATED_NOTE, code, field_comments, prose, table
 
-__all__ = ["spec_page"]
-
 SCHEMA = Path(__file__).resolve().parents[1] / "task_specs/harness_task_specs/task.schema.json"
 INTRODUCTION = """\
 # Spec keys

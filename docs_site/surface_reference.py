@@ -9,64 +9,51 @@ import pathlib
 
 from docs_site.markdown import GENERATED_NOTE, prose, table
 
-__all__ = ["surface_names", "surface_page"]
-
 INTRODUCTION = """\
 # Public surface
 
 {note}
 
-Programs and plugins import these names from `harness`, and contract suites from `harness.testing`. Each is imported at
-first use, so `import harness` is fast. Other modules of the harness may change without notice.
+Programs import `harness`; plugins and adapters import the package that owns what they need, such as
+`harness.models`; contract suites are in `harness.testing`. Each name is imported at first use, so `import harness` is
+fast. Modules inside these packages may change without notice.
 """
 
-TITLES = {
-    "api": "Run an evaluation",
-    "hookspecs": "Plugins",
-    "errors": "Errors",
-    "models": "Adapters, capabilities and requests",
-    "specs": "Specs",
-    "data": "Data, features and translation",
-    "kinds": "Kinds and methods",
-    "metrics": "Metrics",
-    "prompts": "Prompts",
-    "registry": "Plugins",
-    "planning": "Plans",
-    "reporting": "Reports",
-    "running": "Sessions and processes",
-    "storage": "Runs",
-    "progress": "Sessions and processes",
-}
+
+def doors() -> list[str]:
+    """Return the public modules: `harness`, and its packages in alphabetical order."""
+    folder = pathlib.Path(str(importlib.import_module("harness").__file__)).parent
+    return ["harness", *sorted(f"harness.{stub.parent.name}" for stub in folder.glob("*/__init__.pyi"))]
 
 
-def surface_names() -> dict[str, list[str]]:
-    """Return module -> the public names that it defines, in the order of the stub."""
-    stub = pathlib.Path(str(importlib.import_module("harness").__file__)).with_suffix(".pyi")
-    found: dict[str, list[str]] = {}
-    for node in ast.parse(stub.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.ImportFrom):
-            found.setdefault(f"harness.{node.module}", []).extend(alias.name for alias in node.names)
-    return found
+def surface_names() -> dict[str, dict[str, list[str]]]:
+    """Return door -> module -> the public names that it defines, in the order of the stub."""
+    names: dict[str, dict[str, list[str]]] = {}
+    for door in doors():
+        stub = pathlib.Path(str(importlib.import_module(door).__file__)).with_suffix(".pyi")
+        for node in ast.parse(stub.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ImportFrom) and node.module is not None:
+                aliases = names.setdefault(door, {}).setdefault(f"{door}.{node.module}", [])
+                aliases.extend(alias.name for alias in node.names)
+    return names
 
 
 def surface_page() -> str:
-    """Return the page: a section per package, a row per name with the first line of its docstring."""
-    sections: dict[str, list[tuple[str, str, str]]] = {}
-    for module, names in surface_names().items():
-        title = TITLES[module.split(".")[1]]
-        for name in names:
-            member = getattr(importlib.import_module(module), name)
-            sections.setdefault(title, []).append((f"`{name}`", _summary(member, name), f"`{module}`"))
-    parts = [INTRODUCTION.format(note=GENERATED_NOTE).strip()]
-    for title in dict.fromkeys(TITLES.values()):
-        if title in sections:
-            parts += [f"## {title}", table(["name", "what it is", "defined in"], sections[title])]
-    return "\n\n".join(parts) + "\n"
+    """Return the page: a section per door, a row per name with the first line of its docstring."""
+    sections = [INTRODUCTION.format(note=GENERATED_NOTE).strip()]
+    for door, modules in surface_names().items():
+        rows = [
+            (f"`{name}`", _summary(getattr(importlib.import_module(module), name), name), f"`{module}`")
+            for module, names in modules.items()
+            for name in names
+        ]
+        sections += [f"## {door}", table(["name", "what it is", "defined in"], sorted(rows))]
+    return "\n\n".join(sections) + "\n"
 
 
 def _summary(member: object, name: str) -> str:
     if not (inspect.isclass(member) or inspect.isfunction(member)):
-        return ALIASES[name]
+        return ALIASES.get(name, "")
     return prose(inspect.getdoc(member)).partition("\n\n")[0]
 
 

@@ -13,8 +13,6 @@ from harness.running.session import open_session
 from harness.specs.catalog import Catalog
 from harness.specs.schema import TaskSpec
 
-__all__ = ["PAGE", "replaced", "task_table"]
-
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 PAGE = DOCS / "tasks.md"
 HEAD = "| task | kind | languages | items | data | trained on | licence |"

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from harness.analysis.comparison import Comparison
     from harness.reporting.overview.notebook import LoadedRun
 
-__all__ = ["SavesPretrained", "compare_runs", "evaluate", "load", "run"]
-
 
 class SavesPretrained(Protocol):
     """A loaded model or tokenizer of transformers."""
@@ -62,8 +60,10 @@ def evaluate(
     """
     with ExitStack() as stack:
         name = _model_name(model, tokenizer, stack)
-        given = {"tasks": tasks, "model": name, **settings}
-        config = RunConfig.read({key: value for key, value in given.items() if value is not None}, "evaluate")
+        values = {"tasks": tasks, "model": name, **settings}
+        config = RunConfig.read(
+            {key: value for key, value in values.items() if value is not None}, "evaluate"
+        )
         check_output_folder(config)
         session = open_session(config.tasks_from, allow_code=config.allow_code)
 
@@ -79,20 +79,22 @@ def evaluate(
 def _signature() -> Signature:
     """Return the signature of `evaluate` with all settings, for the completion and the help of notebooks."""
     hints = get_type_hints(RunSettings)
-    own = [item for item in signature(evaluate).parameters.values() if item.kind is not Parameter.VAR_KEYWORD]
+    parameters = [
+        item for item in signature(evaluate).parameters.values() if item.kind is not Parameter.VAR_KEYWORD
+    ]
     further = [
         Parameter(name, Parameter.KEYWORD_ONLY, default=setting.default, annotation=hints[name])
         for name, setting in settings().items()
         if name in hints
     ]
-    return Signature([*own, *further], return_annotation="LoadedRun")
+    return Signature([*parameters, *further], return_annotation="LoadedRun")
 
 
 evaluate.__signature__ = _signature()  # type: ignore[attr-defined]
 
 
 def _model_name(model: str | SavesPretrained, tokenizer: SavesPretrained | None, stack: ExitStack) -> str:
-    """Return what names a model; a loaded one is saved into a folder that is removed when `stack` is closed."""
+    """Return the name of a model; a loaded one is saved into a folder that is removed when `stack` is closed."""
     if isinstance(model, str):
         if tokenizer is not None:
             raise UsageError(f"A tokenizer goes with a loaded model; {model!r} brings its own.")
@@ -135,7 +137,7 @@ def load(path: str | Path) -> LoadedRun:
 
 
 def compare_runs(runs: Sequence[Run], **settings: Any) -> Comparison:
-    """Return what ``harness compare`` computes; see `harness.analysis.comparison.compare`."""
+    """Return the comparison of ``harness compare``; see `harness.analysis.comparison.compare`."""
     from harness.analysis.comparison import compare
 
     return compare(runs, open_session().registry.metrics, **settings)
@@ -155,8 +157,8 @@ def run(
     Returns:
         The run folder, and whether this is the main process.
     """
-    wanted, cpu = config.num_processes, config.options.get("device") == "cpu"
-    processes = join_processes(session.registry, wanted=wanted, cpu=cpu)
+    num_processes, cpu = config.num_processes, config.options.get("device") == "cpu"
+    processes = join_processes(session.registry, wanted=num_processes, cpu=cpu)
     try:
         prepared = prepare_together(config, session, processes)
         progress = show(prepared.plan) if processes.is_main else Progress()

@@ -31,28 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-__all__ = [
-    "AdapterError",
-    "BrokenPluginError",
-    "CapabilityError",
-    "ContractError",
-    "DataError",
-    "DuplicateNameError",
-    "HarnessError",
-    "MissingDataError",
-    "MissingExtraError",
-    "PluginError",
-    "Problem",
-    "SpecError",
-    "StoppedError",
-    "StorageError",
-    "TrainingError",
-    "UnknownNameError",
-    "UsageError",
-    "near_names",
-    "require_extra",
-]
-
 
 def near_names(name: str, known: Iterable[str], *, limit: int = 3) -> list[str]:
     """Return up to `limit` of the known names that look like `name`, best first."""
@@ -106,9 +84,9 @@ class UnknownNameError(UsageError):
         if near:
             suggestion = "Did you mean " + " or ".join(repr(candidate) for candidate in near) + "?"
         elif names:
-            left = len(names) - SHOWN_NAMES
-            shown = ", ".join(names[:SHOWN_NAMES]) + (f" and {left} more" if left > 0 else "")
-            suggestion = f"Known: {shown}."
+            hidden = len(names) - SHOWN_NAMES
+            listed = ", ".join(names[:SHOWN_NAMES]) + (f" and {hidden} more" if hidden > 0 else "")
+            suggestion = f"Known: {listed}."
         else:
             suggestion = f"No {kind} is known."
         super().__init__(f"No {kind} named {name!r}. {suggestion}", hint=hint)
@@ -126,8 +104,8 @@ def raise_unknown(errors: Sequence[UnknownNameError]) -> None:
             error.name: f" (did you mean {' or '.join(map(repr, error.near))}?)" if error.near else ""
             for error in errors
         }
-        shown = ", ".join(f"{name!r}{meant}" for name, meant in names.items())
-        raise UsageError(f"No {errors[0].kind} is named {shown}.", hint=errors[0].hint)
+        listed = ", ".join(f"{name!r}{meant}" for name, meant in names.items())
+        raise UsageError(f"No {errors[0].kind} is named {listed}.", hint=errors[0].hint)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,14 +160,16 @@ class DuplicateNameError(PluginError):
     def __init__(
         self, kind: str, name: str, first: str, second: str, *, given: Sequence[str] = (), kept: bool = False
     ) -> None:
-        both = " and ".join(f"{'file' if one in given else 'plugin'} {one!r}" for one in (first, second))
+        both = " and ".join(
+            f"{'file' if owner in given else 'plugin'} {owner!r}" for owner in (first, second)
+        )
         if first in given and second in given:
             hint = "Omit one of them (--tasks-from)."
         elif given:
             hint = f"Omit the file {second if second in given else first!r}, or rename what it has."
         else:
-            what = f"That of {first!r} is used. Uninstall the other" if kept else "Uninstall one of them"
-            hint = f"{what}, or run with HARNESS_DISABLE_PLUGINS={second}."
+            advice = f"That of {first!r} is used. Uninstall the other" if kept else "Uninstall one of them"
+            hint = f"{advice}, or run with HARNESS_DISABLE_PLUGINS={second}."
         super().__init__(f"The {kind} {name!r} is registered by both {both}.", hint=hint)
         self.kind = kind
         self.name = name
@@ -218,8 +198,10 @@ def require_extra(feature: str, extra: str | None, target: str) -> Iterator[None
     try:
         yield
     except ModuleNotFoundError as error:
-        own = error.name is None or target.partition(":")[0].split(".")[0] == error.name.split(".")[0]
-        if own or extra is None:
+        is_own_module = (
+            error.name is None or target.partition(":")[0].split(".")[0] == error.name.split(".")[0]
+        )
+        if is_own_module or extra is None:
             raise
         raise MissingExtraError(feature, extra, str(error.name).split(".")[0]) from error
 

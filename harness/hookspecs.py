@@ -53,8 +53,6 @@ if TYPE_CHECKING:
     from harness.specs.task_source import TaskSource
     from harness.storage.results import CellResult
 
-__all__ = ["HOOK_VERSION", "HookSpecs", "hookimpl", "hookspec"]
-
 HOOK_VERSION = 1
 """Grows by one with every release that adds a hook, or an argument to one."""
 PROJECT = "harness"

@@ -1,4 +1,4 @@
-"""What a run reports while it works; commands show it, Python calls stay silent by default."""
+"""Progress reports of a run; commands show them, Python calls stay silent by default."""
 
 from __future__ import annotations
 
@@ -6,15 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-
-__all__ = [
-    "CellOutcome",
-    "PlannedCell",
-    "PlannedFit",
-    "Progress",
-    "show_step",
-    "showing_steps",
-]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +46,7 @@ class CellOutcome:
 
 
 class Progress:
-    """What a run reports while it works; this class itself shows nothing, derive from it to show some of it.
+    """Progress reports of a run; this class itself shows nothing, derive from it to show some of them.
 
     A run is a plan of cells and trainings. Within a cell or a training, and in work outside a run, one piece of work
     at a time starts, advances and ends.

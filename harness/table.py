@@ -7,12 +7,10 @@ from typing import Generic, TypeVar
 
 from harness.errors import DuplicateNameError, UnknownNameError
 
-__all__ = ["Table"]
-
 Item = TypeVar("Item")
 
 
-class Table(Generic[Item]):
+class NamedTable(Generic[Item]):
     """Declared things of one sort by name, each with the plugin it came from.
 
     A name that two strangers declared cannot be used: `get` raises and names both. Other names are not affected.
@@ -63,8 +61,8 @@ class Table(Generic[Item]):
         return self._items[name][1]
 
     def _family(self, name: str) -> Callable[[str], Item] | None:
-        prefix, colon, rest = name.partition(":")
-        return self._families.get(prefix) if colon and rest else None
+        prefix, colon, suffix = name.partition(":")
+        return self._families.get(prefix) if colon and suffix else None
 
     def plugin_of(self, name: str) -> str:
         """Return the name of the plugin that declared it."""

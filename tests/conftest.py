@@ -238,7 +238,7 @@ def registry(session: Session) -> Registry:
 @pytest.fixture
 def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
     """Run a command line in this process, in an empty folder with an empty cache: (status, stdout, stderr)."""
-    from harness.cli.main import main
+    from harness.cli.main import run_command
 
     monkeypatch.setenv("HARNESS_CACHE", str(tmp_path / "cache"))
     folder = tmp_path / "cwd"
@@ -247,7 +247,7 @@ def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 
     def run(*arguments: object) -> tuple[int, str, str]:
         capsys.readouterr()
-        status = main([str(argument) for argument in arguments])
+        status = run_command([str(argument) for argument in arguments])
         out, err = capsys.readouterr()
         return status, out, err
 

@@ -112,7 +112,8 @@ def test_a_description_may_lead_to_another_adapter(install_plugin: InstallPlugin
     install_plugin(
         "mine",
         """
-from harness import AdapterEntry, ModelDescription, hookimpl
+from harness import hookimpl
+from harness.models import AdapterEntry, ModelDescription
 from harness.models.options import AdapterOptions, option_meanings
 
 class Options(AdapterOptions):

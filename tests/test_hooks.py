@@ -126,7 +126,8 @@ def test_hook_register_methods(install_plugin: InstallPlugin, evaluated: Callabl
         "with_method",
         IMPORTS
         + """
-from harness import Capability, Method
+from harness.kinds import Method
+from harness.models import Capability
 from harness.data.records import Prediction
 
 def predict(adapter, examples, context):
@@ -173,7 +174,7 @@ def test_hook_register_metrics(install_plugin: InstallPlugin, evaluated: Callabl
         IMPORTS
         + """
 import numpy as np
-from harness import Metric, MetricResult
+from harness.metrics import Metric, MetricResult
 
 def compute(predictions, references, context):
     assert context.labels == ("friendly", "rude")
@@ -199,7 +200,7 @@ def test_hook_register_adapters(
         + """
 import numpy as np
 from pydantic import Field
-from harness import AdapterEntry, Capability, ModelDescription
+from harness.models import AdapterEntry, Capability, ModelDescription
 from harness.models.options import AdapterOptions
 
 class Options(AdapterOptions):
@@ -327,11 +328,11 @@ def test_hook_register_task_checks(install_plugin: InstallPlugin, cli: Cli, tmp_
             + """
 @hookimpl
 def harness_register_task_checks():
-    from harness import TaskChecks
+    from harness.planning import TaskChecks
     return [TaskChecks(name="loud", target="with_checks.checks:Loud", summary="texts do not shout"), "no checks"]
 """,
             "with_checks/checks.py": """
-from harness import Finding, TaskAudit
+from harness.planning import Finding, TaskAudit
 
 class Loud:
     def __init__(self, setting):
@@ -449,7 +450,8 @@ def test_hook_register_fleet_backends(install_plugin: InstallPlugin, cli: Cli) -
         IMPORTS
         + """
 from pathlib import Path
-from harness import AdapterOptions, FleetBackend, JobState
+from harness.models import AdapterOptions
+from harness.running import FleetBackend, JobState
 
 class Options(AdapterOptions):
     slots: int = 1
@@ -487,7 +489,7 @@ def test_hook_register_trackers(install_plugin: InstallPlugin, cli: Cli) -> None
         IMPORTS
         + """
 from pathlib import Path
-from harness import Tracker
+from harness.running import Tracker
 
 class Page:
     id = place = "page"

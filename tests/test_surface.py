@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 import subprocess
 import sys
@@ -13,101 +14,11 @@ import pytest
 
 import harness
 from docs_site.capability_reference import capability_page
-from docs_site.surface_reference import surface_names, surface_page
+from docs_site.surface_reference import doors, surface_names, surface_page
 from tests.docs.page import PAGES, blocks, page_name
 
 ROOT = Path(__file__).resolve().parents[1]
-SURFACE = {"harness", "harness.testing"}
-FURTHER: dict[str, str] = {
-    "harness_accelerate": "running.launch storage.file_lock",
-    "harness_audit": (
-        "data.pool data.records data.sources languages.detection languages.scripts languages.table "
-        "metrics.retrieval planning.id_alignment planning.resolution planning.task_checks "
-        "planning.translations prompts.preset prompts.preview prompts.prompter registry.registry "
-        "specs.catalog specs.prompt specs.schema specs.selection specs.task_entry"
-    ),
-    "harness_baseline": "models.capabilities",
-    "harness_board": (
-        "analysis.diagnosis cli.output languages.table metrics.naming reporting.blocks.model "
-        "reporting.blocks.number reporting.blocks.remark reporting.cost.report reporting.cost.table "
-        "reporting.overview.item_origin reporting.overview.matrix reporting.overview.run_remarks "
-        "reporting.overview.score_table reporting.render.page reporting.render.rows reporting.sections "
-        "scores.aggregation scores.suites specs.catalog specs.loading specs.published specs.schema "
-        "specs.validating statistics storage.files storage.run_folder"
-    ),
-    "harness_checklist": (
-        "cli.live cli.output cli.table languages.character languages.scripts metrics.metric "
-        "reporting.blocks.model reporting.render.latex reporting.render.markdown reporting.render.rows "
-        "reporting.weakness.items specs.loading specs.schema specs.selection specs.validating statistics "
-        "statistics.proportion storage.files"
-    ),
-    "harness_contamination": (
-        "cli.configuration cli.live cli.option cli.output cli.table running.cell_reader running.session "
-        "statistics"
-    ),
-    "harness_diagnosis": "analysis.items data.buckets data.features languages.scripts languages.segmentation",
-    "harness_export": "cli.output languages.table reporting.overview.material reporting.overview.systems",
-    "harness_fleet": (
-        "analysis.merge cli.configuration cli.display cli.live cli.main cli.option cli.output cli.table "
-        "errors planning.plan planning.run_config planning.shards progress registry.requirement "
-        "reporting.blocks.remark running.session running.signals running.start storage.file_lock "
-        "storage.files storage.run_folder"
-    ),
-    "harness_gate": (
-        "analysis.comparison analysis.pairing analysis.significance analysis.systems cli.display "
-        "cli.output metrics.naming reporting.blocks.model reporting.blocks.number reporting.blocks.remark "
-        "reporting.render.console reporting.render.markdown specs.loading specs.schema specs.validating "
-        "statistics table"
-    ),
-    "harness_hf": (
-        "data.records languages.table models.adapters models.capabilities models.hub_access models.options "
-        "models.reasoning models.requests storage.file_lock storage.files testing.probe"
-    ),
-    "harness_hub": (
-        "data.readers.column data.readers.structured data.resolve models.hub_access progress "
-        "storage.file_lock storage.files"
-    ),
-    "harness_judge": (
-        "cli.output cli.table kinds.choosing kinds.kind reporting.blocks.number specs.loading specs.prompt "
-        "specs.schema specs.validating storage.files"
-    ),
-    "harness_lm_eval": (
-        "data.readers.column data.readers.reader data.readers.structured data.resolve languages.table "
-        "metrics.catalog storage.files"
-    ),
-    "harness_minimal_pairs": "data.readers.reader data.readers.structured data.readers.text",
-    "harness_probing": (
-        "languages.table models.requests reporting.blocks.chart reporting.blocks.model "
-        "reporting.blocks.number reporting.overview.column reporting.overview.contrast "
-        "reporting.overview.system_name reporting.render.console reporting.render.rows statistics "
-        "storage.file_lock storage.files"
-    ),
-    "harness_ray": "models.adapters models.options storage.clean_text",
-    "harness_scaffold": "cli.output data.sources languages.table planning.prompts planning.word_checks",
-    "harness_slurm": "storage.files",
-    "harness_translation": (
-        "cli.display cli.live cli.option cli.output cli.table data.sampling data.sources "
-        "data.translation.aligners data.translation.guards data.translation.variants languages.character "
-        "languages.detection languages.scripts languages.segmentation languages.table metrics.classification "
-        "metrics.naming models.requests planning.evaluated_split planning.origin planning.planner "
-        "planning.run_config planning.spec_checks planning.translations reporting.blocks.chart "
-        "reporting.blocks.model reporting.blocks.number reporting.overview.figure reporting.render.console "
-        "reporting.render.latex "
-        "reporting.render.page running.session specs.loading specs.schema specs.selection specs.validating "
-        "statistics storage.files storage.records"
-    ),
-    "harness_vllm": "models.hub_access models.reasoning models.requests storage.clean_text storage.files",
-    "harness_vyakarana": (
-        "cli.live cli.output cli.table data.readers.conllu data.readers.delimited data.readers.reader errors "
-        "languages.scripts languages.table registry.registry reporting.blocks.model reporting.render.console "
-        "reporting.render.latex specs.loading specs.schema specs.validating storage.files"
-    ),
-    "harness_xtreme_r": (
-        "cli.display cli.output data.readers.column data.readers.reader data.readers.squad "
-        "data.readers.structured data.readers.text metrics metrics.metric metrics.retrieval running.session"
-    ),
-}
-"""Modules of the core that a first-party package imports besides the public surface."""
+SURFACE = {*doors(), "harness.statistics", "harness.testing"}
 
 
 def _imports(path: Path) -> Iterator[str]:
@@ -135,11 +46,28 @@ def _packages() -> list[Path]:
 
 
 @pytest.mark.parametrize("package", _packages(), ids=lambda path: path.name)
-def test_first_party_packages_use_the_surface_and_a_short_list(package: Path) -> None:
-    found = {module for file in package.rglob("*.py") for module in _imports(file)} - SURFACE
-    allowed = {f"harness.{name}" for name in FURTHER.get(package.name, "").split()}
-    assert found - allowed == set(), "import it from harness, or name it in FURTHER"
-    assert allowed - found == set(), "FURTHER names modules that are not needed"
+def test_first_party_packages_use_doors_alone(package: Path) -> None:
+    modules = {module for file in package.rglob("*.py") for module in _imports(file)}
+    assert modules - SURFACE == set()
+
+
+def test_no_door_exports_an_unused_name() -> None:
+    files = [
+        path for package in _packages() for path in package.rglob("*") if path.suffix in {".py", ".template"}
+    ]
+    files += [
+        *(ROOT / "examples").rglob("*.py"),
+        *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / "tests").rglob("*.py"),
+    ]
+    words = {word for path in files for word in re.findall(r"\w+", path.read_text(encoding="utf-8"))}
+    exported = {
+        f"{door}.{name}"
+        for door, modules in surface_names().items()
+        for names in modules.values()
+        for name in names
+    }
+    assert {name for name in exported if name.rpartition(".")[2] not in words} == set()
 
 
 @pytest.mark.parametrize("file", sorted((ROOT / "examples").rglob("src/**/*.py")), ids=lambda path: path.name)
@@ -155,7 +83,7 @@ def test_examples_use_the_surface_alone(file: Path) -> None:
 def test_scaffolds_use_the_surface_alone(file: Path) -> None:
     lines = file.read_text(encoding="utf-8").splitlines()
     found = {match[1] for line in lines if (match := re.match(r"\s*(?:from|import) (harness[.\w]*)", line))}
-    assert found <= {*SURFACE, "harness.cli.main"}, "a scaffold's tests may run the command, nothing else"
+    assert found <= SURFACE
 
 
 @pytest.mark.parametrize("page", PAGES, ids=page_name)
@@ -165,22 +93,21 @@ def test_the_documentation_uses_the_surface_alone(page: Path) -> None:
     assert {module for text in code for module in _imported(text)} <= SURFACE
 
 
-def test_every_public_name_is_defined_where_the_stub_says() -> None:
-    for module, names in surface_names().items():
+@pytest.mark.parametrize("door", doors())
+def test_every_public_name_is_defined_where_the_stub_says(door: str) -> None:
+    package = importlib.import_module(door)
+    for module, names in surface_names()[door].items():
         for name in names:
-            found = getattr(harness, name)
-            home = getattr(found, "__module__", module)
-            assert home == module or not str(home).startswith("harness"), name
-    assert sorted(name for names in surface_names().values() for name in names) == sorted(
-        set(harness.__all__) - {"__version__"}
-    )
+            assert getattr(package, name) is getattr(importlib.import_module(module), name)
+    assert all(hasattr(package, name) for name in dir(package))
 
 
 def test_the_page_lists_every_public_name() -> None:
     page = surface_page()
-    for names in surface_names().values():
-        for name in names:
-            assert f"| `{name}` |" in page
+    for modules in surface_names().values():
+        for names in modules.values():
+            for name in names:
+                assert f"| `{name}` |" in page
 
 
 def test_the_page_of_capabilities_says_what_each_is_for() -> None:

@@ -9,8 +9,6 @@ from typing import Any
 import torch
 from transformers import M2M100Config, M2M100ForConditionalGeneration, NllbTokenizer
 
-__all__ = ["save_nllb", "save_writing"]
-
 
 def save_writing(network: Any, tokenizer: Any, folder: Path) -> None:
     """Save an untrained network that writes neither special tokens nor spaces, which would leave its answers empty."""

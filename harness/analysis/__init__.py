@@ -1,1 +1,7 @@
-"""What is done with finished runs: comparison, diagnosis, rescoring, merging."""
+"""Analysis of finished runs: comparison, diagnosis, rescoring, merging."""
+
+from __future__ import annotations
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -18,17 +18,6 @@ from harness.data.features import Feature, FeatureContext, Items, Spans, Values
 from harness.errors import HarnessError
 from harness.statistics import ClusterCodes, linked_codes, own_names, seed_of
 
-__all__ = [
-    "Attribute",
-    "CellAttributes",
-    "block_of",
-    "bucket_language",
-    "cell_attributes",
-    "distribution",
-    "join_languages",
-    "pooled_edges",
-]
-
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 BINS: Final = 20
@@ -70,25 +59,27 @@ def cell_attributes(
     items = systems[0]
     # Kinds without spans have no reference spans either.
     gold = spans_of(items, items.references, "gold")
-    spans = [spans_of(items, own.predictions, "predicted") for own in systems] if gold is not None else []
-    found = {}
+    spans = (
+        [spans_of(items, system.predictions, "predicted") for system in systems] if gold is not None else []
+    )
+    attributes = {}
     for feature in features:
         if feature.kinds is not None and items.kind not in feature.kinds:
             continue
         if feature.level == "item":
             sides = [_computed(feature, items, context, len(items))]
         else:
-            own_spans = [own for own in (gold, *spans) if own is not None]
-            sides = [_computed(feature, items, replace(context, spans=own), len(own)) for own in own_spans]
+            own_spans = [side for side in (gold, *spans) if side is not None]
+            sides = [_computed(feature, items, replace(context, spans=side), len(side)) for side in own_spans]
         if sides and all(side is not None for side in sides):
-            found[feature.name] = Attribute(feature=feature, values=sides[0], predicted=tuple(sides[1:]))
+            attributes[feature.name] = Attribute(feature=feature, values=sides[0], predicted=tuple(sides[1:]))
     return CellAttributes(
         items=replace(items, fields=(), predictions=(), references=(), tags=(), scores=(), kept={}),
         metric=metric,
-        statistics=tuple(metric.statistics(own) for own in systems),
+        statistics=tuple(metric.statistics(system) for system in systems),
         gold=gold,
-        spans=tuple(own for own in spans if own is not None),
-        attributes=found,
+        spans=tuple(side for side in spans if side is not None),
+        attributes=attributes,
     )
 
 
@@ -131,10 +122,10 @@ def bucket_language(
     """
     splits = []
     for name, attribute in cell.attributes.items():
-        given = edges(attribute.feature, cell.items.language.code)
+        given_edges = edges(attribute.feature, cell.items.language.code)
         buckets = (
             pooled.get(name)
-            or given
+            or given_edges
             or _edges_of(attribute.feature, attribute.values, attribute.feature.words)
         )
         if buckets:
@@ -147,11 +138,13 @@ def _split(cell: CellAttributes, attribute: Attribute, buckets: tuple[Bucket, ..
     metric = cell.metric
     if cell.gold is None or attribute.feature.level == "item":
         rows = np.arange(len(codes))
-        systems = [Observations(items=rows, codes=codes, statistics=own) for own in cell.statistics]
+        systems = [
+            Observations(items=rows, codes=codes, statistics=statistics) for statistics in cell.statistics
+        ]
     else:
         sides = zip(cell.spans, attribute.predicted, strict=True)
         systems = [
-            _span_observations(cell.gold, own, codes, assign(values, buckets)) for own, values in sides
+            _span_observations(cell.gold, spans, codes, assign(values, buckets)) for spans, values in sides
         ]
         metric = metric if _has_span_counts(cell) else token_metric()
     counts = np.bincount(codes[codes >= 0], minlength=len(buckets))
@@ -174,8 +167,8 @@ def _span_observations(gold: Spans, predicted: Spans, gold_codes: Integers, code
     same on both sides, with the same attributes: it counts as right where it is gold.
     """
     right = np.isin(*_keys(gold, predicted))
-    ones = np.ones(len(gold))
-    of_gold = np.stack([right.astype(np.float64), np.zeros(len(gold)), ones], axis=1)
+    gold_counts = np.ones(len(gold))
+    of_gold = np.stack([right.astype(np.float64), np.zeros(len(gold)), gold_counts], axis=1)
     of_predicted = np.zeros((len(predicted), 3))
     of_predicted[:, 1] = 1
     return Observations(
@@ -193,11 +186,11 @@ def _keys(gold: Spans, predicted: Spans) -> tuple[Integers, Integers]:
         np.fromiter((numbers.setdefault(tag, len(numbers)) for tag in side.tags), np.int64, len(side))
         for side in (gold, predicted)
     ]
-    one, other = (
-        ((side.items * reach + side.starts) * reach + side.ends) * len(numbers) + own
-        for side, own in zip((gold, predicted), tags, strict=True)
+    gold_keys, predicted_keys = (
+        ((side.items * reach + side.starts) * reach + side.ends) * len(numbers) + tag_numbers
+        for side, tag_numbers in zip((gold, predicted), tags, strict=True)
     )
-    return one, other
+    return gold_keys, predicted_keys
 
 
 def join_languages(
@@ -222,15 +215,15 @@ def join_languages(
         for split in splits:
             by_name.setdefault(split.feature.name, []).append((number, split))
     joined = []
-    for name, parts in by_name.items():
-        feature = parts[0][1].feature
+    for name, numbered_splits in by_name.items():
+        feature = numbered_splits[0][1].feature
         if feature.continuous:
-            splits = [split for _, split in parts]
+            splits = [split for _, split in numbered_splits]
         else:
-            own = [(cells[number], cells[number].attributes[name]) for number, _ in parts]
-            buckets = _edges_of(feature, [value for _, attribute in own for value in attribute.values])
-            splits = [_split(cell, attribute, buckets) for cell, attribute in own]
-        joined.append(_joined(splits, [int(sizes[number]) for number, _ in parts]))
+            attributes = [(cells[number], cells[number].attributes[name]) for number, _ in numbered_splits]
+            buckets = _edges_of(feature, [value for _, attribute in attributes for value in attribute.values])
+            splits = [_split(cell, attribute, buckets) for cell, attribute in attributes]
+        joined.append(_joined(splits, [int(sizes[number]) for number, _ in numbered_splits]))
     return Block(language=None, ids=ids, clusters=clusters, seed=seed_of(*names)), joined
 
 
@@ -243,12 +236,12 @@ def _joined_clusters(
         code = cell.items.language.code
         numbered.add([None if key is None else f"{code}\n{key}" for key in cell.items.clusters])
         keys += own_names(cell.items.ids, code) if code in unpaired else cell.items.ids
-    own = numbered.codes()
+    clusters = numbered.codes()
     if not parallel:
-        return own
+        return clusters
     numbers: dict[str, int] = {}
     shared = np.fromiter((numbers.setdefault(key, len(numbers)) for key in keys), np.int64, len(keys))
-    return linked_codes(own, shared)
+    return linked_codes(clusters, shared)
 
 
 def _joined(splits: Sequence[Split], starts: Sequence[int]) -> Split:
@@ -261,15 +254,20 @@ def _joined(splits: Sequence[Split], starts: Sequence[int]) -> Split:
     counts = np.zeros(len(order), dtype=np.int64)
     columns: list[list[tuple[Any, ...]]] = [[] for _ in splits[0].systems]
     for start, split in zip(starts, splits, strict=True):
-        places = np.array([order[bucket.name] for bucket in split.buckets] + [NOWHERE], dtype=np.int64)
-        counts[places[:-1]] += split.counts
-        for column, own in zip(columns, split.systems, strict=True):
-            column.append((own.items + start, places[own.codes], own.statistics))
+        joined_codes = np.array([order[bucket.name] for bucket in split.buckets] + [NOWHERE], dtype=np.int64)
+        counts[joined_codes[:-1]] += split.counts
+        for column, observations in zip(columns, split.systems, strict=True):
+            column.append(
+                (observations.items + start, joined_codes[observations.codes], observations.statistics)
+            )
     systems = []
     for column in columns:
         items, codes, statistics = map(np.concatenate, zip(*column, strict=True))
         systems.append(Observations(items=items, codes=codes, statistics=statistics))
-    buckets = [own[0] if len(set(own)) == 1 else Bucket(name=name) for name, own in names.items()]
+    buckets = [
+        by_language[0] if len(set(by_language)) == 1 else Bucket(name=name)
+        for name, by_language in names.items()
+    ]
     return replace(splits[0], buckets=tuple(buckets), counts=counts, systems=tuple(systems))
 
 
@@ -281,8 +279,8 @@ def pooled_edges(cells: Sequence[CellAttributes]) -> dict[str, tuple[Bucket, ...
             if attribute.feature.continuous:
                 by_name.setdefault(name, []).append(attribute)
     return {
-        name: _edges_of(own[0].feature, np.concatenate([attribute.values for attribute in own]))
-        for name, own in by_name.items()
+        name: _edges_of(attributes[0].feature, np.concatenate([attribute.values for attribute in attributes]))
+        for name, attributes in by_name.items()
     }
 
 

@@ -1,4 +1,4 @@
-"""What a bucket is scored with: the task's headline, as sufficient statistics that add up over items or spans."""
+"""The metric of a bucket: the task's headline, as sufficient statistics that add up over items or spans."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ from harness.metrics.pairing import ratio_from_counts
 if TYPE_CHECKING:
     from harness.data.features import Items
     from harness.metrics.metric import Metric
-    from harness.table import Table
-
-__all__ = ["BucketMetric", "bucket_metric", "token_metric"]
+    from harness.table import NamedTable
 
 Floats = npt.NDArray[np.float64]
 _OF_SPANS = {
@@ -61,11 +59,11 @@ class BucketMetric:
 
 
 def bucket_metric(
-    metrics: Table[Metric], items: Items, headline: Sequence[str], asked: str | None
+    metrics: NamedTable[Metric], items: Items, headline: Sequence[str], asked: str | None
 ) -> BucketMetric:
-    """Return what the buckets of a cell are scored with.
+    """Return the metric of the buckets of a cell.
 
-    That is the unweighted mean of the headline metrics: the mean of F1 and exact match for questions, as in
+    It is the unweighted mean of the headline metrics: the mean of F1 and exact match for questions, as in
     XTREME-R (Ruder et al., 2021, appendix K); the one headline metric of other tasks.
 
     Args:
@@ -89,9 +87,9 @@ def bucket_metric(
         )
     first: Any = items.scores[0][names[0]]
     if isinstance(first, int | float):
-        parts = tuple(name for name in names if isinstance(items.scores[0][name], int | float))
-        name = parts[0] if len(parts) == 1 else f"mean({', '.join(parts)})"
-        return BucketMetric(name=name, parts=parts, values=_means, is_mean=True)
+        components = tuple(name for name in names if isinstance(items.scores[0][name], int | float))
+        name = components[0] if len(components) == 1 else f"mean({', '.join(components)})"
+        return BucketMetric(name=name, parts=components, values=_means, is_mean=True)
     from_counts = metrics.get(names[0]).from_counts
     if from_counts is None:
         raise UsageError(f"The metric {names[0]!r} gives no statistics that add up over items.")
@@ -116,8 +114,10 @@ def _means(totals: Floats) -> Floats:
     return _ratio(totals[..., 0], totals[..., 1], empty=np.nan)
 
 
-def _ratio(part: Floats, whole: Floats, *, empty: float = 0.0) -> Floats:
-    return np.asarray(np.divide(part, whole, out=np.full(np.shape(part), empty), where=whole != 0))
+def _ratio(numerator: Floats, denominator: Floats, *, empty: float = 0.0) -> Floats:
+    return np.asarray(
+        np.divide(numerator, denominator, out=np.full(np.shape(numerator), empty), where=denominator != 0)
+    )
 
 
 def _f1(totals: Floats) -> Floats:
@@ -164,7 +164,7 @@ _VECTORISED: Mapping[Callable[[Floats], float], Callable[[Floats], Floats]] = {
 def _row_by_row(from_counts: Callable[[Floats], float]) -> Callable[[Floats], Floats]:
     def values(totals: Floats) -> Floats:
         rows = totals.reshape(-1, totals.shape[-1])
-        found = np.fromiter((from_counts(row) for row in rows), np.float64, len(rows))
-        return found.reshape(totals.shape[:-1])
+        scores = np.fromiter((from_counts(row) for row in rows), np.float64, len(rows))
+        return scores.reshape(totals.shape[:-1])
 
     return values

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from harness.data.buckets import Bucket
     from harness.data.features import Feature
 
-__all__ = ["LEAST_ITEMS", "Block", "Observations", "Row", "Split", "compare_splits", "score_splits"]
-
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Row = dict[str, Any]
@@ -36,12 +34,12 @@ LEAST_ITEMS: Final = 30
 FLIPS: Final = 1_999
 """Random swaps: p is at least 1 / 2,000."""
 TOLERANCE: Final = 1e-9
-"""What differs from the observed difference by no more than rounding counts as large as it."""
+"""A difference that is below the observed one by no more than this rounding error counts as equally large."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observations:
-    """What one system did in the buckets of one attribute: an entry per item or, for spans, per span of either side."""
+    """Statistics of one system by bucket: a row per item or, for spans, per span of either side."""
 
     items: Integers
     """The number of the item."""
@@ -129,25 +127,32 @@ def compare_splits(block: Block, splits: Sequence[Split], *, examples: int) -> l
     same resamples and swaps. ``wins`` are the items in which the first system is better.
     """
     first, second = _resampled(block, splits, systems=2)
-    swapped, whole = _swapped(block, splits)
+    swapped, exhaustive = _swapped(block, splits)
     return [
-        _compared(block, split, split.metric.values(one) - split.metric.values(other), null, whole, examples)
-        for split, one, other, null in zip(splits, first, second, swapped, strict=True)
+        _compared(
+            block,
+            split,
+            split.metric.values(first_sums) - split.metric.values(second_sums),
+            null,
+            exhaustive,
+            examples,
+        )
+        for split, first_sums, second_sums, null in zip(splits, first, second, swapped, strict=True)
     ]
 
 
 def _compared(
-    block: Block, split: Split, replicates: Floats, null: Floats, whole: bool, examples: int
+    block: Block, split: Split, replicates: Floats, null: Floats, exhaustive: bool, examples: int
 ) -> list[Row]:
     """Return the rows of a split from its differences in resamples and under swaps, each (draws, buckets)."""
     values = [split.metric.values(_totals(split, system)) for system in (0, 1)]
-    tails = _tails(values[0] - values[1], null, whole=whole)
+    tails = _tails(values[0] - values[1], null, exhaustive=exhaustive)
     size = len(block.ids)
     gain = _item_losses(split, 1, size) - _item_losses(split, 0, size)
     counts, changed = _better(split, gain), _largest(block, gain, examples)
     rows = []
     for code in range(len(split.buckets)):
-        both = [_or_none(own[code]) if _is_seen(split, code) else None for own in values]
+        both = [_or_none(scores[code]) if _is_seen(split, code) else None for scores in values]
         difference = None if both[0] is None or both[1] is None else both[0] - both[1]
         several = difference is not None and _clusters(block, split, code) > 1
         interval = percentile_interval(replicates[:, code], seed=block.seed).to_json() if several else {}
@@ -168,14 +173,14 @@ def _compared(
     return rows
 
 
-def _tails(observed: Floats, null: Floats, *, whole: bool) -> Floats:
+def _tails(observed: Floats, null: Floats, *, exhaustive: bool) -> Floats:
     """Return the two-sided p of every bucket's difference, shape (buckets,), from those under swaps, (draws, buckets).
 
     (1 + b) / (1 + B) for B random swaps (Phipson and Smyth 2010), b / B where all swaps were taken.
     """
     as_large = np.abs(null) >= np.abs(observed) - TOLERANCE
     extreme = (as_large | np.isnan(null)).sum(axis=0)
-    return np.asarray(extreme / len(null) if whole else (1 + extreme) / (1 + len(null)))
+    return np.asarray(extreme / len(null) if exhaustive else (1 + extreme) / (1 + len(null)))
 
 
 def _or_none(value: float) -> float | None:
@@ -184,7 +189,7 @@ def _or_none(value: float) -> float | None:
 
 def _is_seen(split: Split, code: int) -> bool:
     """Return whether some system has something in a bucket: a predicted span where no gold one is counts too."""
-    return any(bool((own.codes == code).any()) for own in split.systems)
+    return any(bool((observations.codes == code).any()) for observations in split.systems)
 
 
 def _totals(split: Split, system: int) -> Floats:
@@ -192,21 +197,22 @@ def _totals(split: Split, system: int) -> Floats:
     return _summed(split.systems[system], split.systems[system].codes, len(split.buckets))
 
 
-def _summed(own: Observations, places: Integers, size: int) -> Floats:
-    """Return the sums of the statistics by place, shape (size, k); observations in no bucket are ignored."""
-    inside = own.codes >= 0
+def _summed(observations: Observations, indices: Integers, size: int) -> Floats:
+    """Return the sums of the statistics by index, shape (size, k); observations in no bucket are ignored."""
+    inside = observations.codes >= 0
     columns = [
-        np.bincount(places[inside], weights=column[inside], minlength=size) for column in own.statistics.T
+        np.bincount(indices[inside], weights=column[inside], minlength=size)
+        for column in observations.statistics.T
     ]
     return np.stack(columns, axis=1)
 
 
 def _cluster_sums(block: Block, split: Split, system: int) -> Floats:
     """Return the sums of the statistics by cluster and bucket, shape (G, buckets times k)."""
-    own = split.systems[system]
+    observations = split.systems[system]
     groups = int(block.clusters.max(initial=-1)) + 1
-    places = block.clusters[own.items] * len(split.buckets) + own.codes
-    return _summed(own, places, groups * len(split.buckets)).reshape(groups, -1)
+    indices = block.clusters[observations.items] * len(split.buckets) + observations.codes
+    return _summed(observations, indices, groups * len(split.buckets)).reshape(groups, -1)
 
 
 def _resampled(block: Block, splits: Sequence[Split], *, systems: int) -> list[list[Floats]]:
@@ -237,25 +243,29 @@ def _swapped(block: Block, splits: Sequence[Split]) -> tuple[list[Floats], bool]
     first, second = (_flat_sums(block, splits, system) for system in (0, 1))
     moved = second - first
     varying = np.flatnonzero(moved.any(axis=0))
-    some, whole = half_sums(moved[:, varying], draws=FLIPS, seed=block.seed)
+    some, exhaustive = half_sums(moved[:, varying], draws=FLIPS, seed=block.seed)
     halves = np.zeros((len(some), moved.shape[1]))
     halves[:, varying] = some
     sides = (_by_split(splits, sums) for sums in (first.sum(axis=0) + halves, second.sum(axis=0) - halves))
     return [
-        split.metric.values(one) - split.metric.values(other)
-        for split, one, other in zip(splits, *sides, strict=True)
-    ], whole
+        split.metric.values(first_sums) - split.metric.values(second_sums)
+        for split, first_sums, second_sums in zip(splits, *sides, strict=True)
+    ], exhaustive
 
 
 def _clusters(block: Block, split: Split, code: int) -> int:
-    touched = [block.clusters[own.items[own.codes == code]] for own in split.systems]
+    touched = [
+        block.clusters[observations.items[observations.codes == code]] for observations in split.systems
+    ]
     return len(np.unique(np.concatenate(touched)))
 
 
 def _mean_interval(block: Block, split: Split, code: int) -> Interval:
-    own = split.systems[0]
-    inside = own.codes == code
-    return mean_of_codes(own.statistics[inside, 0], _renumbered(block.clusters[own.items[inside]]))
+    observations = split.systems[0]
+    inside = observations.codes == code
+    return mean_of_codes(
+        observations.statistics[inside, 0], _renumbered(block.clusters[observations.items[inside]])
+    )
 
 
 def _renumbered(clusters: Integers) -> Integers:
@@ -273,8 +283,8 @@ def _set_interval(block: Block, split: Split, code: int, replicates: Floats) -> 
     value = float(replicates[0])
     if interval.method != "constant" or value not in {0.0, 1.0}:
         return interval
-    own = split.systems[0]
-    touched = np.unique(own.items[own.codes == code])
+    observations = split.systems[0]
+    touched = np.unique(observations.items[observations.codes == code])
     clusters = _renumbered(block.clusters[touched])
     low, high = constant_bounds(value, clusters)
     method = "wilson" if clusters.max() + 1 == len(touched) else "clustered wilson"
@@ -282,27 +292,27 @@ def _set_interval(block: Block, split: Split, code: int, replicates: Floats) -> 
 
 
 def _contrast(
-    block: Block, split: Split, code: int, value: float | None, rest: float, differences: Floats | None
+    block: Block, split: Split, code: int, value: float | None, rest_value: float, differences: Floats | None
 ) -> Row:
     """Return a bucket against its rest: the score of the rest, and the difference with its interval and two-sided p.
 
     A side that is all right or all wrong adds the reach of its Wilson interval, since its items show no variance.
     """
     row: Row = {"rest": None, "difference": None, "difference_ci": None, "p": None}
-    own = split.systems[0]
-    sides = [own.codes == code, (own.codes >= 0) & (own.codes != code)]
+    observations = split.systems[0]
+    sides = [observations.codes == code, (observations.codes >= 0) & (observations.codes != code)]
     if value is None or not all(side.any() for side in sides):
         return row
     if differences is None:
-        rest = float(own.statistics[sides[1], 0].mean())
-    row |= {"rest": rest, "difference": value - rest}
-    clusters = [_renumbered(block.clusters[np.unique(own.items[side])]) for side in sides]
+        rest_value = float(observations.statistics[sides[1], 0].mean())
+    row |= {"rest": rest_value, "difference": value - rest_value}
+    clusters = [_renumbered(block.clusters[np.unique(observations.items[side])]) for side in sides]
     if all(numbers.max() > 0 for numbers in clusters):
-        extra = sum(_constant_variance(*side) for side in zip((value, rest), clusters, strict=True))
+        extra = sum(_constant_variance(*side) for side in zip((value, rest_value), clusters, strict=True))
         if differences is None:
-            bounds, p = _mean_test(block, own, sides[0], (value, rest), extra)
+            bounds, p = _mean_test(block, observations, sides[0], (value, rest_value), extra)
         else:
-            bounds, p = _set_test(differences[:, code], value - rest, extra, block.seed)
+            bounds, p = _set_test(differences[:, code], value - rest_value, extra, block.seed)
         n = int(split.counts[code])
         # What too few items say is not tested, so that it costs the others nothing.
         is_tested = min(n, int(split.counts.sum()) - n) >= LEAST_ITEMS
@@ -319,7 +329,11 @@ def _constant_variance(score: float, clusters: Integers) -> float:
 
 
 def _mean_test(
-    block: Block, own: Observations, inside: npt.NDArray[np.bool_], means: tuple[float, float], extra: float
+    block: Block,
+    observations: Observations,
+    inside: npt.NDArray[np.bool_],
+    means: tuple[float, float],
+    extra: float,
 ) -> tuple[list[float] | None, float | None]:
     """Return the interval and p of the difference of two means over items that may share clusters.
 
@@ -328,11 +342,11 @@ def _mean_test(
     """
     from scipy.special import stdtr, stdtrit
 
-    kept = own.codes >= 0
+    in_bucket = observations.codes >= 0
     scores, inside, clusters = (
-        own.statistics[kept, 0],
-        inside[kept],
-        _renumbered(block.clusters[own.items[kept]]),
+        observations.statistics[in_bucket, 0],
+        inside[in_bucket],
+        _renumbered(block.clusters[observations.items[in_bucket]]),
     )
     groups = int(clusters.max()) + 1
     if groups < 3:
@@ -366,20 +380,20 @@ def _set_test(
 
 def _item_losses(split: Split, system: int, size: int) -> Floats:
     """Return how much is wrong by bucket and item, shape (buckets, n)."""
-    own = split.systems[system]
-    inside = own.codes >= 0
-    places = own.codes[inside] * size + own.items[inside]
-    losses = split.metric.losses(own.statistics)[inside]
-    total = np.bincount(places, weights=losses, minlength=len(split.buckets) * size)
+    observations = split.systems[system]
+    inside = observations.codes >= 0
+    indices = observations.codes[inside] * size + observations.items[inside]
+    losses = split.metric.losses(observations.statistics)[inside]
+    total = np.bincount(indices, weights=losses, minlength=len(split.buckets) * size)
     return total.astype(np.float64).reshape(-1, size)
 
 
 def _better(split: Split, gain: Floats) -> Integers:
     """Return the items that the first system has better, worse and the same, shape (buckets, 3)."""
     touched = np.zeros(gain.shape, dtype=np.bool_)
-    for own in split.systems:
-        inside = own.codes >= 0
-        touched[own.codes[inside], own.items[inside]] = True
+    for observations in split.systems:
+        inside = observations.codes >= 0
+        touched[observations.codes[inside], observations.items[inside]] = True
     wins, losses = (gain > TOLERANCE).sum(axis=1), (gain < -TOLERANCE).sum(axis=1)
     return np.stack([wins, losses, touched.sum(axis=1) - wins - losses], axis=1)
 

@@ -12,8 +12,6 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     from harness.data.features import Items
 
-__all__ = ["BINS", "calibration_rows", "confusion_rows", "probabilities"]
-
 Floats = npt.NDArray[np.float64]
 BINS: Final = 10
 _CLASSIFYING: Final = {"sequence_classification", "multiple_choice"}
@@ -43,7 +41,10 @@ def calibration_rows(items: Items) -> list[dict[str, Any]]:
         return []
     confidence = probabilities(scored).max(axis=1)
     right = np.array(
-        [own["label"] == gold for own, gold in zip(items.predictions, items.references, strict=True)],
+        [
+            prediction["label"] == gold
+            for prediction, gold in zip(items.predictions, items.references, strict=True)
+        ],
         dtype=np.float64,
     )
     # Bins are closed on the right, as intervals of attributes are.
@@ -70,13 +71,15 @@ def _scores(items: Items) -> Floats | None:
     if items.kind not in _CLASSIFYING or not items.labels:
         return None
     scores = [
-        own.get("scores") if isinstance(own, Mapping) and own.get("label") is not None else None
-        for own in items.predictions
+        prediction.get("scores")
+        if isinstance(prediction, Mapping) and prediction.get("label") is not None
+        else None
+        for prediction in items.predictions
     ]
-    if any(own is None or len(own) != len(items.labels) for own in scores):
+    if any(item_scores is None or len(item_scores) != len(items.labels) for item_scores in scores):
         return None
-    found = np.array(scores, dtype=np.float64)
-    return found if len(found) and np.isfinite(found).all() else None
+    matrix = np.array(scores, dtype=np.float64)
+    return matrix if len(matrix) and np.isfinite(matrix).all() else None
 
 
 def confusion_rows(items: Items) -> list[dict[str, Any]]:
@@ -85,17 +88,20 @@ def confusion_rows(items: Items) -> list[dict[str, Any]]:
     For bare tags (parts of speech) the items are tokens. No rows for kinds without labels of items or tokens.
     """
     if items.kind in _CLASSIFYING:
-        given = [own["label"] if isinstance(own, Mapping) else own for own in items.predictions]
-        counts = Counter(zip(items.references, given, strict=True))
+        answers = [
+            prediction["label"] if isinstance(prediction, Mapping) else prediction
+            for prediction in items.predictions
+        ]
+        counts = Counter(zip(items.references, answers, strict=True))
     elif items.kind == "token_tagging" and not any(label[:2] == "B-" for label in items.labels):
         counts = Counter()
         for gold, predicted in zip(items.references, items.predictions, strict=True):
             counts.update(zip(gold, predicted, strict=True))
     else:
         return []
-    seen = {label for pair in counts for label in pair}
-    labels = [*items.labels, *sorted(label for label in seen - set(items.labels) if label is not None)]
-    columns = [*labels, *([None] if None in seen else [])]
+    occurring = {label for pair in counts for label in pair}
+    labels = [*items.labels, *sorted(label for label in occurring - set(items.labels) if label is not None)]
+    columns = [*labels, *([None] if None in occurring else [])]
     return [
         {"gold": gold, "predicted": predicted, "n": counts[gold, predicted]}
         for gold in labels

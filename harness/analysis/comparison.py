@@ -30,19 +30,7 @@ from harness.storage.results import CellResult
 from harness.storage.run_folder import Run
 
 if TYPE_CHECKING:
-    from harness.table import Table
-
-__all__ = [
-    "LEFT_OUT",
-    "Agreement",
-    "Comparison",
-    "Costs",
-    "LanguageComparison",
-    "TaskComparison",
-    "compare",
-    "compare_group",
-    "shared_items",
-]
+    from harness.table import NamedTable
 
 Booleans = npt.NDArray[np.bool_]
 ANSWERS = ("label", "text", "candidate", "spans")
@@ -114,7 +102,7 @@ class TaskComparison:
     @property
     def items(self) -> int:
         """The number of common items."""
-        return sum(len(part.ids) for part in self.languages)
+        return sum(len(language.ids) for language in self.languages)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +130,7 @@ class _Items:
 
 def compare(
     runs: Sequence[Run],
-    metrics: Table[Metric],
+    metrics: NamedTable[Metric],
     *,
     tasks: Sequence[str] = (),
     languages: Sequence[str] = (),
@@ -164,7 +152,7 @@ def compare(
             systems differ in what they were asked.
         DataError: Where no item is common to the systems of any task, or records are broken.
     """
-    found: list[TaskComparison] = []
+    comparisons: list[TaskComparison] = []
     notes: list[str] = []
     for group in group_systems(runs, tasks=tasks, languages=languages, alike=True):
         if len(group.systems) < 2:
@@ -178,13 +166,13 @@ def compare(
         if strict:
             _require_equal(group, compared)
         if compared.items:
-            found.append(_with_absent(compared, runs, group))
+            comparisons.append(_with_absent(compared, runs, group))
         else:
             notes.append(" ".join([f"{group.title}: no item is common to the systems.", *compared.notes]))
-    if not found:
+    if not comparisons:
         raise DataError(f"Nothing can be compared. {' '.join(notes)}")
     sample = any(run.results.run.data == "sample" for run in runs)
-    return Comparison(tasks=tuple(found), notes=(*notes, *run_difference_notes(runs)), sample=sample)
+    return Comparison(tasks=tuple(comparisons), notes=(*notes, *run_difference_notes(runs)), sample=sample)
 
 
 def _with_absent(compared: TaskComparison, runs: Sequence[Run], group: SystemGroup) -> TaskComparison:
@@ -196,7 +184,7 @@ def _with_absent(compared: TaskComparison, runs: Sequence[Run], group: SystemGro
 
 
 def compare_group(
-    group: SystemGroup, metrics: Table[Metric], *, metric: str | None = None
+    group: SystemGroup, metrics: NamedTable[Metric], *, metric: str | None = None
 ) -> TaskComparison | None:
     """Return the comparison of the systems of one task; None where the metric does not score it.
 
@@ -220,29 +208,29 @@ def compare_group(
     for each in chosen:
         if each.ready is not None:
             each.ready()
-    parts = _joined(systems, chosen)
-    full = [part for part in parts if part.comparison.ids]
+    joined = _joined(systems, chosen)
+    full = [items for items in joined if items.comparison.ids]
     assessed = [
-        assess(each, [part.contributions[each.name] for part in full], task=group.task)
+        assess(each, [items.contributions[each.name] for items in full], task=group.task)
         for each in (chosen if full else ())
     ]
     scores = tuple(mean for mean, _ in assessed)
-    tests = (note(own, names) for own in scores for note in (bound_note, detectable_note))
+    tests = (note(score, names) for score in scores for note in (bound_note, detectable_note))
     return TaskComparison(
         task=group.task,
         title=group.title,
         view=group.view,
         systems=tuple(names),
         languages=tuple(
-            replace(part.comparison, scores=tuple(languages[at] for _, languages in assessed))
-            for at, part in enumerate(full)
+            replace(items.comparison, scores=tuple(languages[at] for _, languages in assessed))
+            for at, items in enumerate(full)
         ),
         scores=scores,
-        costs=tuple(_total([part.comparison.costs[at] for part in full]) for at in range(len(systems))),
+        costs=tuple(_total([items.comparison.costs[at] for items in full]) for at in range(len(systems))),
         agreement=_agreement(full),
         notes=(
-            *_left_out_languages(systems, bool(parts)),
-            *_left_out_items(parts, systems),
+            *_left_out_languages(systems, bool(joined)),
+            *_left_out_items(joined, systems),
             *_unequal(systems),
             *filter(None, tests),
         ),
@@ -255,9 +243,9 @@ def shared_items(systems: Sequence[System], metric: Metric) -> tuple[list[Langua
     Raises `DataError` as `compare`.
     """
     joined = _joined(systems, [metric])
-    compared = [part.comparison for part in joined]
-    skipped = sum(max(own.missing) + own.differing + own.regraded for own in compared)
-    return [part.contributions[metric.name] for part in joined if part.comparison.ids], skipped
+    compared = [items.comparison for items in joined]
+    skipped = sum(max(language.missing) + language.differing + language.regraded for language in compared)
+    return [items.contributions[metric.name] for items in joined if items.comparison.ids], skipped
 
 
 def _joined(systems: Sequence[System], metrics: Sequence[Metric]) -> list[_Items]:
@@ -271,22 +259,26 @@ def _join(code: str, systems: Sequence[System], metrics: Sequence[Metric]) -> _I
     everywhere = set.intersection(*map(set, by_id))
     anywhere = set.union(*map(set, by_id))
     shared = [each for each in by_id[0] if each in everywhere]
-    same = [each for each in shared if len({own[each].inputs_digest for own in by_id}) == 1]
-    graded = [each for each in same if all(own[each].reference == by_id[0][each].reference for own in by_id)]
+    same = [each for each in shared if len({recorded[each].inputs_digest for recorded in by_id}) == 1]
+    graded = [
+        each
+        for each in same
+        if all(recorded[each].reference == by_id[0][each].reference for recorded in by_id)
+    ]
     ids = tuple(each for each in graded if by_id[0][each].reference is not None)
-    records = [[own[each] for each in ids] for own in by_id]
+    records = [[recorded[each] for each in ids] for recorded in by_id]
     contributions = _score(code, systems, metrics, records) if ids else {}
-    answers = [[_answer_of(record) for record in own] for own in records]
+    answers = [[_answer_of(record) for record in system_records] for system_records in records]
     right = _right_items(contributions[metrics[0].name].rows if ids else None, answers, records)
     comparison = LanguageComparison(
         language=code,
         ids=ids,
         scores=(),
         costs=tuple(
-            _costs(system.cells[code], own, every.values())
-            for system, own, every in zip(systems, records, by_id, strict=True)
+            _costs(system.cells[code], common, every.values())
+            for system, common, every in zip(systems, records, by_id, strict=True)
         ),
-        missing=tuple(len(anywhere - set(own)) for own in by_id),
+        missing=tuple(len(anywhere - set(recorded)) for recorded in by_id),
         differing=len(shared) - len(same),
         regraded=len(same) - len(graded),
         unlabelled=len(graded) - len(ids),
@@ -304,14 +296,14 @@ def _score(
 ) -> dict[str, LanguageItems]:
     """Return by metric the scores of one language, and what its items contribute."""
     scored = []
-    for system, own in zip(systems, records, strict=True):
+    for system, system_records in zip(systems, records, strict=True):
         context = MetricContext(
             language=system.spec.answer_language or code,
             labels=tuple(system.spec.labels),
             options=system.spec.metric_options,
         )
         try:
-            scored.append(score_cell(metrics, [ScoreInput.of(item) for item in own], context))
+            scored.append(score_cell(metrics, [ScoreInput.of(item) for item in system_records], context))
         except HarnessError as error:
             raise HarnessError(f"{system.name} in {code!r}: {error}") from error
     rows = {metric.name: [cell.items.get(metric.name) for cell in scored] for metric in metrics}
@@ -321,7 +313,7 @@ def _score(
             ids=[item.id for item in records[0]],
             clusters=[item.cluster for item in records[0]],
             values=tuple(cell.metrics[name].value for cell in scored),
-            rows=None if any(own is None for own in contributed) else np.array(contributed, np.float64),
+            rows=None if any(row is None for row in contributed) else np.array(contributed, np.float64),
             parallel=systems[0].spec.parallel and code not in systems[0].spec.unpaired,
         )
         for name, contributed in rows.items()
@@ -329,8 +321,8 @@ def _score(
 
 
 def _costs(cell: CellResult, common: Sequence[ItemRecord], every: Iterable[ItemRecord]) -> Costs:
-    predictions = [own.prediction for own in every if isinstance(own.prediction, Mapping)]
-    ranked = [sum(own["tokens"]) for own in predictions if "tokens" in own]
+    predictions = [record.prediction for record in every if isinstance(record.prediction, Mapping)]
+    ranked = [sum(prediction["tokens"]) for prediction in predictions if "tokens" in prediction]
     return Costs(
         unparsed=sum(bool(record.flags.get("unparsed")) for record in common),
         truncated=sum(bool(record.flags.get("truncated")) for record in common),
@@ -357,20 +349,22 @@ def _left_out_languages(systems: Sequence[System], has_common: bool = True) -> l
     return notes if has_common or notes else ["The systems have no language in common."]
 
 
-def _left_out_items(parts: Sequence[_Items], systems: Sequence[System]) -> list[str]:
-    compared = [part.comparison for part in parts]
+def _left_out_items(joined: Sequence[_Items], systems: Sequence[System]) -> list[str]:
+    compared = [items.comparison for items in joined]
     counts = {
         **{
-            f"that {system.name} does not have": sum(part.missing[at] for part in compared)
+            f"that {system.name} does not have": sum(language.missing[at] for language in compared)
             for at, system in enumerate(systems)
         },
-        **{reason: sum(getattr(part, name) for part in compared) for name, reason in LEFT_OUT.items()},
+        **{
+            reason: sum(getattr(language, name) for language in compared) for name, reason in LEFT_OUT.items()
+        },
     }
     return [f"Skipped items {reason}: {count}." for reason, count in counts.items() if count]
 
 
 def _unequal(systems: Sequence[System]) -> list[str]:
-    """Return what systems were asked differently although their items are the same."""
+    """Return the differences between systems on the same items: protocol, candidates and version of the task."""
     notes = []
     cells = [(code, cell) for system in systems for code, cell in system.cells.items()]
     protocols = dict.fromkeys(str(cell.protocol) for _, cell in cells)
@@ -388,18 +382,22 @@ def _unequal(systems: Sequence[System]) -> list[str]:
 def _require_equal(group: SystemGroup, compared: TaskComparison) -> None:
     """Raise `UsageError` where systems do not have the same items, version of the task, and test data."""
     systems = group.systems
-    found = [*_left_out_languages(systems), *_unequal(systems)]
-    for part in compared.languages:
-        counts = {"missing": sum(part.missing), "differing": part.differing, "regraded": part.regraded}
+    reasons = [*_left_out_languages(systems), *_unequal(systems)]
+    for language in compared.languages:
+        counts = {
+            "missing": sum(language.missing),
+            "differing": language.differing,
+            "regraded": language.regraded,
+        }
         differences = [f"{count} {name}" for name, count in counts.items() if count]
         if differences:
-            found.append(f"Items in {part.language}: {', '.join(differences)}.")
-        digests = {system.cells[part.language].data.get("digest") for system in systems}
+            reasons.append(f"Items in {language.language}: {', '.join(differences)}.")
+        digests = {system.cells[language.language].data.get("digest") for system in systems}
         if len(digests) > 1:
-            found.append(f"The test data in {part.language} are not the same files.")
-    if found or not compared.items:
+            reasons.append(f"The test data in {language.language} are not the same files.")
+    if reasons or not compared.items:
         raise UsageError(
-            f"{group.title}: the systems were not asked the same. {' '.join(found or compared.notes)}",
+            f"{group.title}: the systems were not asked the same. {' '.join(reasons or compared.notes)}",
             hint="Without --strict they are compared on the items that they have in common.",
         )
 
@@ -448,16 +446,19 @@ def _gold_answers(reference: Any) -> set[str]:
     return {json.dumps(item, ensure_ascii=False, sort_keys=True) for item in each}
 
 
-def _agreement(parts: Sequence[_Items]) -> Agreement:
+def _agreement(joined: Sequence[_Items]) -> Agreement:
     """Return the agreement over the items of all languages together."""
-    count = len(parts[0].answers) if parts else 0
-    total = sum(part.right.shape[1] for part in parts) or 1
+    count = len(joined[0].answers) if joined else 0
+    total = sum(items.right.shape[1] for items in joined) or 1
     same, both = np.zeros((count, count)), np.zeros((count, count))
-    for part in parts:
-        both += part.right.astype(np.float64) @ part.right.T.astype(np.float64)
+    for items in joined:
+        both += items.right.astype(np.float64) @ items.right.T.astype(np.float64)
         for first, second in itertools.product(range(count), repeat=2):
-            pairs = zip(part.answers[first], part.answers[second], strict=True)
-            same[first, second] += sum(one is not None and one == other for one, other in pairs)
+            pairs = zip(items.answers[first], items.answers[second], strict=True)
+            same[first, second] += sum(
+                first_answer is not None and first_answer == second_answer
+                for first_answer, second_answer in pairs
+            )
     return Agreement(same=_rows(same / total), right=_rows(both / total))
 
 

@@ -26,17 +26,6 @@ from harness.storage.records import is_correct
 from harness.storage.results import CellResult, TaskSummary
 from harness.storage.run_folder import Run
 
-__all__ = [
-    "MEASURES",
-    "Consistency",
-    "Measure",
-    "Pair",
-    "consistencies",
-    "rank_consistency",
-    "rank_weights",
-    "wide_tasks",
-]
-
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 MEASURES: Final = ("same", "kappa", "correct", "rank")
@@ -107,14 +96,14 @@ def consistencies(run: Run, *, most: int | None = None) -> list[Consistency]:
         run: A finished run.
         most: Tasks with more languages are skipped: their pairs take long. None computes all.
     """
-    groups = (own for own in _groups(run) if most is None or len(own) <= most)
-    found = (_consistency(run, own, run.manifest.tasks[own[0].task]) for own in groups)
-    return [one for one in found if one.pairs]
+    groups = (cells for cells in _groups(run) if most is None or len(cells) <= most)
+    computed = (_consistency(run, cells, run.manifest.tasks[cells[0].task]) for cells in groups)
+    return [consistency for consistency in computed if consistency.pairs]
 
 
 def wide_tasks(run: Run, most: int) -> dict[str, int]:
     """Return the tasks that `consistencies` skips, with the number of their languages."""
-    return {own[0].task: len(own) for own in _groups(run) if len(own) > most}
+    return {cells[0].task: len(cells) for cells in _groups(run) if len(cells) > most}
 
 
 def _groups(run: Run) -> list[list[CellResult]]:
@@ -125,19 +114,19 @@ def _groups(run: Run) -> list[list[CellResult]]:
         if task is not None and task.parallel and cell.is_scored and cell.language not in task.unpaired:
             key = json.dumps([cell.task, cell.protocol, cell.method, cell.view, cell.seed], sort_keys=True)
             groups.setdefault(key, []).append(cell)
-    return [own for own in groups.values() if len(own) > 1]
+    return [cells for cells in groups.values() if len(cells) > 1]
 
 
 def _consistency(run: Run, cells: Sequence[CellResult], task: TaskSummary) -> Consistency:
     table = _table([read_items(run, cell, task, inputs=False) for cell in cells])
     languages = tuple(cell.language for cell in cells)
     pairs: list[Pair] = []
-    parts: dict[str, list[tuple[Floats, Integers]]] = {name: [] for name in MEASURES}
+    samples: dict[str, list[tuple[Floats, Integers]]] = {name: [] for name in MEASURES}
     for first, second in itertools.combinations(range(len(cells)), 2):
-        found = _pair_values(table, first, second)
-        for name, part in found.items():
-            parts[name].append(part)
-        measures = {name: _measure(name, [part]) for name, part in found.items()}
+        pair_samples = _pair_values(table, first, second)
+        for name, sample in pair_samples.items():
+            samples[name].append(sample)
+        measures = {name: _measure(name, [sample]) for name, sample in pair_samples.items()}
         if measures:
             pairs.append(Pair(languages=(languages[first], languages[second]), measures=measures))
     return Consistency(
@@ -148,22 +137,24 @@ def _consistency(run: Run, cells: Sequence[CellResult], task: TaskSummary) -> Co
         seed=cells[0].seed,
         languages=languages,
         pairs=tuple(pairs),
-        means={name: _measure(name, own) for name, own in parts.items() if own},
-        rank_chance=None if table.ranks is None or not parts["rank"] else _chance(table.ranks),
+        means={name: _measure(name, collected) for name, collected in samples.items() if collected},
+        rank_chance=None if table.ranks is None or not samples["rank"] else _chance(table.ranks),
     )
 
 
-def _measure(name: str, parts: Sequence[tuple[Floats, Integers]]) -> Measure:
-    """Return the mean over pairs of the mean over items; each part has the values and the draws of a pair's items."""
-    values = np.concatenate([part for part, _ in parts])
-    strata = np.repeat(np.arange(len(parts)), [len(part) for part, _ in parts])
-    _, codes = np.unique(np.concatenate([own for _, own in parts]), return_inverse=True)
+def _measure(name: str, samples: Sequence[tuple[Floats, Integers]]) -> Measure:
+    """Return the mean over pairs of the mean over items; each sample has the values and the draws of a pair's items."""
+    values = np.concatenate([scores for scores, _ in samples])
+    strata = np.repeat(np.arange(len(samples)), [len(scores) for scores, _ in samples])
+    _, codes = np.unique(np.concatenate([draws for _, draws in samples]), return_inverse=True)
     # Kappa may be below 0, which the interval of scores would cut off.
     interval = (paired_difference if name == "kappa" else stratified_mean)(
         values, strata, codes.astype(np.int64)
     )
     return Measure(
-        value=float(np.mean([part.mean() for part, _ in parts])), interval=interval, n=int(codes.max()) + 1
+        value=float(np.mean([scores.mean() for scores, _ in samples])),
+        interval=interval,
+        n=int(codes.max()) + 1,
     )
 
 
@@ -172,42 +163,50 @@ def _measure(name: str, parts: Sequence[tuple[Floats, Integers]]) -> Measure:
 
 def _pair_values(table: _Table, first: int, second: int) -> dict[str, tuple[Floats, Integers]]:
     """Return by measure the values of the items that both languages have, and their draws."""
-    (one, other), (right, also) = table.answers[[first, second]], table.correct[[first, second]]
-    both = (one != MISSING) & (other != MISSING)
-    known = (right != MISSING) & (also != MISSING)
-    found: dict[str, tuple[Floats | None, npt.NDArray[np.bool_]]] = {}
+    (first_answers, second_answers), (first_correct, second_correct) = (
+        table.answers[[first, second]],
+        table.correct[[first, second]],
+    )
+    both = (first_answers != MISSING) & (second_answers != MISSING)
+    graded = (first_correct != MISSING) & (second_correct != MISSING)
+    measured: dict[str, tuple[Floats | None, npt.NDArray[np.bool_]]] = {}
     if table.comparable and both.any():
-        found["same"] = _equal(one[both], other[both]), both
+        measured["same"] = _equal(first_answers[both], second_answers[both]), both
     if table.labelled and both.any():
-        found["kappa"] = _kappa_values(one[both], other[both]), both
-    if known.any():
-        found["correct"] = (right[known] == also[known]).astype(np.float64), known
+        measured["kappa"] = _kappa_values(first_answers[both], second_answers[both]), both
+    if graded.any():
+        measured["correct"] = (first_correct[graded] == second_correct[graded]).astype(np.float64), graded
     if table.ranks is not None:
-        ranks, others = table.ranks[[first, second]]
-        sizes = (ranks > 0).sum(axis=1)
-        ranked = (sizes > 1) & (sizes == (others > 0).sum(axis=1))
-        found["rank"] = rank_consistency(ranks[ranked], others[ranked]) if ranked.any() else None, ranked
-    pairs = {name: (values, table.codes[kept]) for name, (values, kept) in found.items()}
+        first_ranks, second_ranks = table.ranks[[first, second]]
+        sizes = (first_ranks > 0).sum(axis=1)
+        ranked = (sizes > 1) & (sizes == (second_ranks > 0).sum(axis=1))
+        measured["rank"] = (
+            rank_consistency(first_ranks[ranked], second_ranks[ranked]) if ranked.any() else None,
+            ranked,
+        )
+    pairs = {name: (values, table.codes[mask]) for name, (values, mask) in measured.items()}
     return {name: (values, codes) for name, (values, codes) in pairs.items() if values is not None}
 
 
-def _equal(one: Integers, other: Integers) -> Floats:
-    return np.asarray((one == other) & (one >= 0), dtype=np.float64)
+def _equal(first: Integers, second: Integers) -> Floats:
+    return np.asarray((first == second) & (first >= 0), dtype=np.float64)
 
 
-def _kappa_values(one: Integers, other: Integers) -> Floats | None:
+def _kappa_values(first: Integers, second: Integers) -> Floats | None:
     """Return a value per item whose mean is Cohen's kappa, and whose spread is that of its linear approximation.
 
     An answer that was not read equals none. None where chance alone makes all answers equal: kappa is not defined.
     """
-    size = max(int(one.max(initial=0)), int(other.max(initial=0))) + 1
-    shares = [np.bincount(own[own >= 0], minlength=size) / len(own) for own in (one, other)]
+    size = max(int(first.max(initial=0)), int(second.max(initial=0))) + 1
+    shares = [
+        np.bincount(answers[answers >= 0], minlength=size) / len(answers) for answers in (first, second)
+    ]
     chance = float(shares[0] @ shares[1])
     if chance >= 1:
         return None
-    same = _equal(one, other)
+    same = _equal(first, second)
     observed = float(same.mean())
-    met = np.where(one >= 0, shares[1][one], 0.0) + np.where(other >= 0, shares[0][other], 0.0)
+    met = np.where(first >= 0, shares[1][first], 0.0) + np.where(second >= 0, shares[0][second], 0.0)
     kappa = (observed - chance) / (1 - chance)
     spread = (same - observed) / (1 - chance) - (1 - observed) * (met - 2 * chance) / (1 - chance) ** 2
     return np.asarray(kappa + spread, dtype=np.float64)
@@ -232,13 +231,13 @@ def rank_consistency(ranks: Integers, others: Integers) -> Floats:
     """
     sizes = (ranks > 0).sum(axis=1)
     last = np.maximum(ranks, others)
-    found = np.zeros(len(ranks))
+    values = np.zeros(len(ranks))
     for size in np.unique(sizes).tolist():
-        own = sizes == size
+        of_size = sizes == size
         terms = rank_weights(size) / np.arange(1, size + 1)
         gains = np.append(0.0, np.cumsum(terms[::-1])[::-1])
-        found[own] = gains[last[own]].sum(axis=1)
-    return found
+        values[of_size] = gains[last[of_size]].sum(axis=1)
+    return values
 
 
 def _chance(ranks: Integers) -> float:
@@ -251,28 +250,28 @@ def _chance(ranks: Integers) -> float:
 # Reading --------------------------------------------------------------------------------------------------
 
 
-def _table(parts: Sequence[Items]) -> _Table:
-    kind = parts[0].kind
-    place = {
-        identifier: at for at, identifier in enumerate(dict.fromkeys(each for p in parts for each in p.ids))
+def _table(cells: Sequence[Items]) -> _Table:
+    kind = cells[0].kind
+    column_of = {
+        identifier: at for at, identifier in enumerate(dict.fromkeys(each for p in cells for each in p.ids))
     }
-    shape = (len(parts), len(place))
+    shape = (len(cells), len(column_of))
     answers, correct = np.full(shape, MISSING), np.full(shape, MISSING)
     numbers: dict[Any, int] = {None: UNREAD}
-    columns = [[place[identifier] for identifier in part.ids] for part in parts]
-    for row, part in enumerate(parts):
-        given = [_answer(kind, prediction) for prediction in part.predictions]
-        answers[row, columns[row]] = [numbers.setdefault(answer, len(numbers) - 1) for answer in given]
-        verdicts = map(is_correct, part.predictions, part.references, part.scores)
+    columns = [[column_of[identifier] for identifier in items.ids] for items in cells]
+    for row, items in enumerate(cells):
+        cell_answers = [_answer(kind, prediction) for prediction in items.predictions]
+        answers[row, columns[row]] = [numbers.setdefault(answer, len(numbers) - 1) for answer in cell_answers]
+        verdicts = map(is_correct, items.predictions, items.references, items.scores)
         correct[row, columns[row]] = [MISSING if verdict is None else int(verdict) for verdict in verdicts]
-    draws = np.zeros(len(place), dtype=np.int64)
+    draws = np.zeros(len(column_of), dtype=np.int64)
     draws[list(itertools.chain.from_iterable(columns))] = draw_codes(
-        [(part.language.code, part.ids, part.clusters) for part in parts], linked=True
+        [(items.language.code, items.ids, items.clusters) for items in cells], linked=True
     )
     return _Table(
         answers=answers,
         correct=correct,
-        ranks=_ranks(parts, columns, len(place)) if kind == "form_preference" else None,
+        ranks=_ranks(cells, columns, len(column_of)) if kind == "form_preference" else None,
         codes=draws,
         comparable=kind in _COMPARED,
         labelled=kind in _LABELLED,
@@ -307,15 +306,15 @@ def _ranking(prediction: Any) -> list[int]:
     scores = prediction.get("scores") if isinstance(prediction, Mapping) else None
     if not scores or None in scores or len(set(scores)) < len(scores):
         return []
-    return [1 + sum(other > own for other in scores) for own in scores]
+    return [1 + sum(candidate > score for candidate in scores) for score in scores]
 
 
-def _ranks(parts: Sequence[Items], columns: Sequence[Sequence[int]], ids: int) -> Integers | None:
+def _ranks(cells: Sequence[Items], columns: Sequence[Sequence[int]], ids: int) -> Integers | None:
     """Return the rankings as one array; None where no item has more than two candidates."""
-    rankings = [list(map(_ranking, part.predictions)) for part in parts]
-    most = max((len(places) for own in rankings for places in own), default=0)
-    found = np.zeros((len(parts), ids, most), dtype=np.int64)
-    for row, own in enumerate(rankings):
-        for column, places in zip(columns[row], own, strict=True):
-            found[row, column, : len(places)] = places
-    return found if most > 2 else None
+    rankings = [list(map(_ranking, items.predictions)) for items in cells]
+    most = max((len(ranking) for cell_rankings in rankings for ranking in cell_rankings), default=0)
+    ranks = np.zeros((len(cells), ids, most), dtype=np.int64)
+    for row, cell_rankings in enumerate(rankings):
+        for column, ranking in zip(columns[row], cell_rankings, strict=True):
+            ranks[row, column, : len(ranking)] = ranking
+    return ranks if most > 2 else None

@@ -18,15 +18,6 @@ if TYPE_CHECKING:
     from harness.specs.schema import SuiteSpec
     from harness.specs.task_entry import Entry
 
-__all__ = [
-    "CoveredLanguage",
-    "SuiteCoverage",
-    "cover",
-    "dataset_differences",
-    "family_index",
-    "suite_coverage",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoveredLanguage:
@@ -136,8 +127,8 @@ def family_index(languages: Iterable[Language]) -> tuple[int, int]:
 
     Their ratio is the family index of Ruder et al. (2021), Table 8, in (0, 1]: 16 / 50 for the languages of Table 7.
     """
-    known = list(languages)
-    return len({language.family for language in known}), len(known)
+    counted = list(languages)
+    return len({language.family for language in counted}), len(counted)
 
 
 def dataset_differences(languages: Iterable[CoveredLanguage]) -> list[tuple[str, int, int]]:
@@ -153,8 +144,8 @@ def _language(entry: Entry, code: str) -> Language:
     table = known_languages()
     if code in table:
         return table.get(code)
-    given = entry.document.data["languages"][code]
-    texts = given if isinstance(given, Mapping) else {}
+    description = entry.document.data["languages"][code]
+    texts = description if isinstance(description, Mapping) else {}
     name, script, family = (texts.get(key) for key in ("name", "script", "family"))
     if isinstance(name, str) and isinstance(script, str) and isinstance(family, str):
         return Language(code=code, name=name, script=script, family=family)

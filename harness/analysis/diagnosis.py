@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from harness.data.buckets import Bucket
     from harness.registry.registry import Registry
 
-__all__ = ["EDGES", "LEAST_ITEMS", "SIGNIFICANCE", "Diagnosis", "DiagnosisOptions", "diagnose"]
-
 EDGES: Final = ("language", "pooled", "paper")
 SIGNIFICANCE: Final = 0.05
 """The false discovery rate at which a difference is called significant."""
@@ -49,7 +47,7 @@ SIGNIFICANCE: Final = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiagnosisOptions:
-    """What is diagnosed, and how."""
+    """Options of a diagnosis."""
 
     tasks: Sequence[str] = ()
     """Names or globs; none takes all."""
@@ -72,7 +70,7 @@ class DiagnosisOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
-    """What was found, as rows, and what was skipped."""
+    """Rows of a diagnosis, and notes on skipped items."""
 
     kind: str
     """``single``, ``pairwise`` or ``data``."""
@@ -110,8 +108,8 @@ def diagnose(
     work = _Work(registry=registry, options=options, features=features)
     if not options.attributes:
         work.notes += [
-            f"The attribute {name!r} is declared by both {one!r} and {other!r}: skipped."
-            for name, (one, other) in registry.features.conflicts.items()
+            f"The attribute {name!r} is declared by both {first!r} and {second!r}: skipped."
+            for name, (first, second) in registry.features.conflicts.items()
         ]
     for group in groups:
         if data_only:
@@ -165,8 +163,8 @@ class _Work:
             cell = self._attributes(group, [system], code, of_items=True)
             head = {"kind": "data", "task": group.task, "language": code, "view": dict(group.view)}
             self.rows += [
-                {**head, "attribute": name, **distribution(own)}
-                for name, own in (cell.attributes.items() if cell is not None else ())
+                {**head, "attribute": name, **distribution(attribute)}
+                for name, attribute in (cell.attributes.items() if cell is not None else ())
             ]
 
     def score(self, group: SystemGroup) -> None:
@@ -209,7 +207,7 @@ class _Work:
             labels: Whether rows of confidence and of confused labels are added.
         """
         first = systems[0]
-        items = [self._read(group, own, own.cells[code], inputs=own is first) for own in systems]
+        items = [self._read(group, system, system.cells[code], inputs=system is first) for system in systems]
         if not any(map(len, items)):
             self.notes.append(f"{group.title} {code}: no item has a gold answer.")
             return None
@@ -255,7 +253,7 @@ class _Work:
         self, group: SystemGroup, systems: Sequence[System], cells: Sequence[CellAttributes]
     ) -> list[tuple[Block, list[Split]]]:
         """Return the languages and, where there are several, all of them together; constant attributes are skipped."""
-        names = [group.title, *(f"{own.run.results.run.id} {own.name}" for own in systems)]
+        names = [group.title, *(f"{system.run.results.run.id} {system.name}" for system in systems)]
         pooled = pooled_edges(cells) if self._options.edges == "pooled" else {}
         languages = [bucket_language(cell, self._given_edges(group.task), pooled) for cell in cells]
         blocks = [(block_of(cell, *names), splits) for cell, splits in zip(cells, languages, strict=True)]
@@ -265,15 +263,15 @@ class _Work:
             blocks.insert(
                 0, join_languages(cells, languages, parallel=parallel, unpaired=unpaired, names=names)
             )
-        blocks = [(block, [own for own in splits if len(own.buckets) > 1]) for block, splits in blocks]
-        shown = {own.feature.name for _, splits in blocks for own in splits}
-        if constant := {name for cell in cells for name in cell.attributes} - shown:
+        blocks = [(block, [split for split in splits if len(split.buckets) > 1]) for block, splits in blocks]
+        varying = {split.feature.name for _, splits in blocks for split in splits}
+        if constant := {name for cell in cells for name in cell.attributes} - varying:
             constants = ", ".join(sorted(constant))
             self.notes.append(f"{group.title}: skipped, since all items have the same value: {constants}.")
         return blocks
 
     def _given_edges(self, task: str) -> Callable[[Feature, str], Sequence[Bucket] | None]:
-        def given(feature: Feature, language: str) -> Sequence[Bucket] | None:
+        def published_edges(feature: Feature, language: str) -> Sequence[Bucket] | None:
             if self._options.edges != "paper":
                 return None
             edges = feature.published(task, language) if feature.published is not None else None
@@ -283,7 +281,7 @@ class _Work:
                 )
             return edges
 
-        return given
+        return published_edges
 
     def _add_labels(self, group: SystemGroup, system: System, items: Items) -> None:
         head = {**_head(group, system), "language": items.language.code}
@@ -298,7 +296,7 @@ class _Work:
         rows_of = score_splits
         if len(systems) > 1:
             del head["system"]
-            head |= {"kind": "pairwise", "systems": [own.name for own in systems]}
+            head |= {"kind": "pairwise", "systems": [system.name for system in systems]}
             rows_of = compare_splits
         blocks = self._blocks(group, systems, [cell for cell in cells if cell is not None])
         for block, splits in blocks:
@@ -343,15 +341,19 @@ def _head(group: SystemGroup, system: System) -> Row:
 
 def _pairs(group: SystemGroup, runs: Sequence[Run], notes: list[str]) -> list[tuple[System, System]]:
     """Return the pairs of systems of the two runs: those of the same protocol, method and seed where there are any."""
-    first, second = ([own for own in group.systems if own.run is run] for run in runs)
-    for run, own in zip(runs, (first, second), strict=True):
-        if not own:
+    first, second = ([system for system in group.systems if system.run is run] for run in runs)
+    for run, systems in zip(runs, (first, second), strict=True):
+        if not systems:
             notes.append(f"{group.title}: {run.manifest.model_name} ({run.path}) did not finish it.")
-    every = [(one, other) for one in first for other in second]
+    every = [(ours, theirs) for ours in first for theirs in second]
     for names in (("protocol", "method", "seed"), ("protocol", "method"), ("protocol",)):
         conditions = attrgetter(*names)
-        cells = ((pair, [next(iter(own.cells.values())) for own in pair]) for pair in every)
-        same = [pair for pair, (one, other) in cells if conditions(one) == conditions(other)]
+        cells = ((pair, [next(iter(system.cells.values())) for system in pair]) for pair in every)
+        same = [
+            pair
+            for pair, (first_cell, second_cell) in cells
+            if conditions(first_cell) == conditions(second_cell)
+        ]
         if same:
             return same
     return every

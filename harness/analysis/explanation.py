@@ -17,8 +17,6 @@ import numpy.typing as npt
 
 from harness.statistics import mean_ranks, noncentrality
 
-__all__ = ["LEAST_LANGUAGES", "Effect", "Explanation", "explain"]
-
 Floats = npt.NDArray[np.float64]
 LEAST_LANGUAGES = 10
 LEAST_FAMILIES = 4
@@ -30,7 +28,7 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """What one property goes with: alone, as correlations, and in the model with the others held equal."""
+    """Effect of one property: alone, as correlations, and in the model with the others held equal."""
 
     name: str
     pearson: float
@@ -83,29 +81,31 @@ def explain(
             and per four outside the largest family.
         families: By language.
     """
-    rows = [(task, code, value) for task, own in scores.items() for code, value in own.items()]
+    rows = [
+        (task, code, value) for task, by_language in scores.items() for code, value in by_language.items()
+    ]
     codes = sorted({code for _, code, _ in rows})
     groups = sorted({families[code] for code in codes})
-    known = {
-        name: np.array([own[code] for code in codes])
-        for name, own in properties.items()
-        if all(code in own for code in codes) and len({own[code] for code in codes}) > 1
+    usable = {
+        name: np.array([by_language[code] for code in codes])
+        for name, by_language in properties.items()
+        if all(code in by_language for code in codes) and len({by_language[code] for code in codes}) > 1
     }
-    if len(codes) < LEAST_LANGUAGES or len(groups) < LEAST_FAMILIES or not known:
+    if len(codes) < LEAST_LANGUAGES or len(groups) < LEAST_FAMILIES or not usable:
         return None
     largest = max(sum(families[code] == group for code in codes) for group in groups)
     most = min(len(codes) // PER_PROPERTY, (len(codes) - largest) // PER_PROPERTY_ELSEWHERE)
     data = _Data(
         y=np.array([value for *_, value in rows]),
-        table=np.stack([(own - own.mean()) / own.std(ddof=1) for own in known.values()], axis=1),
+        table=np.stack([(column - column.mean()) / column.std(ddof=1) for column in usable.values()], axis=1),
         of_language=np.array([codes.index(code) for _, code, _ in rows]),
         task=np.unique([task for task, *_ in rows], return_inverse=True)[1],
         family=np.array([groups.index(families[code]) for _, code, _ in rows]),
     )
     if np.ptp(data.apart(data.y)) < ROUNDING:
         return None
-    count = _estimable(data, min(len(known), max(1, most)))
-    return _explanation(data, list(known), count, codes, len(groups))
+    count = _estimable(data, min(len(usable), max(1, most)))
+    return _explanation(data, list(usable), count, codes, len(groups))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,12 +122,12 @@ class _Data:
         """Return the first properties of every row."""
         return np.asarray(self.table[self.of_language, :count], dtype=np.float64)
 
-    def means(self, values: Floats, kept: npt.NDArray[np.bool_]) -> Floats:
-        """Return for every row the mean of the kept rows of its task; NaN where none is kept."""
+    def means(self, values: Floats, mask: npt.NDArray[np.bool_]) -> Floats:
+        """Return for every row the mean of the rows of its task in the mask; NaN where there are none."""
         number = int(self.task.max()) + 1
-        sizes = np.bincount(self.task[kept], minlength=number)
+        sizes = np.bincount(self.task[mask], minlength=number)
         columns = values.reshape(len(values), -1).T
-        sums = np.stack([np.bincount(self.task[kept], own[kept], number) for own in columns], axis=1)
+        sums = np.stack([np.bincount(self.task[mask], column[mask], number) for column in columns], axis=1)
         with np.errstate(invalid="ignore", divide="ignore"):
             means = sums / sizes[:, None]
         return np.asarray(means[self.task].reshape(values.shape), dtype=np.float64)
@@ -151,8 +151,8 @@ def _explanation(
     y, x = data.apart(data.y), data.apart(data.x(count))
     slopes = _slopes(x, y)
     jackknife, predicted, mean = _without_families(data, count)
-    kept = np.isfinite(predicted)
-    errors, mean_errors = (data.y - predicted)[kept], (data.y - mean)[kept]
+    finite = np.isfinite(predicted)
+    errors, mean_errors = (data.y - predicted)[finite], (data.y - mean)[finite]
     variance, total = float(y @ y), float((mean_errors**2).sum())
     se = np.sqrt((families - 1) / families * ((jackknife - slopes) ** 2).sum(axis=0))
     return Explanation(
@@ -176,11 +176,11 @@ def _without_families(data: _Data, count: int) -> tuple[Floats, Floats, Floats]:
     x = data.x(count)
     slopes, predicted, mean = [], np.full(len(data.y), np.nan), np.full(len(data.y), np.nan)
     for family in range(int(data.family.max()) + 1):
-        kept = data.family != family
-        level, apart = data.means(data.y, kept), x - data.means(x, kept)
-        slopes.append(_slopes(apart[kept], (data.y - level)[kept]))
-        mean[~kept] = level[~kept]
-        predicted[~kept] = level[~kept] + apart[~kept] @ slopes[-1]
+        outside = data.family != family
+        level, apart = data.means(data.y, outside), x - data.means(x, outside)
+        slopes.append(_slopes(apart[outside], (data.y - level)[outside]))
+        mean[~outside] = level[~outside]
+        predicted[~outside] = level[~outside] + apart[~outside] @ slopes[-1]
     return np.array(slopes).reshape(-1, count), predicted, mean
 
 
@@ -191,12 +191,12 @@ def _effects(
 
     y, reach = data.apart(data.y), float(stdtrit(freedom, 0.975))
     fitted = list(zip(slopes.tolist(), errors.tolist(), strict=True))
-    for place, name in enumerate(names):
-        own = data.apart(data.table[data.of_language, place])
-        pearson = float(np.corrcoef(own, y)[0, 1])
-        spearman = float(np.corrcoef(mean_ranks(own), mean_ranks(np.round(y, 12)))[0, 1])
+    for index, name in enumerate(names):
+        deviations = data.apart(data.table[data.of_language, index])
+        pearson = float(np.corrcoef(deviations, y)[0, 1])
+        spearman = float(np.corrcoef(mean_ranks(deviations), mean_ranks(np.round(y, 12)))[0, 1])
         effect = Effect(name=name, pearson=pearson, spearman=spearman)
-        value, se = fitted[place] if place < len(fitted) else (0.0, 0.0)
+        value, se = fitted[index] if index < len(fitted) else (0.0, 0.0)
         if se > 0:
             effect = replace(
                 effect,

@@ -29,9 +29,7 @@ from harness.statistics import ChangePoint, change_points
 from harness.storage.run_folder import Run, run_folders
 
 if TYPE_CHECKING:
-    from harness.table import Table
-
-__all__ = ["Series", "Step", "history", "history_runs"]
+    from harness.table import NamedTable
 
 NORMAL = NormalDist().inv_cdf(0.975)
 Floats = npt.NDArray[np.float64]
@@ -83,9 +81,9 @@ class Series:
     @property
     def band(self) -> float | None:
         """The median of the halves of neighbours: a smaller difference may well be noise."""
-        found = [self.half(at - 1, at) for at in range(1, len(self.steps))]
+        half_widths = [self.half(at - 1, at) for at in range(1, len(self.steps))]
         # Runs that answer all items the same say nothing of the noise between models.
-        halves = [half for half in found if half]
+        halves = [half for half in half_widths if half]
         return median(halves) if halves else None
 
     def rows(self) -> list[dict[str, Any]]:
@@ -133,7 +131,7 @@ def history_runs(folders: Sequence[Path]) -> list[Run]:
 
 def history(
     runs: Sequence[Run],
-    metrics: Table[Metric],
+    metrics: NamedTable[Metric],
     *,
     tasks: Sequence[str] = (),
     languages: Sequence[str] = (),
@@ -151,7 +149,7 @@ def history(
     Raises:
         UsageError: For names that no run has, and where no task was finished twice in the same way.
     """
-    found: list[Series] = []
+    series: list[Series] = []
     for group in group_systems(runs, tasks=tasks, languages=languages):
         lines: dict[tuple[str, ...], list[System]] = {}
         for system in group.systems:
@@ -159,12 +157,12 @@ def history(
         for line in lines.values():
             if len(line) > 1:
                 show_step(f"History: {group.title}")
-                found += _series(group, line, metrics, metric)
-    if not found:
+                series += _series(group, line, metrics, metric)
+    if not series:
         raise UsageError(
             "No task was finished by two of these runs under the same protocol, method and seed."
         )
-    return [*found, *_means(found, len(runs))]
+    return [*series, *_means(series, len(runs))]
 
 
 def _conditions(group: SystemGroup, system: System) -> tuple[str, ...]:
@@ -174,25 +172,25 @@ def _conditions(group: SystemGroup, system: System) -> tuple[str, ...]:
 
 
 def _series(
-    group: SystemGroup, line: Sequence[System], metrics: Table[Metric], metric: str | None
+    group: SystemGroup, line: Sequence[System], metrics: NamedTable[Metric], metric: str | None
 ) -> Iterator[Series]:
     codes = [code for code in line[0].cells if all(code in system.cells for system in line)]
     dropped = sorted({code for system in line for code in system.cells} - set(codes))
     lines = [replace(system, cells={code: system.cells[code] for code in codes}) for system in line]
     for name in ([metric] if metric is not None else line[0].spec.headline) if codes else []:
-        parts, skipped = shared_items(lines, metrics.get(name))
-        if not parts:
+        by_language, skipped = shared_items(lines, metrics.get(name))
+        if not by_language:
             continue
         notes = [f"not in all runs, skipped: {' '.join(dropped)}"] if dropped else []
         if skipped:
             notes.append(f"{skipped:,} items are not the same in all runs and are skipped")
-        values = map(fmean, zip(*(part.values for part in parts), strict=True))
+        values = map(fmean, zip(*(items.values for items in by_language), strict=True))
         yield Series(
             task=group.title,
             conditions=_conditions(group, line[0]),
             metric=name,
-            languages=tuple(part.language for part in parts),
-            items=sum(len(part.ids) for part in parts),
+            languages=tuple(items.language for items in by_language),
+            items=sum(len(items.ids) for items in by_language),
             steps=tuple(
                 Step(
                     run=system.run.path,
@@ -203,41 +201,41 @@ def _series(
                 )
                 for system, value in zip(lines, values, strict=True)
             ),
-            noise=flipped_scores(metrics.get(name), parts, task=group.title),
+            noise=flipped_scores(metrics.get(name), by_language, task=group.title),
             notes=tuple(notes),
         )
 
 
-def _interval(system: System, metric: str, metrics: Table[Metric]) -> tuple[float, float] | None:
+def _interval(system: System, metric: str, metrics: NamedTable[Metric]) -> tuple[float, float] | None:
     """Return the 95 % interval of the mean over languages, as the run's report has it."""
     cells, tasks = list(system.cells.values()), system.run.manifest.tasks
     rows = [row for row in aggregate_tasks(cells, tasks) if row.metric == metric]
-    found = task_intervals(rows, cells, tasks, system.run.records_of, metrics)
-    return found[0].ci if found else None
+    scores = task_intervals(rows, cells, tasks, system.run.records_of, metrics)
+    return scores[0].ci if scores else None
 
 
-def _means(found: Sequence[Series], runs: int) -> Iterator[Series]:
+def _means(task_series: Sequence[Series], runs: int) -> Iterator[Series]:
     """Yield the mean over the tasks that all runs finished, by protocol and seed; each task by its first metric."""
     lines: dict[tuple[str, str], dict[tuple[str, ...], Series]] = {}
-    for own in found:
-        if len(own.steps) == runs:
-            protocol, _, seed, *_ = own.conditions
-            lines.setdefault((protocol, seed), {}).setdefault((own.task, *own.conditions), own)
+    for series in task_series:
+        if len(series.steps) == runs:
+            protocol, _, seed, *_ = series.conditions
+            lines.setdefault((protocol, seed), {}).setdefault((series.task, *series.conditions), series)
     for conditions, by_task in lines.items():
-        parts = list(by_task.values())
-        if len(parts) > 1:
+        members = list(by_task.values())
+        if len(members) > 1:
             # The noise of tasks is independent, since their signs have seeds of their own.
-            noises = [part.noise for part in parts if part.noise is not None]
+            noises = [member.noise for member in members if member.noise is not None]
             steps = [
-                replace(step, value=fmean(part.steps[at].value for part in parts), ci=None)
-                for at, step in enumerate(parts[0].steps)
+                replace(step, value=fmean(member.steps[at].value for member in members), ci=None)
+                for at, step in enumerate(members[0].steps)
             ]
             yield Series(
-                task=f"mean of {len(parts)} tasks",
+                task=f"mean of {len(members)} tasks",
                 conditions=conditions,
                 metric="first metric of each",
                 languages=(),
-                items=sum(part.items for part in parts),
+                items=sum(member.items for member in members),
                 steps=tuple(steps),
-                noise=np.mean(noises, axis=0) if len(noises) == len(parts) else None,
+                noise=np.mean(noises, axis=0) if len(noises) == len(members) else None,
             )

@@ -19,8 +19,6 @@ from harness.storage.records import READ_TOGETHER, read_batches
 from harness.storage.results import CellResult, TaskSummary
 from harness.storage.run_folder import Run
 
-__all__ = ["read_items", "spans_of"]
-
 _COLUMNS: Final = ("id", "inputs_digest", "prediction", "reference", "scores", "cluster", "tags", "inputs")
 _JSON: Final = {"prediction", "reference", "scores", "tags", "inputs"}
 
@@ -84,38 +82,38 @@ def _columns(run: Run, cell: CellResult, *, inputs: bool, most: int | None) -> d
             f"{str(path)!r} is not there.",
             hint="A diagnosis needs the folder 'records' that 'harness eval' wrote next to results.json.",
         )
-    wanted = [name for name in _COLUMNS if inputs or name != "inputs"]
-    kept = _kept(path, most)
+    required = [name for name in _COLUMNS if inputs or name != "inputs"]
+    mask = _row_mask(path, most)
     # A file of one batch is opened once; of a large one, one column at a time is held.
-    groups = [wanted] if len(kept) <= READ_TOGETHER else [[name] for name in wanted]
-    read = (pair for names in groups for pair in _read(path, names, kept).items())
-    found = {name: _values(name, column) for name, column in read}
-    if inputs and len(found["inputs"]) < len(found["id"]):
+    groups = [required] if len(mask) <= READ_TOGETHER else [[name] for name in required]
+    read = (pair for names in groups for pair in _read(path, names, mask).items())
+    columns = {name: _values(name, column) for name, column in read}
+    if inputs and len(columns["inputs"]) < len(columns["id"]):
         raise UsageError(
             f"The run {str(run.path)!r} is of an older version of the harness, whose records do not keep "
             "what was asked, so that nothing can be diagnosed.",
             hint="Evaluate the model again.",
         )
-    return found if inputs else {**found, "inputs": [{} for _ in found["id"]]}
+    return columns if inputs else {**columns, "inputs": [{} for _ in columns["id"]]}
 
 
-def _kept(path: Path, most: int | None) -> npt.NDArray[np.bool_]:
+def _row_mask(path: Path, most: int | None) -> npt.NDArray[np.bool_]:
     """Return which rows of a file are labelled and, of more than `most`, drawn."""
     labelled: list[bool] = []
     hashes: list[int] = []
     for batch in read_batches(path, ("id", "reference")):
         rows = batch.to_pydict()
         labelled += [text not in (None, "null") for text in rows["reference"]]
-        hashes += [zlib.crc32(str(own).encode("utf-8", "surrogatepass")) for own in rows["id"]]
-    kept = np.array(labelled, dtype=np.bool_)
-    if most is not None and kept.sum() > most:
-        places = np.flatnonzero(kept)
-        order = np.argsort(np.array(hashes, dtype=np.uint32)[places], kind="stable")
-        kept[places[order[most:]]] = False
-    return kept
+        hashes += [zlib.crc32(str(identifier).encode("utf-8", "surrogatepass")) for identifier in rows["id"]]
+    mask = np.array(labelled, dtype=np.bool_)
+    if most is not None and mask.sum() > most:
+        indices = np.flatnonzero(mask)
+        order = np.argsort(np.array(hashes, dtype=np.uint32)[indices], kind="stable")
+        mask[indices[order[most:]]] = False
+    return mask
 
 
-def _read(path: Path, names: Sequence[str], kept: npt.NDArray[np.bool_]) -> dict[str, list[Any]]:
+def _read(path: Path, names: Sequence[str], mask: npt.NDArray[np.bool_]) -> dict[str, list[Any]]:
     """Return the kept rows of columns, none of a column that is missing; only they become Python objects."""
     import pyarrow as pa
 
@@ -123,7 +121,7 @@ def _read(path: Path, names: Sequence[str], kept: npt.NDArray[np.bool_]) -> dict
     start = 0
     for batch in read_batches(path, names):
         # `pa.array` imports pandas.
-        bits = pa.py_buffer(np.packbits(kept[start : start + batch.num_rows], bitorder="little"))
+        bits = pa.py_buffer(np.packbits(mask[start : start + batch.num_rows], bitorder="little"))
         rows = batch.filter(pa.Array.from_buffers(pa.bool_(), batch.num_rows, [None, bits]))
         for name in rows.schema.names:
             columns[name] += rows.column(name).to_pylist()
@@ -146,28 +144,28 @@ def spans_of(items: Items, tagged: Sequence[Any], side: Any) -> Spans | None:
     make every token a span of one; marked text has its spans in characters.
     """
     if items.kind == "text_marking":
-        given = [value["spans"] if isinstance(value, Mapping) else value for value in tagged]
-        flat = [span for spans in given for span in spans]
-        places = np.array([span[:2] for span in flat], dtype=np.int64).reshape(-1, 2)
+        marked = [value["spans"] if isinstance(value, Mapping) else value for value in tagged]
+        flat = [span for spans in marked for span in spans]
+        bounds = np.array([span[:2] for span in flat], dtype=np.int64).reshape(-1, 2)
         return Spans(
             side=side,
             unit="character",
-            items=np.repeat(np.arange(len(given)), [len(spans) for spans in given]),
-            starts=places[:, 0],
-            ends=places[:, 1],
+            items=np.repeat(np.arange(len(marked)), [len(spans) for spans in marked]),
+            starts=bounds[:, 0],
+            ends=bounds[:, 1],
             tags=[span[2] for span in flat],
         )
     if items.kind != "token_tagging":
         return None
     if _is_bio(items.labels):
-        found = corpus_chunks(tagged)
+        chunks = corpus_chunks(tagged)
         return Spans(
             side=side,
             unit="token",
-            items=found.sentences,
-            starts=found.starts,
-            ends=found.ends + 1,
-            tags=found.types,
+            items=chunks.sentences,
+            starts=chunks.starts,
+            ends=chunks.ends + 1,
+            tags=chunks.types,
         )
     lengths = np.fromiter(map(len, tagged), np.int64, len(tagged))
     first = np.repeat(np.cumsum(lengths) - lengths, lengths)

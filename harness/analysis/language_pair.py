@@ -17,8 +17,6 @@ from harness.statistics import draw_codes, mcnemar, paired_contrasts, seed_of, s
 from harness.storage.records import ItemRecord
 from harness.storage.run_folder import Run
 
-__all__ = ["LanguagePair", "SplitItem", "language_pairs", "version_pairs"]
-
 SIDES = ("language", "against")
 
 
@@ -97,10 +95,10 @@ def language_pairs(
     Raises:
         UsageError: For unknown names, and where no parallel task has both languages.
     """
-    named = [*languages, against] if languages else []
-    found: list[LanguagePair] = []
+    selected = [*languages, against] if languages else []
+    all_pairs: list[LanguagePair] = []
     notes: list[str] = []
-    for group in group_systems(runs, tasks=tasks, languages=named, least=1):
+    for group in group_systems(runs, tasks=tasks, languages=selected, least=1):
         for system in group.systems:
             codes = [code for code in system.cells if code != against]
             reason = _reason(system, codes, against)
@@ -108,21 +106,21 @@ def language_pairs(
                 notes.append(f"{group.title}, {system.name}: {reason}.")
                 continue
             show_step(f"Languages: {group.title}, {system.name}")
-            other = {record.id: record for record in system.run.records(system.cells[against])}
+            against_records = {record.id: record for record in system.run.records(system.cells[against])}
             for code in codes:
-                pairs = _pair(group, system, code, against, other)
-                found += pairs
+                pairs = _pair(group, system, code, against, against_records)
+                all_pairs += pairs
                 if not pairs:
                     notes.append(
                         f"{group.title} {code}: no item that is right or wrong has its id in {against} too."
                     )
-    if not found:
+    if not all_pairs:
         raise UsageError(
             f"No parallel task has items in {' or '.join(languages) or 'a language'} and {against}. "
             f"{' '.join(notes)}".strip(),
             hint="Evaluate the task in both languages in one run.",
         )
-    return found, notes
+    return all_pairs, notes
 
 
 def version_pairs(
@@ -145,30 +143,30 @@ def version_pairs(
         if name not in TRANSLATED:
             raise UnknownNameError("translated version", name, TRANSLATED)
     groups = group_systems(runs, tasks=tasks, languages=languages, least=1)
-    found: list[LanguagePair] = []
+    pairs: list[LanguagePair] = []
     human = [group for group in groups if group.view.get("variant") not in TRANSLATED]
-    for group, system in [(own, system) for own in human for system in own.systems]:
-        for variant, other in itertools.product(variants, groups):
-            if other.task != group.task or dict(other.view) != {**group.view, "variant": variant}:
+    for group, system in [(member, system) for member in human for system in member.systems]:
+        for variant, translated in itertools.product(variants, groups):
+            if translated.task != group.task or dict(translated.view) != {**group.view, "variant": variant}:
                 continue
-            for version, code in itertools.product(other.systems, system.cells):
+            for version, code in itertools.product(translated.systems, system.cells):
                 cell = version.cells.get(code)
                 if cell is None or _conditions(system, code) != _conditions(version, code):
                     continue
                 records = {record.id: record for record in version.run.records(cell)}
                 title = f"{variant} ({cell.view.get('translator', '')})"
                 read = code if variant == "te" else str(system.spec.source or "en")
-                found += _pair(group, system, code, title, records, read)
-    if not found:
+                pairs += _pair(group, system, code, title, records, read)
+    if not pairs:
         raise UsageError(
             f"No language of these runs has the human translation and {' or '.join(variants)}.",
             hint="Evaluate them together: harness eval --variants zs,tt,te,bt --translator NAME ...",
         )
-    return found, []
+    return pairs, []
 
 
 def _conditions(system: System, code: str) -> tuple[object, ...]:
-    """Return what both versions of a language must share."""
+    """Return the conditions that both versions of a language must share."""
     cell = system.cells[code]
     view = {name: value for name, value in cell.view.items() if name not in {"variant", "translator"}}
     return (system.run.manifest.model, cell.protocol, cell.method, cell.seed, cell.fit, sorted(view.items()))
@@ -188,27 +186,31 @@ def _pair(
     system: System,
     code: str,
     against: str,
-    other: dict[str, ItemRecord],
+    against_records: dict[str, ItemRecord],
     against_language: str | None = None,
 ) -> list[LanguagePair]:
     """Return the pair of two languages; nothing where they have no item in common."""
     if code in system.spec.unpaired and against_language is None:
         return []
-    shared = [(own, other[own.id]) for own in system.run.records(system.cells[code]) if own.id in other]
+    shared = [
+        (record, against_records[record.id])
+        for record in system.run.records(system.cells[code])
+        if record.id in against_records
+    ]
     both = [pair for pair in shared if all(record.correct is not None for record in pair)]
     if not both:
         return []
     marks = np.array([[record.correct for record in pair] for pair in both], dtype=np.float64).T
     count, signs = len(both), marks[0] - marks[1]
-    lost, gained, right = (int(np.sum(own)) for own in (signs == -1, signs == 1, marks.sum(axis=0) == 2))
-    parts = [
-        (language, [own.id for own, _ in both], [pair[side].cluster for pair in both])
+    lost, gained, right = (int(np.sum(mask)) for mask in (signs == -1, signs == 1, marks.sum(axis=0) == 2))
+    languages = [
+        (language, [record.id for record, _ in both], [pair[side].cluster for pair in both])
         for side, language in enumerate((code, against))
     ]
-    codes = draw_codes(parts, linked=True)
+    codes = draw_codes(languages, linked=True)
     strata = np.repeat(np.arange(2), count)
-    [found] = paired_contrasts(marks.reshape(1, -1), strata, codes, np.array([[1.0, -1.0]]))
-    low, high = found.interval.low, found.interval.high
+    [contrast] = paired_contrasts(marks.reshape(1, -1), strata, codes, np.array([[1.0, -1.0]]))
+    low, high = contrast.interval.low, contrast.interval.high
     is_clustered = int(codes.max()) + 1 < count
     seed = seed_of(group.title, code, against)
     return [
@@ -223,15 +225,15 @@ def _pair(
             lost=lost,
             gained=gained,
             neither=count - lost - gained - right,
-            difference=found.value,
+            difference=contrast.value,
             ci=None if low is None or high is None else (low, high),
-            ci_method=found.interval.method,
+            ci_method=contrast.interval.method,
             p=sign_flip_p(signs, codes[:count], seed=seed) if is_clustered else mcnemar(lost, gained),
             test="random signs of clusters" if is_clustered else "McNemar, exact",
             items=tuple(
-                SplitItem(language=own, against=pair, is_lost=bool(pair.correct))
-                for own, pair in both
-                if own.correct != pair.correct
+                SplitItem(language=record, against=pair, is_lost=bool(pair.correct))
+                for record, pair in both
+                if record.correct != pair.correct
             ),
         )
     ]

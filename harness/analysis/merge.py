@@ -21,13 +21,11 @@ from harness.scores.task_intervals import add_task_intervals
 from harness.storage.file_lock import FileLock
 from harness.storage.results import CellResult, Manifest, RunResults
 from harness.storage.run_folder import LOCK, STARTED, Run
-from harness.table import Table
-
-__all__ = ["merge"]
+from harness.table import NamedTable
 
 
-def merge(
-    paths: Sequence[Path], output: Path, metrics: Table[Metric], *, incomplete: bool = False
+def merge_runs(
+    paths: Sequence[Path], output: Path, metrics: NamedTable[Metric], *, incomplete: bool = False
 ) -> list[str]:
     """Write a run folder that holds the cells of all runs, and return the notes about it.
 
@@ -54,7 +52,8 @@ def merge(
     runs = [Run(path) for path in paths]
     merged = _merge(runs, output.absolute().name, metrics, incomplete=incomplete)
     baselines = {
-        name: _merge(parts, name, metrics, incomplete=incomplete) for name, parts in _baselines(runs).items()
+        name: _merge(baseline_runs, name, metrics, incomplete=incomplete)
+        for name, baseline_runs in _baselines(runs).items()
     }
     try:
         _place(merged, baselines, output.absolute())
@@ -81,13 +80,13 @@ def _check_output(output: Path) -> None:
 
 
 def _baselines(runs: Sequence[Run]) -> dict[str, list[Run]]:
-    found: dict[str, list[Run]] = {}
+    by_name: dict[str, list[Run]] = {}
     for run in runs:
         folder = run.path / "baselines"
         for path in sorted(folder.iterdir()) if folder.is_dir() else ():
             if (path / "results.json").is_file():
-                found.setdefault(path.name, []).append(Run(path))
-    return found
+                by_name.setdefault(path.name, []).append(Run(path))
+    return by_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,27 +94,27 @@ class _Merged:
     """A merged run before it is written."""
 
     runs: Sequence[Run]
-    taken: Mapping[str, Run]
+    origins: Mapping[str, Run]
     """By the digest of the cell: the run that it comes from."""
     manifest: Manifest
     results: RunResults
     notes: list[str]
 
 
-def _merge(runs: Sequence[Run], name: str, metrics: Table[Metric], *, incomplete: bool) -> _Merged:
+def _merge(runs: Sequence[Run], name: str, metrics: NamedTable[Metric], *, incomplete: bool) -> _Merged:
     check_compatible(runs)
     plan = _whole_plan(runs)
     lost = _lost_cells(runs, plan)
     count = plan["count"] if plan else 0
     shards = sorted({cell["shard"] for cell in lost})
     if lost and not incomplete:
-        named = ", ".join(f"{shard}/{count}" for shard in shards)
+        missing = ", ".join(f"{shard}/{count}" for shard in shards)
         raise UsageError(
-            f"The shards {named} of the plan are missing.",
+            f"The shards {missing} of the plan are missing.",
             hint="Name their runs too, or give --incomplete to merge without them.",
         )
-    taken, found_notes = _taken(runs)
-    cells = [cell for cell, _ in taken.values()]
+    by_digest, found_notes = _cells_by_digest(runs)
+    cells = [cell for cell, _ in by_digest.values()]
     tasks = list(dict.fromkeys(cell.task for cell in cells))
     cells.sort(key=lambda cell: tasks.index(cell.task))
     absent = [_absent(cell, count) for cell in lost]
@@ -131,10 +130,10 @@ def _merge(runs: Sequence[Run], name: str, metrics: Table[Metric], *, incomplete
     if len(versions) > 1:
         notes.append(f"parts of this run were made by the harness {' and '.join(versions)}")
     for setting, values in differing_settings([run.manifest for run in runs]).items():
-        by_task = "; ".join(f"{value} for {', '.join(named)}" for value, named in values.items())
+        by_task = "; ".join(f"{value} for {', '.join(task_names)}" for value, task_names in values.items())
         notes.append(f"--{setting} differs between tasks: {by_task}")
     manifest = Manifest.model_validate(merged_manifest(runs, cells, plan if lost else None))
-    origins = {digest: run for digest, (_, run) in taken.items()}
+    origins = {digest: run for digest, (_, run) in by_digest.items()}
     results = add_task_intervals(
         _results(runs, name, cells, manifest, notes),
         manifest.tasks,
@@ -146,7 +145,7 @@ def _merge(runs: Sequence[Run], name: str, metrics: Table[Metric], *, incomplete
     stopped = sum(cell.has("data") and cell.status == "skipped" for cell in cells)
     if stopped:
         found_notes.append(f"{stopped} cells were never run: their run was stopped before them")
-    return _Merged(runs=runs, taken=origins, manifest=manifest, results=results, notes=found_notes)
+    return _Merged(runs=runs, origins=origins, manifest=manifest, results=results, notes=found_notes)
 
 
 # Shards -----------------------------------------------------------------------------------------------
@@ -159,7 +158,7 @@ def _whole_plan(runs: Sequence[Run]) -> dict[str, Any] | None:
         if not run.manifest.plan_cells:
             continue
         indices, _, count = str(run.manifest.shard).partition("/")
-        found = {
+        current = {
             "digest": run.manifest.plan,
             "count": int(count),
             "cells": run.manifest.plan_cells,
@@ -167,25 +166,25 @@ def _whole_plan(runs: Sequence[Run]) -> dict[str, Any] | None:
             "indices": {int(index) for index in indices.split("+")},
         }
         if plan is None:
-            plan = found
+            plan = current
             continue
-        if plan["digest"] != found["digest"]:
+        if plan["digest"] != current["digest"]:
             raise UsageError(
                 f"The runs {str(plan['path'])!r} and {str(run.path)!r} are shards of different plans.",
                 hint="Give every shard the same tasks, languages and settings.",
             )
-        if plan["count"] != found["count"]:
+        if plan["count"] != current["count"]:
             raise UsageError(
                 f"The runs {str(plan['path'])!r} and {str(run.path)!r} divide their plan differently: into "
-                f"{plan['count']} shards and into {found['count']}."
+                f"{plan['count']} shards and into {current['count']}."
             )
-        plan["indices"] |= found["indices"]
+        plan["indices"] |= current["indices"]
     return plan
 
 
 def _lost_cells(runs: Sequence[Run], plan: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
-    known = {cell.digest for run in runs for cell in run.cells if _is_planned(cell)}
-    return [] if plan is None else [cell for cell in plan["cells"] if cell["digest"] not in known]
+    planned = {cell.digest for run in runs for cell in run.cells if _is_planned(cell)}
+    return [] if plan is None else [cell for cell in plan["cells"] if cell["digest"] not in planned]
 
 
 def _is_planned(cell: CellResult) -> bool:
@@ -204,17 +203,17 @@ def _absent(cell: Mapping[str, Any], count: int) -> CellResult:
 # Cells ------------------------------------------------------------------------------------------------
 
 
-def _taken(runs: Sequence[Run]) -> tuple[dict[str, tuple[CellResult, Run]], list[str]]:
+def _cells_by_digest(runs: Sequence[Run]) -> tuple[dict[str, tuple[CellResult, Run]], list[str]]:
     """Return by digest every cell with its run, a finished one where there is one, and notes on repetitions."""
-    taken: dict[str, tuple[CellResult, Run]] = {}
+    by_digest: dict[str, tuple[CellResult, Run]] = {}
     repeated: dict[str, int] = {}
     for run in runs:
         for cell in run.cells:
             if not _is_planned(cell):
                 continue
-            before = taken.get(cell.digest)
+            before = by_digest.get(cell.digest)
             if before is None or (before[0].status != "ok" and cell.status == "ok"):
-                taken[cell.digest] = (cell, run)
+                by_digest[cell.digest] = (cell, run)
             elif before[0].status == cell.status == "ok":
                 if not same_scores(before[0], cell):
                     raise UsageError(
@@ -224,7 +223,9 @@ def _taken(runs: Sequence[Run]) -> tuple[dict[str, tuple[CellResult, Run]], list
                         hint="Omit one of them; harness compare RUN RUN shows the items that differ.",
                     )
                 repeated[str(run.path)] = repeated.get(str(run.path), 0) + 1
-    return taken, [f"{count} cells of {path} are in an earlier run, too" for path, count in repeated.items()]
+    return by_digest, [
+        f"{count} cells of {path} are in an earlier run, too" for path, count in repeated.items()
+    ]
 
 
 def _scores(cell: CellResult) -> str:
@@ -233,16 +234,18 @@ def _scores(cell: CellResult) -> str:
 
 
 def _skipped(runs: Sequence[Run]) -> list[CellResult]:
-    """Return what the plans skipped, each once, without what another run could do after all."""
+    """Return the cells that the plans skipped, each once, without those that another run did."""
     by_run = [{(cell.task, cell.language) for cell in run.cells if _is_planned(cell)} for run in runs]
-    kept: dict[str, CellResult] = {}
-    for run, own in zip(runs, by_run, strict=True):
+    skipped: dict[str, CellResult] = {}
+    for run, planned in zip(runs, by_run, strict=True):
         for cell in run.cells:
             pair = (cell.task, cell.language)
-            if cell.has("digest") or (pair not in own and any(_does(other, cell) for other in runs)):
+            if cell.has("digest") or (
+                pair not in planned and any(_does(candidate, cell) for candidate in runs)
+            ):
                 continue
-            kept.setdefault(repr([*pair, cell.protocol, cell.view, cell.reason]), cell)
-    return list(kept.values())
+            skipped.setdefault(repr([*pair, cell.protocol, cell.view, cell.reason]), cell)
+    return list(skipped.values())
 
 
 def _does(run: Run, skipped: CellResult) -> bool:
@@ -266,7 +269,7 @@ def _results(
     for head in heads:
         requests.update(head.requests)
     # Of a part that was merged itself, without what was missing then.
-    kept = [
+    run_notes = [
         note
         for run in runs
         for note in run.results.notes
@@ -284,7 +287,7 @@ def _results(
         ),
         model=next(opened, runs[0]).results.model,
         fits={digest: fits[digest] for digest in order if digest is not None and digest in fits},
-        notes=list(dict.fromkeys([*kept, *notes])),
+        notes=list(dict.fromkeys([*run_notes, *notes])),
         cells=list(cells),
         tasks=aggregate_tasks(cells, manifest.tasks),
     )
@@ -307,7 +310,7 @@ def _place(merged: _Merged, baselines: Mapping[str, _Merged], output: Path) -> N
 def _write(merged: _Merged, folder: Run) -> None:
     folder.create()
     for cell in merged.results.cells:
-        run = merged.taken.get(cell.digest)
+        run = merged.origins.get(cell.digest)
         if run is not None:
             _copy_cell(run, cell, folder)
     logs = [path for run in merged.runs for path in _journals(run)]

@@ -15,43 +15,41 @@ from harness.planning.run_config import settings
 from harness.storage.results import CellResult
 from harness.storage.run_folder import BY_LANGUAGE, Run
 
-__all__ = ["check_compatible", "same_scores"]
-
 TOLERANCE = 1e-5
 """Two machines may sum in another order; the same model's scores differ by less than this."""
 
 
 def check_compatible(runs: Sequence[Run]) -> None:
     """Raise `UsageError` for the first thing in which a run differs from an earlier one and must not."""
-    known: dict[tuple[str, ...], tuple[str, Run]] = {}
-    whole: Resolution | None = None
+    first_values: dict[tuple[str, ...], tuple[str, Run]] = {}
+    merged: Resolution | None = None
     owners: dict[tuple[str, ...], Run] = {}
     for run in runs:
         for title, key, value in _facts(run):
             text = json.dumps(value, ensure_ascii=False, sort_keys=True)
-            before, first = known.setdefault((title, *key), (text, run))
+            before, first = first_values.setdefault((title, *key), (text, run))
             if before != text:
-                shown = "" if len(before) + len(text) > 200 else f": {before} and {text}"
-                raise _differs(first, run, f"{title}{shown}")
+                detail = "" if len(before) + len(text) > 200 else f": {before} and {text}"
+                raise _differs(first, run, f"{title}{detail}")
         if run.manifest.resolved:
-            own = read_resolution(run.manifest.resolved)
-            for here, there in [] if whole is None else own.diff(whole):
+            resolution = read_resolution(run.manifest.resolved)
+            for here, there in [] if merged is None else resolution.diff(merged):
                 if there is not None:
-                    what = f"the {here.subject}: {here.difference(there, 'the former')}"
-                    raise _differs(owners[here.key], run, what)
-            whole = own if whole is None else whole.joined(own)
-            owners = {entry.key: run for entry in own.entries} | owners
+                    difference = f"the {here.subject}: {here.difference(there, 'the former')}"
+                    raise _differs(owners[here.key], run, difference)
+            merged = resolution if merged is None else merged.joined(resolution)
+            owners = {entry.key: run for entry in resolution.entries} | owners
 
 
-def _differs(first: Run, run: Run, what: str) -> UsageError:
+def _differs(first: Run, run: Run, difference: str) -> UsageError:
     return UsageError(
-        f"The runs {str(first.path)!r} and {str(run.path)!r} cannot be merged: they differ in {what}.",
+        f"The runs {str(first.path)!r} and {str(run.path)!r} cannot be merged: they differ in {difference}.",
         hint="Compare them instead: harness compare RUN RUN",
     )
 
 
 def _facts(run: Run) -> Iterator[tuple[str, tuple[str, ...], Any]]:
-    """Yield what is in a sentence, a further key, and the value that all runs which have it must share."""
+    """Yield a noun phrase for the message, a further key, and the value that all runs with this key must share."""
     yield from _model_facts(run)
     config = run.manifest.config
     yield "the place of the data (--data)", (), run.results.run.data
@@ -71,9 +69,9 @@ def _facts(run: Run) -> Iterator[tuple[str, tuple[str, ...], Any]]:
     for name, engine in run.manifest.translators.items():
         yield f"the model of the translator {name!r}", (), engine["fingerprint"]
     for cell in run.cells:
-        place = f"{cell.task!r} in {cell.language!r}"
+        cell_name = f"{cell.task!r} in {cell.language!r}"
         if cell.data:
-            yield f"the test data of {place}", (item_view(run, cell),), cell.data["digest"]
+            yield f"the test data of {cell_name}", (item_view(run, cell),), cell.data["digest"]
         if cell.status == "ok":
             key = (
                 json.dumps(cell.view, sort_keys=True),
@@ -81,7 +79,7 @@ def _facts(run: Run) -> Iterator[tuple[str, tuple[str, ...], Any]]:
                 str(cell.method),
                 str(cell.seed),
             )
-            yield f"the training or prompt of {place}", key, cell.digest
+            yield f"the training or prompt of {cell_name}", key, cell.digest
 
 
 def _model_facts(run: Run) -> Iterator[tuple[str, tuple[str, ...], Any]]:
@@ -96,13 +94,14 @@ def _model_facts(run: Run) -> Iterator[tuple[str, tuple[str, ...], Any]]:
         yield f"the model ({name})", (), value
 
 
-def same_scores(one: CellResult, other: CellResult) -> bool:
+def same_scores(first: CellResult, second: CellResult) -> bool:
     """Whether two finished cells have the same number of items and the same metrics, within 1e-5."""
-    left, right = one.metrics, other.metrics
+    first_metrics, second_metrics = first.metrics, second.metrics
     return (
-        one.n == other.n
-        and left.keys() == right.keys()
+        first.n == second.n
+        and first_metrics.keys() == second_metrics.keys()
         and all(
-            math.isclose(left[name].value, right[name].value, rel_tol=0, abs_tol=TOLERANCE) for name in left
+            math.isclose(first_metrics[name].value, second_metrics[name].value, rel_tol=0, abs_tol=TOLERANCE)
+            for name in first_metrics
         )
     )

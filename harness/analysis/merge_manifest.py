@@ -1,4 +1,4 @@
-"""The manifest of a run that was merged: what its parts were asked, read and were made by."""
+"""The manifest of a merged run: the settings, the data and the versions of its parts."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from harness.storage.files import file_digest
 from harness.storage.results import CellResult, Manifest
 from harness.storage.run_folder import RESULTS, Run
 
-__all__ = ["differing_settings", "merged_manifest"]
-
 
 def differing_settings(manifests: Sequence[Manifest]) -> dict[str, dict[str, list[str]]]:
     """Return the settings that differ between tasks, such as ``limit``: tasks by value."""
@@ -26,7 +24,7 @@ def differing_settings(manifests: Sequence[Manifest]) -> dict[str, dict[str, lis
             value = manifest.config.get(name)
             tasks.setdefault("not set" if value is None else str(value), []).extend(manifest.tasks)
         if len(tasks) > 1:
-            differing[name] = {value: list(dict.fromkeys(named)) for value, named in tasks.items()}
+            differing[name] = {value: list(dict.fromkeys(names)) for value, names in tasks.items()}
     return differing
 
 
@@ -41,8 +39,8 @@ def merged_manifest(
         incomplete: The plan that the runs are shards of, where some shards are missing.
     """
     manifests = [run.manifest for run in runs]
-    own = {"shard", "plan", "plan_cells", "resolved"}
-    first = {name: value for name, value in manifests[0].to_json().items() if name not in own}
+    shard_keys = {"shard", "plan", "plan_cells", "resolved"}
+    first = {name: value for name, value in manifests[0].to_json().items() if name not in shard_keys}
     identities = {cell["digest"]: cell for manifest in manifests for cell in manifest.cells}
     digests = [cell.digest for cell in cells if cell.digest in identities]
     published = [item for manifest in manifests for item in manifest.published]
@@ -122,7 +120,7 @@ def _tasks(manifests: Sequence[Manifest], cells: Sequence[CellResult]) -> dict[s
 
 
 def _by_language(manifests: Sequence[Manifest], task: str) -> dict[str, Any]:
-    """Return what the manifests say of added, unpaired and described languages of a task, together."""
+    """Return the added, unpaired and described languages of a task in all manifests together."""
     specs = [manifest.tasks[task] for manifest in manifests if task in manifest.tasks]
     united: dict[str, Any] = {
         name: {code: value for spec in reversed(specs) for code, value in getattr(spec, name).items()}
@@ -137,14 +135,14 @@ def _suites(manifests: Sequence[Manifest]) -> list[dict[str, Any]]:
     suites: dict[str, dict[str, Any]] = {}
     for manifest in manifests:
         for suite in manifest.suites:
-            known = suites.setdefault(suite.suite, {**suite.to_json(), "languages": dict(suite.languages)})
+            merged = suites.setdefault(suite.suite, {**suite.to_json(), "languages": dict(suite.languages)})
             for task, codes in suite.languages.items():
-                known["languages"][task] = known["languages"].get(task) or codes
+                merged["languages"][task] = merged["languages"].get(task) or codes
     return list(suites.values())
 
 
 def _resolved(manifests: Sequence[Manifest]) -> dict[str, Any]:
-    whole, *parts = [read_resolution(manifest.resolved) for manifest in manifests]
-    for part in parts:
-        whole = whole.joined(part)
-    return whole.model_dump(mode="json")
+    merged, *resolutions = [read_resolution(manifest.resolved) for manifest in manifests]
+    for resolution in resolutions:
+        merged = merged.joined(resolution)
+    return merged.model_dump(mode="json")

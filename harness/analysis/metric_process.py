@@ -28,12 +28,10 @@ from typing import IO, Any
 from harness.errors import DataError, HarnessError, UsageError
 from harness.metrics.external import COMMAND, COMMAND_KINDS, COMMAND_SCORES
 from harness.metrics.repeats import answers_of, repeat_count
-from harness.storage.clean_text import clean_text
 from harness.storage.records import REPEATS, ItemRecord
+from harness.storage.redaction import clean_text
 from harness.storage.results import CellResult
 from harness.storage.run_folder import Run
-
-__all__ = ["CommandScores", "MetricCommand", "ask_command", "is_command"]
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 SILENCE = 600.0
@@ -79,18 +77,18 @@ class MetricCommand:
 
     def digest(self) -> str:
         """Return a digest of the command and of the files that it names."""
-        found = blake2b(digest_size=8)
+        hasher = blake2b(digest_size=8)
         for word in self.words:
-            found.update(word.encode("utf-8", "surrogatepass") + b"\0")
+            hasher.update(word.encode("utf-8", "surrogatepass") + b"\0")
         for word in self.words[1:]:
             with suppress(OSError):
-                found.update(Path(word).read_bytes() if Path(word).is_file() else b"")
-        return found.hexdigest()
+                hasher.update(Path(word).read_bytes() if Path(word).is_file() else b"")
+        return hasher.hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandScores:
-    """What a program gave for the answers of a run, by their content."""
+    """Scores of a program for the answers of a run, by their content."""
 
     command: MetricCommand
     signature: str
@@ -120,27 +118,29 @@ def ask_command(command: MetricCommand, runs: Sequence[Run]) -> CommandScores:
     Raises `HarnessError` where the program cannot be started, fails, is silent for too long, or writes something else
     than one score per answer; `DataError` where the records have no texts.
     """
-    kept = _Kept(path=runs[0].path / f"{COMMAND}-{command.name}.jsonl", digest=command.digest())
-    kept.read()
-    with tempfile.TemporaryFile("w+", encoding="utf-8") as asked:
+    score_file = _ScoreFile(path=runs[0].path / f"{COMMAND}-{command.name}.jsonl", digest=command.digest())
+    score_file.read()
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as requests:
         pending: dict[str, str] = {}
         for run in runs:
             for cell in run.cells:
                 if cell.status == "ok" and run.manifest.tasks[cell.task].kind in COMMAND_KINDS:
                     for record in run.records(cell):
                         for key, item in _items(record, run, cell):
-                            if key not in kept.scores and key not in pending:
+                            if key not in score_file.scores and key not in pending:
                                 pending[key] = f"{item['id']!r} of {cell.task}:{cell.language}"
-                                asked.write(json.dumps(item, ensure_ascii=False) + "\n")
-        asked.flush()
-        asked.seek(0)
+                                requests.write(json.dumps(item, ensure_ascii=False) + "\n")
+        requests.flush()
+        requests.seek(0)
         if pending:
-            _ask(command, asked, pending, kept)
-    return CommandScores(command=command, signature=kept.signature, scores=kept.scores, kept=kept.path)
+            _ask(command, requests, pending, score_file)
+    return CommandScores(
+        command=command, signature=score_file.signature, scores=score_file.scores, kept=score_file.path
+    )
 
 
 def _items(record: ItemRecord, run: Run, cell: CellResult) -> list[tuple[str, dict[str, Any]]]:
-    """Return what the program reads for each answer of a record, with its digest; nothing without a reference."""
+    """Return the program's input for each answer of a record, with its digest; nothing without a reference."""
     if record.reference is None:
         return []
     spec = run.manifest.specs.get(cell.task, {})
@@ -156,16 +156,16 @@ def _items(record: ItemRecord, run: Run, cell: CellResult) -> list[tuple[str, di
         "language": run.manifest.tasks[cell.task].answer_language or cell.language,
         "id": record.id,
     }
-    found = []
+    requests = []
     for answer in answers_of(record.prediction):
         item = {**common, "prediction": (answer or {}).get("text") or ""}
         content = json.dumps({**item, "id": ""}, sort_keys=True)
-        found.append((blake2b(content.encode(), digest_size=16).hexdigest(), item))
-    return found
+        requests.append((blake2b(content.encode(), digest_size=16).hexdigest(), item))
+    return requests
 
 
 @dataclass(slots=True, kw_only=True)
-class _Kept:
+class _ScoreFile:
     """The scores that a program has given so far, in a file of the run."""
 
     path: Path
@@ -178,11 +178,11 @@ class _Kept:
         with suppress(FileNotFoundError):
             for line in self.path.read_text(encoding="utf-8").splitlines():
                 with suppress(ValueError):
-                    own = json.loads(line)
-                    if "key" in own:
-                        self.scores[own["key"]] = float(own["score"])
-                    elif own.get("digest") == self.digest:
-                        self.signature = str(own["signature"])
+                    record = json.loads(line)
+                    if "key" in record:
+                        self.scores[record["key"]] = float(record["score"])
+                    elif record.get("digest") == self.digest:
+                        self.signature = str(record["signature"])
                     else:
                         return
 
@@ -206,67 +206,71 @@ class _Kept:
         self.path.unlink(missing_ok=True)
 
 
-def _ask(command: MetricCommand, asked: IO[str], pending: Mapping[str, str], kept: _Kept) -> None:
-    with _Process(command, asked) as process:
+def _ask(
+    command: MetricCommand, requests: IO[str], pending: Mapping[str, str], score_file: _ScoreFile
+) -> None:
+    with _Process(command, requests) as process:
         lines = process.lines()
-        line, given = next(lines, None), 0
+        line, count = next(lines, None), 0
         if line is not None:
-            with kept.begin(_signature(command, line)) as file:
-                for key, place in pending.items():
+            with score_file.begin(_signature(command, line)) as file:
+                for key, item_name in pending.items():
                     line = next(lines, None)
                     if line is None:
                         break
-                    kept.scores[key] = _score(command, line, place)
-                    file.write(json.dumps({"key": key, "score": kept.scores[key]}) + "\n")
+                    score_file.scores[key] = _score(command, line, item_name)
+                    file.write(json.dumps({"key": key, "score": score_file.scores[key]}) + "\n")
                     file.flush()
-                    given += 1
+                    count += 1
                 else:
                     line = next(lines, None)
         status = process.wait()
         if status != 0:
             raise _fault(
                 command,
-                f"ended with status {status} after {given:,} of {len(pending):,} scores{process.reason()}",
+                f"ended with status {status} after {count:,} of {len(pending):,} scores{process.reason()}",
             )
-        if given < len(pending) or line is not None:
-            kept.drop()
+        if count < len(pending) or line is not None:
+            score_file.drop()
             more = "more than " if line is not None else ""
             raise HarnessError(
-                f"The command of the metric {command.name!r} wrote {more}{given:,} scores for {len(pending):,} "
+                f"The command of the metric {command.name!r} wrote {more}{count:,} scores for {len(pending):,} "
                 "answers; expected one line per answer, so none of them was taken."
             )
 
 
 def _signature(command: MetricCommand, line: str) -> str:
     """Return the signature of a program whose first line is given."""
-    own = _parsed(line)
-    if not isinstance(own.get("model"), str) or not own["model"].strip() or "score" in own:
+    header = _parsed(line)
+    if not isinstance(header.get("model"), str) or not header["model"].strip() or "score" in header:
         raise HarnessError(
             f"The command of the metric {command.name!r} began with {line[:80]!r}; expected its name first, "
             'as in {"model": "Unbabel/wmt22-comet-da", "version": "unbabel-comet 2.2.7"}.'
         )
-    parts = [" ".join(own[key].split()) for key in ("model", "version") if isinstance(own.get(key), str)]
-    return f"{'|'.join(clean_text(part) for part in parts)[:SIGNATURE]}|command:{command.digest()}"
+    names = [
+        " ".join(header[key].split()) for key in ("model", "version") if isinstance(header.get(key), str)
+    ]
+    return f"{'|'.join(clean_text(name) for name in names)[:SIGNATURE]}|command:{command.digest()}"
 
 
-def _score(command: MetricCommand, line: str, place: str) -> float:
+def _score(command: MetricCommand, line: str, item_name: str) -> float:
     score = _parsed(line).get("score")
     if isinstance(score, bool) or not isinstance(score, int | float) or not math.isfinite(score):
-        raise _fault(command, f'answered {line[:80]!r} to the item {place}; expected {{"score": NUMBER}}')
+        raise _fault(command, f'answered {line[:80]!r} to the item {item_name}; expected {{"score": NUMBER}}')
     return float(score)
 
 
 def _parsed(line: str) -> Mapping[str, Any]:
     try:
-        own = json.loads(line)
+        document = json.loads(line)
     except ValueError:
         return {}
-    return own if isinstance(own, dict) else {}
+    return document if isinstance(document, dict) else {}
 
 
-def _fault(command: MetricCommand, what: str) -> HarnessError:
+def _fault(command: MetricCommand, problem: str) -> HarnessError:
     return HarnessError(
-        f"The command of the metric {command.name!r} {what}.",
+        f"The command of the metric {command.name!r} {problem}.",
         hint="Scores that it wrote before are kept: the same command continues after them.",
     )
 
@@ -274,9 +278,9 @@ def _fault(command: MetricCommand, what: str) -> HarnessError:
 class _Process:
     """The program while it runs; it is ended with all that it started."""
 
-    def __init__(self, command: MetricCommand, asked: IO[str]) -> None:
+    def __init__(self, command: MetricCommand, requests: IO[str]) -> None:
         self._command = command
-        self._asked = asked
+        self._requests = requests
         self._lines: queue.Queue[str | None] = queue.Queue()
         self._errors = tempfile.TemporaryFile()
 
@@ -284,7 +288,7 @@ class _Process:
         try:
             self._process = subprocess.Popen(
                 self._command.words,
-                stdin=self._asked,
+                stdin=self._requests,
                 stdout=subprocess.PIPE,
                 stderr=self._errors,
                 start_new_session=True,

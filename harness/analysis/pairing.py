@@ -1,4 +1,4 @@
-"""What systems and runs that are compared differ in, and the items that two systems have in common."""
+"""Differences between compared systems and runs, and the items that two systems have in common."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from harness.errors import UsageError
 from harness.storage.results import CellResult
 from harness.storage.run_folder import Run
 
-__all__ = ["common_items", "differences_of", "harness_versions", "item_view", "run_difference_notes"]
-
 COLUMNS = ("ids", "digests", "fields", "predictions", "references", "clusters", "tags", "scores")
 """The columns of `Items`."""
 
@@ -24,17 +22,17 @@ def differences_of(first: System, second: System, task: str) -> list[str]:
     sides = (first, second)
     clauses = {}
     for name in ("version", "protocol", "method"):
-        values = [sorted({str(getattr(cell, name)) for cell in own.cells.values()}) for own in sides]
+        values = [sorted({str(getattr(cell, name)) for cell in system.cells.values()}) for system in sides]
         if values[0] != values[1]:
             clauses[name] = f"{' and '.join(values[0])} and {' and '.join(values[1])}"
-    data = [own.run.results.run.data for own in sides]
+    data = [system.run.results.run.data for system in sides]
     texts = [f"they are of version {clauses.pop('version')} of {task!r}"] if "version" in clauses else []
     if "sample" in data and data[0] != data[1]:
         texts.append(f"they are on the data {data[0]!r} and {data[1]!r}")
     texts += [f"their {name}s are {values}" for name, values in clauses.items()]
-    for own, other in (sides, sides[::-1]):
-        codes = sorted(set(own.cells) - set(other.cells))
-        texts += [f"only {own.name} has {' '.join(codes)}"] if codes else []
+    for system, counterpart in (sides, sides[::-1]):
+        codes = sorted(set(system.cells) - set(counterpart.cells))
+        texts += [f"only {system.name} has {' '.join(codes)}"] if codes else []
     return texts
 
 
@@ -51,15 +49,15 @@ def common_items(first: Items, second: Items, *, strict: bool) -> tuple[Items, I
     Raises:
         UsageError: Where items differ and `strict` is true, and where no item is left.
     """
-    place = {identifier: row for row, identifier in enumerate(second.ids)}
-    rows = [(row, place[identifier]) for row, identifier in enumerate(first.ids) if identifier in place]
-    asked = [pair for pair in rows if first.digests[pair[0]] == second.digests[pair[1]]]
-    same = [pair for pair in asked if first.references[pair[0]] == second.references[pair[1]]]
+    row_of = {identifier: row for row, identifier in enumerate(second.ids)}
+    rows = [(row, row_of[identifier]) for row, identifier in enumerate(first.ids) if identifier in row_of]
+    same_inputs = [pair for pair in rows if first.digests[pair[0]] == second.digests[pair[1]]]
+    same = [pair for pair in same_inputs if first.references[pair[0]] == second.references[pair[1]]]
     counts = {
         "only the first run has": len(first) - len(rows),
         "only the second run has": len(second) - len(rows),
-        "were asked something else": len(rows) - len(asked),
-        "have another gold answer": len(asked) - len(same),
+        "were asked something else": len(rows) - len(same_inputs),
+        "have another gold answer": len(same_inputs) - len(same),
     }
     differences = [f"{count} {reason}" for reason, count in counts.items() if count]
     where = f"{first.task!r} in {first.language.code!r}"
@@ -74,10 +72,14 @@ def common_items(first: Items, second: Items, *, strict: bool) -> tuple[Items, I
         )
     skipped = f"{first.task} {first.language.code}: skipped items: {', '.join(differences)}."
     notes = [skipped] if differences else []
-    return _taken(first, [row for row, _ in same]), _taken(second, [row for _, row in same]), notes
+    return (
+        _select_rows(first, [row for row, _ in same]),
+        _select_rows(second, [row for _, row in same]),
+        notes,
+    )
 
 
-def _taken(items: Items, rows: Sequence[int]) -> Items:
+def _select_rows(items: Items, rows: Sequence[int]) -> Items:
     if len(rows) == len(items) and list(rows) == list(range(len(items))):
         return items
     columns: dict[str, Any] = {name: [getattr(items, name)[row] for row in rows] for name in COLUMNS}
@@ -97,7 +99,9 @@ def run_difference_notes(runs: Sequence[Run]) -> list[str]:
                 key = (cell.task, cell.language, item_view(run, cell))
                 digests.setdefault(key, set()).add(str(cell.data["digest"]))
     changed = list(
-        dict.fromkeys(f"{task}:{code}" for (task, code, _), own in digests.items() if len(own) > 1)
+        dict.fromkeys(
+            f"{task}:{code}" for (task, code, _), cell_digests in digests.items() if len(cell_digests) > 1
+        )
     )
     more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
     notes = (
@@ -112,9 +116,9 @@ def run_difference_notes(runs: Sequence[Run]) -> list[str]:
 
 def harness_versions(runs: Sequence[Run]) -> list[str]:
     """Return the versions of the harness that made runs, as their manifests and their results say."""
-    found = {run.results.run.harness for run in runs}
-    found |= {run.manifest.versions.get("multilingual-harness") for run in runs}
-    return sorted(filter(None, found))
+    versions = {run.results.run.harness for run in runs}
+    versions |= {run.manifest.versions.get("multilingual-harness") for run in runs}
+    return sorted(filter(None, versions))
 
 
 def item_view(run: Run, cell: CellResult) -> str:

@@ -18,8 +18,6 @@ from harness.registry.registry import Registry
 from harness.running.cell_reader import CellReader
 from harness.storage.run_folder import Run
 
-__all__ = ["PlannedTokens", "TokenCounter", "planned_tokens", "text_size"]
-
 SAMPLE = 200
 """Items of a cell whose prompts are built; the tokens of larger cells are scaled."""
 BYTES_PER_TOKEN = 4
@@ -112,7 +110,7 @@ def planned_tokens(
         sums = (count, counter.tokens(read, cell.text_language.code) * scale, written * scale)
         total = rows.setdefault((cell.spec.task, cell.language.code), [0.0, 0.0, 0.0])
         rows[cell.spec.task, cell.language.code] = [
-            one + other for one, other in zip(total, sums, strict=True)
+            before + added for before, added in zip(total, sums, strict=True)
         ]
     return [
         PlannedTokens(

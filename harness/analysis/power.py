@@ -20,15 +20,13 @@ from harness.running.cell_reader import CellReader
 from harness.statistics import detectable_difference, draw_codes, mean_sd, needed_groups, paired_sd
 from harness.storage.run_folder import Run
 
-__all__ = ["Assumption", "Detectable", "detectable_differences"]
-
 Deviations = Mapping[tuple[str, str], float]
 """By task and language: the standard deviation of the paired difference of one draw."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assumption:
-    """What is assumed about two systems."""
+    """Assumptions about two systems."""
 
     score: float = 0.5
     """Share of items that each has right; 0.5 is the most cautious."""
@@ -102,57 +100,61 @@ def detectable_differences(
         assumption: What is assumed about the systems.
         limit: At most so many items a cell.
     """
-    known = _measured(assumption, registry)
+    measured = _measured(assumption, registry)
     groups: dict[tuple[str, str], tuple[Cell, dict[str, str], dict[str, Cell]]] = {}
     for cell in cells:
         view = {name: value for name, value in cell.view.items() if name in {"variant", *cell.spec.axes}}
-        _, _, own = groups.setdefault((cell.spec.task, repr(sorted(view.items()))), (cell, view, {}))
-        own.setdefault(cell.language.code, cell)
-    found: list[Detectable] = []
+        _, _, by_language = groups.setdefault((cell.spec.task, repr(sorted(view.items()))), (cell, view, {}))
+        by_language.setdefault(cell.language.code, cell)
+    detectables: list[Detectable] = []
     for first, view, members in groups.values():
-        parts = [_items(cell, reader, registry, limit) for cell in members.values()]
-        found += _of_task(first, view, parts, known, assumption)
-    return found
+        per_language = [_items(cell, reader, registry, limit) for cell in members.values()]
+        detectables += _of_task(first, view, per_language, measured, assumption)
+    return detectables
 
 
 def _of_task(
-    cell: Cell, view: Mapping[str, str], parts: Sequence[_Items], known: Deviations, assumption: Assumption
+    cell: Cell,
+    view: Mapping[str, str],
+    per_language: Sequence[_Items],
+    measured: Deviations,
+    assumption: Assumption,
 ) -> Iterator[Detectable]:
     task, deviations, groups, detect = cell.spec.task, [], [], assumption.detect
     usual = paired_sd(assumption.score, assumption.correlation)
-    sizes = [len(ids) for _, ids, _ in parts]
-    for part, size in zip(parts, sizes, strict=True):
-        sd, draws = known.get((task, part[0]), usual), _draws([part], linked=False)
+    sizes = [len(ids) for _, ids, _ in per_language]
+    for items, size in zip(per_language, sizes, strict=True):
+        sd, draws = measured.get((task, items[0]), usual), _draws([items], linked=False)
         deviations.append(sd)
         groups.append(draws)
         yield Detectable(
             task=task,
             view=view,
-            language=part[0],
+            language=items[0],
             items=size,
             clusters=draws,
             sd=sd,
-            assumed=(task, part[0]) not in known,
+            assumed=(task, items[0]) not in measured,
             difference=detectable_difference(sd, draws),
             needed_items=_needed_items(sd, detect, size, draws),
         )
-    if len(parts) < 2:
+    if len(per_language) < 2:
         return
     needed: tuple[int | None, int | None] = (None, None)
     if cell.spec.parallel:
         # As if the translations of an item were right or wrong together, which is the most cautious, too.
-        draws = _draws(parts, linked=True, unpaired=cell.spec.unpaired)
-        mean: float | None = (sd := sum(deviations) / len(parts))
-        needed = (_needed_items(sd, detect, sum(sizes) // len(parts), draws), None)
+        draws = _draws(per_language, linked=True, unpaired=cell.spec.unpaired)
+        mean: float | None = (sd := sum(deviations) / len(per_language))
+        needed = (_needed_items(sd, detect, sum(sizes) // len(per_language), draws), None)
     else:
         draws = sum(groups)
         mean = mean_sd(deviations, groups) if all(groups) else None
         if detect is not None and mean is not None:
             # The spread of a mean over languages like these falls with the root of their number; with that of their
             # items, too, which are as many in each language as in the mean one.
-            own = draws / len(parts)
-            languages = needed_groups(mean / math.sqrt(own), detect, draws=own)
-            needed = (math.ceil(sum(sizes) / len(parts) * languages / len(parts)), languages)
+            draws_per_language = draws / len(per_language)
+            languages = needed_groups(mean / math.sqrt(draws_per_language), detect, draws=draws_per_language)
+            needed = (math.ceil(sum(sizes) / len(per_language) * languages / len(per_language)), languages)
     yield Detectable(
         task=task,
         view=view,
@@ -160,7 +162,7 @@ def _of_task(
         items=sum(sizes),
         clusters=draws,
         sd=None,
-        assumed=any((task, language) not in known for language, *_ in parts),
+        assumed=any((task, language) not in measured for language, *_ in per_language),
         difference=None if mean is None else detectable_difference(mean, draws),
         needed_items=needed[0],
         needed_languages=needed[1],
@@ -174,16 +176,20 @@ def _needed_items(sd: float, detect: float | None, items: int, groups: int) -> i
     return math.ceil(needed_groups(sd, detect) * items / groups)
 
 
-def _draws(parts: Sequence[_Items], *, linked: bool, unpaired: Sequence[str] = ()) -> int:
-    return int(draw_codes(parts, linked=linked, unpaired=unpaired).max(initial=-1)) + 1
+def _draws(per_language: Sequence[_Items], *, linked: bool, unpaired: Sequence[str] = ()) -> int:
+    return int(draw_codes(per_language, linked=linked, unpaired=unpaired).max(initial=-1)) + 1
 
 
 def _items(cell: Cell, reader: CellReader, registry: Registry, limit: int | None) -> _Items:
     """Return the ids and clusters of the labelled items that a limit keeps."""
     reference = registry.kinds.get(cell.spec.kind).reference
     examples = _examples(cell, reader, limit)
-    kept = [(own.id, own.cluster) for own in examples if reference(own) is not None]
-    return cell.language.code, [own for own, _ in kept], [cluster for _, cluster in kept]
+    labelled = [(example.id, example.cluster) for example in examples if reference(example) is not None]
+    return (
+        cell.language.code,
+        [identifier for identifier, _ in labelled],
+        [cluster for _, cluster in labelled],
+    )
 
 
 def _examples(cell: Cell, reader: CellReader, limit: int | None) -> Iterator[Any]:
@@ -202,16 +208,18 @@ def _measured(assumption: Assumption, registry: Registry) -> Deviations:
     """Return the measured deviations of runs, of the first headline metric of each task."""
     if len(assumption.runs) == 2:
         return {
-            (task.task, part.language): own.se * math.sqrt(own.groups)
+            (task.task, language.language): difference.se * math.sqrt(difference.groups)
             for task in compare(assumption.runs, registry.metrics).tasks
-            for part in task.languages
-            if (own := part.scores[0].differences[1]) is not None and own.se and own.groups
+            for language in task.languages
+            if (difference := language.scores[0].differences[1]) is not None
+            and difference.se
+            and difference.groups
         }
-    found = {}
+    deviations = {}
     for run in assumption.runs:
         for cell in run.cells:
-            kept = cell.metrics.get(run.manifest.tasks[cell.task].headline[0])
-            if kept is not None and kept.se and kept.clusters:
-                spread = kept.se * math.sqrt(kept.clusters)
-                found[cell.task, cell.language] = spread * math.sqrt(2 * (1 - assumption.correlation))
-    return found
+            score = cell.metrics.get(run.manifest.tasks[cell.task].headline[0])
+            if score is not None and score.se and score.clusters:
+                spread = score.se * math.sqrt(score.clusters)
+                deviations[cell.task, cell.language] = spread * math.sqrt(2 * (1 - assumption.correlation))
+    return deviations

@@ -20,8 +20,6 @@ from harness.storage.records import ItemRecord, RecordWriter
 from harness.storage.results import CellResult
 from harness.storage.run_folder import Run, with_baselines
 
-__all__ = ["relabel"]
-
 
 def relabel(
     path: Path, gold_path: Path, output: Path, registry: Registry, further: tuple[str, ...] = ()
@@ -48,31 +46,31 @@ def relabel(
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=output.parent, prefix=f".{output.name}.") as folder:
-            made = Path(folder) / output.name
-            for one in runs:
-                _write(one, gold, made / one.path.relative_to(run.path), output.name)
-            rescore(made, registry, further)
+            relabelled = Path(folder) / output.name
+            for source in runs:
+                _write(source, gold, relabelled / source.path.relative_to(run.path), output.name)
+            rescore(relabelled, registry, further)
             if output.is_dir():
                 output.rmdir()  # an empty one; a folder that holds something is an error
-            made.rename(output)
+            relabelled.rename(output)
     except OSError as error:
         raise FileNotWrittenError(output, error) from error
 
 
 def _check(runs: list[Run], gold: GoldFile) -> None:
     tasks = {name: task for run in runs for name, task in run.manifest.tasks.items()}
-    own = sorted(gold.tasks & set(tasks))
-    if not own:
+    labelled = sorted(gold.tasks & set(tasks))
+    if not labelled:
         raise UsageError(
             f"The gold {str(gold.path)!r} labels items of {', '.join(sorted(gold.tasks))}; the run has "
             f"{', '.join(sorted(tasks))}."
         )
-    for task in own:
+    for task in labelled:
         gold.check_labels(task, tasks[task].kind, tasks[task].labels)
-    named = next((cell.view[VIEW] for run in runs for cell in run.cells if VIEW in cell.view), None)
-    if named is not None:
+    gold_name = next((cell.view[VIEW] for run in runs for cell in run.cells if VIEW in cell.view), None)
+    if gold_name is not None:
         raise UsageError(
-            f"The run {str(runs[0].path)!r} is scored with the gold {named!r} already.",
+            f"The run {str(runs[0].path)!r} is scored with the gold {gold_name!r} already.",
             hint="Take the run that it was made from.",
         )
 
@@ -94,9 +92,9 @@ def _write(run: Run, gold: GoldFile, folder: Path, name: str) -> None:
     labels: dict[str, dict[str, int]] = {}
     for cell in cells:
         if cell.gold is not None:
-            own = labels.setdefault(cell.task, {})
-            own[cell.language] = max(own.get(cell.language, 0), cell.gold["relabelled"])
-    notes = [gold_note(task, gold.name, own) for task, own in labels.items()]
+            by_language = labels.setdefault(cell.task, {})
+            by_language[cell.language] = max(by_language.get(cell.language, 0), cell.gold["relabelled"])
+    notes = [gold_note(task, gold.name, by_language) for task, by_language in labels.items()]
     target.write_results(
         run.results.changed(
             run=run.results.run.changed(id=name), cells=cells, notes=[*run.results.notes, *notes]
@@ -123,22 +121,22 @@ def _cell(
         path.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(run.records_of(cell), path)
         return new
-    own = gold.of(cell.task, cell.language, cell.view)
+    cell_gold = gold.of(cell.task, cell.language, cell.view)
     counts = GoldCounts()
-    seen: set[str] = set()
+    ids: set[str] = set()
     with RecordWriter(path, model=run.manifest.model_name, task=cell.task, language=cell.language) as writer:
-        records = _corrected(run.records(cell), own, counts, seen)
+        records = _corrected(run.records(cell), cell_gold, counts, ids)
         while chunk := list(itertools.islice(records, CHUNK)):
             writer.add(chunk)
         writer.close()
     if cell.size in {None, cell.n}:  # items beyond a limit are unknown
-        own.check_known(seen, f"{cell.task}:{cell.language}")
+        cell_gold.check_known(ids, f"{cell.task}:{cell.language}")
     return new.changed(gold={"name": gold.name, **counts.to_json()})
 
 
 def _corrected(
-    records: Iterator[ItemRecord], gold: CellGold, counts: GoldCounts, seen: set[str]
+    records: Iterator[ItemRecord], gold: CellGold, counts: GoldCounts, ids: set[str]
 ) -> Iterator[ItemRecord]:
     for record in records:
-        seen.add(record.id)
+        ids.add(record.id)
         yield replace(record, reference=gold.corrected(record.id, record.reference, counts))

@@ -20,8 +20,6 @@ from harness.storage.records import ItemRecord, RecordWriter
 from harness.storage.results import CellResult, TaskSummary
 from harness.storage.run_folder import Run, with_baselines
 
-__all__ = ["rescore"]
-
 CHUNK = 2_048
 """Records that are scored together."""
 
@@ -34,20 +32,20 @@ def rescore(
     Raises `UsageError` when a further metric fits no task of the run, `HarnessError` where a command fails,
     `DataError` where records are broken; then nothing is written.
     """
-    own = Run(path)
-    wanted = [
+    main_run = Run(path)
+    further_metrics = [
         *(registry.metrics.get(name) for name in further),
         *(replace(registry.metrics.get(command.metric), ready=None) for command in commands),
     ]
-    kinds = {task.kind for task in own.manifest.tasks.values()}
-    for metric in wanted:
+    kinds = {task.kind for task in main_run.manifest.tasks.values()}
+    for metric in further_metrics:
         if not metric.kinds & kinds:
             raise UsageError(
                 f"The metric {metric.name!r} scores {', '.join(sorted(metric.kinds))}; this run has "
                 f"{', '.join(sorted(kinds))}."
             )
         methods = {
-            str(cell.method) for run in with_baselines(own) for cell in run.cells if cell.status == "ok"
+            str(cell.method) for run in with_baselines(main_run) for cell in run.cells if cell.status == "ok"
         }
         if metric.methods is not None and not metric.methods & methods:
             raise UsageError(
@@ -56,12 +54,15 @@ def rescore(
             )
         if metric.ready is not None:
             metric.ready()
-    given = [ask_command(command, with_baselines(own)) for command in commands]
+    command_scores = [ask_command(command, with_baselines(main_run)) for command in commands]
     with ExitStack() as unfinished:
-        scored = [_score_run(run, registry, wanted, given, unfinished) for run in with_baselines(own)]
+        scored = [
+            _score_run(run, registry, further_metrics, command_scores, unfinished)
+            for run in with_baselines(main_run)
+        ]
         for item in scored:
             _write(item, registry)
-    for scores in given:
+    for scores in command_scores:
         scores.kept.unlink(missing_ok=True)
 
 
@@ -81,7 +82,7 @@ def _score_run(
     run: Run,
     registry: Registry,
     further: Sequence[Metric],
-    given: Sequence[CommandScores],
+    command_scores: Sequence[CommandScores],
     unfinished: ExitStack,
 ) -> _Rescored:
     tasks = {}
@@ -95,17 +96,21 @@ def _score_run(
             shown=list(dict.fromkeys([*(task.shown or task.headline), *added])),
             metric_options={
                 **task.metric_options,
-                **{own.command.metric: own.signature for own in given if own.command.metric in added},
+                **{
+                    scorer.command.metric: scorer.signature
+                    for scorer in command_scores
+                    if scorer.command.metric in added
+                },
             },
         )
     scores, writers = {}, []
     for cell in run.cells:
         if cell.status == "ok":
             task = tasks[cell.task]
-            named = [registry.metrics.get(name) for name in task.metrics]
+            candidates = [registry.metrics.get(name) for name in task.metrics]
             metrics = [
                 metric
-                for metric in named
+                for metric in candidates
                 if metric.scores_method(str(cell.method))
                 and (metric.missing is None or metric.missing() is None)
             ]
@@ -114,9 +119,9 @@ def _score_run(
                 RecordWriter(file, model=model, task=cell.task, language=cell.language)
             )
             records = run.records(cell)
-            for own in given:
-                if own.command.metric in task.metrics:
-                    records = map(partial(own.add, run=run, cell=cell), records)
+            for scorer in command_scores:
+                if scorer.command.metric in task.metrics:
+                    records = map(partial(scorer.add, run=run, cell=cell), records)
             scores[cell.digest] = _score(records, cell, task, metrics, writer)
             writers.append(writer)
     return _Rescored(run=run, tasks=tasks, metrics=scores, records=writers)
@@ -136,12 +141,14 @@ def _score(
     while chunk := list(itertools.islice(records, CHUNK)):
         labelled = [record for record in chunk if record.reference is not None]
         contributions = scorer.add([ScoreInput.of(record) for record in labelled])
-        places = itertools.count()
+        indices = itertools.count()
         scored = []
         for record in chunk:
-            place = None if record.reference is None else next(places)
-            own = {} if place is None else {name: values[place] for name, values in contributions.items()}
-            scored.append(replace(record, scores=own))
+            index = None if record.reference is None else next(indices)
+            item_scores = (
+                {} if index is None else {name: values[index] for name, values in contributions.items()}
+            )
+            scored.append(replace(record, scores=item_scores))
         writer.add(scored)
     scores = scorer.finish()
     writer.seal(scores.items)
@@ -156,8 +163,8 @@ def _write(item: _Rescored, registry: Registry) -> None:
     cells = []
     for cell in run.cells:
         scores = item.metrics.get(cell.digest)
-        own = {} if scores is None else {name: score.to_json() for name, score in scores.items()}
-        cells.append(cell if scores is None else CellResult(**{**cell.to_json(), "metrics": own}))
+        metrics = {} if scores is None else {name: score.to_json() for name, score in scores.items()}
+        cells.append(cell if scores is None else CellResult(**{**cell.to_json(), "metrics": metrics}))
         if cell.digest in finished:  # a resumed run takes the cell with its new scores
             run.keep(finished[cell.digest].changed(result=cells[-1]))
     results = run.results.changed(cells=cells, tasks=aggregate_tasks(cells, item.tasks))

@@ -40,16 +40,6 @@ from harness.statistics import (
     tied_with_best,
 )
 
-__all__ = [
-    "Difference",
-    "LanguageItems",
-    "Scores",
-    "assess",
-    "bound_note",
-    "detectable_note",
-    "flipped_scores",
-]
-
 Floats = npt.NDArray[np.float64]
 ALPHA = 0.05
 SIGNS = 1_999
@@ -101,7 +91,7 @@ class Scores:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LanguageItems:
-    """What the common items of one language contribute to a metric of every system."""
+    """Contributions of the common items of one language to a metric of every system."""
 
     language: str
     ids: Sequence[str]
@@ -114,21 +104,23 @@ class LanguageItems:
     """Whether its items are one draw with those of the same id in other such languages."""
 
 
-def assess(metric: Metric, parts: Sequence[LanguageItems], *, task: str) -> tuple[Scores, tuple[Scores, ...]]:
+def assess(
+    metric: Metric, by_language: Sequence[LanguageItems], *, task: str
+) -> tuple[Scores, tuple[Scores, ...]]:
     """Return the mean over languages of a metric with its tests, and the scores of every language with theirs.
 
     Args:
         metric: What the items were scored with.
-        parts: The common items, language by language; at least one.
+        by_language: The common items, language by language; at least one.
         task: Seeds the resamples, with the metric.
     """
-    values = [tuple(map(fmean, zip(*(part.values for part in parts), strict=True)))]
-    values += [part.values for part in parts]
-    if not _can_be_tested(metric, parts):
-        mean, *languages = (_scores(metric.name, own, [{}] * (len(own) - 1)) for own in values)
+    values = [tuple(map(fmean, zip(*(items.values for items in by_language), strict=True)))]
+    values += [items.values for items in by_language]
+    if not _can_be_tested(metric, by_language):
+        mean, *languages = (_scores(metric.name, scores, [{}] * (len(scores) - 1)) for scores in values)
         return mean, tuple(languages)
-    trial = _Trial(metric, parts, seed_of("compare", task, metric.name))
-    mean, *languages = (_tested(trial, metric.name, own, at) for at, own in enumerate(values, start=-1))
+    trial = _Trial(metric, by_language, seed_of("compare", task, metric.name))
+    mean, *languages = (_tested(trial, metric.name, scores, at) for at, scores in enumerate(values, start=-1))
     systems = range(len(mean.values))
     best = max(systems, key=mean.values.__getitem__)
     pairs = [None if index == best else trial.p(best, index)[0] for index in systems]
@@ -137,26 +129,26 @@ def assess(metric: Metric, parts: Sequence[LanguageItems], *, task: str) -> tupl
     return replace(mean, best=tuple(tied), out_of_reach=tuple(unreachable)), tuple(languages)
 
 
-def flipped_scores(metric: Metric, parts: Sequence[LanguageItems], *, task: str) -> Floats | None:
+def flipped_scores(metric: Metric, by_language: Sequence[LanguageItems], *, task: str) -> Floats | None:
     """Return scores of all systems without differences, of shape (draws, systems): what is noise between them.
 
     How each draw departs from its mean over the systems gets a random sign, the same for all systems: a wild bootstrap
     (Liu 1988) that keeps how alike the answers of two systems are. None for metrics that are not sums over items.
     """
-    if not _can_be_tested(metric, parts):
+    if not _can_be_tested(metric, by_language):
         return None
     seed = seed_of("history", task, metric.name)
-    return _Trial(metric, parts, seed).flipped_scores(np.random.default_rng(seed))
+    return _Trial(metric, by_language, seed).flipped_scores(np.random.default_rng(seed))
 
 
-def _can_be_tested(metric: Metric, parts: Sequence[LanguageItems]) -> bool:
-    rows = [part.rows for part in parts]
-    return all(own is not None and (own.ndim == 2 or metric.from_counts is not None) for own in rows)
+def _can_be_tested(metric: Metric, by_language: Sequence[LanguageItems]) -> bool:
+    rows = [items.rows for items in by_language]
+    return all(matrix is not None and (matrix.ndim == 2 or metric.from_counts is not None) for matrix in rows)
 
 
 def bound_note(scores: Scores, systems: Sequence[str]) -> str | None:
     """Return the bounds of p where no scores could give a significant one against the first system, else None."""
-    counts = [None if own is None else own.discordant for own in scores.differences]
+    counts = [None if difference is None else difference.discordant for difference in scores.differences]
     bounded = [
         (least_p(count), name)
         for name, count, unreachable in zip(systems, counts, _out_of_reach(counts), strict=True)
@@ -179,18 +171,20 @@ def detectable_note(scores: Scores, systems: Sequence[str]) -> str | None:
     Systems that `bound_note` names are left out: whatever their scores, no test of these items could be significant.
     Source: Miller 2024, arXiv 2411.00640, section 5, as `harness.statistics.detectable_difference`.
     """
-    found = []
-    unreachable = _out_of_reach([None if own is None else own.discordant for own in scores.differences])
-    for name, own, out in zip(systems, scores.differences, unreachable, strict=True):
-        if own is not None and not out and own.se and own.groups:
-            least = detectable_difference(own.se * math.sqrt(own.groups), own.groups)
+    clauses = []
+    unreachable = _out_of_reach(
+        [None if difference is None else difference.discordant for difference in scores.differences]
+    )
+    for name, difference, out in zip(systems, scores.differences, unreachable, strict=True):
+        if difference is not None and not out and difference.se and difference.groups:
+            least = detectable_difference(difference.se * math.sqrt(difference.groups), difference.groups)
             if least is not None:
-                found.append(f"{least * 100:.1f} points for {name} ({own.groups:,} draws)")
-    if not found:
+                clauses.append(f"{least * 100:.1f} points for {name} ({difference.groups:,} draws)")
+    if not clauses:
         return None
     return (
         f"{metric_name(scores.metric)}: the smallest true difference to {systems[0]} that a test finds here with 80 % "
-        f"power: {', '.join(found)}. Smaller ones are seldom significant."
+        f"power: {', '.join(clauses)}. Smaller ones are seldom significant."
     )
 
 
@@ -208,40 +202,40 @@ def _out_of_reach(counts: Sequence[int | None]) -> list[bool]:
 def _scores(metric: str, values: tuple[float, ...], tests: Sequence[Mapping[str, Any]]) -> Scores:
     """Return the scores of a metric, with tests of every further system against the first one."""
     pairs = zip(values[1:], tests, strict=True)
-    differences = [Difference(value=values[0] - value, **own) for value, own in pairs]
+    differences = [Difference(value=values[0] - value, **test) for value, test in pairs]
     return Scores(metric=metric, values=values, differences=(None, *differences))
 
 
 def _tested(trial: _Trial, metric: str, values: tuple[float, ...], place: int) -> Scores:
     """Return scores with the tests against the first system; place -1 is the mean, others are languages."""
     tests = [trial.tests(index, place) for index in range(1, len(values))]
-    adjusted = holm([own["p"] for own in tests]).tolist()
-    tests = [{**own, "p_holm": p} for own, p in zip(tests, adjusted, strict=True)]
+    adjusted = holm([test["p"] for test in tests]).tolist()
+    tests = [{**test, "p_holm": p} for test, p in zip(tests, adjusted, strict=True)]
     return replace(_scores(metric, values, tests), ranks=trial.ranks(place))
 
 
 class _Trial:
     """The items of all languages under one metric, and the resamples that its tests share."""
 
-    def __init__(self, metric: Metric, parts: Sequence[LanguageItems], seed: int) -> None:
+    def __init__(self, metric: Metric, by_language: Sequence[LanguageItems], seed: int) -> None:
         self._metric, self._seed = metric, seed
-        self._rows = [part.rows for part in parts if part.rows is not None]
-        self._sizes = [len(part.ids) for part in parts]
-        self._linked = len(parts) > 1 and any(part.parallel for part in parts)
-        named = [(part.language, part.ids, part.clusters) for part in parts]
-        unpaired = [part.language for part in parts if not part.parallel]
-        self._codes = draw_codes(named, linked=self._linked, unpaired=unpaired)
-        self._strata = np.repeat(np.arange(len(parts)), self._sizes)
+        self._rows = [items.rows for items in by_language if items.rows is not None]
+        self._sizes = [len(items.ids) for items in by_language]
+        self._linked = len(by_language) > 1 and any(items.parallel for items in by_language)
+        item_keys = [(items.language, items.ids, items.clusters) for items in by_language]
+        unpaired = [items.language for items in by_language if not items.parallel]
+        self._codes = draw_codes(item_keys, linked=self._linked, unpaired=unpaired)
+        self._strata = np.repeat(np.arange(len(by_language)), self._sizes)
         self._p: dict[tuple[int, int], list[float]] = {}
 
     @property
     def _of_means(self) -> bool:
         return self._rows[0].ndim == 2
 
-    def _own(self, place: int) -> tuple[npt.NDArray[np.bool_], Codes]:
+    def _select(self, place: int) -> tuple[npt.NDArray[np.bool_], Codes]:
         """Return which items a place has, and the numbers of their draws."""
-        kept = self._strata == place if place >= 0 else np.ones(len(self._strata), dtype=np.bool_)
-        return kept, np.unique(self._codes[kept], return_inverse=True)[1].astype(np.int64)
+        mask = self._strata == place if place >= 0 else np.ones(len(self._strata), dtype=np.bool_)
+        return mask, np.unique(self._codes[mask], return_inverse=True)[1].astype(np.int64)
 
     def _differences(self, first: int, second: int) -> Floats:
         return np.concatenate([rows[second] - rows[first] for rows in self._rows]).astype(np.float64)
@@ -259,7 +253,7 @@ class _Trial:
         won, lost, even = self.counted(index, place)
         return {
             **{name: getattr(interval, name) for name in ("se", "low", "high", "method")},
-            "groups": int(self._own(place)[1].max()) + 1,
+            "groups": int(self._select(place)[1].max()) + 1,
             "p": self.p(0, index)[place + 1],
             "discordant": self.discordant(0, index, place),
             "mcnemar": self.mcnemar(index, place),
@@ -269,9 +263,9 @@ class _Trial:
     def discordant(self, first: int, second: int, place: int) -> int:
         """Return in how many draws of a place two systems differ; place -1 is the mean."""
         if self._of_means:
-            kept, codes = self._own(place)
+            mask, codes = self._select(place)
             weighted = self._differences(first, second) / np.array(self._sizes)[self._strata]
-            sums = np.abs(np.bincount(codes, weights=weighted[kept]))
+            sums = np.abs(np.bincount(codes, weights=weighted[mask]))
             return int((sums > ROUNDING * sums.max(initial=0.0)).sum())
         blocks = self._blocks
         if place >= 0:
@@ -283,17 +277,20 @@ class _Trial:
     def _flipped(self, first: int, second: int) -> list[float]:
         differences = self._differences(first, second)
         weighted = differences / np.array(self._sizes)[self._strata]
-        own = [(differences[kept], codes) for kept, codes in map(self._own, range(len(self._sizes)))]
+        by_language = [
+            (differences[mask], codes) for mask, codes in map(self._select, range(len(self._sizes)))
+        ]
         return [
-            sign_flip_p(values, codes, seed=self._seed) for values, codes in [(weighted, self._codes), *own]
+            sign_flip_p(values, codes, seed=self._seed)
+            for values, codes in [(weighted, self._codes), *by_language]
         ]
 
     def _swapped(self, first: int, second: int) -> list[float]:
         assert self._metric.from_counts is not None
         blocks = [sums.reshape(*sums.shape[:3], -1) for sums in self._blocks]
-        one, other = ([sums[:, :, index] for sums in blocks] for index in (first, second))
-        mean, own = swap_p(one, other, self._metric.from_counts, seed=self._seed)
-        return [mean, *own]
+        first_sums, second_sums = ([sums[:, :, index] for sums in blocks] for index in (first, second))
+        mean, by_language = swap_p(first_sums, second_sums, self._metric.from_counts, seed=self._seed)
+        return [mean, *by_language]
 
     @cached_property
     def _blocks(self) -> list[Floats]:
@@ -303,31 +300,37 @@ class _Trial:
             np.stack([rows, np.ones_like(rows)], axis=-1) if self._of_means else rows for rows in self._rows
         ]
         if not self._linked:
-            return [_summed(own, self._own(place)[1])[:, None] for place, own in enumerate(counts)]
+            return [
+                _summed(language_counts, self._select(number)[1])[:, None]
+                for number, language_counts in enumerate(counts)
+            ]
         groups, split = int(self._codes.max()) + 1, np.split(self._codes, np.cumsum(self._sizes)[:-1])
-        summed = [_summed(own, codes, groups) for own, codes in zip(counts, split, strict=True)]
+        summed = [
+            _summed(language_counts, codes, groups)
+            for language_counts, codes in zip(counts, split, strict=True)
+        ]
         return [np.stack(summed, axis=1)]
 
     @cached_property
     def _replicates(self) -> Floats:
         """Scores in every resample, of shape (draws, languages, systems)."""
-        found = []
+        scores = []
         for number, sums in enumerate(self._blocks):
             drawn = resampled_sums(sums.reshape(len(sums), -1), seed=self._seed + number)
-            found.append(self._scored(drawn.reshape(DRAWS, *sums.shape[1:])))
-        return np.concatenate(found, axis=1)
+            scores.append(self._scored(drawn.reshape(DRAWS, *sums.shape[1:])))
+        return np.concatenate(scores, axis=1)
 
     def flipped_scores(self, random: np.random.Generator) -> Floats:
         """Return the means over languages under random signs, of shape (SIGNS, systems)."""
-        found = []
+        scores = []
         for sums in self._blocks:
             middle = sums.mean(axis=2, keepdims=True)
             apart = (sums - middle).reshape(len(sums), -1)
             apart = apart[apart.any(axis=1)]
             signs = random.integers(0, 2, size=(SIGNS, len(apart)), dtype=np.int8) * 2.0 - 1
             drawn = (signs @ apart).reshape(SIGNS, *sums.shape[1:]) + middle.sum(axis=0)
-            found.append(self._scored(drawn))
-        return np.asarray(np.concatenate(found, axis=1).mean(axis=1), dtype=np.float64)
+            scores.append(self._scored(drawn))
+        return np.asarray(np.concatenate(scores, axis=1).mean(axis=1), dtype=np.float64)
 
     def _scored(self, sums: Floats) -> Floats:
         """Return the scores of sums of shape (..., k)."""
@@ -346,10 +349,10 @@ class _Trial:
 
     def interval(self, index: int, place: int) -> Interval:
         """Return the interval of a system's difference to the first."""
-        kept, codes = self._own(place)
+        mask, codes = self._select(place)
         if self._of_means:
-            strata = np.unique(self._strata[kept], return_inverse=True)[1].astype(np.int64)
-            return paired_difference(self._differences(index, 0)[kept], strata, codes)
+            strata = np.unique(self._strata[mask], return_inverse=True)[1].astype(np.int64)
+            return paired_difference(self._differences(index, 0)[mask], strata, codes)
         groups = int(codes.max()) + 1
         if groups < 2:
             return Interval(se=None, low=None, high=None, method="one cluster")
@@ -362,18 +365,18 @@ class _Trial:
     def counted(self, index: int, place: int) -> tuple[int, int, int] | tuple[None, None, None]:
         """Return for how many items, or clusters with one outcome, the first system is better, worse, and even."""
         if self._metric.outcome_by_cluster:
-            own = self._outcomes(index, place)
+            outcomes = self._outcomes(index, place)
         elif self._of_means:
-            own = self._differences(index, 0)[self._own(place)[0]]
+            outcomes = self._differences(index, 0)[self._select(place)[0]]
         else:
             return None, None, None
-        won, lost = int((own > 0).sum()), int((own < 0).sum())
-        return won, lost, len(own) - won - lost
+        won, lost = int((outcomes > 0).sum()), int((outcomes < 0).sum())
+        return won, lost, len(outcomes) - won - lost
 
     def _outcomes(self, index: int, place: int) -> Floats:
         """Return the first outcome minus another one for every cluster of a place; codes of languages never meet."""
-        kept, codes = self._own(place)
-        passed = np.concatenate([rows[0, :, 0] - rows[index, :, 0] for rows in self._rows])[kept]
+        mask, codes = self._select(place)
+        passed = np.concatenate([rows[0, :, 0] - rows[index, :, 0] for rows in self._rows])[mask]
         return np.asarray(np.bincount(codes, weights=passed), dtype=np.float64)
 
     def mcnemar(self, index: int, place: int) -> float | None:
@@ -381,11 +384,11 @@ class _Trial:
         if place < 0 and len(self._sizes) > 1:
             return None
         if self._metric.outcome_by_cluster:
-            own = self._outcomes(index, place)
-            return mcnemar(int((own < 0).sum()), int((own > 0).sum()))
+            outcomes = self._outcomes(index, place)
+            return mcnemar(int((outcomes < 0).sum()), int((outcomes > 0).sum()))
         if not self._of_means:
             return None
-        codes = self._own(place)[1]
+        codes = self._select(place)[1]
         binary = all(np.isin(rows[[0, index]], (0.0, 1.0)).all() for rows in self._rows)
         if not binary or int(codes.max()) + 1 < len(codes):
             return None

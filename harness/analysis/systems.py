@@ -13,8 +13,6 @@ from harness.storage.model_name import folder_names
 from harness.storage.results import CellResult, TaskSummary
 from harness.storage.run_folder import Run
 
-__all__ = ["System", "SystemGroup", "group_systems"]
-
 Key = tuple[int, str | None, str | None, int | None, str]
 """Number of the run, protocol, method, seed, and the conditions that do not change the items, as JSON."""
 
@@ -28,7 +26,7 @@ class System:
     """The model, with what distinguishes it from other systems of that model."""
     cells: Mapping[str, CellResult]
     spec: TaskSummary
-    """What the run's manifest says of the task."""
+    """The task's summary in the run's manifest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,18 +77,18 @@ def group_systems(
     finished = [
         (number, cell) for number, run in enumerate(runs) for cell in run.cells if cell.status == "ok"
     ]
-    named, excluded = named_and_excluded(languages)
-    _check_names([cell for _, cell in finished], tasks, [*named, *excluded])
-    wanted = [
+    included, excluded = named_and_excluded(languages)
+    _check_names([cell for _, cell in finished], tasks, [*included, *excluded])
+    selected = [
         (number, cell)
         for number, cell in finished
         if (not tasks or any(fnmatchcase(cell.task, pattern) for pattern in tasks))
-        and (not named or cell.language in named)
+        and (not included or cell.language in included)
         and cell.language not in excluded
     ]
-    groups = _grouped(runs, wanted, alike=alike)
+    groups = _grouped(runs, selected, alike=alike)
     if all(len(group.systems) < least for group in groups):
-        held = [sorted({cell.task for owner, cell in wanted if owner == at}) for at in range(len(runs))]
+        held = [sorted({cell.task for owner, cell in selected if owner == at}) for at in range(len(runs))]
         holdings = [
             f"{str(run.path)!r} has {', '.join(names) or 'none'}"
             for run, names in zip(runs, held, strict=True)
@@ -156,11 +154,11 @@ def _alike(runs: Sequence[Run], keys: Sequence[Key]) -> list[list[Key]]:
     for key in keys:
         by_protocol.setdefault(str(key[1]), []).append(key)
         by_model.setdefault(f"{runs[key[0]].manifest.model} {key[4]}", []).append(key)
-    crossing = [own for own in by_model.values() if len({key[1] for key in own}) > 1]
-    paired = {key for own in crossing for key in own}
-    groups = [own for own in by_protocol.values() if len(own) > 1 or own[0] not in paired] + crossing
+    crossing = [group for group in by_model.values() if len({key[1] for key in group}) > 1]
+    paired = {key for group in crossing for key in group}
+    groups = [group for group in by_protocol.values() if len(group) > 1 or group[0] not in paired] + crossing
     several = len({key[0] for key in keys}) > 1
-    is_compared = any(len({key[0] for key in own}) > 1 or not several for own in groups)
+    is_compared = any(len({key[0] for key in group}) > 1 or not several for group in groups)
     return groups if len(by_protocol) > 1 and is_compared else [list(keys)]
 
 
@@ -170,20 +168,20 @@ def _names(runs: Sequence[Run], keys: Sequence[Key]) -> dict[Key, str]:
     The folder is named only where nothing else distinguishes two of them.
     """
     folders = folder_names([run.path for run in runs])
-    parts = {}
+    descriptions = {}
     for key in keys:
         _, protocol, method, seed, conditions = key
         view = ", ".join(f"{name}={value}" for name, value in json.loads(conditions).items())
-        parts[key] = (str(protocol), str(method), view, f"seed={seed}")
+        descriptions[key] = (str(protocol), str(method), view, f"seed={seed}")
     names = {}
-    for key, own in parts.items():
+    for key, description in descriptions.items():
         model = runs[key[0]].manifest.model_name
-        others = [parts[other] for other in keys if runs[other[0]].manifest.model_name == model]
-        shown = [
-            part
-            for part, each in zip(own, zip(*others, strict=True), strict=True)
-            if part and len(set(each)) > 1
+        peers = [descriptions[peer] for peer in keys if runs[peer[0]].manifest.model_name == model]
+        distinguishing = [
+            condition
+            for condition, each in zip(description, zip(*peers, strict=True), strict=True)
+            if condition and len(set(each)) > 1
         ]
-        shown += [folders[key[0]]] if others.count(own) > 1 else []
-        names[key] = f"{model} ({', '.join(shown)})" if shown else model
+        distinguishing += [folders[key[0]]] if peers.count(description) > 1 else []
+        names[key] = f"{model} ({', '.join(distinguishing)})" if distinguishing else model
     return names

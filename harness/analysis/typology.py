@@ -21,12 +21,10 @@ if TYPE_CHECKING:
 
     from harness.languages.table import Language
 
-__all__ = ["FEATURE_SETS", "mean_entropy", "syntax_distances", "syntax_shares", "typology_index"]
-
 FEATURE_SETS = {"syntax_knn": "feature_predictions.npz", "syntax_average": "feature_averages.npz"}
 """Two sets of lang2vec, with their files: gaps predicted from like languages, and the mean of sources with its gaps."""
 SYNTAX = "S_"
-"""What the names of syntactic features begin with."""
+"""Prefix of the names of syntactic features."""
 
 
 def typology_index(languages: Sequence[Language], feature_set: str = "syntax_knn") -> float:
@@ -58,15 +56,15 @@ def syntax_shares(codes: Sequence[str], feature_set: str = "syntax_knn") -> npt.
     import numpy as np
 
     with np.load(path, allow_pickle=False) as archive:
-        known = {str(code): index for index, code in enumerate(archive["langs"])}
+        row_of = {str(code): index for index, code in enumerate(archive["langs"])}
         columns = [index for index, name in enumerate(archive["feats"]) if str(name).startswith(SYNTAX)]
-        unknown = [code for code in codes if code not in known]
+        unknown = [code for code in codes if code not in row_of]
         if unknown:
             raise DataError(
                 f"URIEL has no language {', '.join(map(repr, unknown))}; "
                 "expected individual ISO 639-3 codes such as 'arb' and 'cmn'."
             )
-        rows = [known[code] for code in codes]
+        rows = [row_of[code] for code in codes]
         values = archive["data"][:, :, 0].astype(np.float64)[np.ix_(rows, columns)]
     gaps = (values < 0) | ~np.isfinite(values)  # URIEL writes a value that it does not have as -1
     present = np.where(gaps, np.nan, values)
@@ -89,14 +87,14 @@ def syntax_distances(codes: Sequence[str], reference: str) -> dict[str, float]:
     import numpy as np
 
     with np.load(_data_file(FEATURE_SETS["syntax_knn"]), allow_pickle=False) as archive:
-        known = set(map(str, archive["langs"]))
-    found = [code for code in dict.fromkeys(codes) if code in known]
-    first, *others = syntax_shares([reference, *found])
-    return {code: float(np.abs(own - first).mean()) for code, own in zip(found, others, strict=True)}
+        uriel_codes = set(map(str, archive["langs"]))
+    covered = [code for code in dict.fromkeys(codes) if code in uriel_codes]
+    first, *rows = syntax_shares([reference, *covered])
+    return {code: float(np.abs(row - first).mean()) for code, row in zip(covered, rows, strict=True)}
 
 
 def _entropy(share: float) -> float:
-    return -sum(part * math.log(part) for part in (share, 1 - share) if part > 0)
+    return -sum(probability * math.log(probability) for probability in (share, 1 - share) if probability > 0)
 
 
 def _data_file(name: str) -> Path:

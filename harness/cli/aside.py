@@ -1,4 +1,4 @@
-"""What others write to the terminal while it shows a panel: libraries' warnings, and bars of their own."""
+"""Text that others write to the terminal while it shows a panel: libraries' warnings, and bars of their own."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any, TextIO
-
-__all__ = ["Aside"]
 
 _CONTROL_SEQUENCE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 
@@ -53,7 +51,7 @@ class _Diverted(io.TextIOBase):
         self._stream = stream
         self._line = line
         self._status = status
-        self._rest = ""
+        self._pending = ""
         self._is_released = False
 
     @property
@@ -62,7 +60,7 @@ class _Diverted(io.TextIOBase):
         return self._stream.encoding
 
     def isatty(self) -> bool:
-        """Return what the stream returns."""
+        """Return whether the stream is a terminal."""
         return self._stream.isatty()
 
     def fileno(self) -> int:
@@ -77,18 +75,18 @@ class _Diverted(io.TextIOBase):
         """Take a text; the rest after its last line end waits for more."""
         if self._is_released:
             return self._stream.write(text)
-        *lines, rest = (self._rest + _CONTROL_SEQUENCE.sub("", text)).split("\n")
-        for line in lines:
-            whole = line.removesuffix("\r")
-            if "\r" in whole:
+        *lines, pending = (self._pending + _CONTROL_SEQUENCE.sub("", text)).split("\n")
+        for raw in lines:
+            line = raw.removesuffix("\r")
+            if "\r" in line:
                 self._status("")  # a bar ends with its last state, which is no news
-            elif whole.strip():
-                self._line(whole)
-        if "\r" in rest:
-            states = [part.strip() for part in rest.split("\r")]
+            elif line.strip():
+                self._line(line)
+        if "\r" in pending:
+            states = [state.strip() for state in pending.split("\r")]
             self._status(states[-1] or (states[-2] if len(states) > 2 else ""))
-            rest = "\r" + states[-1]
-        self._rest = rest
+            pending = "\r" + states[-1]
+        self._pending = pending
         return len(text)
 
     def flush(self) -> None:
@@ -98,9 +96,9 @@ class _Diverted(io.TextIOBase):
 
     def release(self) -> None:
         """From now on, write to the stream itself."""
-        rest, self._rest, self._is_released = self._rest, "", True
-        if rest.strip() and "\r" not in rest:
-            self._stream.write(rest)
+        pending, self._pending, self._is_released = self._pending, "", True
+        if pending.strip() and "\r" not in pending:
+            self._stream.write(pending)
 
 
 def _exchange(former: Any, new: Any) -> None:

@@ -1,4 +1,4 @@
-"""What ``harness tasks validate`` prints of specs and of the audits of their tasks."""
+"""Output of ``harness tasks validate``: specs, and the audits of their tasks."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from harness.cli.output import echo
 if TYPE_CHECKING:
     from harness.running.auditor import Auditor
     from harness.running.session import Session
-
-__all__ = ["audit_checked", "print_checked"]
 
 
 def print_checked(checked: Sequence[Mapping[str, Any]], *, spec_alone: bool) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from harness.reporting.blocks.model import Block
     from harness.running.session import Session
     from harness.storage.run_folder import Run
-    from harness.table import Table
+    from harness.table import NamedTable
 
     Rows = Sequence[Mapping[str, Any]]
     Shown = tuple[Rows, Callable[[], list[Block]], Callable[[], Any], Callable[[str], str]]
@@ -98,13 +98,13 @@ def compare(
         if with_published:
             options = {"--history": history, "--strict": strict, "--items": items_file, "--metric": metric}
             _check_options(PUBLISHED, options, format_name, FIGURES)
-            shown = _published(folders, session, only)
+            comparison = _published(folders, session, only)
         elif history:
             _check_options(HISTORY, {"--strict": strict, "--items": items_file}, format_name, TABLES)
-            shown = _history(folders, session.registry.metrics, only)
+            comparison = _history(folders, session.registry.metrics, only)
         else:
-            shown = _systems(folders, session.registry.metrics, {**only, "strict": strict}, items_file)
-    _show(format_name, output, json_file, *shown)
+            comparison = _systems(folders, session.registry.metrics, {**only, "strict": strict}, items_file)
+    _show(format_name, output, json_file, *comparison)
 
 
 def _check_options(
@@ -113,14 +113,14 @@ def _check_options(
     """Raise `UsageError` for options and formats that a comparison does not have: its words say what it is and has."""
     from harness.errors import UsageError
 
-    given = [name for name, value in options.items() if value]
-    given += [f"--format {format_name}"] if format_name in unsupported else []
-    if given:
-        raise UsageError(f"{words[0]} has no {' '.join(given)}.", hint=words[1])
+    rejected = [name for name, value in options.items() if value]
+    rejected += [f"--format {format_name}"] if format_name in unsupported else []
+    if rejected:
+        raise UsageError(f"{words[0]} has no {' '.join(rejected)}.", hint=words[1])
 
 
 def _systems(
-    folders: Sequence[Path], metrics: Table[Metric], only: Mapping[str, Any], items_file: Path | None
+    folders: Sequence[Path], metrics: NamedTable[Metric], only: Mapping[str, Any], items_file: Path | None
 ) -> Shown:
     """Compare the systems of runs, and write the ids of the items that all or none have right."""
     from harness.analysis.comparison import compare as compare_runs
@@ -180,7 +180,7 @@ def _published(folders: Sequence[Path], session: Session, only: Mapping[str, Any
     return rows, blocks, blocks, partial(_text, rows, blocks)
 
 
-def _history(folders: Sequence[Path], metrics: Table[Metric], only: Mapping[str, Any]) -> Shown:
+def _history(folders: Sequence[Path], metrics: NamedTable[Metric], only: Mapping[str, Any]) -> Shown:
     """Read the series of a model line."""
     from harness.analysis.history import history, history_runs
     from harness.cli.live import show_steps
@@ -188,11 +188,11 @@ def _history(folders: Sequence[Path], metrics: Table[Metric], only: Mapping[str,
 
     runs = history_runs(folders)
     with show_steps():
-        found = history(runs, metrics, **only)
+        histories = history(runs, metrics, **only)
     sample = any(run.results.run.data == "sample" for run in runs)
-    blocks = partial(history_blocks, found, sample=sample)
-    figure = partial(history_figure, found, sample=sample)
-    rows = [row for series in found for row in series.rows()]
+    blocks = partial(history_blocks, histories, sample=sample)
+    figure = partial(history_figure, histories, sample=sample)
+    rows = [row for series in histories for row in series.rows()]
     return rows, blocks, figure, partial(_text, rows, blocks)
 
 
@@ -227,10 +227,10 @@ def _show(
     elif format_name == "console" and output is None:
         print_report(blocks())
     else:
-        made = print_blocks(blocks(), width=WIDTH) if format_name == "console" else text(format_name)
+        rendered = print_blocks(blocks(), width=WIDTH) if format_name == "console" else text(format_name)
         if output is None:
-            echo(made, nl=False)
+            echo(rendered, nl=False)
         else:
-            write_file(output, made)
+            write_file(output, rendered)
     if output is not None:
         echo(f"wrote {output}")

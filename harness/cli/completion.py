@@ -13,8 +13,6 @@ import typer.main
 
 from harness.errors import UsageError
 
-__all__ = ["COMPLETE_VARIABLE", "complete", "install"]
-
 COMPLETE_VARIABLE = "_HARNESS_COMPLETE"
 """Set by the shell's script to what it wants to know."""
 SHELLS = ("bash", "zsh", "fish", "powershell", "pwsh")
@@ -28,13 +26,15 @@ def install(shell: str | None = None) -> tuple[str, Path]:
     if shell is not None and shell not in SHELLS:
         raise UsageError(f"No completion for the shell {shell!r}; expected {', '.join(SHELLS)}.")
     try:
-        found, path = _typer_completion().install(shell, prog_name="harness", complete_var=COMPLETE_VARIABLE)
+        shell_name, path = _typer_completion().install(
+            shell, prog_name="harness", complete_var=COMPLETE_VARIABLE
+        )
     except typer.Exit as error:
         raise UsageError(
             f"The shell is not known; expected {', '.join(SHELLS)}.",
             hint="Name it: harness --install-completion bash",
         ) from error
-    return found, path
+    return shell_name, path
 
 
 def complete(commands: Mapping[str, str], load: Callable[[str], Any]) -> int:

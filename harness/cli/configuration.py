@@ -9,8 +9,6 @@ from typing import Any
 from harness.errors import Problem, SpecError, UsageError, near_names
 from harness.planning.run_config import RunConfig, Setting, settings
 
-__all__ = ["make_config", "read_options", "resumed_config"]
-
 ADAPTER_OPTIONS = {"batch_tokens": Setting("", "", type=int), "convert_weights": Setting("", "", type=bool)}
 """Options of adapters that the command has as options of its own."""
 CODE_OPTION = "trust_remote_code"
@@ -22,10 +20,10 @@ def make_config(given: Mapping[str, Any], file: Path | None, *, needs_task: bool
 
     Raises `UsageError` without a model, and without tasks where they are needed.
     """
-    known, own = {} if file is None else _read_file(file), read_options(given)
-    values = known | own
+    file_values, cli_values = {} if file is None else _read_file(file), read_options(given)
+    values = file_values | cli_values
     if "options" in values:
-        values["options"] = {**known.get("options", {}), **own.get("options", {})}
+        values["options"] = {**file_values.get("options", {}), **cli_values.get("options", {})}
     if needs_task and not values.get("tasks"):
         raise UsageError("No task was named.", hint="Give --tasks; run 'harness tasks list' to see all.")
     if not values.get("model"):
@@ -44,27 +42,29 @@ def resumed_config(given: Mapping[str, Any], file: Path | None, folder: Path) ->
     from harness.storage.run_folder import Run
 
     values = read_options(given)
-    known = settings()
+    settings_by_name = settings()
     further = [
-        known[name].long for name in values if name not in ADAPTER_OPTIONS and not known[name].resumable
+        settings_by_name[name].long
+        for name in values
+        if name not in ADAPTER_OPTIONS and not settings_by_name[name].resumable
     ]
     if further or file is not None:
         raise UsageError(
             f"--resume keeps the options of the run: {[*further, '--config'][0]} cannot be given with it."
         )
     manifest = Run.read_manifest(folder)
-    own = read_configuration_of(manifest, folder)
+    saved = read_configuration_of(manifest, folder)
     options = dict(values.get("options", {}))
     options |= {name: str(values[name]) for name in ADAPTER_OPTIONS if name in values}
-    _require_consent(own, options, allow_code=values.get("allow_code", False))
+    _require_consent(saved, options, allow_code=values.get("allow_code", False))
     return replace(
-        own,
-        model=values.get("model", own.model),
-        options={**own.options, **options},
-        reuse=(*own.reuse, *values.get("reuse", ())),
+        saved,
+        model=values.get("model", saved.model),
+        options={**saved.options, **options},
+        reuse=(*saved.reuse, *values.get("reuse", ())),
         num_processes=values.get("num_processes"),
         fits_only=values.get("fits_only", False),
-        log=tuple(dict.fromkeys((*own.log, *manifest.trackers, *values.get("log", ())))),
+        log=tuple(dict.fromkeys((*saved.log, *manifest.trackers, *values.get("log", ())))),
     )
 
 
@@ -95,22 +95,22 @@ def _read_file(path: Path) -> dict[str, Any]:
         raise UsageError(f"The configuration file {str(path)!r} cannot be read: {error.strerror}.") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"The configuration file {str(path)!r} is not UTF-8: {error}.") from error
-    known = {name: setting for name, setting in settings().items() if setting.of_file}
-    known |= ADAPTER_OPTIONS
-    names = {setting.option: name for name, setting in known.items() if setting.option}
+    allowed = {name: setting for name, setting in settings().items() if setting.of_file}
+    allowed |= ADAPTER_OPTIONS
+    names = {setting.option: name for name, setting in allowed.items() if setting.option}
     values: dict[str, Any] = {}
     problems: list[Problem] = []
     for written, value in document.data.items():
         key = written.replace("-", "_")
         key = names.get(key, key)
         try:
-            if key not in known:
-                near = near_names(key, known)
+            if key not in allowed:
+                near = near_names(key, allowed)
                 raise ValueError("unknown key" + (f"; did you mean {near[0]!r}?" if near else ""))
             if key in values:
                 raise ValueError("is given twice under two spellings")
             if value is not None:
-                values[key] = known[key].read(value)
+                values[key] = allowed[key].read(value)
         except ValueError as error:
             problems.append(Problem(message=str(error), key=written, line=document.line_of([written])))
     if problems:

@@ -120,15 +120,15 @@ def diagnose(
             vocabulary=_vocabulary(training or []),
         )
         with reporting_broken_plugins(registry.plugins), show_steps():
-            found = diagnosis.diagnose(runs, registry, options, data_only=data_only)
-        rows = found.rows()
-        blocks = partial(diagnosis_blocks, found, each_language=bool(languages))
+            report = diagnosis.diagnose(runs, registry, options, data_only=data_only)
+        rows = report.rows()
+        blocks = partial(diagnosis_blocks, report, each_language=bool(languages))
     if json_file is not None:
         write_rows(json_file, rows)
     if form in OF_PAIRS:
         _show(rows, blocks, form, output)
     else:
-        _write(found, form, output)
+        _write(report, form, output)
 
 
 def _pairs(
@@ -209,12 +209,12 @@ def _vocabulary(files: list[Path]) -> frozenset[str] | None:
 
     if not files:
         return None
-    found: set[str] = set()
+    vocabulary: set[str] = set()
     for path in files:
         try:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise DataError(f"The training text {str(path)!r} cannot be read: {error}.") from error
-        for own in words(text.lower().splitlines()):
-            found.update(own)
-    return frozenset(found)
+        for line_words in words(text.lower().splitlines()):
+            vocabulary.update(line_words)
+    return frozenset(vocabulary)

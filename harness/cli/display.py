@@ -24,18 +24,6 @@ if TYPE_CHECKING:
     from harness.reporting.overview.summary_blocks import Grouping
     from harness.storage.run_folder import Run
 
-__all__ = [
-    "PLAIN_WIDTH",
-    "PrintableConsole",
-    "print_report",
-    "show_fits",
-    "show_plan",
-    "show_run",
-    "show_runs",
-    "stderr",
-    "stdout",
-]
-
 PLAIN_WIDTH = 100
 """Columns of what is written into a pipe."""
 WIDEST = 10_000
@@ -118,8 +106,8 @@ def _print_cells(console: Console, plan: Plan) -> None:
         files = cell.test.files
         how = (cell.pairing.protocol, cell.pairing.method.name, stages, str(cell.seed))
         split = files.split_used + ("*" if files.stands_in else "")
-        shown = (escape(conditions),) if view else ()
-        table.add_row(cell.spec.task, cell.language.code, *shown, *how, split, escape(files.describe))
+        view_column = (escape(conditions),) if view else ()
+        table.add_row(cell.spec.task, cell.language.code, *view_column, *how, split, escape(files.describe))
     needed = Measurement.get(console, console.options.update(max_width=WIDEST), table).minimum
     wide = PrintableConsole(width=max(console.width, needed), highlight=False, emoji=False)
     wide.print(Trimmed(table))

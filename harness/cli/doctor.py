@@ -58,21 +58,21 @@ def doctor(
     if hub or tasks:
         return show_sources(tasks or [], json_file)
     plugins = discover()
-    found = examine(plugins, devices=devices)
+    findings = examine(plugins, devices=devices)
     for area, title in TITLES.items():
-        rows = [finding for finding in found if finding.area == area]
+        rows = [finding for finding in findings if finding.area == area]
         width = max((len(row.name) for row in rows), default=0)
         echo(title)
         for row in rows:
             for line in _lines(row, width):
                 echo(line)
         echo("")
-    broken = sum(finding.state in {"broken", "outdated"} for finding in found)
+    broken = sum(finding.state in {"broken", "outdated"} for finding in findings)
     echo(f"{broken} broken or too old: see the lines that begin with !" if broken else "Nothing is broken.")
     for problem in plugins.undone:
         print_problem(f"Warning: {problem}", problem)
     if json_file is not None:
-        write_rows(json_file, [asdict(finding) for finding in found])
+        write_rows(json_file, [asdict(finding) for finding in findings])
     return 0
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from harness.cli import option as o
-from harness.planning.run_config import OUTPUT
+from harness.planning.run_config import OUTPUT, settings
 
 if TYPE_CHECKING:
     from harness.planning.plan import Plan
@@ -21,7 +21,7 @@ app = typer.Typer(add_completion=False)
 
 
 @app.command()
-@o.takes_settings(*o.settings())
+@o.takes_settings(*settings())
 def evaluate(
     batch_tokens: o.BatchTokens = None,
     convert_weights: o.ConvertWeights = False,
@@ -43,9 +43,9 @@ def evaluate(
     """
     from harness.cli.configuration import make_config, resumed_config
 
-    given |= {"batch_tokens": batch_tokens, "convert_weights": convert_weights}
-    own = make_config(given, config) if resume is None else resumed_config(given, config, resume)
-    return _run(own, json_file, resume=resume is not None, verbose=verbose, details=details)
+    options = {**given, "batch_tokens": batch_tokens, "convert_weights": convert_weights}
+    run_config = make_config(options, config) if resume is None else resumed_config(options, config, resume)
+    return _run(run_config, json_file, resume=resume is not None, verbose=verbose, details=details)
 
 
 def _run(config: RunConfig, json_file: Path | None, *, resume: bool, verbose: bool, details: bool) -> int:
@@ -63,7 +63,7 @@ def _run(config: RunConfig, json_file: Path | None, *, resume: bool, verbose: bo
         check_output_folder(config)
     check_output_file(json_file, ".json")
     session = open_session(config.tasks_from, allow_code=config.allow_code)
-    with ExitStack() as warnings, ExitStack() as shown:
+    with ExitStack() as warnings, ExitStack() as progress:
         warnings.enter_context(reporting_broken_plugins(session.registry.plugins, session.catalog))
         warnings.enter_context(show_steps())
         print_downloads(config, session)
@@ -74,7 +74,7 @@ def _run(config: RunConfig, json_file: Path | None, *, resume: bool, verbose: bo
         def show(plan: Plan) -> Progress:
             warnings.close()
             show_plan(plan, brief=True)
-            return shown.enter_context(show_progress(verbose=verbose))
+            return progress.enter_context(show_progress(verbose=verbose))
 
         try:
             folder, is_main = run(config, session, show, resume=resume)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from harness.cli import option as o
+from harness.planning.run_config import settings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +18,7 @@ app = typer.Typer(add_completion=False)
 
 
 @app.command()
-@o.takes_settings(*(name for name, setting in o.settings().items() if setting.of_plan and name != "model"))
+@o.takes_settings(*(name for name, setting in settings().items() if setting.of_plan and name != "model"))
 def fetch(
     names: Annotated[
         list[str] | None,
@@ -59,11 +60,15 @@ def fetch(
     session = open_session(configs[0].tasks_from)
     with reporting_broken_plugins(session.registry.plugins, session.catalog), show_steps():
         print_downloads(configs[0], session)
-        found = [fetch_plan(each, session, convert=convert) for each in configs]
-    models = [each.model for each in found if each.model is not None]
-    data = fetched_data(each.plan for each in found if each.plan is not None)
-    missing = {own.model: each.reason for own, each in zip(configs, found, strict=True) if each.model is None}
-    _show([*models, *data], missing, found)
+        fetched = [fetch_plan(each, session, convert=convert) for each in configs]
+    models = [each.model for each in fetched if each.model is not None]
+    data = fetched_data(each.plan for each in fetched if each.plan is not None)
+    missing = {
+        run_config.model: each.reason
+        for run_config, each in zip(configs, fetched, strict=True)
+        if each.model is None
+    }
+    _show([*models, *data], missing, fetched)
     if json_file is not None:
         write_rows(json_file, _rows([*models, *data], missing))
     return 1 if missing or (configs[0].tasks and not data) else 0

@@ -1,4 +1,4 @@
-"""What commands print about datasets of the Hub: the table of ``doctor --hub``, and what a run will download."""
+"""Printed text on datasets of the Hub: the table of ``doctor --hub``, and the downloads of a run."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from harness.cli.output import echo
 if TYPE_CHECKING:
     from harness.planning.run_config import RunConfig
     from harness.running.session import Session
-
-__all__ = ["print_downloads", "show_sources"]
 
 
 def show_sources(names: Sequence[str], json_file: Path | None) -> int:
@@ -30,23 +28,23 @@ def show_sources(names: Sequence[str], json_file: Path | None) -> int:
         sources = HubSources(selected, session.registry, session.catalog, cache_folder() / "data")
     rows: list[dict[str, Any]] = [
         {
-            "state": found.state,
+            "state": source.state,
             "dataset": hub.path,
             "revision": hub.revision,
             "config": hub.config,
             "split": hub.split,
         }
-        | {"owner": ref.owner, "language": ref.language, "detail": found.detail}
-        for ref, found in sources.states()
+        | {"owner": ref.owner, "language": ref.language, "detail": source.detail}
+        for ref, source in sources.states()
         if (hub := ref.hub) is not None
     ]
     _print_rows(rows)
-    if others := [
+    if not_on_hub := [
         item.entry.spec.task
         for item in selected
         if item.entry.spec.task not in {row["owner"] for row in rows}
     ]:
-        echo(f"Not from the Hub: {', '.join(others)}")
+        echo(f"Not from the Hub: {', '.join(not_on_hub)}")
     if json_file is not None:
         write_rows(json_file, rows)
     return int(any(row["state"] != "right" for row in rows))
@@ -64,9 +62,9 @@ def _print_rows(rows: Sequence[dict[str, Any]]) -> None:
         details.setdefault(row["detail"], []).append(f"{row['owner']}:{row['language']}")
     lines = [[*key, ", ".join(dict.fromkeys(owners)), str(len(owners))] for key, owners in groups.items()]
     print_table(("state", "dataset", "revision", "tasks and training sets", "splits"), lines)
-    for detail, places in details.items():
+    for detail, splits in details.items():
         if detail:
-            echo(f"! {detail} ({places[0]}{f' and {len(places) - 1} more' if len(places) > 1 else ''})")
+            echo(f"! {detail} ({splits[0]}{f' and {len(splits) - 1} more' if len(splits) > 1 else ''})")
     off = sum(row["state"] != "right" for row in rows)
     echo(f"{counted(len(rows), 'split')} on the Hub, {off} not right")
 

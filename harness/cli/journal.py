@@ -107,7 +107,7 @@ def _logs(folder: Path) -> list[Path]:
 def _row(
     name: str, counts: Counter[bytes], distinct: int, identities: Mapping[str, Any], size: int, bad: int
 ) -> dict[str, Any]:
-    """Return what a log holds: counts are by the ability and source of an answer, as bytes."""
+    """Return the content of a log: counts are by the ability and source of an answer, as bytes."""
     from harness.storage.journal_log import ability_name
 
     abilities, sources = Counter[str](), Counter[str]()

@@ -68,7 +68,10 @@ def _show_languages(codes: Sequence[str], tasks_from: Sequence[Path], json_file:
             for row in task_rows(catalog, catalog.names("task"))
         }
     rows = [
-        {**asdict(language), "tasks": [name for name, known in having.items() if language.code in known]}
+        {
+            **asdict(language),
+            "tasks": [name for name, task_codes in having.items() if language.code in task_codes],
+        }
         for language in chosen
     ]
     if codes:

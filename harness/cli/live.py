@@ -1,4 +1,4 @@
-"""What a command shows while it works: one panel in a terminal, a few plain lines elsewhere. All of it on stderr."""
+"""Progress of a command: one panel in a terminal, a few plain lines elsewhere. All of it on stderr."""
 
 from __future__ import annotations
 
@@ -18,16 +18,7 @@ from harness.planning.plan import reason_without_language
 from harness.progress import CellOutcome, PlannedCell, PlannedFit, Progress, showing_steps
 from harness.reporting.blocks.remark import counted
 from harness.running.tally import Step, Tally
-from harness.storage.clean_text import redact
-
-__all__ = [
-    "LineProgress",
-    "NotebookProgress",
-    "PanelProgress",
-    "show_in_program",
-    "show_progress",
-    "show_steps",
-]
+from harness.storage.redaction import redact
 
 UPDATE_EVERY = 0.25
 """Seconds between two states of the progress in a notebook."""
@@ -39,7 +30,7 @@ LINE_EVERY = 10.0
 
 @contextmanager
 def show_progress(*, verbose: bool = False) -> Iterator[Progress]:
-    """Yield what shows progress on stderr; a panel is gone afterwards.
+    """Yield the progress display on stderr; a panel is gone afterwards.
 
     Args:
         verbose: Print a line for every cell, and the details that are otherwise left to the run's notes.
@@ -81,21 +72,21 @@ def show_steps() -> Iterator[None]:
 
 @contextmanager
 def show_in_program() -> Iterator[Progress]:
-    """Yield what shows the progress of a Python call: a notebook's own output, a panel in a terminal, or nothing."""
+    """Yield the progress display of a Python call: a notebook's own output, a panel in a terminal, or nothing."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     if getattr(shell, "kernel", None) is not None:
         progress = NotebookProgress(_notebook_output())
         yield progress
         progress.close()
     elif sys.stderr.isatty():
-        with show_progress() as shown:
-            yield shown
+        with show_progress() as panel:
+            yield panel
     else:
         yield Progress()
 
 
 def _notebook_output() -> Callable[[str], None]:
-    """Return what shows a text in the output of a notebook's cell, in the place of the text before."""
+    """Return the function that shows a text in the output of a notebook's cell, in the place of the text before."""
     from IPython.display import display
 
     handle = display({"text/plain": ""}, raw=True, display_id=True)
@@ -202,15 +193,15 @@ class LineProgress(Progress):
 
     def _print_failure(self, cell: PlannedCell, reason: str) -> None:
         shape = (cell.task, reason_without_language(reason, cell.language))
-        shown = self.mention if shape in self._failures else self.announce
+        report = self.mention if shape in self._failures else self.announce
         self._failures.add(shape)
-        shown(f"{cell.task}:{cell.language} failed: {reason}")
+        report(f"{cell.task}:{cell.language} failed: {reason}")
 
     def _print_if_due(self) -> None:
         if self._clock() - self._printed_at >= LINE_EVERY:
-            parts = (whole_text(self.tally), step_text(self.tally), status_text(self.tally))
-            if any(parts):
-                self._report("; ".join(filter(None, parts)))
+            texts = (whole_text(self.tally), step_text(self.tally), status_text(self.tally))
+            if any(texts):
+                self._report("; ".join(filter(None, texts)))
 
 
 class PanelProgress(LineProgress):

@@ -47,13 +47,13 @@ def lock(
             raise UsageError(
                 f"{settings()[name].long} chooses among tasks; the run {named[0]!r} is locked as it was made."
             )
-        found = lock_run(Run(named[0]))
+        new_lock = lock_run(Run(named[0]))
     else:
-        found, missing = _lock_tasks(named, values)
-    write_file(output, found.to_text())
-    _show(found, missing, output)
+        new_lock, missing = _lock_tasks(named, values)
+    write_file(output, new_lock.to_text())
+    _show(new_lock, missing, output)
     if json_file is not None:
-        write_rows(json_file, _rows(found))
+        write_rows(json_file, _rows(new_lock))
 
 
 def _names_a_run(named: list[str]) -> bool:
@@ -72,8 +72,8 @@ def _lock_tasks(named: list[str], values: dict[str, Any]) -> tuple[Lock, list[st
     from harness.data.sources import DataFinder
     from harness.planning.lock_file import Lock
     from harness.planning.resolution import TasksResolver
-    from harness.planning.run_config import RunConfig
-    from harness.running.session import data_options, open_session
+    from harness.planning.run_config import RunConfig, data_options
+    from harness.running.session import open_session
     from harness.specs.selection import select
     from harness.storage.files import cache_folder
 
@@ -81,10 +81,10 @@ def _lock_tasks(named: list[str], values: dict[str, Any]) -> tuple[Lock, list[st
     with reporting_broken_plugins(session.registry.plugins, session.catalog):
         data = values.get("data") or data_options([])
         learnt = values.get("train_languages", ())
-        wanted = RunConfig(
+        run_config = RunConfig(
             tasks=tuple(named), model="", languages=values.get("languages"), data=data, train_languages=learnt
         )
-        print_downloads(wanted, session)
+        print_downloads(run_config, session)
         finder = DataFinder(data, session.registry, cache_folder() / "data")
         resolver = TasksResolver(
             session.catalog,

@@ -19,8 +19,6 @@ from harness.registry.guard import call_named, is_interrupt, kept_streams
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["main", "run"]
-
 COMMANDS = {
     "eval": ("harness.cli.evaluate", "Evaluate a model: fine-tune or prompt it, score every language."),
     "plan": ("harness.cli.plan", "Show what eval would do, without doing it."),
@@ -70,7 +68,7 @@ OF_ADAPTER = {
     "--concurrency": "-o concurrency=N",
     "--labels": "-o labels=NAME,NAME,...",
 }
-"""What to write in place of options that other tools have."""
+"""Replacements for options that other tools have."""
 ELSEWHERE = {
     "tasks list": "list ls",
     "eval": "run evaluate test benchmark bench start",
@@ -81,7 +79,7 @@ ELSEWHERE = {
     "doctor": "info env check",
     "--version": "version",
 }
-"""What other tools call a command."""
+"""Names of commands in other tools."""
 LISTS = frozenset({"--languages", "-l", "--tasks", "-t", "--data", "-d", "--train-languages", "--seeds"})
 """Options of commands without arguments that take several values, which spaces may separate too."""
 GROUP = "harness.commands"
@@ -105,15 +103,15 @@ First run, offline:
 """
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def run_command(arguments: Sequence[str] | None = None) -> int:
     """Run a command line and return its exit status: 0 fine, 1 something failed, 2 wrong usage, 130 Ctrl-C."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    debug = "--debug" in given
-    given = [item for item in given if item != "--debug"]
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in words
+    words = [item for item in words if item != "--debug"]
     token = DEBUG.set(debug)
     try:
         with kept_streams():  # so that an error can be printed
-            return _dispatch(given)
+            return _dispatch(words)
     except StoppedError as error:
         _print_error(str(error), debug=debug)
         return error.exit_code
@@ -129,10 +127,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:  # an internal error or one of a plugin still ends in one line
         status = 1
         advice = "" if debug else " This is a fault of the harness or of a plugin; --debug shows where."
-        what = f"{type(error).__name__}: {error}.{advice}"
+        message = f"{type(error).__name__}: {error}.{advice}"
         if isinstance(error, OSError) and error.filename is not None:  # such as a path of 300 characters
-            status, what = 2, f"The file system cannot use {str(error.filename)!r}: {error.strerror}."
-        _print_error(f"Error: {what}", debug=debug)
+            status, message = 2, f"The file system cannot use {str(error.filename)!r}: {error.strerror}."
+        _print_error(f"Error: {message}", debug=debug)
         return status
     finally:
         DEBUG.reset(token)
@@ -157,10 +155,12 @@ def _dispatch(given: list[str]) -> int:
         shell, path = install(*given[1:2])
         sys.stdout.write(f"{shell}: wrote {path}; open a new terminal to use it\n")
         return 0
-    name, rest = given[0], given[1:]
+    name, arguments = given[0], given[1:]
     plugin_commands = _plugin_commands() if name not in COMMANDS else {}
     if name in COMMANDS or name in plugin_commands:
-        return _invoke(_app(name), name, _repeated(rest) if name in {"eval", "plan", "fetch"} else rest)
+        return _invoke(
+            _app(name), name, _repeated(arguments) if name in {"eval", "plan", "fetch"} else arguments
+        )
     meant = [f"harness {command}" for command, names in ELSEWHERE.items() if name.lower() in names.split()]
     raise UnknownNameError(
         "command", name, [*COMMANDS, *plugin_commands], hint="Run 'harness --help' to see all.", near=meant
@@ -191,9 +191,9 @@ def _load(name: str) -> Any:
     """Return the typer app of a plugin's command; raises `BrokenPluginError`."""
     from harness.registry.plugin import DISTRIBUTION, load_entry_point, package_of
 
-    found = sorted(_entry_points(name), key=lambda item: item.value)
-    owners = [package_of(entry_point.dist)[0] for entry_point in found]
-    if len({entry_point.value for entry_point in found}) > 1:
+    entry_points = sorted(_entry_points(name), key=lambda item: item.value)
+    owners = [package_of(entry_point.dist)[0] for entry_point in entry_points]
+    if len({entry_point.value for entry_point in entry_points}) > 1:
         raise BrokenPluginError(
             f"The command {name!r} comes with both {owners[0]!r} and {owners[1]!r}.",
             hint="Uninstall one of them.",
@@ -202,7 +202,7 @@ def _load(name: str) -> Any:
     label = f"command {name!r}: if it hangs, press Ctrl-C or Ctrl-\\, and repair or uninstall {owners[0]!r}"
     try:
         with kept_streams() as faults:
-            load = partial(load_entry_point, found[0])
+            load = partial(load_entry_point, entry_points[0])
             app = load() if owners[0] == DISTRIBUTION else call_named(load, label)
     except BrokenPluginError as error:
         raise BrokenPluginError(
@@ -300,9 +300,9 @@ def _entry_points(name: str) -> list[EntryPoint]:
     """Return the entry points of a command; ours alone where there is one, so that no package replaces it."""
     from harness.registry.plugin import DISTRIBUTION, find_entry_points, package_of
 
-    found = [item for item in find_entry_points(GROUP)[0] if item.name == name]
-    ours = [item for item in found if name in SHIPPED and package_of(item.dist)[0] == DISTRIBUTION]
-    return ours or found
+    entry_points = [item for item in find_entry_points(GROUP)[0] if item.name == name]
+    ours = [item for item in entry_points if name in SHIPPED and package_of(item.dist)[0] == DISTRIBUTION]
+    return ours or entry_points
 
 
 def _plugin_commands() -> dict[str, EntryPoint]:
@@ -321,7 +321,7 @@ def _print_error(message: str, *, debug: bool = False) -> None:
 def run() -> None:
     """Run the command line and exit."""
     gc.set_threshold(500_000)  # most objects of a command stay until its end
-    status = main()
+    status = run_command()
     if "HARNESS_STATUS_FOLDER" in os.environ:  # this process was started by another one of the harness
         from harness.running.launch import leave_status
 

@@ -14,7 +14,7 @@ app = typer.Typer(add_completion=False)
 
 
 @app.command()
-def merge(
+def merge_runs(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders of one model.")],
     output: Annotated[
         Path, typer.Option("--output", "--out", help="The new run folder.", rich_help_panel=o.OUTPUT)
@@ -28,7 +28,7 @@ def merge(
 
     Example: harness merge runs/part-1 runs/part-2 --output runs/whole
     """
-    from harness.analysis.merge import merge as merge_runs
+    from harness.analysis.merge import merge_runs
     from harness.cli.display import show_run
     from harness.cli.output import check_output_file
     from harness.running.session import open_session

@@ -41,8 +41,8 @@ def models(
 
     registry = Registry(discover())
     with reporting_broken_plugins(registry.plugins):
-        heads, rows, shown = _table(registry, name) if checked is None else _check(registry, name, checked)
-    print_table(heads, shown)
+        heads, rows, lines = _table(registry, name) if checked is None else _check(registry, name, checked)
+    print_table(heads, lines)
     if json_file is not None:
         write_rows(json_file, rows)
 
@@ -53,8 +53,8 @@ def _table(registry: Registry, name: str | None) -> tuple[list[str], list[dict[s
             {"adapter": entry.name, "summary": entry.summary, "examples": list(entry.examples)}
             for entry in registry.adapters
         ]
-        shown = [[row["adapter"], row["summary"], "  ".join(row["examples"])] for row in rows]
-        return ["adapter", "summary", "try"], rows, shown
+        lines = [[row["adapter"], row["summary"], "  ".join(row["examples"])] for row in rows]
+        return ["adapter", "summary", "try"], rows, lines
     if ":" in name:
         rows = [_description(registry, name)]
         return ["field", name], rows, [[key, str(value)] for key, value in rows[0].items()]
@@ -75,7 +75,7 @@ def _check(
     reference = ModelReference.parse(name)
     entry = registry.adapters.get(reference.scheme)
     results = entry.check_model(reference.ref, parse_options(entry, {}))
-    rows = [{"tried": what, "result": result} for what, result in results.items()]
+    rows = [{"tried": attempt, "result": result} for attempt, result in results.items()]
     return ["tried with a tiny random model", "result"], rows, [[*row.values()] for row in rows]
 
 

@@ -9,9 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from harness.planning.run_config import MACHINES, OUTPUT, RUN, key_values, settings
-
-__all__ = ["key_values", "option", "settings", "takes_settings"]
+from harness.planning.run_config import MACHINES, OUTPUT, RUN, settings
 
 
 def option(name: str) -> Any:

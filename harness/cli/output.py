@@ -1,4 +1,4 @@
-"""What commands print, what they write into files that the user named, and the warnings that they end with."""
+"""Output of commands: printed text, files that the user named, and the warnings at the end."""
 
 from __future__ import annotations
 
@@ -15,24 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from harness.cli.tracing import DEBUG
 from harness.errors import UnknownNameError, UsageError
-from harness.storage.clean_text import redact
+from harness.storage.redaction import redact
 
 if TYPE_CHECKING:
     from harness.registry.discovery import Plugins
     from harness.specs.catalog import Catalog
-
-__all__ = [
-    "check_output_file",
-    "check_outputs_first",
-    "choose_format",
-    "echo",
-    "format_suffixes",
-    "print_problem",
-    "printable",
-    "reporting_broken_plugins",
-    "write_file",
-    "write_rows",
-]
 
 FIGURES = ("svg", "pdf", "png")
 """Formats for files alone."""
@@ -159,12 +146,13 @@ def choose_format(
         UsageError: The suffix is that of another format, or of none.
     """
     suffix = "" if output is None or output.is_dir() else output.suffix.lower()
-    of_suffix = next((own for own, ending in formats.items() if ending == suffix), None)
+    of_suffix = next((candidate for candidate, ending in formats.items() if ending == suffix), None)
     if name is None:
         if suffix and of_suffix is None:
-            known = ", ".join(sorted(set(formats.values())))
+            suffixes = ", ".join(sorted(set(formats.values())))
             raise UsageError(
-                f"No format has the suffix {suffix!r} of the file {str(output)!r}.", hint=f"Known: {known}."
+                f"No format has the suffix {suffix!r} of the file {str(output)!r}.",
+                hint=f"Known: {suffixes}.",
             )
         return of_suffix or next(iter(formats))
     if name not in formats:

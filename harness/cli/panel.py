@@ -15,15 +15,13 @@ from rich.text import Text
 from harness.cli.aside import Aside
 from harness.cli.display import PrintableConsole
 from harness.cli.progress_text import duration, score_text, status_text, step_text, whole_text
-from harness.storage.clean_text import redact
+from harness.storage.redaction import redact
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
     from rich.live import Live
 
     from harness.running.tally import Tally
-
-__all__ = ["WIDEST", "Panel", "tally_lines"]
 
 WIDEST = 100
 """Columns of the panel in a wider terminal."""
@@ -45,7 +43,7 @@ class Panel:
         self._drawn: list[int] = []
         """Columns of the lines that were drawn last."""
         self._reported = ""
-        """What something else reports of its own work, such as a download."""
+        """Message of other work on its own progress, such as a download."""
         self._started = time.monotonic()
         self._live: Live | None = None
         self._aside = Aside(stream, line=self.print, status=self._take_status)
@@ -144,20 +142,20 @@ def tally_lines(
 
 
 def _head(tally: Tally, width: int, started: float, *, ascii_only: bool) -> Text:
-    place, model = whole_text(tally), tally.model
+    position, model = whole_text(tally), tally.model
     if len(model) > width // 3:  # the end of a path says more than its beginning
         model = ("..." if ascii_only else "…") + model[3 - width // 3 :]
     so_far = f", {duration(time.monotonic() - started)} so far"
-    if width - cell_len(model + place + so_far) >= BAR[0] * 2:
-        place += so_far
-    room = min(width - cell_len(model) - cell_len(place) - 4, BAR[1])
+    if width - cell_len(model + position + so_far) >= BAR[0] * 2:
+        position += so_far
+    room = min(width - cell_len(model) - cell_len(position) - 4, BAR[1])
     head = Text(model, style="bold")
     if room >= BAR[0] and not tally.is_over:  # a full bar would stand still while the results are written
         full, empty = ("#", "-") if ascii_only else ("━", "─")
         done = int(room * tally.share)
         head.append("  ").append(full * done, Style(color="green", bold=False))
         head.append(empty * (room - done), Style(dim=True, bold=False))
-    return head.append(f"  {place}", Style(bold=False))
+    return head.append(f"  {position}", Style(bold=False))
 
 
 def _last_scores(tally: Tally) -> list[Text]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from harness.cli import option as o
+from harness.planning.run_config import settings
 
 if TYPE_CHECKING:
     from harness.analysis.power import Assumption, Detectable
@@ -49,7 +50,7 @@ app = typer.Typer(add_completion=False)
 
 
 @app.command()
-@o.takes_settings(*(name for name, setting in o.settings().items() if setting.of_plan))
+@o.takes_settings(*(name for name, setting in settings().items() if setting.of_plan))
 def plan(
     config: o.ConfigFile = None,
     power: Power = False,
@@ -92,11 +93,11 @@ def plan(
         from harness.analysis.power import Assumption
         from harness.reporting.comparison.power import power_blocks, power_rows
 
-        wanted = None if detect is None else detect / 100
-        assumption = Assumption(score=score, correlation=correlation, runs=runs, detect=wanted)
-        found = _detectable(prepared, assumption, run_config.limit)
-        print_report(power_blocks(found))
-        rows = power_rows(found)
+        difference = None if detect is None else detect / 100
+        assumption = Assumption(score=score, correlation=correlation, runs=runs, detect=difference)
+        detectable = _detectable(prepared, assumption, run_config.limit)
+        print_report(power_blocks(detectable))
+        rows = power_rows(detectable)
     else:
         show_plan(prepared.plan, details=details)
         rows = [cell.identity() for cell in prepared.plan.cells]
@@ -134,14 +135,14 @@ def _show_tokens(
     require_cells(prepared.plan)
     registry, plan = prepared.session.registry, prepared.plan
     counter = TokenCounter.of(plan.model, runs)
-    found = planned_tokens(plan.cells, CellReader(registry, prepared.finder), registry, counter, limit)
-    rows = [asdict(own) | ({} if price is None else {"cost": own.cost(price)}) for own in found]
+    planned = planned_tokens(plan.cells, CellReader(registry, prepared.finder), registry, counter, limit)
+    rows = [asdict(tokens) | ({} if price is None else {"cost": tokens.cost(price)}) for tokens in planned]
     total = {
         name: sum(row[name] for row in rows)
         for name in rows[0]
         if name in {"items", "input", "output", "cost"}
     }
-    shown = [
+    lines = [
         [
             row["task"],
             row["language"],
@@ -149,7 +150,7 @@ def _show_tokens(
         ]
         for row in [*rows, {"task": "all", "language": "", **total}]
     ]
-    print_table(["task", "language", *total], shown)
+    print_table(["task", "language", *total], lines)
     how = (
         "estimated: the model's tokenizer is not on this machine"
         if counter.estimates

@@ -37,15 +37,15 @@ def plugins(
     from harness.registry.registry import Registry
     from harness.specs.catalog import Catalog
 
-    found = discover()
-    registry = Registry(found)
+    discovered = discover()
+    registry = Registry(discovered)
     catalog = Catalog(
-        registry.task_spec_folders(), kind_models={}, drop_shadowed_names=found.drop_shadowed_names
+        registry.task_spec_folders(), kind_models={}, drop_shadowed_names=discovered.drop_shadowed_names
     )
     conflicts_found = [*_commands(), *_double_documents(catalog), *catalog.lost_fragments()]
     conflicts_found += _double_names(registry) if check else ()
-    conflicts_found += found.undone
-    broken = {(plugin.name, plugin.module) for plugin in found.broken}
+    conflicts_found += discovered.undone
+    broken = {(plugin.name, plugin.module) for plugin in discovered.broken}
     rows: list[dict[str, Any]] = [
         {
             "name": plugin.name,
@@ -60,19 +60,19 @@ def plugins(
             "error": plugin.error or "\n".join(map(str, catalog.unreadable.get(plugin.name, []))) or None,
         }
         for plugin in [
-            *(item for item in found.loaded if (item.name, item.module) not in broken),
-            *found.broken,
+            *(item for item in discovered.loaded if (item.name, item.module) not in broken),
+            *discovered.broken,
         ]
     ]
     rows += [
         {"name": name, "package": "", "version": "", "module": "", "state": "disabled", "error": None}
-        for name in found.disabled
+        for name in discovered.disabled
     ]
     print_table(
         ["plugin", "package", "version", "state"],
         [[str(row[key] or "") for key in ("name", "package", "version", "state")] for row in rows],
     )
-    for plugin in found.broken:
+    for plugin in discovered.broken:
         print_problem(
             f"{plugin.name} ({plugin.module}): {plugin.error}{plugin.stop} {plugin.problem.hint}",
             plugin.problem,
@@ -81,7 +81,7 @@ def plugins(
         print_problem(str(problem), problem)
     if json_file is not None:
         write_rows(json_file, rows)
-    return int(bool(found.broken or catalog.problems or conflicts_found))
+    return int(bool(discovered.broken or catalog.problems or conflicts_found))
 
 
 def _commands() -> Iterator[HarnessError]:

@@ -14,17 +14,6 @@ if TYPE_CHECKING:
     from harness.progress import CellOutcome, PlannedCell
     from harness.running.tally import Step, Tally
 
-__all__ = [
-    "cell_text",
-    "duration",
-    "score_text",
-    "status_text",
-    "step_text",
-    "task_text",
-    "time_left_text",
-    "whole_text",
-]
-
 MINUTE, HOUR = 60.0, 3600.0
 COARSE = 10 * HOUR
 """From so many seconds on, a duration has no minutes."""
@@ -39,8 +28,8 @@ def duration(seconds: float) -> str:
     if seconds >= COARSE:
         return f"{round(seconds / HOUR)} h"
     tens = round(seconds / (10 * MINUTE))
-    hours, rest = divmod(tens, 6)
-    return f"{hours} h {rest * 10} min" if rest else f"{hours} h"
+    hours, tens_left = divmod(tens, 6)
+    return f"{hours} h {tens_left * 10} min" if tens_left else f"{hours} h"
 
 
 def time_left_text(left: TimeLeft | None) -> str:
@@ -56,18 +45,20 @@ def whole_text(tally: Tally) -> str:
     if not tally.cells:
         return ""
     total, done = len(tally.cells), len(tally.outcomes)
-    place = f"cell {done + 1:,} of {total:,}" if tally.cell else f"{done:,} of {counted(total, 'cell')} done"
+    position = (
+        f"cell {done + 1:,} of {total:,}" if tally.cell else f"{done:,} of {counted(total, 'cell')} done"
+    )
     is_last = (
         done == total - 1 and tally.step is not None and tally.step.is_done
     )  # nothing is known of its rest
-    left = "" if tally.is_over or is_last else time_left_text(tally.time_left())
+    time_left = "" if tally.is_over or is_last else time_left_text(tally.time_left())
     failed = f"{tally.failed:,} failed" if tally.failed else ""
-    parts = (place, failed, f"{left} left" if left else "")
-    return ", ".join(filter(None, parts))
+    texts = (position, failed, f"{time_left} left" if time_left else "")
+    return ", ".join(filter(None, texts))
 
 
 def step_text(tally: Tally) -> str:
-    """Return what is done now, how far it is and how fast."""
+    """Return the current step, how far it is and how fast."""
     step, cell, now = tally.step, tally.cell, tally.clock()
     fit = "Fine-tuning on " if tally.fit else ""
     if step is None:
@@ -75,19 +66,19 @@ def step_text(tally: Tally) -> str:
         return title and f"{title}{_so_far(now - tally.began)}"
     if not step.unit:
         return f"{step.title}{_so_far(now - step.started)}"
-    parts = [f"{step.done:,} of {step.total:,} {step.unit}" if step.total else f"{step.done:,} {step.unit}"]
+    texts = [f"{step.done:,} of {step.total:,} {step.unit}" if step.total else f"{step.done:,} {step.unit}"]
     rate = step.rate(now)
     if step.is_done and now - step.moved >= 1:
-        parts.append(f"what follows takes {_elapsed(now - step.moved)} so far")
+        texts.append(f"what follows takes {_elapsed(now - step.moved)} so far")
     elif rate > 0:
-        parts.append(_rate_text(rate, step.unit))
+        texts.append(_rate_text(rate, step.unit))
         if cell is None and step.total:  # the time of a cell is part of that of the run
-            parts.append(_step_left(step, rate))
-    return f"{fit}{step.title}: {', '.join(filter(None, parts))}"
+            texts.append(_step_left(step, rate))
+    return f"{fit}{step.title}: {', '.join(filter(None, texts))}"
 
 
 def status_text(tally: Tally) -> str:
-    """Return what the current work does now; for how long, where nothing else has a number."""
+    """Return the status of the current work; with its duration, where nothing else has a number."""
     if not tally.status or tally.step is not None:
         return tally.status
     return f"{tally.status}{_so_far(tally.clock() - tally.status_since)}"
@@ -104,8 +95,8 @@ def _elapsed(seconds: float) -> str:
 
 
 def _step_left(step: Step, rate: float) -> str:
-    left = step.total - step.done
-    return f"about {duration(left / rate)}" if left > 0 else ""
+    remaining = step.total - step.done
+    return f"about {duration(remaining / rate)}" if remaining > 0 else ""
 
 
 def _rate_text(rate: float, unit: str) -> str:
@@ -138,17 +129,17 @@ def task_text(ended: Sequence[tuple[PlannedCell, CellOutcome]], seconds: float) 
         for cell, outcome in ended
         if outcome.value is not None
     ]
-    parts = [f"{counted(len(ended), 'cell')} in {seconds:,.1f} s"]
+    texts = [f"{counted(len(ended), 'cell')} in {seconds:,.1f} s"]
     if failed:
-        parts.append(f"{failed:,} failed")
+        texts.append(f"{failed:,} failed")
     if len({metric for _, _, metric in scored}) == 1:
         mean = task_mean(ended)
         (low, worst, metric), (high, best, _) = min(scored), max(scored)
         spread = f"{percent(low)} {worst} to {percent(high)} {best}" if percent(low) != percent(high) else ""
         if mean is None:
-            parts.append(f"{metric} {spread or percent(low)}")
+            texts.append(f"{metric} {spread or percent(low)}")
         else:
-            parts.append(f"{metric} {percent(mean)}{spread and f' ({spread})'}")
+            texts.append(f"{metric} {percent(mean)}{spread and f' ({spread})'}")
     elif not scored and failed < len(ended):
-        parts.append("not scored")
-    return f"{ended[0][0].task}: {', '.join(parts)}"
+        texts.append("not scored")
+    return f"{ended[0][0].task}: {', '.join(texts)}"

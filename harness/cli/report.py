@@ -14,7 +14,7 @@ from harness.errors import UsageError
 if TYPE_CHECKING:
     from harness.reporting.formats import ReportFormat, ReportSection
     from harness.storage.run_folder import Run
-    from harness.table import Table
+    from harness.table import NamedTable
 
 Brief = Annotated[bool, typer.Option("--brief", help="Print only the summary, as eval does.")]
 By = Annotated[
@@ -127,34 +127,34 @@ def report(
         first = first.changed(published=published_documents(session.catalog, first.suites, first.tasks))
     runs[0].manifest = first if title is None else first.changed(title=title)
     flags = (notes, matrices, unreadable, equity, probing, consistency, explain)
-    part = section or next((name for name, is_asked in zip(PARTS, flags, strict=True) if is_asked), "")
-    others = _others(against, part)
+    section_name = section or next((name for name, flag in zip(PARTS, flags, strict=True) if flag), "")
+    other_runs = _others(against, section_name)
     if json_file is not None:
-        _write_rows(json_file, runs, registry.report_sections, part)
-    render = _render(chosen, part, registry.report_sections, others)
+        _write_rows(json_file, runs, registry.report_sections, section_name)
+    render = _render(chosen, section_name, registry.report_sections, other_runs)
     if output is not None and chosen.write is not None:
         for path in chosen.write(runs, output):
             echo(f"wrote {path}")
     elif output is not None:
         with show_steps():
             write_file(output, render(runs))
-    elif chosen.name == "console" and not others:
-        if part:
-            _print(runs, registry.report_sections, part)
+    elif chosen.name == "console" and not other_runs:
+        if section_name:
+            _print(runs, registry.report_sections, section_name)
         else:
             show_runs(runs, details=not brief, by=by)
     else:
         echo(render(runs), nl=False)
 
 
-def _format(name: str | None, output: Path | None, reports: Table[ReportFormat]) -> ReportFormat:
+def _format(name: str | None, output: Path | None, reports: NamedTable[ReportFormat]) -> ReportFormat:
     """Return the format of a report, by its name or by the suffix of its file; raises as `choose_format`."""
     from harness.cli.output import check_output_file, choose_format
     from harness.reporting.catalog import FORMATS
 
-    every = {own.name: own for own in (*FORMATS, *reports)}
-    folders = [own.name for own in every.values() if own.write is not None]
-    suffixes = {own.name: own.suffix for own in every.values()}
+    every = {report_format.name: report_format for report_format in (*FORMATS, *reports)}
+    folders = [report_format.name for report_format in every.values() if report_format.write is not None]
+    suffixes = {report_format.name: report_format.suffix for report_format in every.values()}
     if name is not None:
         reports.get(name)
     chosen = reports.get(choose_format(name, output, suffixes, folders=folders))
@@ -164,9 +164,9 @@ def _format(name: str | None, output: Path | None, reports: Table[ReportFormat])
 
 
 def _render(
-    chosen: ReportFormat, part: str, sections: Table[ReportSection], others: Sequence[Run]
+    chosen: ReportFormat, part: str, sections: NamedTable[ReportSection], others: Sequence[Run]
 ) -> Callable[[Sequence[Run]], str]:
-    """Return what writes a part of the report in a format, or all of it."""
+    """Return the function that writes a part of the report in a format, or all of it."""
     from harness.reporting.cost.table import equity_format
     from harness.reporting.overview.matrix_files import matrix_format
     from harness.reporting.sections import section_format
@@ -186,7 +186,7 @@ def _others(folders: Sequence[Path] | None, part: str) -> list[Run]:
     return [Run(folder) for folder in folders or []]
 
 
-def _write_rows(file: Path, runs: Sequence[Run], sections: Table[ReportSection], part: str) -> None:
+def _write_rows(file: Path, runs: Sequence[Run], sections: NamedTable[ReportSection], part: str) -> None:
     """Write the rows of a part of the report, by default those of its cells."""
     from harness.cli.output import write_rows
     from harness.reporting.cost.table import equity_rows
@@ -233,7 +233,7 @@ def _print_item(
         write_rows(json_file, [sheet.row() for sheet in sheets])
 
 
-def _print(runs: Sequence[Run], sections: Table[ReportSection], part: str) -> None:
+def _print(runs: Sequence[Run], sections: NamedTable[ReportSection], part: str) -> None:
     """Print one part of the report in all its tables."""
     from harness.cli.display import print_report
     from harness.reporting.cost.report import equity_report

@@ -55,7 +55,7 @@ def score(
     if (gold is None) is not (output is None):
         raise UsageError("--gold makes another run of RUN: give it together with --output DIR.")
     commands = [MetricCommand.of(text, timeout) for text in metrics or [] if is_command(text)]
-    named = split_names([text for text in metrics or [] if not is_command(text)])
+    metric_names = split_names([text for text in metrics or [] if not is_command(text)])
     if gold is not None and commands:
         raise UsageError(
             "--gold and a metric's command cannot be given together.",
@@ -64,7 +64,7 @@ def score(
     registry = open_session(allow_code=allow_code).registry
     with reporting_broken_plugins(registry.plugins):
         if gold is not None and output is not None:
-            relabel(folder, gold, output, registry, tuple(named))
+            relabel(folder, gold, output, registry, tuple(metric_names))
         else:
-            rescore(folder, registry, named, commands)
+            rescore(folder, registry, metric_names, commands)
     return show_run(output or folder, json_file)

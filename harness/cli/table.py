@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 from harness.cli.output import printable
 
-__all__ = ["print_table"]
-
 
 def print_table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, err: bool = False) -> None:
     """Print a plain table that folds long fields, to stderr where `err`.

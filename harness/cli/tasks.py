@@ -113,8 +113,8 @@ def list_tasks(
     for row in rows:
         if row["on_request"]:
             echo(f"{row['task']}, only where they are named: {' '.join(row['on_request'])}")
-    for own, tasks in suites.items():
-        echo(f"suite {own}: {' '.join(tasks)}")
+    for suite_name, tasks in suites.items():
+        echo(f"suite {suite_name}: {' '.join(tasks)}")
     if language is not None:
         echo(f"Run all of them in this language: harness eval --tasks @{language} --model MODEL")
     if json_file is not None:
@@ -159,8 +159,8 @@ def _list_suite(
 
 
 def _codes(codes: Sequence[str], *, all_of_them: bool) -> str:
-    shown = codes if all_of_them or len(codes) <= MOST_CODES else [*codes[: MOST_CODES - 1], "..."]
-    return f"{len(codes)}: {' '.join(shown)}"
+    listed = codes if all_of_them or len(codes) <= MOST_CODES else [*codes[: MOST_CODES - 1], "..."]
+    return f"{len(codes)}: {' '.join(listed)}"
 
 
 def _suite_tasks(catalog: Catalog, pattern: str | None, having: Sequence[str] | None) -> dict[str, list[str]]:
@@ -172,19 +172,19 @@ def _suite_tasks(catalog: Catalog, pattern: str | None, having: Sequence[str] | 
 
     from harness.errors import DuplicateNameError
 
-    found = {}
+    suites = {}
     for name in catalog.names("suite"):
         try:
             if pattern is None or fnmatch(name, pattern):
                 tasks = catalog.entry("suite", name).document.texts("tasks")
-                found[name] = [task for task in tasks if having is None or task in having]
+                suites[name] = [task for task in tasks if having is None or task in having]
         except DuplicateNameError as error:
             catalog.problems.append(error)
-    return {name: tasks for name, tasks in found.items() if tasks}
+    return {name: tasks for name, tasks in suites.items() if tasks}
 
 
 def task_rows(catalog: Catalog, names: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Yield what the list shows of every task; one that cannot be read becomes a problem of the catalogue."""
+    """Yield the row of every task in the list; one that cannot be read becomes a problem of the catalogue."""
     from harness.errors import HarnessError
 
     for name in names:
@@ -240,8 +240,13 @@ def show(
 
     session = open_session(tasks_from or ())
     if render is not None:
-        asked = {"shots": shots, "shots_from": shots_from, "shots_language": shots_language, "chat": chat}
-        _render(session, f"{name}:{render}", prompt, data or ["sample"], asked)
+        prompt_options = {
+            "shots": shots,
+            "shots_from": shots_from,
+            "shots_language": shots_language,
+            "chat": chat,
+        }
+        _render(session, f"{name}:{render}", prompt, data or ["sample"], prompt_options)
         return
     with reporting_broken_plugins(session.registry.plugins, session.catalog):
         entry = session.catalog.task(name)
@@ -258,7 +263,7 @@ def show(
 
 
 def _task_rows(entry: TaskEntry, catalog: Catalog) -> list[list[str]]:
-    """Return what a task is, as pairs of name and value."""
+    """Return the properties of a task, as pairs of name and value."""
     spec = entry.spec
     transfer = spec.transfer
     training = "" if transfer is None else f"{' then '.join(transfer.stages)}, recipe {transfer.recipe}"
@@ -282,7 +287,7 @@ def _task_rows(entry: TaskEntry, catalog: Catalog) -> list[list[str]]:
 
 
 def _further_rows(spec: TaskSpec) -> list[list[str]]:
-    """Return what only some tasks have: a pool, axes, variants, known releases."""
+    """Return the properties that only some tasks have: a pool, axes, variants, known releases."""
     apart = f", but in {' '.join(spec.unpaired)}" if spec.unpaired else ""
     parallel = f"yes: an id is the same item in every language{apart}" if spec.parallel else "no"
     rows = [["parallel", parallel]]
@@ -307,16 +312,17 @@ def _word_rows(entry: TaskEntry, catalog: Catalog) -> list[list[str]]:
     rows = []
     added = [code for code in entry.added if code not in entry.on_request]
     for code in dict.fromkeys([*added, *(code for _, code in entry.words)]):
-        own = [preset for preset, language in entry.words if language == code]
+        presets = [preset for preset, language in entry.words if language == code]
         without = [
             preset
             for preset in catalog.presets(entry.spec.task)
-            if preset not in own and is_missing_words(catalog.prompt(entry.spec.task, preset), catalog, code)
+            if preset not in presets
+            and is_missing_words(catalog.prompt(entry.spec.task, preset), catalog, code)
         ]
-        words = [f"{preset} ({entry.words[preset, code].words.provenance})" for preset in own]
+        words = [f"{preset} ({entry.words[preset, code].words.provenance})" for preset in presets]
         if without and code in added:
-            place = place_of_words(entry, code, "NAME")
-            words.append(f"English in {', '.join(without)} (write them in {place})")
+            location = place_of_words(entry, code, "NAME")
+            words.append(f"English in {', '.join(without)} (write them in {location})")
         rows.append([f"words in {code}", ", ".join(words)])
     return rows
 
@@ -415,15 +421,15 @@ def validate(
             len(session.registry.task_checks)
     print_checked(checked, spec_alone=not data)
     broken = any(item["problems"] for item in checked)
-    found = False
+    has_findings = False
     if locked is not None and not data:
         raise UsageError("--locked compares data with a lock file: name the data with --data.")
     if data:
         auditor = open_auditor(session, data, locked)
-        found = audit_checked(session, checked, auditor, named=bool(targets), prompts=prompts)
+        has_findings = audit_checked(session, checked, auditor, named=bool(targets), prompts=prompts)
     if json_file is not None:
         write_rows(json_file, checked)
-    return 2 if broken else int(found)
+    return 2 if broken else int(has_findings)
 
 
 @app.command()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from harness.cli import option as o
+from harness.planning.run_config import settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -52,18 +53,18 @@ def tune(
     from harness.running.tuning import find_targets, read_grid
 
     values = read_grid(grid)
-    own = make_config({**given, "batch_tokens": batch_tokens}, config)
-    file = output or Path(f"tuned-{_name(own.model)}.yaml")
+    run_config = make_config({**given, "batch_tokens": batch_tokens}, config)
+    file = output or Path(f"tuned-{_name(run_config.model)}.yaml")
     check_output_file(file, ".yaml", ".yml")
     check_output_file(json_file, ".json")
-    session = open_session(own.tasks_from)
+    session = open_session(run_config.tasks_from)
     with reporting_broken_plugins(session.registry.plugins, session.catalog):
-        prepared = prepare(own, session)
+        prepared = prepare(run_config, session)
     targets = find_targets(prepared.plan, values)
     for target in targets:
         if target.obstacle:
             echo(f"Note: {target.title} {target.obstacle}, so its settings stay those of the recipe.")
-    recipe = _tuned(own, prepared, targets, values, _name(file.stem), dry_run=dry_run)
+    recipe = _tuned(run_config, prepared, targets, values, _name(file.stem), dry_run=dry_run)
     if recipe is None:
         return
     rows = [row for fit in recipe.tuned.fits for row in _rows(fit)] if recipe.tuned else []
@@ -72,7 +73,7 @@ def tune(
     if json_file is not None:
         write_rows(json_file, rows)
     echo(f"Wrote {file}. Test the chosen models, which are not trained again, with:")
-    echo(f"  {_command(own, file, recipe.recipe)}")
+    echo(f"  {_command(run_config, file, recipe.recipe)}")
 
 
 def _tuned(
@@ -194,17 +195,17 @@ def _name(text: str) -> str:
     """Return the name of a recipe for a model or a file."""
     import re
 
-    own = Path(text.rpartition(":")[2]).name.lower()
-    return re.sub(r"[^a-z0-9_-]+", "-", own).strip("-_") or "model"
+    base_name = Path(text.rpartition(":")[2]).name.lower()
+    return re.sub(r"[^a-z0-9_-]+", "-", base_name).strip("-_") or "model"
 
 
 def _command(config: RunConfig, file: Path, recipe: str) -> str:
     """Return the command that evaluates with the recipe what was tuned."""
     import shlex
 
-    parts = ["harness", "eval"]
+    words = ["harness", "eval"]
     for name in SETTINGS:
-        setting, value = o.settings()[name], getattr(config, name)
+        setting, value = settings()[name], getattr(config, name)
         match name:
             case "recipe":
                 value = recipe
@@ -219,5 +220,5 @@ def _command(config: RunConfig, file: Path, recipe: str) -> str:
         if name in {"tasks", "languages", "seeds"}:
             value = ",".join(map(str, value))
         for item in value if isinstance(value, tuple) else (value,):
-            parts += [setting.long, str(item)]
-    return shlex.join(parts)
+            words += [setting.long, str(item)]
+    return shlex.join(words)

@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from harness.languages.character import is_blank, is_unspaced
 from harness.languages.table import known_languages
 
-__all__ = ["Offsets", "detokenise", "locate"]
-
 Offsets = tuple[tuple[int, int], ...]
 
 _ZERO_WIDTH_NON_JOINER = "\u200c"
@@ -35,18 +33,18 @@ def locate(tokens: Sequence[str], text: str) -> Offsets:
     for number, token in enumerate(tokens, start=1):
         start, before = None, position
         for character in token:
-            found = _next(text, position, character)
-            if found is None:
+            index = _next(text, position, character)
+            if index is None:
                 if _is_skipped(character):
                     continue
                 raise ValueError(f"token {number}, {token!r}, is not at {_ahead(text, before)}")
-            start = found if start is None else start
-            position = found + 1
+            start = index if start is None else start
+            position = index + 1
         if start is None:
             raise ValueError(f"token {number}, {token!r}, has no visible character")
         offsets.append((start, position))
-    rest = [character for character in text[position:] if not _is_skipped(character)]
-    if rest:
+    remaining = [character for character in text[position:] if not _is_skipped(character)]
+    if remaining:
         raise ValueError(f"no token is left for {_ahead(text, position)}")
     return tuple(offsets)
 

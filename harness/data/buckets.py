@@ -18,8 +18,6 @@ import numpy.typing as npt
 
 from harness.errors import DataError
 
-__all__ = ["NAMES", "NOWHERE", "OTHER", "Bucket", "assign", "equal_count", "frequent_values"]
-
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
@@ -85,9 +83,9 @@ def frequent_values(values: Sequence[str | None], most: int = MOST_VALUES) -> tu
     """
     counts = Counter(value for value in values if value is not None)
     ordered = sorted(counts, key=lambda value: (-counts[value], value))
-    kept = [value for value in ordered if value != OTHER][:most]
-    rest = len(ordered) > len(kept)
-    return tuple(Bucket(name=value) for value in [*kept, *([OTHER] if rest else [])])
+    frequent = [value for value in ordered if value != OTHER][:most]
+    has_more = len(ordered) > len(frequent)
+    return tuple(Bucket(name=value) for value in [*frequent, *([OTHER] if has_more else [])])
 
 
 def assign(values: Floats | Sequence[str | None], buckets: Sequence[Bucket]) -> Integers:
@@ -97,18 +95,18 @@ def assign(values: Floats | Sequence[str | None], buckets: Sequence[Bucket]) -> 
     """
     if not isinstance(values, np.ndarray):
         numbers: dict[str | None, int] = {bucket.name: number for number, bucket in enumerate(buckets)}
-        rest = numbers.get(OTHER, NOWHERE)
-        codes = (NOWHERE if value is None else numbers.get(value, rest) for value in values)
+        fallback = numbers.get(OTHER, NOWHERE)
+        codes = (NOWHERE if value is None else numbers.get(value, fallback) for value in values)
         return np.fromiter(codes, np.int64, len(values))
-    found = np.full(len(values), NOWHERE, dtype=np.int64)
+    bucket_numbers = np.full(len(values), NOWHERE, dtype=np.int64)
     for number, bucket in enumerate(buckets):
         assert bucket.low is not None
         assert bucket.high is not None
         above = values >= bucket.low if bucket.low_closed else values > bucket.low
         inside = above & (values <= bucket.high)
-        if (found[inside] != NOWHERE).any():
+        if (bucket_numbers[inside] != NOWHERE).any():
             raise DataError(
                 f"The bucket {bucket.name!r} {bucket.interval} overlaps another one; a value lies in both."
             )
-        found[inside] = number
-    return found
+        bucket_numbers[inside] = number
+    return bucket_numbers

@@ -15,8 +15,6 @@ from pathlib import PurePosixPath
 from harness.data.sources import FoundData
 from harness.errors import Problem, SpecError
 
-__all__ = ["CHANGED", "NAME", "RELEASED", "UNKNOWN", "Checksums", "FileState"]
-
 NAME = "SHA256SUMS"
 RELEASED = "released file"
 CHANGED = "changed file"
@@ -55,8 +53,8 @@ class Checksums:
                     fault = f"expected a SHA-256, two spaces and a path, found {line[:80]!r}"
                     raise SpecError(str(file), [Problem(message=fault, line=number)])
                 digests.setdefault(match[2], set()).add(match[1])
-        paths = {digest: path for path, known in digests.items() for digest in known}
-        return cls(digests={path: frozenset(known) for path, known in digests.items()}, paths=paths)
+        paths = {digest: path for path, sums in digests.items() for digest in sums}
+        return cls(digests={path: frozenset(sums) for path, sums in digests.items()}, paths=paths)
 
     def state(self, found: FoundData) -> FileState | None:
         """Return whether the files of a split are released ones; None for samples and for data of the Hub.

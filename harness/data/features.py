@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from harness.data.buckets import Bucket
 
-__all__ = ["Feature", "FeatureContext", "Items", "Spans", "Values"]
-
 Values = Any
 """An array of float64, shape (n,), for a continuous feature (NaN where an item has no value); a list of n texts
 (None where an item has no value) for a discrete one."""
@@ -61,8 +59,8 @@ class Items:
         """Return a text field of every item, one of ``inputs`` too; None where some item has no such text."""
         nested = bool(self.fields) and name not in self.fields[0]
         rows = [fields.get("inputs") or {} for fields in self.fields] if nested else self.fields
-        found = [row.get(name) for row in rows]
-        return None if any(not isinstance(text, str) for text in found) else found  # type: ignore[return-value]
+        values = [row.get(name) for row in rows]
+        return None if any(not isinstance(text, str) for text in values) else values  # type: ignore[return-value]
 
     def word_counts(self, name: str) -> npt.NDArray[np.float64] | None:
         """Return the number of words of a text field (`harness.languages.segmentation`); None if it is missing."""

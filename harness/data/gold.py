@@ -16,8 +16,6 @@ from typing import Any, Final
 
 from harness.errors import DataError, Problem, SpecError, UsageError, near_names
 
-__all__ = ["VIEW", "CellGold", "GoldCounts", "GoldFile", "gold_note", "read_gold"]
-
 VIEW: Final = "gold"
 """The condition of a cell that names its gold."""
 NEEDED: Final = ("task", "language", "id", "label")
@@ -91,14 +89,14 @@ class GoldFile:
     def of(self, task: str, language: str, view: Mapping[str, str]) -> CellGold:
         """Return the labels of a cell, which may be none."""
         version = [view.get(name, "") for name in VERSION]
-        own: dict[str, str] = {}
+        labels: dict[str, str] = {}
         for (of_task, code, variant, translator, identifier), label in self.labels.items():
             fits = all(
-                given in (ANY, value) for given, value in zip((variant, translator), version, strict=True)
+                pattern in (ANY, value) for pattern, value in zip((variant, translator), version, strict=True)
             )
             if (of_task, code) == (task, language) and fits:
-                own[identifier] = label
-        return CellGold(name=self.name, labels=own)
+                labels[identifier] = label
+        return CellGold(name=self.name, labels=labels)
 
     def check_labels(self, task: str, kind: str, allowed: Sequence[str]) -> None:
         """Raise `UsageError` where items of a task have no single label, `SpecError` for unknown labels."""
@@ -123,10 +121,10 @@ def gold_note(task: str, name: str, labels: Mapping[str, int]) -> str:
         name: Identity of the gold.
         labels: By language: the items that it labels.
     """
-    shown = ", ".join(f"{code} {count}" for code, count in labels.items())
+    counts = ", ".join(f"{code} {count}" for code, count in labels.items())
     return (
-        f"{task}: scored with the corrected labels of {name} (items: {shown}), so that scores are not the benchmark's; "
-        "all other items keep the inherited label"
+        f"{task}: scored with the corrected labels of {name} (items: {counts}), so that scores are not the "
+        "benchmark's; all other items keep the inherited label"
     )
 
 

@@ -9,8 +9,6 @@ from functools import cached_property
 from harness.data.records import Candidate
 from harness.errors import DataError
 
-__all__ = ["CandidatePool"]
-
 
 class CandidatePool:
     """All candidates of a task, in the order of the files."""
@@ -51,11 +49,11 @@ class CandidatePool:
     @cached_property
     def answering(self) -> Mapping[str, tuple[Candidate, ...]]:
         """Query id -> the candidates whose rows say that they answer it."""
-        found: dict[str, list[Candidate]] = {}
+        by_query: dict[str, list[Candidate]] = {}
         for candidate in self.candidates:
             for query in candidate.answers:
-                found.setdefault(query, []).append(candidate)
-        return {query: tuple(answers) for query, answers in found.items()}
+                by_query.setdefault(query, []).append(candidate)
+        return {query: tuple(answers) for query, answers in by_query.items()}
 
     @cached_property
     def digest(self) -> str:

@@ -6,28 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = [
-    "Answer",
-    "BitextExample",
-    "Candidate",
-    "ClassificationExample",
-    "Example",
-    "FormChoice",
-    "LabelledWords",
-    "MarkedText",
-    "MultipleChoiceExample",
-    "NumericQuestion",
-    "Prediction",
-    "RankedQuery",
-    "RetrievalPair",
-    "Row",
-    "SourceText",
-    "SpanExample",
-    "TaggedSentence",
-    "TaggedSpan",
-    "TextPair",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:

@@ -17,24 +17,6 @@ from typing import Literal
 from harness.errors import DataError, MissingDataError
 from harness.storage.files import file_digest
 
-__all__ = [
-    "DataMode",
-    "DataOptions",
-    "DataOrigin",
-    "DataRef",
-    "HubFiles",
-    "LocalFiles",
-    "Reading",
-    "ResolvedData",
-    "SourceState",
-    "State",
-    "WebFiles",
-    "check_relative",
-    "is_made",
-    "resolve",
-    "unusable",
-]
-
 DataMode = Literal["hub", "local", "sample"]
 State = Literal["right", "gone", "gated", "renamed", "different", "broken", "unreachable"]
 """Of a split on the Hub: ``different`` from what the spec says, ``broken`` where its files cannot be read."""
@@ -175,10 +157,11 @@ class ResolvedData(Reading):
                 f"The data file {str(error.filename)!r} disappeared during the run: {error.strerror}.",
                 hint="Put the file back and resume the run.",
             ) from error
-        for path, known, found in zip(self.paths, self._first, now, strict=True):
-            if known != found:
+        for path, former, current in zip(self.paths, self._first, now, strict=True):
+            if former != current:
                 raise DataError(
-                    f"The data file {str(path)!r} changed during the run: its SHA-256 was {known}, now it is {found}.",
+                    f"The data file {str(path)!r} changed during the run: its SHA-256 was {former}, "
+                    f"now it is {current}.",
                     hint="Put the former file back and resume the run, or start a new run.",
                 )
 
@@ -227,8 +210,8 @@ def check_relative(path: str) -> PurePosixPath:
 
 
 def _check_inside(path: str) -> None:
-    parts = set(path.split("/"))
-    outside = path.startswith("/") or ".." in parts or parts <= {"", "."}
+    segments = set(path.split("/"))
+    outside = path.startswith("/") or ".." in segments or segments <= {"", "."}
     if outside or "**" in path or _UNSAFE.search(path):
         raise DataError(
             f"The data path {path!r} must be relative to the data folder, without '..', '**', ':' or '\\'.",
@@ -250,27 +233,27 @@ def _local(ref: DataRef, folders: Sequence[Path]) -> ResolvedData:
             for files in ref.local:
                 if (files.split is not None) is not replacing:
                     continue
-                found = _files_in(group, files.paths)
-                if found is not None:
-                    place = f"{', '.join(files.paths)} in {', '.join(map(str, group))}"
-                    return _resolved(ref, files, found, origin="local", place=place)
+                paths = _files_in(group, files.paths)
+                if paths is not None:
+                    location = f"{', '.join(files.paths)} in {', '.join(map(str, group))}"
+                    return _resolved(ref, files, paths, origin="local", place=location)
     raise _missing_locally(ref, folders)
 
 
 def _files_in(folders: Sequence[Path], patterns: Sequence[str]) -> tuple[Path, ...] | None:
     """Return the files of every pattern, each of the first folder that has it; None where no folder has one."""
-    found: list[Path] = []
+    files: list[Path] = []
     for pattern in patterns:
         matches = next(filter(None, (sorted(_matches(folder, pattern)) for folder in folders)), None)
         if matches is None:
             return None
-        found += matches
-    return tuple(found)
+        files += matches
+    return tuple(files)
 
 
 def _matches(folder: Path, pattern: str) -> Iterator[Path]:
     if "*" in pattern:
-        literal = "*".join(escape(part) for part in pattern.split("*"))
+        literal = "*".join(escape(piece) for piece in pattern.split("*"))
         yield from (path for path in folder.glob(literal) if path.is_file())
     elif os.path.isfile(os.path.join(folder, pattern)):  # noqa: PTH113, PTH118  several times faster than pathlib
         yield folder / pattern
@@ -279,11 +262,11 @@ def _matches(folder: Path, pattern: str) -> Iterator[Path]:
 def _missing_locally(ref: DataRef, folders: Sequence[Path]) -> MissingDataError:
     if not ref.local:
         return MissingDataError(f"No local file is known for {ref}.", hint=_other_way(ref))
-    wanted = " or ".join(" with ".join(files.paths) for files in ref.local)
+    expected = " or ".join(" with ".join(files.paths) for files in ref.local)
     looked = ", ".join(str(folder) for folder in folders) or "no folder (none was given)"
     nearby = _folder_nearby(ref, folders)
     hint = _other_way(ref) if nearby is None else f"It is in {nearby}: run with --data {nearby}."
-    return MissingDataError(f"No data of {ref}: looked for {wanted} in {looked}.", hint=hint)
+    return MissingDataError(f"No data of {ref}: looked for {expected} in {looked}.", hint=hint)
 
 
 def _folder_nearby(ref: DataRef, folders: Sequence[Path]) -> Path | None:
@@ -324,14 +307,14 @@ def _sample(ref: DataRef) -> ResolvedData:
         )
     for path in ref.sample.paths:
         _check_inside(path)
-    found = _files_in([root], ref.sample.paths)
-    if found is None:
+    paths = _files_in([root], ref.sample.paths)
+    if paths is None:
         raise MissingDataError(
             f"The embedded sample has no {ref}: there is no {', '.join(ref.sample.paths)}.",
             hint="Run with --data hub or --data DIR.",
         )
     return _resolved(
-        ref, ref.sample, found, origin="sample", place=f"embedded sample {', '.join(ref.sample.paths)}"
+        ref, ref.sample, paths, origin="sample", place=f"embedded sample {', '.join(ref.sample.paths)}"
     )
 
 
@@ -386,5 +369,5 @@ def _remote_name(ref: DataRef) -> str:
     if ref.hub is None:
         assert ref.web is not None
         return ref.web.url
-    parts = [part for part in (ref.hub.config, ref.hub.split) if part is not None]
-    return f"{ref.hub.path}, {', '.join(parts)}"
+    names = [name for name in (ref.hub.config, ref.hub.split) if name is not None]
+    return f"{ref.hub.path}, {', '.join(names)}"

@@ -10,8 +10,6 @@ from typing import TypeVar
 
 Item = TypeVar("Item")
 
-__all__ = ["LIMIT_SEED", "draw", "draw_items"]
-
 LIMIT_SEED = 0
 """Which items a limit keeps never depends on the training seed, so that seeds are compared on the same items."""
 
@@ -50,13 +48,13 @@ def draw_items(
         raise ValueError(f"The limit must not be negative, found {limit}.")
     stream = iter(items)
     keyed = ((_key(seed, task, language, identify(item)), index, item) for index, item in enumerate(stream))
-    kept = heapq.nsmallest(limit, keyed)
+    smallest = heapq.nsmallest(limit, keyed)
     for _ in stream:  # A limit of 0 takes nothing, but the checks of the items must see them all.
         pass
-    return sorted(((index, item) for _, index, item in kept), key=lambda pair: pair[0])
+    return sorted(((index, item) for _, index, item in smallest), key=lambda pair: pair[0])
 
 
 def _key(seed: int, task: str, language: str | None, identifier: str) -> bytes:
     # JSON keeps the parts apart, so that no id can imitate another task's.
-    named = json.dumps([seed, task, language or "", identifier])
-    return blake2b(named.encode("ascii"), digest_size=16).digest()
+    identity = json.dumps([seed, task, language or "", identifier])
+    return blake2b(identity.encode("ascii"), digest_size=16).digest()

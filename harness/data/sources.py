@@ -35,21 +35,7 @@ from harness.progress import Progress
 from harness.specs.schema import HubSource, LocalSource, Source, WebSource
 
 if TYPE_CHECKING:
-    from harness.table import Table
-
-__all__ = [
-    "DataFinder",
-    "Declared",
-    "DrawnRows",
-    "FoundData",
-    "Pins",
-    "columns_option",
-    "data_ref",
-    "find_split",
-    "local_paths",
-    "web_pin",
-    "with_conditions",
-]
+    from harness.table import NamedTable
 
 Columns = Sequence[str] | Mapping[str, str] | None
 Pins = Mapping[tuple[str, str | None, str], str]
@@ -154,14 +140,14 @@ def _web_files(
     url = _fill(web.url, codes, owner)
     members = web.paths if web.member else ()
     sums = {"sha256": web.sha256, "md5": web.md5}
-    known = [
+    checksums = [
         f"{name}:{digest}" for name, text in sums.items() if text and (digest := _fill(text, codes, owner))
     ]
-    tables = [{**codes, **_codes(other)} for other in others]
+    tables = [{**codes, **_codes(language)} for language in others]
     shared = [table for table in tables if _fill(web.url, table, owner) == url]
     return WebFiles(
         url=url,
-        checksum=next(iter(known), None),
+        checksum=next(iter(checksums), None),
         members=tuple(_fill(member, codes, owner) for member in members),
         further=tuple(_fill(member, table, owner) for table in shared for member in members),
         **_reading(source, web, codes, owner),
@@ -186,8 +172,8 @@ def _hub_files(hub: HubSource | None, codes: Mapping[str, str], owner: str) -> H
 
 def _columns(columns: Columns, codes: Mapping[str, str], owner: str) -> str | None:
     """Return the readers' ``columns`` option with the language's codes: a parallel file has a column per language."""
-    given = columns_option(columns)
-    return None if given is None else _fill(given, codes, owner)
+    option = columns_option(columns)
+    return None if option is None else _fill(option, codes, owner)
 
 
 def _options(
@@ -283,12 +269,13 @@ class FoundData:
         Parts are different where the option ``where`` wants different values of one column (``partition=train`` and
         ``partition=dev``).
         """
-        own, others = (wanted_records(found.files.options) for found in (self, other))
+        first, second = (wanted_records(split.files.options) for split in (self, other))
         pairs = (
             []
-            if own is None or others is None
+            if first is None or second is None
             else [
-                (own.values[name], others.values[name]) for name in own.values.keys() & others.values.keys()
+                (first.values[name], second.values[name])
+                for name in first.values.keys() & second.values.keys()
             ]
         )
         is_parted = any(None not in pair and pair[0] != pair[1] for pair in pairs)
@@ -308,17 +295,17 @@ class FoundData:
         """Return a digest of the bytes of the files and of how they are read."""
         files = self.files
         how = [files.reader, files.columns, dict(files.options), dict(files.label_map)]
-        parts: list[Any] = [files.digest(), how]
+        identity: list[Any] = [files.digest(), how]
         if self.change is not None:
             # What a file has before it is translated, and by what; an own file that only limits it counts too.
-            parts += [
+            identity += [
                 self.change.to_json(),
                 None if self.aligned is None else self.aligned.digest(),
                 self.share,
             ]
         elif self.share < 1:
-            parts.append(self.share)
-        text = json.dumps(parts, ensure_ascii=False, sort_keys=True)
+            identity.append(self.share)
+        text = json.dumps(identity, ensure_ascii=False, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
     def to_json(self) -> dict[str, Any]:
@@ -357,7 +344,7 @@ class Declared(TranslatorContext, Protocol):
     """What plugins declared that finding and reading data needs; the registry has it."""
 
     @property
-    def readers(self) -> Table[Reader]:
+    def readers(self) -> NamedTable[Reader]:
         """Readers of file formats."""
 
     def resolve_data(self, ref: DataRef, cache: Path) -> ResolvedData | None:
@@ -389,11 +376,11 @@ class DataFinder:
             )
         files = resolve(ref, self.options, lambda wanted: self._declared.resolve_data(wanted, self._cache))
         note = source.hub.note if source.hub is not None and files.origin == "hub" else ""
-        found = FoundData(ref=ref, files=files, note=note, made_from=self._made_from(files))
-        self._check_kept(found)
+        split = FoundData(ref=ref, files=files, note=note, made_from=self._made_from(files))
+        self._check_kept(split)
         if files.origin == "hub" and not is_made(ref):
-            self._check_readable(found)
-        return found
+            self._check_readable(split)
+        return split
 
     def _made_from(self, files: ResolvedData) -> Mapping[str, str]:
         """Return how generated files were made, where their reader knows."""
@@ -452,8 +439,8 @@ class DataFinder:
 
     def translate(self, splits: Iterable[FoundData], progress: Progress) -> None:
         """Translate all texts of splits that are not in the store; raises what `Translations.prepare` does."""
-        wanted = [(found.change, self.rows_before(found)) for found in splits if found.change is not None]
-        self.translations.prepare(wanted, progress)
+        workload = [(split.change, self.rows_before(split)) for split in splits if split.change is not None]
+        self.translations.prepare(workload, progress)
 
     def fingerprints(self, found: FoundData) -> list[str]:
         """Return what identifies the translators of a split, step by step; translates it where that is not known."""
@@ -467,9 +454,9 @@ class DataFinder:
         rows = list(self._read(found))
         _check_unique_ids(rows)
         if found.aligned is not None:
-            own = list(self._read(found.aligned))
-            _check_unique_ids(own)
-            rows = _aligned(rows, own, found)
+            own_rows = list(self._read(found.aligned))
+            _check_unique_ids(own_rows)
+            rows = _aligned(rows, own_rows, found)
         # Items without ids are named by their number, which they must keep.
         rows = [
             row if "id" in row.fields else replace(row, fields={**row.fields, "id": str(number)})
@@ -537,10 +524,10 @@ def _check_unique_ids(rows: Sequence[Row]) -> None:
     """Raise `DataError` for the first id that occurs twice: variants are compared item by item."""
     first: dict[Any, Row] = {}
     for row in rows:
-        other = first.setdefault(row.fields.get("id", row.where), row)
-        if other is not row:
+        earlier = first.setdefault(row.fields.get("id", row.where), row)
+        if earlier is not row:
             raise DataError(
-                f"{row.where}: the id {str(row.fields['id'])!r} is already in {other.where}; items that are "
+                f"{row.where}: the id {str(row.fields['id'])!r} is already in {earlier.where}; items that are "
                 "translated need ids of their own."
             )
 
@@ -568,12 +555,12 @@ def _aligned(rows: list[Row], own: Sequence[Row], found: FoundData) -> list[Row]
                 f"Items of {found.ref} are missing: {len(own) - len(pairs):,} of the {len(own):,} items of the "
                 "language's own file."
             )
-    return [replace(row, fields={**other.fields, **row.fields}) for row, other in pairs]
+    return [replace(row, fields={**own_row.fields, **row.fields}) for row, own_row in pairs]
 
 
 def _drawn(rows: Sequence[Row], draw: DrawnRows) -> list[Row]:
-    kept = draw_items(rows, draw.limit, _row_id, seed=draw.seed, task=draw.task, language=draw.language)
-    return [row for _, row in kept]
+    drawn = draw_items(rows, draw.limit, _row_id, seed=draw.seed, task=draw.task, language=draw.language)
+    return [row for _, row in drawn]
 
 
 def _row_id(row: Row) -> str:

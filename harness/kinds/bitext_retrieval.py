@@ -20,8 +20,6 @@ from harness.models.capabilities import Capability, Embeds
 from harness.models.requests import FloatArray
 from harness.specs.schema import ProtocolName, TaskSpec
 
-__all__ = ["KIND", "METHODS", "BitextRetrievalSpec", "nearest"]
-
 QUERY_BLOCK = 1024
 
 

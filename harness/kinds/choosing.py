@@ -10,10 +10,9 @@ from harness.kinds.methods import Method, MethodContext, generate_method
 from harness.models.capabilities import Capability, Generates, ScoresContinuations
 from harness.models.requests import GenerateOptions
 from harness.prompts.asking import generate_answers, rank_choices
-from harness.prompts.parsing import read_choice, read_letter
+from harness.prompts.letter_answer import read_letter
+from harness.prompts.parsing import read_choice
 from harness.prompts.preset import LETTERS
-
-__all__ = ["choice_methods"]
 
 
 def choice_methods(kind: str) -> tuple[Method, ...]:

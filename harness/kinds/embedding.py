@@ -12,8 +12,6 @@ from harness.models.capabilities import EmbedOptions
 from harness.models.requests import FloatArray
 from harness.specs.schema import ProtocolName, SpecModel
 
-__all__ = ["EmbeddingSpec", "checked_vectors", "embed_options"]
-
 
 class EmbeddingSpec(SpecModel):
     """How texts are embedded under one protocol; the adapter chooses the values of missing keys."""
@@ -30,9 +28,9 @@ class EmbeddingSpec(SpecModel):
 
 def embed_options(embedding: Mapping[ProtocolName, EmbeddingSpec], protocol: str) -> EmbedOptions:
     """Return the options of a protocol; those of the adapter where the spec has none for it."""
-    given = embedding.get(cast("ProtocolName", protocol), EmbeddingSpec())
+    spec = embedding.get(cast("ProtocolName", protocol), EmbeddingSpec())
     return EmbedOptions(
-        pooling=given.pooling, layer=given.layer, max_length=given.max_length, prefixes=given.prefixes
+        pooling=spec.pooling, layer=spec.layer, max_length=spec.max_length, prefixes=spec.prefixes
     )
 
 

@@ -23,8 +23,6 @@ from harness.models.capabilities import Capability, FillsMasks, ScoresContinuati
 from harness.models.requests import LikelihoodAnswer, LikelihoodRequest, MaskRequest
 from harness.specs.schema import TaskSpec
 
-__all__ = ["KIND", "METHODS", "FormPreferenceSpec"]
-
 _WORD = re.compile(r"\S+")
 
 
@@ -60,13 +58,13 @@ def _wrong_forms(row: Row, right: str, context: ReadContext) -> tuple[str, ...]:
     One that is the right form is kept: the released Italian set has such a pair. No model is right there, since equal
     forms are equally likely, and Gulordava et al. count that as wrong; the task audit reports such items.
     """
-    given = row.fields.get("wrong")
-    wrong = tuple(given) if isinstance(given, list) else (text_of(row, "wrong", context),)
+    raw_forms = row.fields.get("wrong")
+    wrong = tuple(raw_forms) if isinstance(raw_forms, list) else (text_of(row, "wrong", context),)
     forms = (right, *wrong)
     if len(forms) < 2 or not all(isinstance(form, str) and form.strip() == form != "" for form in forms):
         raise DataError(
             f"{row.where}: expected forms without spaces around them, a right one and at least one wrong one, "
-            f"found {right!r} and {given!r}."
+            f"found {right!r} and {raw_forms!r}."
         )
     if len(set(wrong)) < len(wrong):
         raise DataError(f"{row.where}: the wrong forms {', '.join(map(repr, wrong))} are not all different.")
@@ -88,8 +86,8 @@ def _predict_by_rank(
 
 
 def _after_context(example: FormChoice, form: str) -> LikelihoodRequest:
-    kept = example.before.rstrip()
-    return LikelihoodRequest(context=kept, continuation=example.before[len(kept) :] + form)
+    context = example.before.rstrip()
+    return LikelihoodRequest(context=context, continuation=example.before[len(context) :] + form)
 
 
 def _before_rest(example: FormChoice, form: str) -> LikelihoodRequest:
@@ -118,10 +116,10 @@ def _predict_by_fill(
     A form that is the whole sentence is masked word by word: its pseudo-log-likelihood (Salazar et al., 2020) with all
     pieces of a word masked at once (``PLL-whole-word`` of Kauf and Ivanova, 2023, section 3).
     """
-    parts = [_masked_parts(example, form) for example in examples for form in _forms(example)]
-    requests = [request for own in parts for request in own]
+    requests_by_form = [_masked_parts(example, form) for example in examples for form in _forms(example)]
+    requests = [request for form_requests in requests_by_form for request in form_requests]
     answers = iter(_checked(adapter.fill_masks(requests), len(requests), "fill_masks"))
-    joined = [_joined([next(answers) for _ in own]) for own in parts]
+    joined = [_joined([next(answers) for _ in form_requests]) for form_requests in requests_by_form]
     return _preferences(examples, joined, context)
 
 
@@ -160,7 +158,7 @@ def _predict_by_prefix_fill(
 
 
 def _compared(context: MethodContext) -> str:
-    """Return what the task compares; ``form`` for specs of other kinds, which have no such key."""
+    """Return the comparison of the task; ``form`` for specs of other kinds, which have no such key."""
     return str(getattr(context.spec, "compare", "form"))
 
 
@@ -192,10 +190,10 @@ def _preference(example: FormChoice, answers: Sequence[LikelihoodAnswer], *, by_
     forms = _forms(example)
     written = all(answer.token_logprobs for answer in answers)
     scores = [_score(answer, by_token=by_token) for answer in answers]
-    known = [value for value in scores if value is not None]
-    tied = written and known.count(max(known)) > 1
+    known_scores = [value for value in scores if value is not None]
+    tied = written and known_scores.count(max(known_scores)) > 1
     output: dict[str, Any] = {
-        "label": forms[int(np.argmax(known))] if written and not tied else None,
+        "label": forms[int(np.argmax(known_scores))] if written and not tied else None,
         "forms": list(forms),
         "scores": scores,
         "tokens": [len(answer.token_logprobs) for answer in answers],

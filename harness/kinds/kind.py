@@ -1,4 +1,4 @@
-"""What a kind of task is, and what all kinds need to turn rows into examples."""
+"""Definition of a kind of task, and helpers of all kinds that turn rows into examples."""
 
 from __future__ import annotations
 
@@ -17,24 +17,10 @@ from harness.models.capabilities import Head
 from harness.prompts.preset import PromptItem
 from harness.specs.schema import Phrases, TaskSpec, TrainingSpec
 
-__all__ = [
-    "ReadContext",
-    "TaskKind",
-    "cluster_of",
-    "group_of",
-    "id_of",
-    "iter_examples",
-    "known_label",
-    "label_of",
-    "meta_of",
-    "read_examples",
-    "text_of",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadContext:
-    """What rows of one split need to become examples."""
+    """Context that turns rows of one split into examples."""
 
     owner: str
     """Name of the task or training set, for messages."""
@@ -61,7 +47,7 @@ class ReadContext:
         *,
         cluster: str | None = None,
     ) -> Self:
-        """Return what rows of a split of a task or training set need."""
+        """Return the context for rows of a split of a task or training set."""
         return cls(
             owner=owner,
             language=language,
@@ -77,7 +63,7 @@ class ReadContext:
 
     @classmethod
     def of_test(cls, spec: TaskSpec, language: str, label_map: Mapping[str, str]) -> Self:
-        """Return what rows of a task's test split in a language need."""
+        """Return the context for rows of a task's test split in a language."""
         return cls.of(spec, spec.task, language, "test", label_map, cluster=spec.cluster)
 
 
@@ -89,7 +75,7 @@ class TaskKind:
     spec_model: type[TaskSpec]
     """The keys of its specs."""
     head: Head | None
-    """What its training sets train."""
+    """Head that its training sets train."""
     methods: tuple[str, ...]
     """Names of its methods, preferred ones first."""
     example: Callable[[Row, int, ReadContext], Example]
@@ -123,7 +109,7 @@ def read_examples(kind: TaskKind, rows: Iterable[Row], context: ReadContext) -> 
     second ``7`` becomes ``7#2``.
     """
     examples: list[Example] = []
-    places: dict[str, str] = {}
+    where_by_id: dict[str, str] = {}
     repeated: Counter[str] = Counter()
     labels = _LabelCheck(kind)
     for number, row in enumerate(rows, start=1):
@@ -132,9 +118,9 @@ def read_examples(kind: TaskKind, rows: Iterable[Row], context: ReadContext) -> 
             repeated[example.id] += 1
             if repeated[example.id] > 1:
                 example = replace(example, id=f"{example.id}#{repeated[example.id]}")
-        elif example.id in places:
-            raise _repeated(example.id, row, places[example.id], context)
-        places[example.id] = row.where
+        elif example.id in where_by_id:
+            raise _repeated(example.id, row, where_by_id[example.id], context)
+        where_by_id[example.id] = row.where
         labels.add(row, example)
         examples.append(example)
     if not examples:
@@ -182,14 +168,14 @@ def _check_repeated(
     suspects = set(ordered[1:][ordered[1:] == ordered[:-1]].tolist())
     if not suspects:
         return
-    places: dict[str, str] = {}
+    where_by_id: dict[str, str] = {}
     for number, row in enumerate(itertools.islice(rows(), len(hashes)), start=1):
         example = kind.example(row, number, context)
         if hash(example.id) not in suspects:
             continue
-        if example.id in places:
-            raise _repeated(example.id, row, places[example.id], context)
-        places[example.id] = row.where
+        if example.id in where_by_id:
+            raise _repeated(example.id, row, where_by_id[example.id], context)
+        where_by_id[example.id] = row.where
 
 
 _SKIP_UNANSWERABLE = (
@@ -241,10 +227,12 @@ def id_of(row: Row, number: int) -> str:
     """
     value = row.fields.get("id", number)
     if isinstance(value, bool) or not isinstance(value, str | int) or not str(value).strip():
-        found = (
+        description = (
             "null" if value is None else "an empty text" if isinstance(value, str) else type(value).__name__
         )
-        raise DataError(f"{row.where}: expected the id of an item as a text or a number, found {found}.")
+        raise DataError(
+            f"{row.where}: expected the id of an item as a text or a number, found {description}."
+        )
     return str(value)
 
 
@@ -252,9 +240,9 @@ def text_of(row: Row, name: str, context: ReadContext) -> str:
     """Return a text field; raises `DataError` where it is missing or no text."""
     value = row.fields.get(name)
     if not isinstance(value, str):
-        found = ", ".join(sorted(row.fields)) if value is None else type(value).__name__
+        description = ", ".join(sorted(row.fields)) if value is None else type(value).__name__
         raise DataError(
-            f"{row.where}: expected the text field {name!r} of {context.owner!r}, found {found}.",
+            f"{row.where}: expected the text field {name!r} of {context.owner!r}, found {description}.",
             hint="Name the file's columns with 'columns' in the spec.",
         )
     return value
@@ -275,12 +263,12 @@ def known_label(raw: str, context: ReadContext, *, where: str, labels: Sequence[
 
     `labels` are those of the spec where none are given.
     """
-    label, known = context.label_map.get(raw, raw), labels or context.labels
-    if label not in known:
-        near = near_names(label, known)
+    label, allowed = context.label_map.get(raw, raw), labels or context.labels
+    if label not in allowed:
+        near = near_names(label, allowed)
         meant = f" Did you mean {near[0]!r}?" if near else ""
         raise DataError(
-            f"{where} {raw!r}; expected one of {', '.join(known)} (task {context.owner!r}).{meant}"
+            f"{where} {raw!r}; expected one of {', '.join(allowed)} (task {context.owner!r}).{meant}"
         )
     return label
 
@@ -288,15 +276,15 @@ def known_label(raw: str, context: ReadContext, *, where: str, labels: Sequence[
 def _check_unlabelled(row: Row, context: ReadContext, name: str) -> None:
     """Raise `DataError` where a row without the field of the label has a label in another field."""
     near = near_names(name, row.fields)
-    for other, value in row.fields.items():
+    for field_name, value in row.fields.items():
         raw = str(value).strip()
         is_label = context.label_map.get(raw, raw) in context.labels
         # Numbers may be ids as well.
-        if is_label and (other in near or not raw.isdecimal()):
+        if is_label and (field_name in near or not raw.isdecimal()):
             raise DataError(
                 f"{row.where}: expected the label of {context.owner!r} in the field {name!r}, found the label {raw!r} "
-                f"in {other!r}.",
-                hint=f"Name it with 'columns' in the spec: {name}={other}.",
+                f"in {field_name!r}.",
+                hint=f"Name it with 'columns' in the spec: {name}={field_name}.",
             )
 
 
@@ -329,11 +317,11 @@ def group_of(row: Row) -> str | None:
 
 def meta_of(row: Row, field: str = "meta") -> dict[str, str]:
     """Return a field with further attributes by name; raises `DataError` where it is no mapping."""
-    given = row.fields.get(field)
-    if given is None:
+    attributes = row.fields.get(field)
+    if attributes is None:
         return {}
-    if not isinstance(given, Mapping):
+    if not isinstance(attributes, Mapping):
         raise DataError(
-            f"{row.where}: expected the field {field!r} as attributes by name, found {type(given).__name__}."
+            f"{row.where}: expected the field {field!r} as attributes by name, found {type(attributes).__name__}."
         )
-    return {str(name): str(value) for name, value in given.items()}
+    return {str(name): str(value) for name, value in attributes.items()}

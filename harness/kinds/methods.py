@@ -19,18 +19,6 @@ from harness.prompts.prompter import Prompter
 from harness.specs.prompt import PromptSpec
 from harness.specs.schema import TaskSpec
 
-__all__ = [
-    "FITTING_PROTOCOLS",
-    "LearnedSplit",
-    "Method",
-    "MethodContext",
-    "Pairing",
-    "choose_pairings",
-    "generate_method",
-    "head_method",
-    "missing_tags",
-]
-
 FITTING_PROTOCOLS = frozenset({"zero_shot_transfer", "translate_train", "translate_train_all", "in_language"})
 """Protocols that fine-tune; `frozen` and `prompted` use the model as it is."""
 
@@ -52,7 +40,7 @@ def _no_split(name: LearnedSplit) -> list[Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MethodContext:
-    """What a method knows about the cell, apart from its examples."""
+    """Context of the cell for a method, apart from its examples."""
 
     spec: TaskSpec
     language: Language
@@ -60,13 +48,13 @@ class MethodContext:
     protocol: str
     seed: int
     cell_language: Language | None = None
-    """What the cell is named by, which is the other language of a translation; None where it is `language`."""
+    """Language that names the cell, which is the other one of a translation; None where it is `language`."""
     pool: Sequence[Any] = field(default_factory=tuple)
     """All examples of the split, also those that a limit skips: the candidates of bitext retrieval."""
     candidates: CandidatePool | None = None
     """The pool of a kind that has one of its own."""
     cache: MutableMapping[str, Any] = field(default_factory=dict)
-    """What methods keep between the cells of one opened model: the vectors of a pool that languages share."""
+    """Values that methods keep between the cells of one opened model: the vectors of a pool that languages share."""
     progress: Progress = field(default_factory=Progress)
     prompter: Prompter | None = None
     """Builds the prompts of methods that are `prompted`."""
@@ -119,7 +107,7 @@ class Method:
     repeatable: bool = False
     """Whether a run may ask for several answers per item: they are written, and right or wrong as a whole."""
     constraint: Callable[[PromptSpec], Constraint | None] = _unconstrained
-    """What ``--constrained`` keeps the answers to a prompt to."""
+    """Constraint that ``--constrained`` sets on the answers to a prompt."""
     on_request: bool = False
     """Whether it is taken only where ``--method`` names it, or where the task's own protocols have one of its own."""
 
@@ -197,11 +185,11 @@ def choose_pairings(
     of_suites = {name for name in suite_protocols if name in FITTING_PROTOCOLS}
     if of_suites and spec.transfer is not None and not of_suites & set(spec.protocols):
         spec = spec.model_copy(update={"protocols": tuple(sorted(of_suites))})
-    wanted = tuple(protocols) or _default_protocols(spec, methods, description, head, method_name)
+    chosen_protocols = tuple(protocols) or _default_protocols(spec, methods, description, head, method_name)
     allowed = [method for method in methods if method_name in (None, method.name)]
     pairings: list[Pairing] = []
     reasons: list[str] = []
-    for protocol in wanted:
+    for protocol in chosen_protocols:
         serving = [method for method in allowed if protocol in method.protocols]
         able = [method for method in serving if _is_able(method, protocol, description, trained)]
         strange = (
@@ -263,20 +251,20 @@ def _label_fault(spec: TaskSpec, method: Method, description: ModelDescription) 
         return None
     if not description.labels or not spec.label_names:
         return None
-    named = f"{description.ref} has the labels {', '.join(description.labels)}"
-    asked = f"the task {spec.task!r} has {', '.join(spec.label_names)}"
+    model_clause = f"{description.ref} has the labels {', '.join(description.labels)}"
+    task_clause = f"the task {spec.task!r} has {', '.join(spec.label_names)}"
     names = ",".join(["NAME"] * len(description.labels))
     rename = f"give these names in the order of its outputs with -o labels={names}"
     if method.requires is Capability.TAGS:
         # A tagger of more or fewer types is of use: its other tags are wrong answers.
         shared = set(description.labels) & set(spec.label_names) - {"O"}
-        return None if shared else f"{named}, and {asked}, of which none is its own: {rename}"
-    own = sorted(label.casefold() for label in description.labels)
-    if own == sorted(label.casefold() for label in spec.label_names):
+        return None if shared else f"{model_clause}, and {task_clause}, of which none is its own: {rename}"
+    folded_labels = sorted(label.casefold() for label in description.labels)
+    if folded_labels == sorted(label.casefold() for label in spec.label_names):
         return None
-    if len(own) != len(spec.label_names):
-        return f"{named} ({len(own)}), and {asked} ({len(spec.label_names)})"
-    return f"{named}, and {asked}: {rename}"
+    if len(folded_labels) != len(spec.label_names):
+        return f"{model_clause} ({len(folded_labels)}), and {task_clause} ({len(spec.label_names)})"
+    return f"{model_clause}, and {task_clause}: {rename}"
 
 
 def missing_tags(spec: TaskSpec, pairing: Pairing, description: ModelDescription) -> list[str]:
@@ -295,8 +283,8 @@ def _why_not(
     method_name: str | None,
 ) -> str:
     if not serving:
-        named = f"the method {method_name!r}" if method_name else f"the kind {spec.kind!r}"
-        return f"{named} does not serve the protocol {protocol!r} of task {spec.task!r}"
+        subject = f"the method {method_name!r}" if method_name else f"the kind {spec.kind!r}"
+        return f"{subject} does not serve the protocol {protocol!r} of task {spec.task!r}"
     needs = " or ".join(sorted({method.requires.value for method in serving}))
     if protocol in FITTING_PROTOCOLS and head is None:
         return (

@@ -17,8 +17,6 @@ from harness.models.capabilities import Capability, Choice, ChoosesBest, Head
 from harness.prompts.preset import PromptItem
 from harness.specs.schema import Phrases, TaskSpec
 
-__all__ = ["KIND", "METHODS", "MultipleChoiceSpec"]
-
 
 class MultipleChoiceSpec(TaskSpec):
     """The spec of a multiple-choice task."""
@@ -117,8 +115,8 @@ def _prompt_item(example: MultipleChoiceExample) -> PromptItem:
 
 def _texts(example: MultipleChoiceExample, spec: TaskSpec) -> tuple[str, ...]:
     """Return the fields of the context, but for those that hold a word of the benchmark's own, and the choices."""
-    own = [text for name, text in example.inputs.items() if name not in spec.input_phrases]
-    return (*own, *example.choices)
+    context_texts = [text for name, text in example.inputs.items() if name not in spec.input_phrases]
+    return (*context_texts, *example.choices)
 
 
 METHODS = (

@@ -20,8 +20,6 @@ from harness.prompts.preset import PromptItem
 from harness.specs.prompt import ALL_LANGUAGES
 from harness.specs.schema import Code, TaskSpec
 
-__all__ = ["KIND", "METHODS", "NumericAnswerSpec"]
-
 FILES = "en"
 """Published answers are written in the English way in all languages: ``2,125``."""
 
@@ -46,8 +44,12 @@ def _example(row: Row, number: int, context: ReadContext) -> NumericQuestion:
     solution = row.fields.get("solution")
     answer = row.fields.get("answer")
     if answer is None and solution is not None:
-        found = answer_number(str(solution), context.language)
-        answer = None if found is None or found.value is None else number_text(found.value)
+        solution_number = answer_number(str(solution), context.language)
+        answer = (
+            None
+            if solution_number is None or solution_number.value is None
+            else number_text(solution_number.value)
+        )
     return NumericQuestion(
         id=id_of(row, number),
         cluster=cluster_of(row, context),
@@ -95,11 +97,11 @@ def _read(
     example: NumericQuestion, text: str, *, language: str, phrases: Sequence[str], item_language: str = ""
 ) -> tuple[dict[str, Any], bool]:
     """Return the number that a text gives, as written and in plain digits; unread where there is none, or two."""
-    found = answer_number(text, language, phrases, languages=(item_language,))
-    if found is None:
+    number = answer_number(text, language, phrases, languages=(item_language,))
+    if number is None:
         return {"text": "", "value": None}, False
-    value = None if found.value is None else number_text(found.value)
-    return {"text": found.text, "value": value}, value is not None
+    value = None if number.value is None else number_text(number.value)
+    return {"text": number.text, "value": value}, value is not None
 
 
 METHODS = (generate_method("numeric_answer", _predict),)

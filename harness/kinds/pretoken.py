@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from harness.languages.character import ZERO_WIDTH_JOINER, is_blank, is_extender, is_unspaced, is_wordlike
 
-__all__ = ["Pretoken", "pretokens"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pretoken:
@@ -31,11 +29,11 @@ def pretokens(text: str) -> list[Pretoken]:
     Source: categories of the Unicode Character Database; the attachment of marks and formats is rule WB4 of Unicode
     Standard Annex 29. XTREME-R (Ruder et al., 2021, section 3) asks for full text and prescribes no such rule.
     """
-    found: list[Pretoken] = []
+    tokens: list[Pretoken] = []
     start, is_run, unspaced = -1, False, False
     for position, character in enumerate(text):
         if is_blank(character):
-            _close(found, text, start, position, unspaced)
+            _close(tokens, text, start, position, unspaced)
             start = -1
         elif is_extender(character):
             if start < 0:
@@ -44,13 +42,13 @@ def pretokens(text: str) -> list[Pretoken]:
             is_joined = start >= 0 and text[position - 1] == ZERO_WIDTH_JOINER
             if is_joined and not (is_run or unspaced or is_unspaced(character)):
                 continue
-            _close(found, text, start, position, unspaced)
+            _close(tokens, text, start, position, unspaced)
             start, is_run, unspaced = position, False, is_unspaced(character)
         elif start < 0 or not is_run:
-            _close(found, text, start, position, unspaced)
+            _close(tokens, text, start, position, unspaced)
             start, is_run, unspaced = position, True, False
-    _close(found, text, start, len(text), unspaced)
-    return found
+    _close(tokens, text, start, len(text), unspaced)
+    return tokens
 
 
 def _close(found: list[Pretoken], text: str, start: int, end: int, unspaced: bool) -> None:

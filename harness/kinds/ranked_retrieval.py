@@ -25,8 +25,6 @@ from harness.models.capabilities import Capability, Embeds, Head
 from harness.models.requests import FloatArray
 from harness.specs.schema import ProtocolName, Source, TaskSpec
 
-__all__ = ["KIND", "METHODS", "RankedRetrievalSpec"]
-
 EMBED_CHUNK = 2048
 """Candidates that are embedded in one call: enough to sort by length, few enough for progress."""
 
@@ -104,8 +102,8 @@ def _join(examples: Sequence[RankedQuery], pool: CandidatePool) -> list[RankedQu
                     f"The gold {target!r} of query {example.id!r} of {pool.owner!r} is not among the "
                     f"{len(pool):,} candidates; the pool is of another release than the queries."
                 )
-        own = [pool.candidates[pool.row_of[target]] for target in example.targets]
-        answers = list(dict.fromkeys([*own, *pool.answering.get(example.id, ())]))
+        gold = [pool.candidates[pool.row_of[target]] for target in example.targets]
+        answers = list(dict.fromkeys([*gold, *pool.answering.get(example.id, ())]))
         if not answers and pool.answering:
             raise DataError(
                 f"The query {example.id!r} of {pool.owner!r} has no right candidate among the "
@@ -167,10 +165,10 @@ def _predict_by_embedding(
     # The number is that of all queries, not of the chunk: a limit must not change what is kept.
     further = max((len(example.targets) for example in context.pool), default=1) - 1
     further = max(further, 0)
-    found = search(queries, context.cache[_pool_key(context)], CUT_OFF + further + 1)
+    nearest = search(queries, context.cache[_pool_key(context)], CUT_OFF + further + 1)
     return [
         _prediction(example, rows, similarity, pool, further)
-        for example, rows, similarity in zip(examples, found.rows, found.similarity, strict=True)
+        for example, rows, similarity in zip(examples, nearest.rows, nearest.similarity, strict=True)
     ]
 
 
@@ -188,8 +186,8 @@ def _prediction(
 
 def _texts(example: RankedQuery, ranking: Sequence[str], pool: CandidatePool) -> dict[str, str]:
     """Return the texts that a reader of the answer needs: of the first candidate, and of a right one."""
-    wanted = [*ranking[:1], *(target for target in example.targets[:1] if target in pool.row_of)]
-    return {name: pool.candidates[pool.row_of[name]].text for name in wanted}
+    names = [*ranking[:1], *(target for target in example.targets[:1] if target in pool.row_of)]
+    return {name: pool.candidates[pool.row_of[name]].text for name in names}
 
 
 METHODS = (

@@ -28,8 +28,6 @@ import numpy.typing as npt
 from harness.errors import ContractError, MissingExtraError
 from harness.models.requests import FloatArray
 
-__all__ = ["BACKENDS", "Neighbours", "search"]
-
 BACKENDS = ("faiss", "numpy")
 DECIMALS = 6
 LENGTH_TOLERANCE = 1e-3
@@ -142,8 +140,8 @@ def _checked(vectors: FloatArray, side: str) -> FloatArray:
     faulty = np.flatnonzero(~(np.abs(lengths - 1) <= LENGTH_TOLERANCE))
     if len(faulty):
         row = int(faulty[0])
-        found = f"length {lengths[row]:.4g}" if np.isfinite(vectors[row]).all() else "NaN or infinity in it"
-        raise ContractError(f"Expected {side} vectors of length 1, found {found} at row {row}.")
+        fault = f"length {lengths[row]:.4g}" if np.isfinite(vectors[row]).all() else "NaN or infinity in it"
+        raise ContractError(f"Expected {side} vectors of length 1, found {fault} at row {row}.")
     return vectors
 
 
@@ -177,12 +175,14 @@ def _ranked_exactly(queries: FloatArray, candidates: FloatArray, needed: int) ->
     step = max(1, min(QUERY_BLOCK, KEY_BLOCK // (needed + CANDIDATE_BLOCK)))
     for start in range(0, len(queries), step):
         block = queries[start : start + step]
-        left = block.astype(np.float64)
+        query_vectors = block.astype(np.float64)
         best = np.empty((len(block), 0), dtype=np.int64)
         for first in range(0, len(candidates), CANDIDATE_BLOCK):
-            right = candidates[first : first + CANDIDATE_BLOCK].astype(np.float64)
-            rows = np.broadcast_to(np.arange(first, first + len(right)), (len(left), len(right)))
-            keys = _keys(_millionths(left @ right.T, block, candidates, rows), rows)
+            candidate_vectors = candidates[first : first + CANDIDATE_BLOCK].astype(np.float64)
+            rows = np.broadcast_to(
+                np.arange(first, first + len(candidate_vectors)), (len(query_vectors), len(candidate_vectors))
+            )
+            keys = _keys(_millionths(query_vectors @ candidate_vectors.T, block, candidates, rows), rows)
             best = np.concatenate([best, keys], axis=1)
             if best.shape[1] > needed:
                 best.partition(needed - 1, axis=1)
@@ -225,19 +225,21 @@ def _products(
         gathered = np.empty((step * width, queries.shape[1]), dtype=np.float32)
         double = np.empty(gathered.shape)
         for start in range(first, last, step):
-            left = queries[start : min(start + step, last), :, None].astype(np.float64)
+            query_vectors = queries[start : min(start + step, last), :, None].astype(np.float64)
             for column in range(0, rows.shape[1], width):
-                part = rows[start : start + len(left), column : column + width]
+                row_block = rows[start : start + len(query_vectors), column : column + width]
                 # Without mode="clip", take() writes into a buffer of its own first.
-                right = np.take(candidates, part.ravel(), axis=0, out=gathered[: part.size], mode="clip")
-                double[: part.size] = right
+                candidate_vectors = np.take(
+                    candidates, row_block.ravel(), axis=0, out=gathered[: row_block.size], mode="clip"
+                )
+                double[: row_block.size] = candidate_vectors
                 np.matmul(
-                    double[: part.size].reshape(*part.shape, -1),
-                    left,
-                    out=products[start : start + len(left), column : column + width, None],
+                    double[: row_block.size].reshape(*row_block.shape, -1),
+                    query_vectors,
+                    out=products[start : start + len(query_vectors), column : column + width, None],
                 )
 
-    bounds = [len(queries) * part // threads for part in range(threads + 1)]
+    bounds = [len(queries) * thread // threads for thread in range(threads + 1)]
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(fill, bounds[:-1], bounds[1:]))
     return products

@@ -17,8 +17,6 @@ from harness.models.capabilities import Capability, Classifies, Head, TextInput
 from harness.prompts.preset import PromptItem
 from harness.specs.schema import TaskSpec
 
-__all__ = ["KIND", "METHODS", "SequenceClassificationSpec"]
-
 
 class SequenceClassificationSpec(TaskSpec):
     """The spec of a sequence classification task."""
@@ -47,7 +45,7 @@ def _reference(example: ClassificationExample) -> str | None:
 
 
 def text_input(example: ClassificationExample) -> TextInput:
-    """Return what a classifier gets: the first field, and the second one as the pair's other side."""
+    """Return the input of a classifier: the first field, and the second one as the pair's other side."""
     texts = list(example.inputs.values())
     return TextInput(text=texts[0], text_pair=texts[1] if len(texts) > 1 else None)
 

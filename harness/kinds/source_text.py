@@ -15,8 +15,6 @@ from harness.prompts.asking import generate_answers
 from harness.prompts.preset import PromptItem
 from harness.specs.schema import TaskSpec
 
-__all__ = ["language_name", "predict", "writing_kind", "written_prediction"]
-
 FIELDS = ("source", "source_name", "target_name")
 
 
@@ -75,13 +73,13 @@ def _prompt_item(example: SourceText) -> PromptItem:
 
 
 def predict(adapter: Generates, examples: Sequence[SourceText], context: MethodContext) -> list[Prediction]:
-    """Return what a model writes for each item, on one line, and whether it is the source again."""
+    """Return the text that a model writes for each item, on one line, and whether it is the source again."""
     assert context.prompter is not None
     return generate_answers(adapter, examples, context.prompter, context.prompter.options, _read)
 
 
 def written_prediction(example: SourceText, answer: Generated) -> Prediction:
-    """Return what a model wrote for an item as `predict` keeps it, where no prompt was used."""
+    """Return the prediction for a text written without a prompt, in the form of `predict`."""
     output, is_read = _read(example, answer.text)
     unfinished = not answer.finished
     return Prediction(

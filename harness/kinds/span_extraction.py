@@ -15,8 +15,6 @@ from harness.prompts.parsing import read_answer
 from harness.prompts.preset import PromptItem
 from harness.specs.schema import TaskSpec
 
-__all__ = ["KIND", "METHODS", "SpanExtractionSpec"]
-
 
 class SpanExtractionSpec(TaskSpec):
     """The spec of a span extraction task."""

@@ -8,8 +8,6 @@ from harness.kinds.methods import generate_method
 from harness.kinds.source_text import language_name, predict, writing_kind
 from harness.specs.schema import TaskSpec
 
-__all__ = ["KIND", "METHODS", "SummarySpec"]
-
 
 class SummarySpec(TaskSpec):
     """The spec of a summarisation task."""

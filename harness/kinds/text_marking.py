@@ -28,8 +28,6 @@ from harness.prompts.preset import PromptItem
 from harness.prompts.tagged import read_spans, span_text
 from harness.specs.schema import TaskSpec
 
-__all__ = ["KIND", "METHODS", "TextMarkingSpec", "spans_of_pretokens"]
-
 
 class TextMarkingSpec(TaskSpec):
     """The spec of a text marking task."""
@@ -73,14 +71,14 @@ def _example(row: Row, number: int, context: ReadContext) -> MarkedText:
     text = text_of(row, "text", context)
     if not text:
         raise DataError(f"{row.where}: item {identifier!r}: expected a text, found an empty one.")
-    given = row.fields.get("spans")
+    raw_spans = row.fields.get("spans")
     return MarkedText(
         id=identifier,
         cluster=cluster_of(row, context),
         text=text,
         spans=None
-        if given is None
-        else _given_spans(given, text, f"{row.where}: item {identifier!r}", context),
+        if raw_spans is None
+        else _given_spans(raw_spans, text, f"{row.where}: item {identifier!r}", context),
     )
 
 
@@ -195,7 +193,7 @@ def _predict_with_head(
     assert isinstance(context.spec, TextMarkingSpec)
     pieces = [pretokens(example.text) for example in examples]
     # A text without a visible character has nothing to tag.
-    filled = [index for index, found in enumerate(pieces) if found]
+    filled = [index for index, tokens in enumerate(pieces) if tokens]
     tagged = adapter.tag(
         [[examples[index].text[piece.start : piece.end] for piece in pieces[index]] for index in filled]
     )
@@ -210,8 +208,8 @@ def _predict_with_head(
             )
         spans[index] = spans_of_pretokens(pieces[index], tags, context.spec.scheme)
     return [
-        Prediction(id=example.id, output={"spans": [_plain(span) for span in found]})
-        for example, found in zip(examples, spans, strict=True)
+        Prediction(id=example.id, output={"spans": [_plain(span) for span in text_spans]})
+        for example, text_spans in zip(examples, spans, strict=True)
     ]
 
 

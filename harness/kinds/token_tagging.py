@@ -24,8 +24,6 @@ from harness.specs.schema import TaskSpec
 TOKENS_A_WORD = 16
 """Generated tokens that one word with its tag may take; scripts outside a vocabulary need several per character."""
 
-__all__ = ["KIND", "METHODS", "TokenTaggingSpec"]
-
 
 class TokenTaggingSpec(TaskSpec):
     """The spec of a token tagging task."""
@@ -36,12 +34,16 @@ class TokenTaggingSpec(TaskSpec):
 
 def _example(row: Row, number: int, context: ReadContext) -> TaggedSentence:
     tokens = tuple(str(token) for token in row.fields.get("tokens") or ())
-    given = row.fields.get("tags")
+    raw_tags = row.fields.get("tags")
     if not tokens:
         raise DataError(f"{row.where}: expected a sentence with tokens, found none.")
-    if given is not None and len(given) != len(tokens):
-        raise DataError(f"{row.where}: the sentence has {len(tokens)} tokens and {len(given)} tags.")
-    tags = None if given is None else tuple(_tag(str(tag), row, at, context) for at, tag in enumerate(given))
+    if raw_tags is not None and len(raw_tags) != len(tokens):
+        raise DataError(f"{row.where}: the sentence has {len(tokens)} tokens and {len(raw_tags)} tags.")
+    tags = (
+        None
+        if raw_tags is None
+        else tuple(_tag(str(tag), row, at, context) for at, tag in enumerate(raw_tags))
+    )
     sentence_id = row.fields.get("sent_id")
     text = row.fields.get("text")
     return TaggedSentence(
@@ -113,14 +115,14 @@ def _predict_by_generation(
     def options(example: TaggedSentence) -> GenerateOptions:
         choice = "|".join(map(re.escape, labels))
         words = " ".join(f"{re.escape(token)}_({choice})" for token in example.tokens)
-        given = prompter.options(example, regex=None if by_entity else f" ?{words}")
-        return replace(given, max_tokens=max(given.max_tokens, TOKENS_A_WORD * len(example.tokens)))
+        base = prompter.options(example, regex=None if by_entity else f" ?{words}")
+        return replace(base, max_tokens=max(base.max_tokens, TOKENS_A_WORD * len(example.tokens)))
 
     return generate_answers(adapter, examples, prompter, options, read)
 
 
 def _constraint(spec: PromptSpec) -> Constraint | None:
-    """Return what answers can be kept to: entities may be any words of the sentence."""
+    """Return the constraint on answers; None for entities, which may be any words of the sentence."""
     return None if spec.parser == "entities" else "regex"
 
 

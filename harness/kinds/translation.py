@@ -17,8 +17,6 @@ from harness.models.capabilities import Capability, Generates
 from harness.models.requests import GenerateOptions
 from harness.specs.schema import Code, TaskSpec
 
-__all__ = ["KIND", "METHODS", "TranslationSpec"]
-
 MOST_TOKENS = 512
 """Longest translation of a translation model, which was trained on sentences."""
 
@@ -54,7 +52,7 @@ class TranslationSpec(TaskSpec):
 def _translate(
     adapter: Generates, examples: Sequence[SourceText], context: MethodContext
 ) -> list[Prediction]:
-    """Return what a translation model makes of each text; raises `CapabilityError` for a language it does not know."""
+    """Return a translation model's output for each text; raises `CapabilityError` for a language it does not know."""
     assert isinstance(context.spec, TranslationSpec)
     language = (context.cell_language or context.language).code
     pair = (context.spec.source_language or language, context.spec.target_language or language)

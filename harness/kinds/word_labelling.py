@@ -12,8 +12,6 @@ from harness.kinds.kind import ReadContext, TaskKind, cluster_of, group_of, id_o
 from harness.kinds.methods import Method
 from harness.specs.schema import TaskSpec
 
-__all__ = ["KIND", "METHODS", "WordLabellingSpec"]
-
 
 class WordLabellingSpec(TaskSpec):
     """The spec of a word labelling task."""
@@ -26,18 +24,18 @@ def _example(row: Row, number: int, context: ReadContext) -> LabelledWords:
     tokens = tuple(str(token) for token in row.fields.get("tokens") or ())
     if not tokens:
         raise DataError(f"{row.where}: expected a sentence with tokens, found none.")
-    given = row.fields.get("labels")
-    if given is None:
+    raw_labels = row.fields.get("labels")
+    if raw_labels is None:
         targets, labels = _given_targets(row, len(tokens)), None
     else:
-        if len(given) != len(tokens):
+        if len(raw_labels) != len(tokens):
             raise DataError(
-                f"{row.where}: the sentence has {len(tokens)} tokens and {len(given)} labels; expected one a "
+                f"{row.where}: the sentence has {len(tokens)} tokens and {len(raw_labels)} labels; expected one a "
                 "token, null for words without."
             )
-        targets = tuple(position for position, label in enumerate(given) if label is not None)
+        targets = tuple(position for position, label in enumerate(raw_labels) if label is not None)
         labels = tuple(
-            known_label(str(given[position]), context, where=f"{row.where}: unknown label")
+            known_label(str(raw_labels[position]), context, where=f"{row.where}: unknown label")
             for position in targets
         )
     return LabelledWords(
@@ -53,13 +51,15 @@ def _example(row: Row, number: int, context: ReadContext) -> LabelledWords:
 
 def _given_targets(row: Row, size: int) -> tuple[int, ...]:
     """Return the positions whose labels an unlabelled file asks for; raises `DataError` where it does not say."""
-    given = row.fields.get("targets")
-    if not isinstance(given, list | tuple) or not all(type(position) is int for position in given):
+    raw_targets = row.fields.get("targets")
+    if not isinstance(raw_targets, list | tuple) or not all(
+        type(position) is int for position in raw_targets
+    ):
         raise DataError(
             f"{row.where}: expected 'labels', or 'targets' with the positions of the words to be labelled, found "
-            f"{given!r}."
+            f"{raw_targets!r}."
         )
-    targets = tuple(given)
+    targets = tuple(raw_targets)
     if sorted(set(targets)) != list(targets) or (targets and not 0 <= targets[0] <= targets[-1] < size):
         raise DataError(
             f"{row.where}: expected 'targets' rising from 0 to {size - 1}, found {', '.join(map(str, targets))}."

@@ -1,1 +1,7 @@
-"""What is known of languages and scripts: codes, names, families, segmentation."""
+"""Data on languages and scripts: codes, names, families, segmentation."""
+
+from __future__ import annotations
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

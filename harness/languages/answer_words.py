@@ -18,8 +18,6 @@ from typing import Any, Final
 from harness.languages.character import is_unspaced
 from harness.languages.spelling import fold
 
-__all__ = ["AnswerWords", "answer_words", "pattern"]
-
 _UNBORDERED: Final = "\u1100-\u11ff\u3130-\u318f\uac00-\ud7a3"
 _PREFIXED: Final = f"[\u0590-\u06ff{_UNBORDERED}]"
 """Hebrew, Arabic and Korean words may have others joined to them."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import unicodedata
 from functools import cache
 
-__all__ = ["ZERO_WIDTH_JOINER", "is_blank", "is_extender", "is_unspaced", "is_wordlike", "splits_combination"]
-
 ZERO_WIDTH_JOINER = "\u200d"
 _ZERO_WIDTH_SPACE = "\u200b"
 _UNSPACED_NAMES = (
@@ -45,8 +43,8 @@ def is_unspaced(character: str) -> bool:
 
     Han, Hiragana, Katakana, Thai, Lao, Khmer and Myanmar; digits and punctuation of these scripts are not letters.
     """
-    named = unicodedata.name(character, "").startswith(_UNSPACED_NAMES)
-    return named and (unicodedata.category(character)[0] == "L" or character == "〇")
+    has_unspaced_name = unicodedata.name(character, "").startswith(_UNSPACED_NAMES)
+    return has_unspaced_name and (unicodedata.category(character)[0] == "L" or character == "〇")
 
 
 @cache

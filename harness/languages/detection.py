@@ -12,18 +12,6 @@ from functools import cache
 from harness.languages.library_code import TEXT_SCRIPTS, library_code
 from harness.languages.table import Language
 
-__all__ = [
-    "DETECTED",
-    "LEAST_DETECTED",
-    "SURE",
-    "Detector",
-    "can_detect",
-    "detected_code",
-    "language_detector",
-    "other_language",
-    "script_of_texts",
-]
-
 LEAST_DETECTED = 20
 """Characters of the shortest text whose language is looked at."""
 DETECTED = frozenset(
@@ -57,7 +45,7 @@ def detected_code(language: Language) -> str | None:
 
 
 def script_of_texts(language: Language) -> str:
-    """Return what `text_scripts` calls the script of a language."""
+    """Return the name that `text_scripts` has for the script of a language."""
     return TEXT_SCRIPTS.get(language.script, language.script)
 
 
@@ -91,12 +79,12 @@ def other_language(items: Sequence[Sequence[str]], language: Language) -> tuple[
     sample = items[:: max(1, len(items) // DETECTED_ITEMS)][:DETECTED_ITEMS]
     if detect is None or not sample:
         return None
-    others: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for texts in sample:
         # Of a translation or a question about a foreign text, one side is in the language.
         (code, sure), *further = sorted(map(detect, texts), key=lambda guess: guess[1])
-        is_other = expected not in {code, *(other for other, _ in further)}
+        is_other = expected not in {code, *(surer_code for surer_code, _ in further)}
         if is_other and (sure >= SURE if expected else code == "en" and sure >= UNMISTAKABLE):
-            others[code] += 1
-    code, count = (others.most_common(1) or [("", 0)])[0]
+            counts[code] += 1
+    code, count = (counts.most_common(1) or [("", 0)])[0]
     return (code, count, len(sample)) if count > MOST_OTHERS * len(sample) else None

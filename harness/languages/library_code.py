@@ -6,8 +6,6 @@ from collections.abc import Container
 
 from harness.languages.table import known_languages
 
-__all__ = ["TEXT_SCRIPTS", "is_unspaced_language", "library_code", "writing_of"]
-
 TEXT_SCRIPTS = {
     "Hans": "Hani", "Hant": "Hani", "Hang": "Kore", "Hira": "Jpan", "Kana": "Jpan", "Hrkt": "Jpan",
 }  # fmt: skip

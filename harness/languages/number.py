@@ -18,8 +18,6 @@ from typing import Final
 
 from harness.languages.answer_words import answer_words, pattern
 
-__all__ = ["WrittenNumber", "number_text", "plain_number", "written_numbers"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenNumber:
@@ -113,18 +111,18 @@ def plain_number(text: str, language: str) -> str:
 
 def number_text(value: Fraction) -> str:
     """Return a value as a decimal, ``2125`` or ``0.75``; as a fraction where its decimals never end: ``1/3``."""
-    rest = value.denominator
+    cofactor = value.denominator
     for prime in (2, 5):
-        while rest % prime == 0:
-            rest //= prime
-    if rest != 1:
+        while cofactor % prime == 0:
+            cofactor //= prime
+    if cofactor != 1:
         return str(value)
-    places = 0
-    while (value * 10**places).denominator != 1:
-        places += 1
-    digits = f"{abs(int(value * 10**places)):0{places + 1}d}"
-    whole, part = digits[: len(digits) - places], digits[len(digits) - places :]
-    return f"{'-' if value < 0 else ''}{whole}{'.' if part else ''}{part}"
+    decimals = 0
+    while (value * 10**decimals).denominator != 1:
+        decimals += 1
+    digits = f"{abs(int(value * 10**decimals)):0{decimals + 1}d}"
+    integer, fraction = digits[: len(digits) - decimals], digits[len(digits) - decimals :]
+    return f"{'-' if value < 0 else ''}{integer}{'.' if fraction else ''}{fraction}"
 
 
 @cache
@@ -145,9 +143,9 @@ def _plain_digit(character: str) -> str:
     if digit is not None:
         return str(digit)
     if unicodedata.category(character) == "No" and "/" in (
-        made := unicodedata.normalize("NFKC", character).replace("\u2044", "/")
+        fraction := unicodedata.normalize("NFKC", character).replace("\u2044", "/")
     ):
-        return f" {made}"
+        return f" {fraction}"
     return character
 
 
@@ -158,27 +156,29 @@ def _plain_fraction(found: re.Match[str]) -> str:
 
 def _numbers(text: str, style: _Style) -> Iterator[WrittenNumber]:
     end = 0
-    while (found := _NUMBER.search(text, end)) is not None:
-        negative = bool(found["sign"] or found["inner"])
-        body, start, end = found["body"], found.start("body"), found.end("body")
-        if len(found.group()) > LONGEST:
+    while (match := _NUMBER.search(text, end)) is not None:
+        negative = bool(match["sign"] or match["inner"])
+        body, start, end = match["body"], match.start("body"), match.end("body")
+        if len(match.group()) > LONGEST:
             yield WrittenNumber(text=body[:LONGEST], value=None, start=start)
             continue
-        parts = _parts(body, style)
-        exponent = found["exponent"] or found["power"] or found["ten"]
-        if exponent and len(parts) == 1 and parts[0][1] is not None:
-            end = found.end()
-            parts = [(text[start:end], parts[0][1] * Fraction(10) ** (int(exponent) - bool(found["ten"])))]
-        elif found["denominator"] and body.isdecimal():
-            value = _fraction(int(body), found["numerator"], int(found["denominator"]))
+        numbers = _parts(body, style)
+        exponent = match["exponent"] or match["power"] or match["ten"]
+        if exponent and len(numbers) == 1 and numbers[0][1] is not None:
+            end = match.end()
+            numbers = [
+                (text[start:end], numbers[0][1] * Fraction(10) ** (int(exponent) - bool(match["ten"])))
+            ]
+        elif match["denominator"] and body.isdecimal():
+            value = _fraction(int(body), match["numerator"], int(match["denominator"]))
             if value is not None:
-                end = found.end()
-                parts = [(text[start:end], value)]
-        elif len(parts) == 1 and parts[0][1] is not None:
-            value, end = _multiplied(parts[0][1], text, end, style)
-            parts = [(text[start:end], value)]
-        for place, (written, value) in enumerate(parts):
-            sign = negative and place == 0
+                end = match.end()
+                numbers = [(text[start:end], value)]
+        elif len(numbers) == 1 and numbers[0][1] is not None:
+            value, end = _multiplied(numbers[0][1], text, end, style)
+            numbers = [(text[start:end], value)]
+        for index, (written, value) in enumerate(numbers):
+            sign = negative and index == 0
             signed = None if value is None else (-value if sign else value)
             yield WrittenNumber(text=f"{'-' if sign else ''}{written}", value=signed, start=start)
 
@@ -189,20 +189,20 @@ def _fraction(first: int, numerator: str | None, denominator: int) -> Fraction |
         return None
     if numerator is None:
         return Fraction(first, denominator)
-    part = Fraction(int(numerator), denominator)
-    return first + part if part < 1 else None
+    fraction = Fraction(int(numerator), denominator)
+    return first + fraction if fraction < 1 else None
 
 
 def _multiplied(value: Fraction, text: str, end: int, style: _Style) -> tuple[Fraction, int]:
     """Return a number with the powers of ten after it, and where it ends: 3万5千 is 35000."""
-    total, own, last = Fraction(0), value, 10**12
+    total, coefficient, last = Fraction(0), value, 10**12
     while end < len(text) and (times := _TIMES.get(text[end])) is not None and times < last:
-        total, last, end = total + own * times, times, end + 1
-        own = Fraction(0)
+        total, last, end = total + coefficient * times, times, end + 1
+        coefficient = Fraction(0)
         following = re.compile(r"\d+").match(text, end)
         if following is not None and len(following.group()) < len(str(times)):
-            own, end = Fraction(int(following.group())), following.end()
-    return total + own, end
+            coefficient, end = Fraction(int(following.group())), following.end()
+    return total + coefficient, end
 
 
 def _parts(body: str, style: _Style) -> list[tuple[str, Fraction | None]]:
@@ -211,15 +211,19 @@ def _parts(body: str, style: _Style) -> list[tuple[str, Fraction | None]]:
     marks = [mark for mark in plain if not mark.isdecimal()]
     kinds = set(marks)
     if "\u066b" in kinds and marks.count("\u066b") == 1:
-        whole, part = plain.split("\u066b")
-        return [(body, _decimal(re.sub(r"\D", "", whole), part))] if part.isdecimal() else _split(body, style)
+        integer, fraction = plain.split("\u066b")
+        return (
+            [(body, _decimal(re.sub(r"\D", "", integer), fraction))]
+            if fraction.isdecimal()
+            else _split(body, style)
+        )
     if len(marks) <= 1:
         return [(body, _single(plain, style))]
     if len(kinds) == 1:
         return [(body, Fraction(re.sub(r"\D", "", plain)))] if _is_grouped(plain) else _split(body, style)
-    whole, part = plain.rsplit(marks[-1], 1)
-    if marks.count(marks[-1]) == 1 and _is_grouped(whole):
-        return [(body, _decimal(re.sub(r"\D", "", whole), part))]
+    integer, fraction = plain.rsplit(marks[-1], 1)
+    if marks.count(marks[-1]) == 1 and _is_grouped(integer):
+        return [(body, _decimal(re.sub(r"\D", "", integer), fraction))]
     return _split(body, style)
 
 
@@ -234,20 +238,20 @@ def _split(body: str, style: _Style) -> list[tuple[str, Fraction | None]]:
     pieces = [piece for piece in re.split(f"[{re.escape(''.join(sorted(at)))}]", body) if piece]
     if len(pieces) == 1:
         return [(body, None)]
-    return [part for piece in pieces for part in _parts(piece, style)]
+    return [number for piece in pieces for number in _parts(piece, style)]
 
 
 def _single(digits: str, style: _Style) -> Fraction | None:
     """Return the value of digits with at most one mark between them."""
-    mark = next((own for own in digits if not own.isdecimal()), "")
+    mark = next((character for character in digits if not character.isdecimal()), "")
     if not mark:
         return Fraction(digits)
-    whole, part = digits.split(mark)
-    could_group = len(part) == 3 and 1 <= len(whole) <= 3 and not whole.startswith("0")
+    integer, fraction = digits.split(mark)
+    could_group = len(fraction) == 3 and 1 <= len(integer) <= 3 and not integer.startswith("0")
     if not could_group or mark == style.decimal:
-        return _decimal(whole, part)
-    return Fraction(whole + part) if mark == style.group else None
+        return _decimal(integer, fraction)
+    return Fraction(integer + fraction) if mark == style.group else None
 
 
-def _decimal(whole: str, part: str) -> Fraction:
-    return Fraction(f"{whole or '0'}.{part}")
+def _decimal(integer: str, fraction: str) -> Fraction:
+    return Fraction(f"{integer or '0'}.{fraction}")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["is_romanised"]
-
 _TOKEN = re.compile(r"[^\W_]+")
 _LATIN = re.compile(r"[a-z0-9]+")
 

@@ -16,8 +16,6 @@ import numpy.typing as npt
 
 from harness.languages.segmentation import code_points
 
-__all__ = ["SCRIPTS", "script_counts", "text_scripts"]
-
 Integers = npt.NDArray[np.int64]
 _NAMES: Final = {
     "LATIN": "Latn", "FULLWIDTH": "Latn", "GREEK": "Grek", "CYRILLIC": "Cyrl", "ARMENIAN": "Armn",
@@ -92,10 +90,10 @@ def text_scripts(texts: Sequence[str], *, sign: int = 1) -> list[str | None]:
     kana = counts[:, [SCRIPTS.index("Hira"), SCRIPTS.index("Kana")]].sum(axis=1)
     han = counts[:, SCRIPTS.index("Hani")]
     japanese = (kana * 10 >= total) & (kana > 0) & (2 * (kana + han) > total)
-    found = []
+    scripts = []
     for row, size, mixed in zip(
         counts.argmax(axis=1).tolist(), total.tolist(), japanese.tolist(), strict=True
     ):
         code = SCRIPTS[row]
-        found.append("Jpan" if mixed else _OF_LANGUAGES.get(code, code) if size else None)
-    return found
+        scripts.append("Jpan" if mixed else _OF_LANGUAGES.get(code, code) if size else None)
+    return scripts

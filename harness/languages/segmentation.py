@@ -23,8 +23,6 @@ import numpy.typing as npt
 
 from harness.languages.character import is_extender, is_unspaced, is_wordlike
 
-__all__ = ["character_counts", "code_points", "unspaced_counts", "word_counts", "words"]
-
 Integers = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 
@@ -53,7 +51,7 @@ def unspaced_counts(texts: Sequence[str]) -> Integers:
 
 def words(texts: Sequence[str]) -> list[list[str]]:
     """Return the words of every text, in their order; ``len`` of each is its `word_counts`."""
-    found: list[list[str]] = []
+    words_by_text: list[list[str]] = []
     for block in _blocks(texts):
         joined = _BREAK.join(block)
         bounds = _bounds(joined)
@@ -61,8 +59,8 @@ def words(texts: Sequence[str]) -> list[list[str]]:
         cuts = np.searchsorted(bounds.starts, breaks).tolist()
         both = zip(bounds.starts.tolist(), bounds.ends.tolist(), strict=True)
         pieces = [joined[start:end] for start, end in both]
-        found += [pieces[first:last] for first, last in itertools.pairwise(cuts)]
-    return found
+        words_by_text += [pieces[first:last] for first, last in itertools.pairwise(cuts)]
+    return words_by_text
 
 
 def code_points(text: str) -> npt.NDArray[np.uint32]:
@@ -80,10 +78,10 @@ class _Bounds:
 
 def _counted(texts: Sequence[str], count: Callable[[Sequence[str]], Integers]) -> Integers:
     """Return a count of every text; those that repeat (the context of several questions) are counted once."""
-    places: dict[str, int] = {}
-    rows = np.fromiter((places.setdefault(text, len(places)) for text in texts), np.int64, len(texts))
-    parts = [count(block) for block in _blocks(list(places))]
-    return np.concatenate(parts)[rows] if parts else np.zeros(0, dtype=np.int64)
+    index_of: dict[str, int] = {}
+    rows = np.fromiter((index_of.setdefault(text, len(index_of)) for text in texts), np.int64, len(texts))
+    counts = [count(block) for block in _blocks(list(index_of))]
+    return np.concatenate(counts)[rows] if counts else np.zeros(0, dtype=np.int64)
 
 
 def _blocks(texts: Sequence[str]) -> Iterator[Sequence[str]]:
@@ -121,16 +119,16 @@ def _per_text(texts: Sequence[str], marked: npt.NDArray[np.bool_]) -> Integers:
 
 def _bounds(text: str) -> _Bounds:
     classes = _classes(text)
-    places = np.flatnonzero(classes != _EXTENDER)
-    own = classes[places]
-    own = np.where(_is_joining(own), np.uint8(_WORDLIKE), own)
-    before = np.concatenate(([np.uint8(_OTHER)], own[:-1]))
-    begins = (own == _UNSPACED) | ((own == _WORDLIKE) & (before != _WORDLIKE))
-    after = np.concatenate((own[1:], [np.uint8(_OTHER)]))
-    closes = (own == _UNSPACED) | ((own == _WORDLIKE) & (after != _WORDLIKE))
+    positions = np.flatnonzero(classes != _EXTENDER)
+    base_classes = classes[positions]
+    base_classes = np.where(_is_joining(base_classes), np.uint8(_WORDLIKE), base_classes)
+    before = np.concatenate(([np.uint8(_OTHER)], base_classes[:-1]))
+    begins = (base_classes == _UNSPACED) | ((base_classes == _WORDLIKE) & (before != _WORDLIKE))
+    after = np.concatenate((base_classes[1:], [np.uint8(_OTHER)]))
+    closes = (base_classes == _UNSPACED) | ((base_classes == _WORDLIKE) & (after != _WORDLIKE))
     # What is attached to the last character of a word belongs to it: the word ends where the next character begins.
-    following = np.concatenate((places[1:], [len(text)]))
-    return _Bounds(starts=places[begins], ends=following[closes])
+    following = np.concatenate((positions[1:], [len(text)]))
+    return _Bounds(starts=positions[begins], ends=following[closes])
 
 
 def _is_joining(classes: Bytes) -> npt.NDArray[np.bool_]:

@@ -9,8 +9,6 @@ import unicodedata
 from functools import cache
 from typing import Final
 
-__all__ = ["first_letter", "fold", "lower_first", "upper_first"]
-
 _ARABIC: Final = {
     "\u0627": "\u0671",
     "\u0643": "\u06a9",

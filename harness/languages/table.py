@@ -28,8 +28,6 @@ from typing import Any
 
 from harness.errors import UnknownNameError, UsageError
 
-__all__ = ["CODE_NAMES", "TABLE_SOURCE", "Language", "LanguageTable", "known_languages", "recorded_name"]
-
 TABLE_SOURCE = "ruder2021xtremer"
 """Citation key of the paper whose Table 7 holds `printed_script`, `printed_datasets` and the typological marks."""
 
@@ -99,14 +97,16 @@ class Language:
         return bool(self.name and self.script and self.family)
 
     def codes(self) -> Mapping[str, str]:
-        """Return what ``{...}`` in a spec's paths and configs may name."""
-        named = {name: str(getattr(self, "code" if name == "language" else name)) for name in CODE_NAMES}
-        return named | {name: code.format_map(named) for name, code in self.names}
+        """Return the codes that ``{...}`` in a spec's paths and configs may name."""
+        code_by_name = {
+            name: str(getattr(self, "code" if name == "language" else name)) for name in CODE_NAMES
+        }
+        return code_by_name | {name: code.format_map(code_by_name) for name, code in self.names}
 
 
 LONGEST_CODE = 3
 CODE_NAMES = (*(field.name for field in fields(Language) if field.name != "names"), "language")
-"""What braces may name for every language: the columns of the table."""
+"""Names that braces may hold for every language: the columns of the table."""
 
 
 _VARIETY = re.compile(r"([A-Za-z]{2,3})(?:[-_]([A-Za-z]{4}))?(?:[-_]([A-Za-z]{2}|[0-9]{3}))?")
@@ -178,9 +178,9 @@ class LanguageTable:
         """
         if code in self:
             return self._languages.get(code) or living_languages()[code]
-        named = self.listed.code_named(code)
-        if named is not None:
-            raise UsageError(f"Languages are named by code: {code!r} is {named!r}.")
+        code_of_name = self.listed.code_named(code)
+        if code_of_name is not None:
+            raise UsageError(f"Languages are named by code: {code!r} is {code_of_name!r}.")
         meant = self.meant_by(code)
         if meant is not None:
             raise UsageError(f"{meant}.")
@@ -215,7 +215,7 @@ class LanguageTable:
         return next((name for name in names if name in self), None)
 
     def meant_by(self, code: str) -> str | None:
-        """Return what an unknown code means elsewhere and which one to use, as a clause; None for any other code.
+        """Return the meaning of an unknown code elsewhere and the code to use, as a clause; None for any other code.
 
         ``'cmn' is the Tatoeba code and ISO 639-3 code of Mandarin Chinese: use 'zh'``
         """
@@ -223,14 +223,16 @@ class LanguageTable:
             return None
         # Only the code of a living language of two letters is another one elsewhere.
         living = living_languages() if self._knows_living else {}
-        every = [*self, *(living[own] for own in living if len(own) == 2)]
-        found = [(language, schemes) for language in every if (schemes := _schemes(language, code.lower()))]
-        if not found:
+        languages = [*self, *(living[living_code] for living_code in living if len(living_code) == 2)]
+        matches = [
+            (language, schemes) for language in languages if (schemes := _schemes(language, code.lower()))
+        ]
+        if not matches:
             return None
         # A variety shares the codes of its language, whose own code is shorter; Cusco Quechua has the FLORES code of
         # Ayacucho Quechua.
         language, schemes = min(
-            found, key=lambda item: (not code.lower().startswith(item[0].iso639_3), len(item[0].code))
+            matches, key=lambda item: (not code.lower().startswith(item[0].iso639_3), len(item[0].code))
         )
         return f"{code!r} is the {' and '.join(schemes)} of {language.name}: use {language.code!r}"
 
@@ -251,9 +253,9 @@ class LanguageTable:
         """
         if name in self:
             return name
-        named = self.listed.code_named(name)
-        if named is not None:
-            return named
+        code_of_name = self.listed.code_named(name)
+        if code_of_name is not None:
+            return code_of_name
         meant = self.meant_by(name) if name else None
         if meant is not None:
             return meant.rsplit("'", 2)[-2]
@@ -268,12 +270,16 @@ class LanguageTable:
 
     def with_names(self, names: Mapping[str, Mapping[str, str]]) -> LanguageTable:
         """Return a table whose languages have the codes of a task's files too: by language, by set."""
-        named = {
-            code: replace(self.get(code), names=tuple(sorted(own.items())))
-            for code, own in names.items()
-            if own and code in self
+        extended = {
+            code: replace(self.get(code), names=tuple(sorted(file_codes.items())))
+            for code, file_codes in names.items()
+            if file_codes and code in self
         }
-        return LanguageTable({**self._languages, **named}, knows_living=self._knows_living) if named else self
+        return (
+            LanguageTable({**self._languages, **extended}, knows_living=self._knows_living)
+            if extended
+            else self
+        )
 
 
 def recorded_name(code: str, recorded: Iterable[Mapping[str, str]]) -> str:
@@ -281,8 +287,8 @@ def recorded_name(code: str, recorded: Iterable[Mapping[str, str]]) -> str:
     table = known_languages()
     if code in table.listed:
         return table.get(code).name
-    known = table.get(code).name if code in table else code
-    return next((names[code] for names in recorded if code in names), known)
+    default = table.get(code).name if code in table else code
+    return next((names[code] for names in recorded if code in names), default)
 
 
 class _LivingLanguages(Mapping[str, Language]):

@@ -1,1 +1,7 @@
 """Metrics as published: pure functions over predictions and references, one family per file."""
+
+from __future__ import annotations
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -17,8 +17,6 @@ from harness.metrics import (
 from harness.metrics.metric import Metric
 from harness.metrics.pairing import ratio_from_counts
 
-__all__ = ["METRICS"]
-
 _SPANS = frozenset({"span_extraction"})
 _WRITTEN = frozenset({"translation", "summary"})
 _FORMS = frozenset({"form_preference"})

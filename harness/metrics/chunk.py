@@ -26,22 +26,6 @@ import numpy.typing as npt
 from harness.metrics.metric import Floats, MetricContext
 from harness.metrics.pairing import field_of, ratio_from_counts, set_metric
 
-__all__ = [
-    "ChunkTable",
-    "chunk_f1",
-    "chunk_precision",
-    "chunk_recall",
-    "chunks",
-    "corpus_chunks",
-    "f1_from_counts",
-    "precision_from_counts",
-    "recall_from_counts",
-    "span_f1",
-    "span_precision",
-    "span_recall",
-    "token_accuracy",
-]
-
 Sentences = Sequence[Sequence[str]]
 Integers = npt.NDArray[np.int64]
 Prefixes = npt.NDArray[np.str_]
@@ -200,7 +184,7 @@ def _spans(given: Any, side: str, index: int) -> set[Span]:
     """Return the (start, end, tag) of one text; raises `ValueError` where they are not that, or repeat."""
     if not isinstance(given, list | tuple):
         raise ValueError(f"Item {index}: expected a list of spans as the {side}, found {given!r}.")
-    found: set[Span] = set()
+    spans: set[Span] = set()
     for span in given:
         if not _is_span(span):
             raise ValueError(
@@ -208,10 +192,10 @@ def _spans(given: Any, side: str, index: int) -> set[Span]:
                 f"found {span!r}."
             )
         start, end, tag = span
-        if (start, end, tag) in found:
+        if (start, end, tag) in spans:
             raise ValueError(f"Item {index}: the {side} has the span {span!r} more than once.")
-        found.add((start, end, tag))
-    return found
+        spans.add((start, end, tag))
+    return spans
 
 
 def _is_span(span: Any) -> bool:

@@ -14,15 +14,6 @@ import numpy as np
 from harness.metrics.metric import Floats, MetricContext
 from harness.metrics.pairing import field_of, item_metric, ratio_from_counts, set_metric
 
-__all__ = [
-    "accuracy",
-    "label_accuracy",
-    "macro_f1",
-    "macro_f1_from_counts",
-    "weighted_f1",
-    "weighted_f1_from_counts",
-]
-
 _NO_CLASS = -1
 """A prediction that is none of the task's labels: wrong, and no class of its own."""
 
@@ -61,22 +52,22 @@ def _class_counts(predictions: Sequence[Any], references: Sequence[Any], context
     owners: list[int] = []
     gold: list[int] = []
     guessed: list[int] = []
-    for index, (guesses, wanted) in enumerate(_label_lists(predictions, references)):
-        unknown = [label for label in wanted if label not in numbers]
+    for index, (guesses, gold_labels) in enumerate(_label_lists(predictions, references)):
+        unknown = [label for label in gold_labels if label not in numbers]
         if unknown:
             raise ValueError(
                 f"Item {index}: expected a gold label among {', '.join(labels) or 'no labels'}, found {unknown[0]!r}."
             )
-        owners += [index] * len(wanted)
-        gold += [numbers[label] for label in wanted]
+        owners += [index] * len(gold_labels)
+        gold += [numbers[label] for label in gold_labels]
         guessed += [numbers.get(guess, _NO_CLASS) for guess in guesses]
     items, gold_class, guess_class = (np.array(values, dtype=np.int64) for values in (owners, gold, guessed))
-    right_counts, made_counts, gold_counts = np.zeros((3, len(references), len(labels)))
-    right, made = guess_class == gold_class, guess_class != _NO_CLASS
+    right_counts, predicted_counts, gold_counts = np.zeros((3, len(references), len(labels)))
+    right, predicted = guess_class == gold_class, guess_class != _NO_CLASS
     np.add.at(right_counts, (items[right], gold_class[right]), 1)
-    np.add.at(made_counts, (items[made], guess_class[made]), 1)
+    np.add.at(predicted_counts, (items[predicted], guess_class[predicted]), 1)
     np.add.at(gold_counts, (items, gold_class), 1)
-    return np.concatenate([right_counts, made_counts, gold_counts], axis=1)
+    return np.concatenate([right_counts, predicted_counts, gold_counts], axis=1)
 
 
 def _label_counts(predictions: Sequence[Any], references: Sequence[Any], context: MetricContext) -> Floats:

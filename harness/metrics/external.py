@@ -37,8 +37,6 @@ from harness.languages.table import known_languages
 from harness.metrics.metric import Metric, MetricContext, MetricResult
 from harness.metrics.pairing import answer_text, check_pairs, field_of, item_metric
 
-__all__ = ["COMMAND", "COMMAND_KINDS", "COMMAND_SCORES", "FAMILY", "command_metric", "evaluate_family"]
-
 FAMILY = "evaluate"
 KINDS = frozenset({"sequence_classification", "multiple_choice", "span_extraction", "token_tagging"})
 NO_ANSWER = -1
@@ -49,7 +47,7 @@ COMMAND_SCORES = "command_scores"
 
 
 def evaluate_family(*, allow_code: bool) -> Callable[[str], Metric]:
-    """Return what makes the metric of a name ``evaluate:...``; its module is loaded only where code is allowed."""
+    """Return the factory of metrics named ``evaluate:...``; a module is loaded only where code is allowed."""
     modules: dict[str, Any] = {}
 
     def module_of(name: str) -> Any:
@@ -88,10 +86,10 @@ def _load(name: str) -> Any:
         raise MissingExtraError(f"The metric {name!r}", "evaluate", "evaluate")
     import evaluate
 
-    place = name.partition(":")[2]
-    path, at, revision = place.rpartition("@")
-    if Path(place).exists() or not at:
-        path, revision = place, ""
+    location = name.partition(":")[2]
+    path, at, revision = location.rpartition("@")
+    if Path(location).exists() or not at:
+        path, revision = location, ""
     try:
         return evaluate.load(path, revision=revision or None, keep_in_memory=True)
     except Exception as error:
@@ -111,7 +109,7 @@ def _compute(
 ) -> MetricResult:
     check_pairs(predictions, references)
     module = load()
-    given, gold = _columns(module, predictions, references, context.labels)
+    answers, gold = _columns(module, predictions, references, context.labels)
     options = {
         key.removeprefix(f"{name}."): value
         for key, value in context.options.items()
@@ -122,7 +120,7 @@ def _compute(
         code = library_code(context.language, plain)
         options = options if code is None else {"lang": code, **options}
     try:
-        result = module.compute(predictions=given, references=gold, **options)
+        result = module.compute(predictions=answers, references=gold, **options)
     except Exception as error:
         reason = " ".join(str(error).split())
         raise ValueError(f"the module raised {type(error).__name__}: {reason}") from error
@@ -149,8 +147,8 @@ def _columns(
     """Return predictions and references as the module gets them; raises `ValueError` for unknown labels."""
     if isinstance(references[0], str):
         answers = [field_of(prediction, "label", index) for index, prediction in enumerate(predictions)]
-        given = [NO_ANSWER if answer is None else _position(answer, labels) for answer in answers]
-        return given, [_position(reference, labels) for reference in references]
+        positions = [NO_ANSWER if answer is None else _position(answer, labels) for answer in answers]
+        return positions, [_position(reference, labels) for reference in references]
     if isinstance(predictions[0], list):
         return [list(tags) for tags in predictions], [list(tags) for tags in references]
     texts = [answer_text(prediction, index) or "" for index, prediction in enumerate(predictions)]

@@ -1,4 +1,4 @@
-"""What a metric is: a pure function over predictions and references, declared with its name."""
+"""Definition of a metric: a pure function over predictions and references, declared with its name."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Bounds", "GroupScore", "Metric", "MetricContext", "MetricResult"]
-
 Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricContext:
-    """What a metric may need to know besides predictions and references."""
+    """Inputs of a metric besides predictions and references."""
 
     language: str
     """Language code of the items."""

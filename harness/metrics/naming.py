@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["metric_name"]
-
 _SHORT = {
     "accuracy": "acc",
     "pass_rate": "passed",

@@ -9,17 +9,6 @@ import numpy as np
 
 from harness.metrics.metric import Floats, MetricContext, MetricFunction, MetricResult
 
-__all__ = [
-    "answer_text",
-    "check_pairs",
-    "field_of",
-    "item_metric",
-    "mean_of_items",
-    "ratio_from_counts",
-    "reference_texts",
-    "set_metric",
-]
-
 
 def check_pairs(predictions: Sequence[Any], references: Sequence[Any]) -> None:
     """Raise `ValueError` unless there is one prediction for each of at least one reference."""

@@ -27,21 +27,6 @@ from harness.errors import near_names
 from harness.metrics.metric import MetricContext, MetricFunction
 from harness.metrics.pairing import answer_text, item_metric, reference_texts
 
-__all__ = [
-    "MKQA_LANGUAGES",
-    "MLQA_LANGUAGES",
-    "mixed_segmentation",
-    "mkqa_exact_match",
-    "mkqa_f1",
-    "mlqa_exact_match",
-    "mlqa_f1",
-    "normalise_mkqa",
-    "normalise_mlqa",
-    "normalise_squad",
-    "squad_exact_match",
-    "squad_f1",
-]
-
 _WITHOUT_PUNCTUATION: Final = str.maketrans("", "", string.punctuation)
 _ENGLISH_ARTICLES: Final = re.compile(r"\b(a|an|the)\b")
 # The published Arabic expression is '\sال^|ال'; '^' never matches after a character, so what remains is the

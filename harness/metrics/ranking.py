@@ -18,8 +18,6 @@ from typing import Any
 from harness.metrics.metric import MetricContext, MetricFunction
 from harness.metrics.pairing import item_metric
 
-__all__ = ["accuracy_byte", "accuracy_char", "accuracy_pmi", "accuracy_token", "mrr"]
-
 View = Callable[[Sequence[float], Sequence[float]], list[float]]
 """Sums and other numbers of an item's choices -> what is ranked instead of the sums."""
 
@@ -56,9 +54,9 @@ def _best(prediction: Any, key: str, view: View, labels: Sequence[str], index: i
             f"Item {index}: the label {prediction['label']!r} is not that of the largest sum, so the order of the "
             "scores is not that of the task's labels."
         )
-    others = _numbers(prediction, key, labels, index)
+    normalisers = _numbers(prediction, key, labels, index)
     try:
-        values = view(sums, others)
+        values = view(sums, normalisers)
     except ValueError as error:
         raise ValueError(f"Item {index}: {error} under {key!r}.") from error
     return labels[values.index(max(values))]
@@ -96,8 +94,12 @@ def _reciprocal_rank(prediction: Any, reference: Any, index: int, context: Metri
         raise ValueError(
             f"Item {index}: expected a score for each form, the right one {reference!r} among them."
         )
-    own = scores[forms.index(reference)]
-    return 0.0 if own is None else 1 / sum(score is not None and score >= own for score in scores)
+    right_score = scores[forms.index(reference)]
+    return (
+        0.0
+        if right_score is None
+        else 1 / sum(score is not None and score >= right_score for score in scores)
+    )
 
 
 mrr = item_metric(_reciprocal_rank)

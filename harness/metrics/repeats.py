@@ -12,19 +12,9 @@ import numpy as np
 from harness.metrics.metric import Floats, MetricResult
 from harness.storage.records import REPEATS, answer_text, is_correct
 
-__all__ = [
-    "answers_of",
-    "folded",
-    "joined_answers",
-    "pass_at_k",
-    "repeat_count",
-    "repeat_scores",
-    "shown_sizes",
-]
-
 
 def joined_answers(outputs: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], int]:
-    """Return what is kept for an item with several answers: the majority's, with all of them, and its number.
+    """Return the prediction of an item with several answers, the majority's with all of them, and its number.
 
     Answers are counted as they were read; those that could not be read do not count. At a tie the first one wins,
     and where none could be read the first answer is returned.
@@ -32,8 +22,8 @@ def joined_answers(outputs: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any]
     texts = [answer_text(output) for output in outputs]
     counts = Counter(text for text in texts if text is not None)
     chosen = texts.index(counts.most_common(1)[0][0]) if counts else 0
-    own = {name: value for name, value in outputs[chosen].items() if name != "reasoning"}
-    return {**own, REPEATS: list(outputs)}, chosen
+    prediction = {name: value for name, value in outputs[chosen].items() if name != "reasoning"}
+    return {**prediction, REPEATS: list(outputs)}, chosen
 
 
 def repeat_count(prediction: Any) -> int:
@@ -92,9 +82,11 @@ def repeat_scores(
         answers = answers_of(prediction)
         verdicts = [
             is_correct(
-                answer, reference, {name: own[number * repeats + place] for name, own in scores.items()}
+                answer,
+                reference,
+                {name: values[number * repeats + position] for name, values in scores.items()},
             )
-            for place, answer in enumerate(answers)
+            for position, answer in enumerate(answers)
         ]
         if None in verdicts:
             return {}
@@ -102,5 +94,5 @@ def repeat_scores(
         for k in shown_sizes(repeats):
             passed[f"pass@{k}"].append(pass_at_k(repeats, right, k))
         majority.append(float(bool(verdicts[joined_answers(answers)[1]])))
-    found = {**passed, f"majority@{repeats}": majority}
-    return {name: np.asarray(values, dtype=np.float64) for name, values in found.items()}
+    by_name = {**passed, f"majority@{repeats}": majority}
+    return {name: np.asarray(values, dtype=np.float64) for name, values in by_name.items()}

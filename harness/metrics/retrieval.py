@@ -14,16 +14,6 @@ import numpy as np
 from harness.metrics.metric import GroupScore, MetricContext, MetricResult
 from harness.metrics.pairing import check_pairs, field_of, item_metric
 
-__all__ = [
-    "CUT_OFF",
-    "average_precision",
-    "map_at_20",
-    "mrr_at_20",
-    "one_target_map_at_20",
-    "reciprocal_rank",
-    "top1_accuracy",
-]
-
 CUT_OFF: Final = 20
 """How many candidates of a ranking count in XTREME-R."""
 
@@ -49,24 +39,24 @@ def average_precision(candidates: Sequence[str], targets: Collection[str], cut_o
     where a repeated candidate keeps its rank and counts at its first occurrence only. Raises `ValueError`
     without targets.
     """
-    wanted = set(targets)
-    if not wanted:
+    relevant = set(targets)
+    if not relevant:
         raise ValueError("Average precision needs at least one target, found none.")
-    found: set[str] = set()
+    retrieved: set[str] = set()
     total = 0.0
     for rank, candidate in enumerate(candidates[:cut_off], start=1):
-        if candidate in wanted and candidate not in found:
-            found.add(candidate)
-            total += len(found) / rank
-    return total / min(len(wanted), cut_off)
+        if candidate in relevant and candidate not in retrieved:
+            retrieved.add(candidate)
+            total += len(retrieved) / rank
+    return total / min(len(relevant), cut_off)
 
 
 def reciprocal_rank(candidates: Sequence[str], targets: Collection[str], cut_off: int = CUT_OFF) -> float:
     """Return 1 / the rank of the first target among the first `cut_off` candidates, 0 where there is none."""
-    wanted = set(targets)
-    if not wanted:
+    relevant = set(targets)
+    if not relevant:
         raise ValueError("Reciprocal rank needs at least one target, found none.")
-    ranks = (rank for rank, candidate in enumerate(candidates[:cut_off], start=1) if candidate in wanted)
+    ranks = (rank for rank, candidate in enumerate(candidates[:cut_off], start=1) if candidate in relevant)
     return next((1 / rank for rank in ranks), 0.0)
 
 
@@ -134,15 +124,15 @@ def one_target_ranks(
     candidates: Sequence[str], targets: Sequence[str], cut_off: int = CUT_OFF
 ) -> list[float]:
     """Return for each target 1 / its rank among the candidates that are no other target, 0 behind the cut-off."""
-    others = 0
-    place: dict[str, int] = {}
-    wanted = set(targets)
+    irrelevant = 0
+    rank_of: dict[str, int] = {}
+    relevant = set(targets)
     for candidate in candidates:
-        if candidate in wanted:
-            place.setdefault(candidate, others + 1)
+        if candidate in relevant:
+            rank_of.setdefault(candidate, irrelevant + 1)
         else:
-            others += 1
-    ranks = [place.get(target, cut_off + 1) for target in targets]
+            irrelevant += 1
+    ranks = [rank_of.get(target, cut_off + 1) for target in targets]
     return [1 / rank if rank <= cut_off else 0.0 for rank in ranks]
 
 

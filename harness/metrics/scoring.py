@@ -16,10 +16,8 @@ from harness.metrics.repeats import answers_of, folded, repeat_count, repeat_sco
 from harness.statistics import ClusterCodes, Interval, count_interval, mean_of_codes, seed_of
 from harness.storage.records import ItemRecord
 
-__all__ = ["CellScorer", "CellScores", "MetricScore", "ScoreInput", "score_cell"]
-
 ROUNDING = 1e-9
-"""What the value of a metric may differ from the mean of its items by."""
+"""Largest difference between the value of a metric and the mean of its items."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,22 +58,22 @@ class MetricScore:
 
     def to_json(self) -> dict[str, Any]:
         """Return the form that ``results.json`` keeps."""
-        shown: dict[str, Any] = {"value": self.value, **self.interval.to_json()}
+        fields: dict[str, Any] = {"value": self.value, **self.interval.to_json()}
         if self.signature:
-            shown["signature"] = self.signature
+            fields["signature"] = self.signature
         if self.groups:
-            shown["groups"] = {
+            fields["groups"] = {
                 name: {"value": group.value, "n": group.n, **_bounds_to_json(group)}
                 for name, group in self.groups.items()
             }
-        return shown
+        return fields
 
 
 def _bounds_to_json(group: GroupScore) -> dict[str, Any]:
-    own = group.bounds
-    if own is None:
+    bounds = group.bounds
+    if bounds is None:
         return {}
-    return {"se": own.se, "ci": [own.low, own.high], "ci_method": own.method}
+    return {"se": bounds.se, "ci": [bounds.low, bounds.high], "ci_method": bounds.method}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,14 +106,14 @@ class CellScorer:
         self._repeated: dict[str, list[Floats]] = {}
         self._rows: dict[str, list[npt.NDArray[np.float32]]] = {}
         self._sums: dict[str, Floats] = {}
-        self._kept: list[str] = []
+        self._packed: list[str] = []
         self._clusters = ClusterCodes()
         self._groups: dict[str | None, int] = {}
         self._group_codes: list[npt.NDArray[np.int32]] = []
         self._count = 0
 
     def add(self, items: Sequence[ScoreInput]) -> Mapping[str, list[Any]]:
-        """Return what the labelled ones of the next items contribute to the metrics that are `by_item`.
+        """Return the contributions of the next items that are labelled to the metrics that are `by_item`.
 
         By metric: a float per item, or its list of sufficient statistics. Raises `HarnessError` where predictions do
         not fit references, or where a metric is no mean of its items although it is declared so.
@@ -131,7 +129,7 @@ class CellScorer:
         if repeat_count(labelled[0].prediction) > 1:
             contributions |= self._add_repeats(labelled, answers)
         if len(contributions) < len(self._metrics):
-            self._kept += [_packed(item) for item in labelled]
+            self._packed += [_packed(item) for item in labelled]
         self._clusters.add([item.cluster for item in labelled])
         groups = [self._groups.setdefault(item.group, len(self._groups)) for item in labelled]
         self._group_codes.append(np.asarray(groups, dtype=np.int32))
@@ -143,11 +141,11 @@ class CellScorer:
         if not self._count:
             return CellScores(metrics={})
         codes = self._clusters.codes()
-        kept = [json.loads(text) for text in self._kept]
-        repeats = repeat_count(kept[0][0]) if kept else 1
-        predictions = [answer for item in kept for answer in answers_of(item[0])]
+        unpacked = [json.loads(text) for text in self._packed]
+        repeats = repeat_count(unpacked[0][0]) if unpacked else 1
+        predictions = [answer for item in unpacked for answer in answers_of(item[0])]
         references, clusters, groups, tags = (
-            [item[place] for item in kept for _ in range(repeats)] for place in (1, 2, 3, 4)
+            [item[column] for item in unpacked for _ in range(repeats)] for column in (1, 2, 3, 4)
         )
         context = replace(self._context, clusters=clusters, groups=groups, tags=tags)
         scores: dict[str, MetricScore] = {}
@@ -157,29 +155,31 @@ class CellScorer:
                 result = self._total(metric)
             else:
                 result = folded(_computed(metric, predictions, references, context), repeats)
-                own = result.counts if result.items is None else result.items
-                if own is not None:
-                    contributions[metric.name] = own.tolist()
+                item_scores = result.counts if result.items is None else result.items
+                if item_scores is not None:
+                    contributions[metric.name] = item_scores.tolist()
             scores[metric.name] = MetricScore(
                 value=result.value,
                 interval=self._interval(metric, result, codes),
                 groups=result.groups,
                 signature="" if metric.signature is None else metric.signature(context),
             )
-        for name, parts in self._repeated.items():
-            own = np.concatenate(parts)
-            groups_of = self._by_group([own], lambda rows: float(rows.mean()))
+        for name, chunks in self._repeated.items():
+            item_scores = np.concatenate(chunks)
+            groups_of = self._by_group([item_scores], lambda rows: float(rows.mean()))
             scores[name] = MetricScore(
-                value=float(own.mean()), interval=mean_of_codes(own, codes), groups=groups_of
+                value=float(item_scores.mean()), interval=mean_of_codes(item_scores, codes), groups=groups_of
             )
         return CellScores(metrics=scores, items=contributions)
 
     def _add_repeats(self, items: Sequence[ScoreInput], scores: Mapping[str, Floats]) -> dict[str, list[Any]]:
-        """Return what items with several answers contribute to pass@k and majority@k."""
-        found = repeat_scores([item.prediction for item in items], [item.reference for item in items], scores)
-        for name, values in found.items():
+        """Return the contributions of items with several answers to pass@k and majority@k."""
+        by_metric = repeat_scores(
+            [item.prediction for item in items], [item.reference for item in items], scores
+        )
+        for name, values in by_metric.items():
             self._repeated.setdefault(name, []).append(values)
-        return {name: values.tolist() for name, values in found.items()}
+        return {name: values.tolist() for name, values in by_metric.items()}
 
     def _add(self, metric: Metric, items: Sequence[ScoreInput], answers: dict[str, Floats]) -> list[Any]:
         """Return the contributions of items; `answers` gets the score of each of their answers."""
@@ -194,28 +194,30 @@ class CellScorer:
         if result.items is not None:
             _check_item_mean(metric, result, float(result.items.mean()))
             self._means.setdefault(metric.name, []).append(result.items)
-            own = result.items
+            item_scores = result.items
         elif result.counts is not None and metric.from_counts is not None:
             _check_item_mean(metric, result, metric.from_counts(result.counts.sum(axis=0)))
             before = self._sums.get(metric.name)
             rows = result.counts if before is None else np.vstack([before, result.counts])
             self._sums[metric.name] = rows.sum(axis=0)
             self._rows.setdefault(metric.name, []).append(result.counts.astype(np.float32))
-            own = result.counts
+            item_scores = result.counts
         else:
             raise _wrongly_declared(metric, "it gives neither items nor counts with 'from_counts'")
-        contributions: list[Any] = own.tolist()
+        contributions: list[Any] = item_scores.tolist()
         return contributions
 
     def _interval(self, metric: Metric, result: MetricResult, codes: npt.NDArray[np.int64]) -> Interval:
         if result.bounds is not None:
-            own = result.bounds
+            bounds = result.bounds
             groups = int(codes.max()) + 1
-            return Interval(se=own.se, low=own.low, high=own.high, method=own.method, groups=groups)
+            return Interval(
+                se=bounds.se, low=bounds.low, high=bounds.high, method=bounds.method, groups=groups
+            )
         if result.items is not None:
             return mean_of_codes(result.items, codes)
-        kept = self._rows.pop(metric.name, [])
-        counts = np.concatenate(kept) if kept else result.counts
+        chunks = self._rows.pop(metric.name, [])
+        counts = np.concatenate(chunks) if chunks else result.counts
         if counts is None or metric.from_counts is None:
             return _NONE
         seed = seed_of(self._task, self._context.language, metric.name)
@@ -226,20 +228,23 @@ class CellScorer:
             from_counts = metric.from_counts
             assert from_counts is not None
             groups = self._by_group(
-                self._rows[metric.name], lambda own: from_counts(own.sum(axis=0, dtype=np.float64))
+                self._rows[metric.name], lambda rows: from_counts(rows.sum(axis=0, dtype=np.float64))
             )
             return MetricResult(value=from_counts(self._sums[metric.name]), groups=groups)
         items = np.concatenate(self._means[metric.name])
-        groups = self._by_group([items], lambda own: float(own.mean()))
+        groups = self._by_group([items], lambda rows: float(rows.mean()))
         return MetricResult(value=float(items.mean()), items=items, groups=groups)
 
-    def _by_group(self, parts: Sequence[Any], value: Callable[[Any], float]) -> dict[str, GroupScore]:
+    def _by_group(self, chunks: Sequence[Any], value: Callable[[Any], float]) -> dict[str, GroupScore]:
         """Return the value over the items of every group, in the order in which the groups came."""
         if self._groups.keys() <= {None}:
             return {}
-        rows, codes = np.concatenate(parts), np.concatenate(self._group_codes)
+        rows, codes = np.concatenate(chunks), np.concatenate(self._group_codes)
         members = {name: rows[codes == code] for name, code in self._groups.items() if name is not None}
-        return {name: GroupScore(value=value(own), n=len(own)) for name, own in members.items()}
+        return {
+            name: GroupScore(value=value(group_rows), n=len(group_rows))
+            for name, group_rows in members.items()
+        }
 
 
 def score_cell(
@@ -249,9 +254,9 @@ def score_cell(
     scorer = CellScorer(metrics, context, task=task)
     contributions = scorer.add(items)
     scores = scorer.finish()
-    own = {**contributions, **scores.items}
+    by_metric = {**contributions, **scores.items}
     return CellScores(
-        metrics=scores.metrics, items={name: own[name] for name in scores.metrics if name in own}
+        metrics=scores.metrics, items={name: by_metric[name] for name in scores.metrics if name in by_metric}
     )
 
 

@@ -22,22 +22,6 @@ from harness.languages.library_code import is_unspaced_language, library_code, w
 from harness.metrics.metric import Floats, MetricContext, MetricFunction
 from harness.metrics.pairing import answer_text, reference_texts, set_metric
 
-__all__ = [
-    "bleu",
-    "bleu_from_counts",
-    "bleu_signature",
-    "chrf",
-    "chrf_from_counts",
-    "chrf_plus",
-    "chrf_plus_from_counts",
-    "chrf_plus_signature",
-    "chrf_signature",
-    "missing_spbleu",
-    "require_sacrebleu",
-    "spbleu",
-    "spbleu_signature",
-]
-
 PACKAGE = "sacrebleu"
 SPBLEU = "flores200"
 """The name of spBLEU's tokenizer in sacrebleu."""
@@ -158,7 +142,7 @@ def bleu_signature(context: MetricContext) -> str:
 
 
 def _from_counts(scorer: Callable[[], Any]) -> Callable[[Floats], float]:
-    """Return what computes the score from sums of sacrebleu's statistics.
+    """Return the function from sums of sacrebleu's statistics to the score.
 
     Those of chrF are n-grams of hypothesis, of reference, and common ones, by order, those of chrF++ have the orders
     of words after them; those of BLEU are the lengths of both sides, then right and all n-grams by order.

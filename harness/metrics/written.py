@@ -30,8 +30,6 @@ from harness.metrics.pairing import (
     set_metric,
 )
 
-__all__ = ["copied", "exact_value", "length_ratio", "off_target", "rouge_l"]
-
 TOLERANCE = "tolerance"
 """Key of ``metric_options``: by how much a number may differ."""
 LEAST_LETTERS = 4
@@ -129,10 +127,10 @@ def _lcs_f1(answer: Sequence[str], gold: Sequence[str]) -> float:
     row = [0] * (len(gold) + 1)
     for word in answer:
         before = 0
-        for place, other in enumerate(gold, start=1):
-            own = row[place]
-            row[place] = before + 1 if word == other else max(own, row[place - 1])
-            before = own
+        for column, gold_word in enumerate(gold, start=1):
+            above = row[column]
+            row[column] = before + 1 if word == gold_word else max(above, row[column - 1])
+            before = above
     if not row[-1]:
         return 0.0
     precision, recall = row[-1] / len(answer), row[-1] / len(gold)

@@ -1,1 +1,7 @@
-"""What a model can do: capability protocols, requests and answers, adapter entries and their options."""
+"""Abilities of models: capability protocols, requests and answers, adapter entries and their options."""
+
+from __future__ import annotations
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -20,12 +20,10 @@ if TYPE_CHECKING:
     from harness.models.capabilities import Adapter, ModelDescription
     from harness.models.options import AdapterOptions
 
-__all__ = ["AdapterEntry", "ModelReference", "gc_paused", "gc_rare"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelReference:
-    """What follows ``--model``: ``hf:models/e5-small`` is scheme ``hf`` and ref ``models/e5-small``."""
+    """Value of ``--model``: ``hf:models/e5-small`` is scheme ``hf`` and ref ``models/e5-small``."""
 
     scheme: str
     ref: str
@@ -38,8 +36,8 @@ class ModelReference:
         """
         scheme, colon, ref = text.partition(":")
         if not colon or not scheme or not ref:
-            names = {whole.partition(":")[2]: whole for whole in known}
-            of_adapter = [whole for whole in known if whole.startswith(f"{scheme}:")]
+            names = {reference.partition(":")[2]: reference for reference in known}
+            of_adapter = [reference for reference in known if reference.startswith(f"{scheme}:")]
             near = of_adapter or [names[name] for name in near_names(text, names, limit=1)]
             meant = (
                 ""
@@ -100,7 +98,7 @@ class AdapterEntry:
     It returns texts by what was tried, ``works`` for what works; it is for ``harness models check``."""
 
     def load(self, target: str) -> Any:
-        """Return what a ``module:attribute`` of this entry names; raises `MissingExtraError`."""
+        """Return the object that a ``module:attribute`` of this entry names; raises `MissingExtraError`."""
         module_name, _, attribute = target.partition(":")
         with self._missing_extra_named(target):
             return getattr(importlib.import_module(module_name), attribute)
@@ -109,7 +107,7 @@ class AdapterEntry:
         return require_extra(f"The adapter {self.name!r}", self.extra, target)
 
     def describe_model(self, ref: str, options: AdapterOptions) -> ModelDescription:
-        """Return what the model offers, without loading it; raises `MissingExtraError` where it must be downloaded."""
+        """Return the description of the model, not loaded; raises `MissingExtraError` where it must be downloaded."""
         function: Callable[[str, AdapterOptions], ModelDescription] = self.load(self.describe)
         with self._missing_extra_named(self.describe):
             return function(ref, options)
@@ -117,7 +115,7 @@ class AdapterEntry:
     def open_tokenizer(
         self, description: ModelDescription, options: AdapterOptions
     ) -> Callable[[Sequence[str]], list[int]] | None:
-        """Return what counts the tokens of texts; None where the tokenizer is not on this machine."""
+        """Return the function that counts the tokens of texts; None where the tokenizer is not on this machine."""
         return None if self.tokenizer is None else self.load(self.tokenizer)(description, options)
 
     def fetch_model(self, description: ModelDescription, options: AdapterOptions) -> Path | None:
@@ -129,7 +127,7 @@ class AdapterEntry:
             return function(description, options)
 
     def check_model(self, ref: str, options: AdapterOptions) -> dict[str, str]:
-        """Return what works with a tiny random model like this one; raises `UsageError` if the adapter makes none."""
+        """Return the results of a tiny random model like this one; raises `UsageError` if the adapter makes none."""
         if self.check is None:
             raise UsageError(f"The adapter {self.name!r} makes no tiny models to check.")
         with self._missing_extra_named(self.check):

@@ -1,4 +1,4 @@
-"""What a model can do: one protocol per ability, with its request and answer records.
+"""Abilities of a model: one protocol per ability, with its request and answer records.
 
 Every method keeps the order of its inputs, returns as many answers as it got requests, and answers an
 empty list with an empty list. Nothing here imports a model library.
@@ -25,36 +25,6 @@ from harness.models.requests import (
     TextAttention,
 )
 from harness.progress import Progress
-
-__all__ = [
-    "HEAD_CAPABILITY",
-    "Adapter",
-    "Capability",
-    "Choice",
-    "ChoosesBest",
-    "Classifies",
-    "Constraint",
-    "CountsTokens",
-    "EmbedOptions",
-    "Embeds",
-    "ExposesAttentions",
-    "ExtractsSpans",
-    "FillsMasks",
-    "FitOptions",
-    "Fits",
-    "Generates",
-    "Head",
-    "HeadSpec",
-    "ModelDescription",
-    "ScoresContinuations",
-    "Side",
-    "SpanAnswer",
-    "SpanQuestion",
-    "Tags",
-    "TextInput",
-    "TrainingSettings",
-    "capability_protocols",
-]
 
 Side = Literal["query", "passage"]
 Constraint = Literal["choices", "regex", "json_schema"]
@@ -83,7 +53,7 @@ class Capability(StrEnum):
 
 
 class Head(StrEnum):
-    """What `Fits` can train on top of a model."""
+    """Heads that `Fits` can train on top of a model."""
 
     CLASSIFICATION = "classification"
     MULTIPLE_CHOICE = "multiple_choice"
@@ -152,7 +122,7 @@ class EmbedOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadSpec:
-    """What is trained: the head and the names it needs."""
+    """Specification of the training: the head and the names it needs."""
 
     head: Head
     labels: tuple[str, ...] = ()
@@ -199,7 +169,7 @@ class TrainingSettings:
     lora_rank: int | None = None
     """Rank of the matrices that are trained next to frozen weights (LoRA); None trains the weights themselves."""
     lora_alpha: int = 16
-    """What the matrices add is multiplied by ``lora_alpha / lora_rank``."""
+    """Alpha of LoRA: ``lora_alpha / lora_rank`` multiplies the product that the matrices add."""
     lora_dropout: float = 0.0
     lora_targets: tuple[str, ...] = ()
     """Last parts of the names of the layers that get such matrices; none means all linear layers."""
@@ -225,7 +195,7 @@ class FitOptions:
     settings: TrainingSettings
     seed: int
     describe: str = ""
-    """What is being trained, for progress lines: ``mnli (en), 9,888 examples``."""
+    """Name of the training, for progress lines: ``mnli (en), 9,888 examples``."""
     stopping: Callable[[], bool] = lambda: False
     """Whether the user wants the run to stop: training then saves where it is, and raises `KeyboardInterrupt`."""
     progress: Progress = field(default_factory=Progress)
@@ -240,7 +210,7 @@ class Adapter(Protocol):
     """An opened model."""
 
     def identity(self) -> Mapping[str, str]:
-        """Return what makes the answers what they are: weights digest or revision, options, versions."""
+        """Return the values that determine the answers: weights digest or revision, options, versions."""
 
     def close(self) -> None:
         """Free the model; a second call does nothing."""
@@ -387,16 +357,16 @@ def capability_protocols() -> Mapping[Capability, type]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelDescription:
-    """What `describe` found out about a model without loading it."""
+    """Findings of `describe` about a model without loading it."""
 
     adapter: str
     """Name of the adapter that opens it: ``hf-encoder``."""
     ref: str
     """Path, hub id or name, as the user wrote it after the colon."""
     offers: frozenset[Capability]
-    """What the model can do as it stands."""
+    """Capabilities of the model as it stands."""
     after_fit: Mapping[Head, frozenset[Capability]] = field(default_factory=dict)
-    """What it can do once a head has been fitted, by head."""
+    """Its capabilities once a head has been fitted, by head."""
     labels: tuple[str, ...] = ()
     """Label names of an already fine-tuned checkpoint."""
     revision: str | None = None
@@ -405,7 +375,7 @@ class ModelDescription:
     fits_on_request: bool = False
     """Whether it is fine-tuned only where the user names a protocol that does so: by default it is used as it is."""
     constraints: frozenset[Constraint] | None = None
-    """What ``--constrained`` may keep its text to; None where only an attempt shows it, as at a server of any kind."""
+    """Constraints that ``--constrained`` may set; None where only an attempt shows them, as at any server."""
     note: str = ""
     """Why something is not offered, for messages."""
     fault: str = ""

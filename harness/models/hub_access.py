@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["hub_is_unreachable"]
-
 TIMEOUT = 3.0
 _reached: set[str] = set()
 """Endpoints that answered in this process: later failures are left to the retries of the Hub's client."""

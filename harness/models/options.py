@@ -15,15 +15,6 @@ from harness.errors import UnknownNameError, UsageError
 from harness.models.adapters import AdapterEntry
 from harness.models.reasoning import KNOWN_MARKERS, Markers
 
-__all__ = [
-    "AdapterOptions",
-    "ReasoningOptions",
-    "SamplingOptions",
-    "option_meanings",
-    "options_model",
-    "parse_options",
-]
-
 
 class AdapterOptions(BaseModel):
     """The options of one adapter; a plugin subclasses it. Strings from ``-o key=value`` are converted."""
@@ -95,7 +86,7 @@ class ReasoningOptions(SamplingOptions):
     @field_validator("reasoning_markers")
     @classmethod
     def _require_two_markers(cls, value: str | None) -> str | None:
-        if value is not None and (len(parts := value.split(",")) != 2 or not all(parts)):
+        if value is not None and (len(marks := value.split(",")) != 2 or not all(marks)):
             raise ValueError("expected two marks with a comma between them, START,END")
         return value
 
@@ -107,22 +98,22 @@ class ReasoningOptions(SamplingOptions):
     @property
     def reasons(self) -> bool:
         """Whether the user asks for reasoning, in any way."""
-        asked = self.reasoning_effort is not None or self.reasoning_budget is not None
-        return self.thinking == "on" or (self.thinking == "auto" and asked)
+        has_setting = self.reasoning_effort is not None or self.reasoning_budget is not None
+        return self.thinking == "on" or (self.thinking == "auto" and has_setting)
 
     def markers(self, own: tuple[str, str] | None = None) -> tuple[Markers, ...]:
         """Return the marks to look for: those of a prompt, those of the user, and the known ones."""
-        given = () if self.reasoning_markers is None else (tuple(self.reasoning_markers.split(",")),)
-        return (*(Markers(*pair) for pair in (own, *given) if pair is not None), *KNOWN_MARKERS)
+        user_markers = () if self.reasoning_markers is None else (tuple(self.reasoning_markers.split(",")),)
+        return (*(Markers(*pair) for pair in (own, *user_markers) if pair is not None), *KNOWN_MARKERS)
 
     def template_variables(self) -> dict[str, bool | str]:
-        """Return what a chat template is given: names of the switch in templates of today, and the effort."""
-        found: dict[str, bool | str] = {}
+        """Return the variables of a chat template: names of the switch in templates of today, and the effort."""
+        variables: dict[str, bool | str] = {}
         if self.thinking != "auto":
-            found |= dict.fromkeys(THINKING_SWITCHES, self.thinking == "on")
+            variables |= dict.fromkeys(THINKING_SWITCHES, self.thinking == "on")
         if self.reasoning_effort is not None:
-            found["reasoning_effort"] = self.reasoning_effort
-        return found
+            variables["reasoning_effort"] = self.reasoning_effort
+        return variables
 
     def reasoning_identity(self) -> dict[str, str]:
         """Return the options that change answers and were given, for the identity of a model."""
@@ -169,20 +160,20 @@ def option_meanings(model: type[AdapterOptions]) -> dict[str, str]:
 def parse_options(entry: AdapterEntry, given: Mapping[str, str]) -> AdapterOptions:
     """Return the adapter's validated options from ``key=value`` pairs; raises `UsageError` naming near keys."""
     model = options_model(entry)
-    known = sorted(model.model_fields)
+    option_names = sorted(model.model_fields)
     for key in given:
-        if key not in known:
+        if key not in option_names:
             raise UnknownNameError(
                 f"option of the adapter {entry.name!r}",
                 key,
-                known,
+                option_names,
                 hint=f"Run 'harness models {entry.name}' to see its options.",
             )
     try:
         return model.model_validate(dict(given))
     except ValidationError as error:
         first = error.errors()[0]
-        name = ".".join(str(part) for part in first["loc"])
+        name = ".".join(str(segment) for segment in first["loc"])
         raise UsageError(
             f"The option {name!r} of the adapter {entry.name!r} got {first.get('input')!r}: {first['msg']}.",
             hint=f"Run 'harness models {entry.name}' to see its options.",

@@ -1,4 +1,4 @@
-"""What models write before their answer: the marks around it, and how a text is divided into reasoning and answer."""
+"""Reasoning before an answer: the marks around it, and how a text is divided into reasoning and answer."""
 
 from __future__ import annotations
 
@@ -8,16 +8,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from harness.models.requests import Generated
-
-__all__ = [
-    "KNOWN_MARKERS",
-    "Markers",
-    "SplitText",
-    "before_stop",
-    "separate_reasoning",
-    "split_reasoning",
-    "within_stops",
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +25,7 @@ KNOWN_MARKERS = (
 )
 """Of Qwen3, DeepSeek-R1, SmolLM3 and most others; of Magistral; of gpt-oss (OpenAI's harmony format)."""
 _TURN = ("<|end|>", "<|start|>assistant")
-"""What harmony writes between its channels."""
+"""Marks that harmony writes between its channels."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,12 +46,12 @@ def split_reasoning(text: str, markers: Sequence[Markers], *, opened: bool = Fal
     all answer, unless the prompt `opened` the reasoning and the text was cut before its end.
     """
     begun = text.lstrip()
-    for own in markers:
-        if begun.startswith(own.start):
-            return _after_start(begun.removeprefix(own.start), own)
-    for own in markers:
-        if own.end in text:
-            return _after_start(text.replace(own.start, "", 1), own)
+    for marks in markers:
+        if begun.startswith(marks.start):
+            return _after_start(begun.removeprefix(marks.start), marks)
+    for marks in markers:
+        if marks.end in text:
+            return _after_start(text.replace(marks.start, "", 1), marks)
     if opened:
         return SplitText(reasoning=text.strip(), answer="", closed=False)
     return SplitText(reasoning=None, answer=text)
@@ -69,15 +59,15 @@ def split_reasoning(text: str, markers: Sequence[Markers], *, opened: bool = Fal
 
 def _after_start(text: str, markers: Markers) -> SplitText:
     """Return the parts of a text within the reasoning; a second block of reasoning directly after it belongs to it."""
-    parts = []
+    blocks = []
     while True:
         reasoning, end, text = text.partition(markers.end)
-        parts.append(_without_turn(reasoning))
+        blocks.append(_without_turn(reasoning))
         text = text.lstrip()
         if not end or not text.startswith(markers.start):
             break
         text = text.removeprefix(markers.start)
-    return SplitText(reasoning="\n".join(filter(None, parts)), answer=text, closed=bool(end))
+    return SplitText(reasoning="\n".join(filter(None, blocks)), answer=text, closed=bool(end))
 
 
 def _without_turn(text: str) -> str:
@@ -97,17 +87,17 @@ def separate_reasoning(answer: Generated, own: tuple[str, str] | None) -> Genera
     if answer.reasoning is not None:
         return answer
     markers = KNOWN_MARKERS if own is None else (Markers(*own), *KNOWN_MARKERS)
-    found = split_reasoning(answer.text, markers)
-    if found.reasoning is None:
+    split = split_reasoning(answer.text, markers)
+    if split.reasoning is None:
         return answer
-    return replace(answer, text=found.answer, reasoning=found.reasoning, reasoning_tokens=None)
+    return replace(answer, text=split.answer, reasoning=split.reasoning, reasoning_tokens=None)
 
 
 def before_stop(text: str, stops: Sequence[str], *, blank_from: int = 0) -> tuple[str, bool]:
     """Return the text before the first stop string, and whether there is one; blank ones are sought from a place on."""
     starts = [text.find(stop, 0 if stop.strip() else blank_from) for stop in stops if stop]
-    places = [start for start in starts if start >= 0]
-    return (text[: min(places)], True) if places else (text, False)
+    positions = [start for start in starts if start >= 0]
+    return (text[: min(positions)], True) if positions else (text, False)
 
 
 def within_stops(text: str, stops: Sequence[str]) -> tuple[str, bool]:

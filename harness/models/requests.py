@@ -16,37 +16,6 @@ from harness.errors import AdapterError, CapabilityError
 if TYPE_CHECKING:
     from harness.models.capabilities import Adapter, EmbedOptions
 
-__all__ = [
-    "Ability",
-    "Answered",
-    "AttentionOptions",
-    "Call",
-    "CountsSubwords",
-    "CoversWords",
-    "CutsTexts",
-    "DevScore",
-    "ExposesHiddenStates",
-    "FloatArray",
-    "GenerateOptions",
-    "Generated",
-    "HasDevScore",
-    "HasNotices",
-    "HasTrainingLoss",
-    "HasUntrained",
-    "LikelihoodAnswer",
-    "LikelihoodRequest",
-    "MaskRequest",
-    "Prompt",
-    "SegmentAttention",
-    "Streams",
-    "SubwordCount",
-    "SystemTurns",
-    "TextAttention",
-    "Turn",
-    "WordCoverage",
-]
-
-
 _REJECTS = re.compile(r"\broles?\b|\bsystem\b|rejects the conversation", re.IGNORECASE)
 """``System role not supported`` (Gemma 1 and 2), ``Conversation roles must alternate`` (Mistral 0.1 and 0.2)."""
 Result = TypeVar("Result")
@@ -105,7 +74,7 @@ Prompt = str | Turns
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Generated:
-    """What a model wrote for one prompt."""
+    """Answer of a model to one prompt."""
 
     text: str
     """The answer: without the prompt, the reasoning, the stop string and special tokens."""
@@ -116,7 +85,7 @@ class Generated:
     truncated: bool = False
     """Whether tokens of the prompt were cut off from the left."""
     reasoning: str | None = None
-    """What the model wrote before its answer; None where it did not reason."""
+    """Text that the model wrote before its answer; None where it did not reason."""
     reasoning_tokens: int | None = 0
     """How many of the tokens are of the reasoning, its marks included; None where a server does not say."""
 
@@ -277,11 +246,11 @@ Ability = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """What is asked, without the requests."""
+    """Ability and arguments of a call, without the requests."""
 
     ability: Ability
     arguments: Mapping[str, Any] = field(default_factory=dict)
-    """What all requests have in common: ``labels`` of `classify`; ``side`` and ``options`` of `embed`."""
+    """Arguments that all requests share: ``labels`` of `classify`; ``side`` and ``options`` of `embed`."""
     stopping: Callable[[], bool] = lambda: False
     """Whether the user wants the run to stop: no further batch starts, those under way are answered."""
 
@@ -317,7 +286,7 @@ class Streams(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DevScore:
-    """What a fitted model scored on its dev set while it was trained."""
+    """Score of a fitted model on its dev set while it was trained."""
 
     metric: str
     value: float
@@ -363,7 +332,7 @@ class SystemTurns:
     def send(
         self, turns: Turns, write: Callable[[Turns], Result], render: Callable[[Turns], object] | None
     ) -> Result:
-        """Return what `write` returns for a conversation; raises as it does.
+        """Return the result of `write` for a conversation; raises as it does.
 
         `render` returns what the template makes of one, None where nothing shows that.
         """

@@ -1,1 +1,7 @@
 """From a request to a printable plan of cells; lock files and checks of specs."""
+
+from __future__ import annotations
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -14,8 +14,6 @@ from harness.planning.run_config import RunConfig
 from harness.prompts.answer_regex import answer_regex
 from harness.specs.prompt import PromptSpec
 
-__all__ = ["AskingPlanner"]
-
 WRITES = "generate"
 CONSTRAINTS = {"choices": "their list", "regex": "a regular expression", "json_schema": "a JSON schema"}
 LONGEST = 24
@@ -40,18 +38,20 @@ class AskingPlanner:
 
         Raises `UsageError` for a regular expression that is not valid, or could take very long.
         """
-        given = self._given()
-        if "stop" in given:
+        options = self._given()
+        if "stop" in options:
             # Commas part them, and a shell passes no line end.
-            stops = tuple(given["stop"].replace("\\n", "\n").split(","))
-            given |= {"stop": tuple(map(_plain, stops)), "chat_stop": stops}
-        if "system" in given:
-            given["system"] = _plain(given["system"]) + "\n\n"
+            stops = tuple(options["stop"].replace("\\n", "\n").split(","))
+            options |= {"stop": tuple(map(_plain, stops)), "chat_stop": stops}
+        if "system" in options:
+            options["system"] = _plain(options["system"]) + "\n\n"
         try:
-            answer_regex(given.get("answer_regex", ""))
+            answer_regex(options.get("answer_regex", ""))
         except ValueError as error:
-            raise UsageError(f"The option answer_regex is {given['answer_regex']!r}, but {error}.") from error
-        return spec.model_copy(update=given) if given and method == WRITES else spec
+            raise UsageError(
+                f"The option answer_regex is {options['answer_regex']!r}, but {error}."
+            ) from error
+        return spec.model_copy(update=options) if options and method == WRITES else spec
 
     def repeats(self, method: str) -> int:
         """Return how many answers an item gets."""
@@ -79,29 +79,34 @@ class AskingPlanner:
         self._require_constraint(task, method, spec)
 
     def _require_constraint(self, task: str, method: Method, spec: PromptSpec) -> None:
-        keeps, wanted = self._constraints, method.constraint(spec)
-        if self._config.constrained and keeps is not None and wanted is not None and wanted not in keeps:
+        keeps, constraint = self._constraints, method.constraint(spec)
+        if (
+            self._config.constrained
+            and keeps is not None
+            and constraint is not None
+            and constraint not in keeps
+        ):
             raise CapabilityError(
-                f"--constrained keeps the answers to {task!r} to {CONSTRAINTS[wanted]}, and {self._name} cannot do "
+                f"--constrained keeps the answers to {task!r} to {CONSTRAINTS[constraint]}, and {self._name} cannot do "
                 "that: omit --constrained, or serve the model with vLLM (vllm:URL)"
             )
 
     def _require_turns(self, task: str, method: str) -> None:
-        own = self._reasoning
-        if method != WRITES and own.reasons:
+        reasoning = self._reasoning
+        if method != WRITES and reasoning.reasons:
             raise CapabilityError(
                 f"{task!r} ranks given answers by log-likelihood, and {self._name} is to reason before it answers "
-                f"({_given(own)}): an answer without its reasoning has no likelihood of its own. Add --chat, and the "
-                "model writes its answer; or give -o thinking=off"
+                f"({_given(reasoning)}): an answer without its reasoning has no likelihood of its own. Add --chat, and "
+                "the model writes its answer; or give -o thinking=off"
             )
-        if method == WRITES and own.template_variables() and not self._in_turns:
+        if method == WRITES and reasoning.template_variables() and not self._in_turns:
             raise CapabilityError(
-                f"{_given(own)} is a switch of the chat template, and {task!r} is asked without it: add --chat"
+                f"{_given(reasoning)} is a switch of the chat template, and {task!r} is asked without it: add --chat"
             )
-        if method == WRITES and own.reasons and self._config.constrained:
+        if method == WRITES and reasoning.reasons and self._config.constrained:
             raise CapabilityError(
                 f"--constrained allows only valid answers to {task!r}, and {self._name} is to reason before them "
-                f"({_given(own)}): omit one of both"
+                f"({_given(reasoning)}): omit one of both"
             )
 
     def view(self, method: str) -> dict[str, str]:

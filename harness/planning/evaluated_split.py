@@ -8,8 +8,6 @@ from typing import Literal
 from harness.specs.schema import LanguageEntry, Source, TaskSpec
 from harness.specs.task_entry import TaskEntry
 
-__all__ = ["EvaluatedSplit", "evaluated_on"]
-
 EvaluatedSplit = Literal["test", "validation"]
 
 
@@ -24,8 +22,8 @@ def evaluated_on(entry: TaskEntry, split: EvaluatedSplit) -> TaskEntry:
         return entry
     spec = entry.spec
     languages = {
-        code: (own or LanguageEntry()).model_copy(update={"test": _dev_source(spec, code)})
-        for code, own in spec.languages.items()
+        code: (language or LanguageEntry()).model_copy(update={"test": _dev_source(spec, code)})
+        for code, language in spec.languages.items()
     }
     variants = {
         name: variant.model_copy(update={"splits": {**variant.splits, "test": source}})
@@ -34,9 +32,9 @@ def evaluated_on(entry: TaskEntry, split: EvaluatedSplit) -> TaskEntry:
     }
     translate = spec.translate
     if translate is not None:
-        named = ("source", "tt", "te")
+        fields = ("source", "tt", "te")
         translate = translate.model_copy(
-            update={name: _dev_files(getattr(translate, name)) for name in named}
+            update={name: _dev_files(getattr(translate, name)) for name in fields}
         )
     changed = {
         "splits": {name: source for name, source in spec.splits.items() if name != "test"},

@@ -21,8 +21,6 @@ from harness.specs.catalog import Catalog
 from harness.specs.recipe_settings import resolve_settings
 from harness.specs.schema import TaskSpec
 
-__all__ = ["FitPlanner", "without_selection_on_test"]
-
 
 class FitPlanner:
     """Plans the fits of one run; asked twice for the same, it gives the same object."""
@@ -66,10 +64,10 @@ class FitPlanner:
                 self._fits[key] = self._new_fit(spec, protocol, target, seed)
             except MissingDataError as error:
                 self._fits[key] = error
-        known = self._fits[key]
-        if isinstance(known, HarnessError):
-            raise known
-        return known
+        planned = self._fits[key]
+        if isinstance(planned, HarnessError):
+            raise planned
+        return planned
 
     def _is_of_one(self, spec: TaskSpec, language: Language, protocol: str) -> bool:
         """Return whether a fit serves this language alone."""
@@ -118,7 +116,9 @@ class FitPlanner:
         train = []
         for code in languages:
             if origin.spec.source(code, "train") is None:
-                having = [known for known in origin.spec.languages if origin.spec.source(known, "train")]
+                having = [
+                    language for language in origin.spec.languages if origin.spec.source(language, "train")
+                ]
                 raise MissingDataError(
                     f"The training set {name!r} has no training split in {code!r}.",
                     hint=f"It has: {', '.join(having) or 'none'}.",
@@ -161,10 +161,10 @@ class FitPlanner:
 
         Raises `UsageError` for several prompts: a model is fine-tuned with one.
         """
-        preset, *others = self._config.prompt or ("mt5",)
-        if others:
+        preset, *extra = self._config.prompt or ("mt5",)
+        if extra:
             raise UsageError(
-                f"A model is fine-tuned with one prompt, and --prompt names {1 + len(others)}.",
+                f"A model is fine-tuned with one prompt, and --prompt names {1 + len(extra)}.",
                 hint="Give one run per prompt.",
             )
         try:
@@ -184,17 +184,17 @@ class FitPlanner:
         A stage before the last one may have none; its last checkpoint is kept then. Raises `MissingDataError` where the
         last stage has none in the language of ``--select-on``.
         """
-        places, stage = [origin], origin.spec
+        origins, stage = [origin], origin.spec
         same = (stage.kind, stage.input_names, stage.label_names) == (
             spec.kind,
             spec.input_names,
             spec.label_names,
         )
         if self._config.select_on is not None and same:
-            places.append(Origin.of(self._catalog.task(spec.task)))
-        for place in places:
+            origins.append(Origin.of(self._catalog.task(spec.task)))
+        for candidate in origins:
             with suppress(MissingDataError):
-                return code, place.find(self._finder, code, "validation")
+                return code, candidate.find(self._finder, code, "validation")
         if self._config.select_on is not None and spec.transfer and name == spec.transfer.stages[-1]:
             raise MissingDataError(
                 f"No dev set in {code!r} was found for {' or '.join(dict.fromkeys(map(repr, (name, spec.task))))}, "
@@ -210,7 +210,7 @@ def _separate(
     select_best: bool,
 ) -> tuple[tuple[str, FoundData] | None, str]:
     """Return the dev set of a stage unless the stage also trains on it, and a note where no checkpoint is chosen."""
-    if validation is not None and any(validation[1].shares_rows(found) for _, found in train):
+    if validation is not None and any(validation[1].shares_rows(split) for _, split in train):
         return None, f"{name}: its dev set is used as the training set, so the last checkpoint is kept"
     if validation is None and select_best:
         return None, f"{name}: no dev set was found, so the last checkpoint is kept"
@@ -226,26 +226,28 @@ def without_selection_on_test(
     `same_items` are further splits with the items that are tested, in other languages.
     """
     tested: dict[Path, list[FoundData]] = {}
-    for found in (*(cell.test for cell in cells), *same_items):
-        for path in found.files.paths:
-            tested.setdefault(path, []).append(found)
+    for split in (*(cell.test for cell in cells), *same_items):
+        for path in split.files.paths:
+            tested.setdefault(path, []).append(split)
     notes: list[str] = []
-    kept: list[Cell] = []
+    checked: list[Cell] = []
     for cell in cells:
         fit = cell.fit
         if fit is not None and any(_selects_on(stage, tested) for stage in fit.stages):
             stages = tuple(_last_checkpoint(stage, tested, notes) for stage in fit.stages)
             fit = replace(fit, stages=stages)
-        kept.append(cell if fit is cell.fit else replace(cell, fit=fit))
-    return kept, list(dict.fromkeys(notes))
+        checked.append(cell if fit is cell.fit else replace(cell, fit=fit))
+    return checked, list(dict.fromkeys(notes))
 
 
 def _selects_on(stage: StagePlan, tested: Mapping[Path, Sequence[FoundData]]) -> bool:
     """Return whether the dev set of a stage has rows of a test set; `tested` has these by file."""
     if stage.validation is None:
         return False
-    found = stage.validation[1]
-    return any(found.shares_rows(test) for path in found.files.paths for test in tested.get(path, ()))
+    validation = stage.validation[1]
+    return any(
+        validation.shares_rows(test) for path in validation.files.paths for test in tested.get(path, ())
+    )
 
 
 def _last_checkpoint(

@@ -16,8 +16,6 @@ from harness.specs.catalog import Catalog
 from harness.specs.schema import SPLITS, Source
 from harness.specs.selection import SelectedTask
 
-__all__ = ["HubSources"]
-
 
 @dataclass(frozen=True, slots=True)
 class HubSources:
@@ -41,30 +39,30 @@ class HubSources:
         learnt = {*train_languages, *(source_language(item.entry.spec) for item in self.selected)}
         refs = [ref for ref in self._refs() if ref.split not in LEARNED or ref.language in learnt]
         states = self._ask(refs, footers=False)
-        gated = dict.fromkeys(ref.hub.path for ref, found in states if ref.hub and found.state == "gated")
-        return {name: size for _, found in states for name, size in found.files.items()}, gated
+        gated = dict.fromkeys(ref.hub.path for ref, state in states if ref.hub and state.state == "gated")
+        return {name: size for _, state in states for name, size in state.files.items()}, gated
 
     def _ask(self, refs: list[DataRef], *, footers: bool) -> list[tuple[DataRef, SourceState]]:
         states = self.registry.inspect_data(refs, self.cache, footers=footers) if refs else ()
         return list(zip(refs, states, strict=False))  # no states without a plugin that knows them
 
     def _refs(self) -> Iterator[DataRef]:
-        seen: set[str] = set()
+        keys: set[str] = set()
         for origin, code, split, source in self._sources():
             for ref in () if source is None else origin.refs(code, split, source):
                 key = f"{ref.owner} {ref.language} {ref.hub}"
-                if ref.hub is not None and not is_made(ref) and key not in seen:
-                    seen.add(key)
+                if ref.hub is not None and not is_made(ref) and key not in keys:
+                    keys.add(key)
                     yield ref
 
     def _sources(self) -> Iterator[tuple[Origin, str, str, Source | None]]:
         for item in self.selected:
-            spec, own = item.entry.spec, Origin.of(item.entry)
+            spec, origin = item.entry.spec, Origin.of(item.entry)
             further = [pair for variant in spec.variants.values() for pair in variant.splits.items()]
             for code in item.languages:
-                yield from ((own, code, split, own.source(code, split)) for split in SPLITS)
-                yield from ((own, code, split, source) for split, source in further)
-                yield own, code, "candidates", spec.pool_source
+                yield from ((origin, code, split, origin.source(code, split)) for split in SPLITS)
+                yield from ((origin, code, split, source) for split, source in further)
+                yield origin, code, "candidates", spec.pool_source
             for name in spec.transfer.stages if spec.transfer else ():
                 stage = Origin.named(name, self.catalog)
                 for code, split in itertools.product(stage.spec.languages, LEARNED):

@@ -17,16 +17,6 @@ from harness.registry.registry import Registry
 from harness.specs.schema import Source, TaskSpec
 from harness.specs.task_entry import TaskEntry
 
-__all__ = [
-    "AlignmentCheck",
-    "ItemIds",
-    "is_numbered",
-    "misalignment",
-    "pairing_order",
-    "read_ids",
-    "stands_for_source",
-]
-
 SHOWN = 3
 """Ids that a sentence names."""
 
@@ -86,11 +76,11 @@ def misalignment(own: ItemIds, other: ItemIds, other_language: str, *, whole: bo
         other_language: The code of that language.
         whole: Whether that language has all items of the task (`stands_for_source`); else one common id is enough.
     """
-    known = set(other.ids)
-    strange = [identifier for identifier in own.ids if identifier not in known]
+    other_ids = set(other.ids)
+    strange = [identifier for identifier in own.ids if identifier not in other_ids]
     if strange and (whole or len(strange) == len(own.ids)):
         return (
-            f"{len(strange):,} of its {len(own.ids):,} ids are not among the {len(known):,} of {other_language!r} "
+            f"{len(strange):,} of its {len(own.ids):,} ids are not among the {len(other_ids):,} of {other_language!r} "
             f"(first: {_named(strange)}; there: {_named(other.ids)})"
         )
     if (own.numbered or other.numbered) and len(own.ids) != len(other.ids):
@@ -102,8 +92,8 @@ def misalignment(own: ItemIds, other: ItemIds, other_language: str, *, whole: bo
 
 
 def _named(ids: Iterable[str]) -> str:
-    shown = list(ids)[:SHOWN]
-    return ", ".join(map(repr, shown))
+    first = list(ids)[:SHOWN]
+    return ", ".join(map(repr, first))
 
 
 class AlignmentCheck:
@@ -129,16 +119,16 @@ class AlignmentCheck:
         """
         if code not in entry.added or not entry.spec.pairs(code):
             return None
-        own = self._read(entry, code, variant, conditions)
-        for other in pairing_order(entry) if own is not None else ():
-            theirs = None if other == code else self._read(entry, other, variant, conditions)
-            if own is None or theirs is None:
+        ours = self._read(entry, code, variant, conditions)
+        for reference in pairing_order(entry) if ours is not None else ():
+            theirs = None if reference == code else self._read(entry, reference, variant, conditions)
+            if ours is None or theirs is None:
                 continue
-            fault = misalignment(own, theirs, other, whole=stands_for_source(entry.spec, other))
+            fault = misalignment(ours, theirs, reference, whole=stands_for_source(entry.spec, reference))
             return (
                 None
                 if fault is None
-                else f"{_opening(entry, code, other)}: {fault}. {_advice(entry, code, other)}"
+                else f"{_opening(entry, code, reference)}: {fault}. {_advice(entry, code, reference)}"
             )
         return None
 
@@ -151,11 +141,11 @@ class AlignmentCheck:
             return None
         language, folder = entry.languages.get(code), entry.folders.get(code)
         try:
-            found = find_split(self._finder, source, spec.task, language, "test", folder, conditions or {})
-            key = f"{spec.task}:{found.digest()}"
+            split = find_split(self._finder, source, spec.task, language, "test", folder, conditions or {})
+            key = f"{spec.task}:{split.digest()}"
             if key not in self._ids:
                 kind = self._registry.kinds.get(spec.kind)
-                self._ids[key] = read_ids(found, spec, kind, self._finder, code)
+                self._ids[key] = read_ids(split, spec, kind, self._finder, code)
         except MissingDataError:
             return None
         except HarnessError:
@@ -164,17 +154,15 @@ class AlignmentCheck:
 
 
 def _test_source(spec: TaskSpec, code: str, variant: str | None) -> Source | None:
-    own = spec.source(code, "test")
-    given = None if variant is None else spec.variants.get(variant)
-    return own if given is None else given.splits.get("test", own)
+    original = spec.source(code, "test")
+    version = None if variant is None else spec.variants.get(variant)
+    return original if version is None else version.splits.get("test", original)
 
 
 def _opening(entry: TaskEntry, code: str, other: str) -> str:
     document = entry.document_of(code)
-    place = f"{document.source}:{document.line_of(['languages', code])}"
-    return (
-        f"task {entry.spec.task!r} is parallel, and {code!r} ({place}) does not have the items of {other!r}"
-    )
+    location = f"{document.source}:{document.line_of(['languages', code])}"
+    return f"task {entry.spec.task!r} is parallel, and {code!r} ({location}) does not have the items of {other!r}"
 
 
 def _advice(entry: TaskEntry, code: str, other: str) -> str:

@@ -28,17 +28,6 @@ from harness.specs.catalog import Catalog
 if TYPE_CHECKING:
     from harness.storage.run_folder import Run
 
-__all__ = [
-    "FORMAT",
-    "Lock",
-    "LockFile",
-    "LockedModel",
-    "check_locked",
-    "lock_run",
-    "locked_model",
-    "read_lock",
-]
-
 FORMAT = 1
 RENEW = "To accept what is found now, rewrite the lock file: harness lock RUN|TASKS --output {path}"
 
@@ -194,12 +183,12 @@ def _answer_options(identity: Mapping[str, Any], options: Mapping[str, Any]) -> 
 
     The device is none of them: a lock serves other machines.
     """
-    found = {name.removeprefix("option."): str(value) for name, value in identity.items()}
+    values = {name.removeprefix("option."): str(value) for name, value in identity.items()}
     names = {
         name.removeprefix("option.") for name in identity if name.startswith("option.") or name in options
     }
     drawn = {name: options[name] for name in SamplingOptions.model_fields if options.get(name) is not None}
-    return {name: found[name] for name in names - {"device"}} | {name: str(drawn[name]) for name in drawn}
+    return {name: values[name] for name in names - {"device"}} | {name: str(drawn[name]) for name in drawn}
 
 
 def locked_model(
@@ -216,22 +205,22 @@ def locked_model(
         identity: What the opened adapter's ``identity()`` returned.
         options: The adapter's options by name.
     """
-    kept = locked.lock.model
-    if kept is None:
+    model = locked.lock.model
+    if model is None:
         return
-    if description.adapter != kept.adapter:
-        raise _other_model(locked, description, "adapter", description.adapter, kept.adapter)
-    for name, digest in (("weights", kept.weights), ("files", kept.files)):
+    if description.adapter != model.adapter:
+        raise _other_model(locked, description, "adapter", description.adapter, model.adapter)
+    for name, digest in (("weights", model.weights), ("files", model.files)):
         if digest is not None and identity.get(name) != digest:
-            what = "weights" if name == "weights" else "configuration and tokenizer"
-            raise _other_model(locked, description, f"digest of the {what}", str(identity.get(name)), digest)
-    here, there = _answer_options(identity, options), kept.options
+            label = "weights" if name == "weights" else "configuration and tokenizer"
+            raise _other_model(locked, description, f"digest of the {label}", str(identity.get(name)), digest)
+    here, there = _answer_options(identity, options), model.options
     for name in sorted({*here, *there} if there is not None else ()):
-        values = [str(own.get(name)) for own in (here, there or {})]
+        values = [str(table.get(name)) for table in (here, there or {})]
         if values[0] != values[1]:
             raise _other_model(locked, description, f"option {name!r}", *values)
-    if kept.weights is None and description.ref != kept.ref:
-        raise _other_model(locked, description, "name", description.ref, kept.ref)
+    if model.weights is None and description.ref != model.ref:
+        raise _other_model(locked, description, "name", description.ref, model.ref)
 
 
 def _other_model(

@@ -17,8 +17,6 @@ from harness.specs.catalog import Catalog
 from harness.specs.schema import Source, Split, TaskSpec, TrainingSpec
 from harness.specs.task_entry import TaskEntry, described_languages
 
-__all__ = ["Origin"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
@@ -59,7 +57,7 @@ class Origin:
         folder = self.folders.get(code) or next(iter(self.folders.values()), None)
         inputs = () if split == "candidates" else self.spec.input_names
         # A model learns from few languages, and is tested in all of them.
-        others = () if source.web is None or split in {"train", "validation"} else self.spec.languages
+        codes = () if source.web is None or split in {"train", "validation"} else self.spec.languages
         return data_ref(
             source,
             owner=self.name,
@@ -67,7 +65,7 @@ class Origin:
             split=split,
             folder=folder,
             conditions=conditions,
-            others=map(self.languages.get, others),
+            others=map(self.languages.get, codes),
             fields=(*inputs, "label") if inputs and self.spec.label_names else inputs,
         )
 

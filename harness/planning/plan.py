@@ -26,24 +26,6 @@ from harness.specs.recipe import TunedFit
 from harness.specs.schema import Phrases, SuiteSpec, TaskSpec, TrainingSpec
 from harness.storage.model_name import model_name
 
-__all__ = [
-    "Cell",
-    "FitPlan",
-    "LearningPlan",
-    "Model",
-    "Plan",
-    "PoolPlan",
-    "PromptPlan",
-    "ShotPool",
-    "Skip",
-    "StagePlan",
-    "grouped_reason",
-    "identity_digest",
-    "reason_without_language",
-    "require_cells",
-]
-
-
 OF_OPTION = re.compile(r"(?<!with )--(?!data|tasks-from)[a-z]")
 """In a reason about what was typed; data that are missing name only where to look."""
 FIT_FORMAT = 2
@@ -98,7 +80,7 @@ class StagePlan:
             "head": self.head.head.value,
             "labels": self.head.labels,
             "inputs": self.head.inputs,
-            "train": [[language, found.digest()] for language, found in self.train],
+            "train": [[language, split.digest()] for language, split in self.train],
             "validation": validation,
             "settings": self.settings.identity(),
             "limit": self.limit,
@@ -120,11 +102,11 @@ class FitPlan:
     @cached_property
     def key(self) -> str:
         """A digest of all of it but the model, which is part of the digests of cells."""
-        parts: list[Any] = [[self.seed, self.recipe]]
+        identity: list[Any] = [[self.seed, self.recipe]]
         for stage in self.stages:
-            *own, read, prompt = stage.identity().values()
-            parts.append([stage.name, *own, *read, prompt])
-        return _digest(parts, default=str)
+            *leading, read, prompt = stage.identity().values()
+            identity.append([stage.name, *leading, *read, prompt])
+        return _digest(identity, default=str)
 
     def digests(self, model: Mapping[str, str], translators: Callable[[FoundData], list[str]]) -> list[str]:
         """Return what each fitted stage is, the digest of the last one being that of the fit.
@@ -134,20 +116,20 @@ class FitPlan:
             translators: Returns the fingerprints of what translated a training set, which a user may name otherwise.
         """
         digest = _digest({"format": FIT_FORMAT, "model": dict(model)})[:16]
-        found = []
+        stage_digests = []
         for stage in self.stages:
             content = stage.identity()
             validation = content["validation"]
             content["validation"] = None if validation is None else validation[1]
             if content["prompt"] is None:
                 del content["prompt"]
-            made = {"parent": digest, "seed": self.seed, "stage": content}
+            identity = {"parent": digest, "seed": self.seed, "stage": content}
             changed = [data for _, data in stage.train if data.change is not None]
             if changed:
-                made["translators"] = [translators(data) for data in changed]
-            digest = _digest(made)[:16]
-            found.append(digest)
-        return found
+                identity["translators"] = [translators(data) for data in changed]
+            digest = _digest(identity)[:16]
+            stage_digests.append(digest)
+        return stage_digests
 
     @property
     def title(self) -> str:
@@ -160,7 +142,7 @@ class FitPlan:
         names = " then ".join(
             f"{stage.name} ({'+'.join(language for language, _ in stage.train)})" for stage in self.stages
         )
-        changes = [found.change for stage in self.stages for _, found in stage.train]
+        changes = [split.change for stage in self.stages for _, split in stage.train]
         by = dict.fromkeys(change.translator for change in changes if change is not None)
         translated = f", translated by {' and '.join(by)}" if by else ""
         return f"{names}{translated}"
@@ -192,10 +174,18 @@ class LearningPlan:
     @property
     def key(self) -> str:
         """A digest of the data, of how they are read, and of the seeds."""
-        found = None if self.validation is None else self.validation.digest()
+        validation = None if self.validation is None else self.validation.digest()
         reading = [list(self.spec.input_names), list(self.spec.label_names), self.spec.input_phrases]
-        parts = [self.owner, self.language, self.train.digest(), found, reading, self.limit, list(self.seeds)]
-        return _digest(parts)[:16]
+        identity = [
+            self.owner,
+            self.language,
+            self.train.digest(),
+            validation,
+            reading,
+            self.limit,
+            list(self.seeds),
+        ]
+        return _digest(identity)[:16]
 
     def to_json(self) -> dict[str, Any]:
         """Return what results record of it."""
@@ -218,7 +208,7 @@ class PoolPlan:
     @property
     def key(self) -> tuple[str, ...]:
         """What two pools with the same candidates share."""
-        return tuple(found.digest() for _, found in self.parts)
+        return tuple(split.digest() for _, split in self.parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -375,13 +365,13 @@ def grouped_reason(reasons: Iterable[str]) -> str:
 
     What a task does not have is listed completely; of other reasons, and of whole sentences, the first one is given.
     """
-    first, *others = dict.fromkeys(reasons)
-    if not others:
+    first, *later = dict.fromkeys(reasons)
+    if not later:
         return first
     subject, has_no, _ = first.partition(" has no ")
-    if not has_no or ":" in first or not all(other.startswith(f"{subject}{has_no}") for other in others):
+    if not has_no or ":" in first or not all(sentence.startswith(f"{subject}{has_no}") for sentence in later):
         return f"{first} (and likewise for the others)"
-    *missing, last = (reason.removeprefix(f"{subject}{has_no}") for reason in (first, *others))
+    *missing, last = (reason.removeprefix(f"{subject}{has_no}") for reason in (first, *later))
     return f"{subject}{has_no}{', '.join(missing)} or {last}"
 
 
@@ -429,16 +419,16 @@ def require_cells(plan: Plan) -> None:
     if not plan.skipped:
         raise UsageError("Nothing is left to run. No language is both in --tasks and in --languages.")
     alike: dict[tuple[str, str], dict[str, str]] = {}
-    seen: dict[str, Skip] = {}
+    first_skips: dict[str, Skip] = {}
     for skip in sorted(plan.skipped, key=lambda skip: not OF_OPTION.search(skip.reason)):
-        if OF_OPTION.search(skip.reason) and seen.setdefault(skip.reason, skip) is not skip:
+        if OF_OPTION.search(skip.reason) and first_skips.setdefault(skip.reason, skip) is not skip:
             continue
         shape = skip.reason if skip.missing_language else reason_without_language(skip.reason, skip.language)
         alike.setdefault((skip.task, shape), {}).setdefault(skip.reason, skip.language)
     reasons = []
-    for shown_first, *others in (found.items() for found in alike.values()):
+    for shown_first, *similar in (group.items() for group in alike.values()):
         reasons.append(
-            shown_first[0] + (f" (Likewise: {', '.join(code for _, code in others)}.)" if others else "")
+            shown_first[0] + (f" (Likewise: {', '.join(code for _, code in similar)}.)" if similar else "")
         )
     listed = " ".join(f"({number}) {reason}" for number, reason in enumerate(reasons[:3], start=1))
     more = f" and {len(reasons) - 3} more reasons" if len(reasons) > 3 else ""

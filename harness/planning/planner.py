@@ -44,26 +44,23 @@ from harness.specs.selection import (
     select,
 )
 from harness.specs.task_entry import TaskEntry
-from harness.table import Table
-
-__all__ = ["make_plan", "resolve_model"]
-
+from harness.table import NamedTable
 
 NAMES_OF_HF = frozenset({"huggingface", "hugging_face", "hf_hub", "hub", "transformers", "pretrained"})
 """What other tools call the models of the Hub."""
 
 
-def resolve_model(adapters: Table[AdapterEntry], text: str, options: Mapping[str, str]) -> Model:
+def resolve_model(adapters: NamedTable[AdapterEntry], text: str, options: Mapping[str, str]) -> Model:
     """Return what a ``--model`` value names; ``hf:...`` is followed to the adapter that opens it."""
     # Of other adapters a name is a model's, which may be called anything: only the adapter is known.
     baselines = [
         name for entry in adapters if entry.baselines for name in (*entry.baselines, *entry.examples)
     ]
-    known = [
+    model_names = [
         *baselines,
         *(entry.examples[0] for entry in adapters if entry.name == text.rstrip(":") and entry.examples),
     ]
-    reference = ModelReference.parse(text, known)
+    reference = ModelReference.parse(text, model_names)
     try:
         entry = adapters.get(reference.scheme)
     except UnknownNameError as error:
@@ -111,8 +108,8 @@ def _with_plain_codes(config: RunConfig, catalog: Catalog) -> tuple[RunConfig, l
     """Return the configuration with the harness's codes of all languages that it names, and notes on them."""
     tasks, notes = plain_patterns(catalog, config.tasks)
     single = (config.select_on, config.instruction_language)
-    named = [*(config.languages or ()), *config.train_languages, *(code for code in single if code)]
-    plain, remarks = plain_codes(catalog, named)
+    codes = [*(config.languages or ()), *config.train_languages, *(code for code in single if code)]
+    plain, remarks = plain_codes(catalog, codes)
     changed = replace(
         config,
         tasks=tuple(tasks),
@@ -138,14 +135,14 @@ def _check_config(config: RunConfig, catalog: Catalog) -> None:
         if name not in get_args(ProtocolName):
             raise UnknownNameError("protocol", name, get_args(ProtocolName))
     single = [code for code in (config.select_on, config.instruction_language) if code is not None]
-    named, excluded = named_and_excluded(config.languages or ())
-    check_languages(catalog, (*config.train_languages, *named, *excluded, *single))
+    included, excluded = named_and_excluded(config.languages or ())
+    check_languages(catalog, (*config.train_languages, *included, *excluded, *single))
 
 
 def _check_prompt_options(config: RunConfig, task: str, catalog: Catalog) -> None:
     """Raise `UsageError` for options that a task with prompts of its own cannot follow."""
-    for option, given in (("--chat", config.chat), ("--constrained", config.constrained)):
-        if given and catalog.is_made(task):
+    for option, is_on in (("--chat", config.chat), ("--constrained", config.constrained)):
+        if is_on and catalog.is_made(task):
             raise UsageError(
                 f"{option} cannot be given for {task!r}, whose prompts are made by its source.",
                 hint=f"Run it by itself, without {option}.",
@@ -178,10 +175,10 @@ def _check_prompt_name(config: RunConfig, chosen: Sequence[SelectedTask], catalo
     owners = {
         name for spec in specs for name in (spec.task, *(spec.transfer.stages if spec.transfer else ()))
     }
-    known = {preset for owner in owners for preset in catalog.presets(owner)}
+    presets = {preset for owner in owners for preset in catalog.presets(owner)}
     for name in config.prompt:
-        if name not in known:
-            raise UnknownNameError("prompt of the selected tasks", name, known)
+        if name not in presets:
+            raise UnknownNameError("prompt of the selected tasks", name, presets)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,10 +238,10 @@ class _Planner:
         spec = selected.entry.spec
         check_task(selected.entry, self._registry, self._catalog)
         for code in selected.missing:
-            named = (
+            label = (
                 f"{known_languages().get(code).name} ({code})" if code in known_languages() else repr(code)
             )
-            reason = f"task {spec.task!r} has no {named}"
+            reason = f"task {spec.task!r} has no {label}"
             self._skipped.append(Skip(task=spec.task, language=code, reason=reason, missing_language=True))
         for code in selected.unlisted:
             suites = " and ".join(map(repr, selected.suites))
@@ -316,39 +313,39 @@ class _Planner:
             return True
         fits = head is Head.TEXT_TO_TEXT and self._config.protocols != ("prompted",)
         presets = self._prompts.presets(spec.task, method.name, fits=fits)
-        known = [
+        prompts = [
             self._catalog.prompt(spec.task, name)
             for name in presets
             if name in self._catalog.presets(spec.task)
         ]
-        if len(known) < len(presets):
+        if len(prompts) < len(presets):
             return True  # The plan of the prompt lists the known ones.
         # The plan of a cloze for a model that writes names the presets to use instead.
         return any(
             bool(prompt.choice)
             if method.name == "rank"
             else bool(prompt.item) or prompt.formulation == "cloze"
-            for prompt in known
+            for prompt in prompts
         )
 
     def _versions(self, entry: TaskEntry, code: str) -> Iterator[_Version]:
         """Yield every version of a language's own items that was found: variants and axes crossed."""
         spec = entry.spec
-        wanted = ["original" if name == "zs" else name for name in self._config.variants or ("original",)]
-        for name in dict.fromkeys(name for name in wanted if name not in self._variants.variants):
-            named: dict[str, str] = {}
+        names = ["original" if name == "zs" else name for name in self._config.variants or ("original",)]
+        for name in dict.fromkeys(name for name in names if name not in self._variants.variants):
+            view: dict[str, str] = {}
             source = spec.source(code, "test")
             if name != "original":
                 variant = spec.variants.get(name)
                 if variant is None:
-                    known = ", ".join(["original", *spec.variants])
-                    self._skip(spec, code, f"task {spec.task!r} has no variant {name!r}; it has: {known}")
+                    available = ", ".join(["original", *spec.variants])
+                    self._skip(spec, code, f"task {spec.task!r} has no variant {name!r}; it has: {available}")
                     continue
-                named["variant"] = name
+                view["variant"] = name
                 source = variant.splits.get("test", source)
             for values in itertools.product(*spec.axes.values()):
                 conditions = dict(zip(spec.axes, values, strict=True))
-                version = self._version(entry, code, named, conditions, source)
+                version = self._version(entry, code, view, conditions, source)
                 if version is not None:
                     yield version
 
@@ -385,16 +382,16 @@ class _Planner:
         conditions = dict.fromkeys(entry.spec.axes, "")
         for variant, translator in self._variants.translations():
             try:
-                made = self._variants.plan(entry, code, variant, translator, conditions)
+                version = self._variants.plan(entry, code, variant, translator, conditions)
             except MissingDataError as error:
                 view = {"variant": variant, "translator": translator}
                 self._skip(entry.spec, code, str(error), view=view)
                 continue
             strange = self._alignment.reason(entry, code)
             if strange is not None:
-                self._skip(entry.spec, code, strange, view=made.view)
+                self._skip(entry.spec, code, strange, view=version.view)
                 continue
-            yield _Version(view={**made.view, **self._split_view}, test=made.found, text=made.text)
+            yield _Version(view={**version.view, **self._split_view}, test=version.found, text=version.text)
 
     def _add_pairings(
         self, entry: TaskEntry, code: str, pairings: Sequence[Pairing], version: _Version
@@ -462,20 +459,20 @@ class _Planner:
             return None
         key = (spec.task, language if language in entry.added else "")
         if key not in self._pools:
-            parts: list[tuple[str, FoundData]] = []
+            splits: list[tuple[str, FoundData]] = []
             missing: list[str] = []
             failure: MissingDataError | None = None
             for code in entry.pool_languages(language):
                 try:
-                    found = Origin.of(entry).find(self._finder, code, "candidates", source=source)
-                    parts.append((code, found))
+                    split = Origin.of(entry).find(self._finder, code, "candidates", source=source)
+                    splits.append((code, split))
                 except MissingDataError as error:
                     failure = error
                     missing.append(code)
-            if not parts:
+            if not splits:
                 assert failure is not None
                 raise failure
-            self._pools[key] = PoolPlan(parts=tuple(parts), missing=tuple(missing))
+            self._pools[key] = PoolPlan(parts=tuple(splits), missing=tuple(missing))
         return self._pools[key]
 
     def _skip(
@@ -499,10 +496,10 @@ class _Planner:
     def _missing_tags(self) -> list[str]:
         """Return which tags of a task the user's tagger never gives, once per task."""
         description = self._model.description
-        found = {cell.spec.task: missing_tags(cell.spec, cell.pairing, description) for cell in self._cells}
+        by_task = {cell.spec.task: missing_tags(cell.spec, cell.pairing, description) for cell in self._cells}
         return [
             f"{description.ref} has no tags {', '.join(missing)}: where {task} has them, its answers are wrong"
-            for task, missing in found.items()
+            for task, missing in by_task.items()
             if missing
         ]
 

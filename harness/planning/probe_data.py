@@ -14,8 +14,6 @@ from harness.planning.plan import LearningPlan
 from harness.planning.run_config import RunConfig
 from harness.specs.task_entry import TaskEntry
 
-__all__ = ["LearningPlanner"]
-
 
 class LearningPlanner:
     """Finds the splits of methods that learn by themselves."""
@@ -72,13 +70,13 @@ class LearningPlanner:
     def _find(
         self, origin: Origin, code: str, split: str, conditions: Mapping[str, str], test: FoundData
     ) -> FoundData:
-        found = origin.find(self._finder, code, split, conditions)
-        if set(found.files.paths) & set(test.files.paths):
+        data = origin.find(self._finder, code, split, conditions)
+        if set(data.files.paths) & set(test.files.paths):
             raise MissingDataError(
                 f"The {split} split of {origin.name!r} in {code!r} is the file that is tested on "
-                f"({found.files.describe}), so nothing can be learnt from it."
+                f"({data.files.describe}), so nothing can be learnt from it."
             )
-        return found
+        return data
 
     def _transferred(self, entry: TaskEntry, error: MissingDataError) -> tuple[Origin, str]:
         """Return the last training stage and the source language; raises what is missing otherwise."""
@@ -89,9 +87,9 @@ class LearningPlanner:
         origin = self._fits.origin(stage)
         strange = sorted(set(origin.spec.label_names) - set(spec.label_names))
         if origin.spec.kind != spec.kind or strange:
-            what = f"the label {strange[0]!r}" if strange else f"the kind {origin.spec.kind!r}"
+            difference = f"the label {strange[0]!r}" if strange else f"the kind {origin.spec.kind!r}"
             raise MissingDataError(
-                f"{error} Its training set {stage!r} has {what}, which {spec.task!r} does not have."
+                f"{error} Its training set {stage!r} has {difference}, which {spec.task!r} does not have."
             ) from error
         return origin, spec.transfer.source
 

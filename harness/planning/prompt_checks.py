@@ -17,27 +17,25 @@ if TYPE_CHECKING:
     from harness.specs.catalog import Catalog
     from harness.specs.loading import Document
 
-__all__ = ["prompt_problems"]
-
 
 def prompt_problems(
     spec: PromptSpec, document: Document, registry: Registry, catalog: Catalog
 ) -> list[Problem]:
     """Return the problems of a prompt: templates are compiled in every language that it has words in."""
-    found: list[tuple[Sequence[str | int], str]] = []
+    faults: list[tuple[Sequence[str | int], str]] = []
     if spec.kind not in registry.kinds:
-        found.append((["kind"], str(UnknownNameError("task kind", spec.kind, registry.kinds.names))))
-        return _problems(found, document)
+        faults.append((["kind"], str(UnknownNameError("task kind", spec.kind, registry.kinds.names))))
+        return _problems(faults, document)
     kind = registry.kinds.get(spec.kind)
     if spec.parser is not None and spec.parser not in PARSERS:
-        found.append((["parser"], str(UnknownNameError("parser", spec.parser, PARSERS))))
-    known = [*catalog.names("task"), *catalog.names("training")]
+        faults.append((["parser"], str(UnknownNameError("parser", spec.parser, PARSERS))))
+    owners = [*catalog.names("task"), *catalog.names("training")]
     for index, name in enumerate(spec.tasks):
-        if name not in known:
-            found.append((["tasks", index], str(UnknownNameError("task or training set", name, known))))
+        if name not in owners:
+            faults.append((["tasks", index], str(UnknownNameError("task or training set", name, owners))))
             continue
-        found += _faults(spec, kind, _spec_of(name, catalog), index, catalog)
-    return _problems(found, document)
+        faults += _faults(spec, kind, _spec_of(name, catalog), index, catalog)
+    return _problems(faults, document)
 
 
 def _spec_of(name: str, catalog: Catalog) -> TaskSpec | TrainingSpec:
@@ -54,7 +52,7 @@ def _faults(
                 f"{spec.tasks[index]!r} is of the kind {task.kind}, and this prompt is for {spec.kind}",
             )
         ]
-    found: list[tuple[Sequence[str | int], str]] = []
+    faults: list[tuple[Sequence[str | int], str]] = []
     inherited = catalog.inherited_prompt(spec)
     tables = {**({} if inherited is None else inherited.literals), **spec.literals}
     for code in [code for code in tables if code != ALL_LANGUAGES] or ["en"]:
@@ -64,10 +62,10 @@ def _faults(
             if spec.kind == "sequence_classification":
                 compiled.label_words(task.label_names)
         except SpecError as error:
-            found += [(["literals", code], problem.message) for problem in error.problems]
+            faults += [(["literals", code], problem.message) for problem in error.problems]
         except HarnessError as error:
-            found.append((["literals", code], str(error)))
-    return found
+            faults.append((["literals", code], str(error)))
+    return faults
 
 
 def _problems(found: Sequence[tuple[Sequence[str | int], str]], document: Document) -> list[Problem]:

@@ -18,16 +18,7 @@ from harness.planning.word_checks import needed_words, place_of_words
 from harness.specs.catalog import Catalog
 from harness.specs.schema import TaskSpec
 from harness.specs.task_entry import TaskEntry
-from harness.table import Table
-
-__all__ = [
-    "CHAT_PRESET",
-    "DEFAULT_PRESET",
-    "FITTED_PRESET",
-    "PromptPlanner",
-    "require_shots",
-    "shot_context",
-]
+from harness.table import NamedTable
 
 DEFAULT_PRESET = "default"
 CHAT_PRESET = "instruct"
@@ -43,7 +34,7 @@ class PromptPlanner:
     def __init__(
         self,
         config: RunConfig,
-        kinds: Table[TaskKind],
+        kinds: NamedTable[TaskKind],
         catalog: Catalog,
         finder: DataFinder,
         fits: FitPlanner,
@@ -75,8 +66,10 @@ class PromptPlanner:
 
     def _is_answerable(self, task: str, preset: str, method: str) -> bool:
         """Return whether a method can work with a preset; only a cloze shows no choices to a model that writes."""
-        known = preset in self._catalog.presets(task)
-        return method != "generate" or not known or self._catalog.prompt(task, preset).formulation != "cloze"
+        is_listed = preset in self._catalog.presets(task)
+        return (
+            method != "generate" or not is_listed or self._catalog.prompt(task, preset).formulation != "cloze"
+        )
 
     def _answerable(self, task: str) -> list[str]:
         """Return the presets of a task for a model that writes, the best one first: letters are read most reliably."""
@@ -84,9 +77,9 @@ class PromptPlanner:
         specs = [
             self._catalog.prompt(task, name) for name in self._catalog.presets(task) if name != FITTED_PRESET
         ]
-        found = [spec for spec in specs if spec.formulation in order]
-        found.sort(key=lambda spec: (order[spec.formulation], spec.preset))
-        return [spec.preset for spec in found]
+        answerable = [spec for spec in specs if spec.formulation in order]
+        answerable.sort(key=lambda spec: (order[spec.formulation], spec.preset))
+        return [spec.preset for spec in answerable]
 
     def _require_answerable(self, task: str, preset: str, method: str) -> None:
         """Raise `MissingDataError` for a preset whose choices a model that writes would not see."""
@@ -149,9 +142,9 @@ class PromptPlanner:
             )
             self.notes[f"{task} is asked with the prompt {preset!r}: {why}"] = None
         if words != code and code in entry.added and code not in entry.on_request:
-            place = place_of_words(entry, code, spec.preset)
-            named = ", ".join(needed_words(spec, inherited))
-            note = f"{entry.spec.task}:{code} is asked with English words; write its own ({named}) in {place}"
+            location = place_of_words(entry, code, spec.preset)
+            needed = ", ".join(needed_words(spec, inherited))
+            note = f"{entry.spec.task}:{code} is asked with English words; write its own ({needed}) in {location}"
             self.notes[note] = None
         return prompt
 
@@ -186,13 +179,13 @@ class PromptPlanner:
             if origin.spec.source(code, split) is None or origin.spec.kind != spec.kind:
                 continue
             try:
-                found = origin.find(self._finder, code, split)
+                data = origin.find(self._finder, code, split)
             except MissingDataError:
                 continue
-            if not _reveals(found, tested, parallel=spec.pairs(language.code)):
+            if not _reveals(data, tested, parallel=spec.pairs(language.code)):
                 twins = self._twins(spec, language.code, code)
                 pool = ShotPool(
-                    owner=name, language=code, split=split, found=found, spec=origin.spec, twins=twins
+                    owner=name, language=code, split=split, found=data, spec=origin.spec, twins=twins
                 )
                 self._require_shots(pool)
                 return pool

@@ -26,22 +26,6 @@ from harness.specs.schema import TRANSLATED, Source, Split, TaskSpec
 from harness.specs.selection import SelectedTask
 from harness.specs.task_entry import TaskEntry
 
-__all__ = [
-    "LEARNED",
-    "HubSplit",
-    "LockEntry",
-    "LockedDocument",
-    "LockedEntry",
-    "LockedFile",
-    "LockedSplit",
-    "Resolution",
-    "TasksResolver",
-    "WebDownload",
-    "cell_data",
-    "read_resolution",
-    "resolve_plan",
-]
-
 View = Mapping[str, str]
 LEARNED: tuple[Split, ...] = ("train", "validation")
 """The splits that a model may learn from."""
@@ -157,13 +141,13 @@ class LockedSplit(LockedEntry):
         """Return the place, or a file with both digests, or that files are read in another way."""
         if self.place != other.place:
             return f"they come from {self.place}, and {holder} has {other.place}"
-        known = {file.name: file.sha256 for file in other.files}
+        digests = {file.name: file.sha256 for file in other.files}
         for file in self.files:
-            if file.name not in known:
-                return f"{holder} has no file {file.name!r}, but {', '.join(map(repr, known))}"
-            if known[file.name] != file.sha256:
+            if file.name not in digests:
+                return f"{holder} has no file {file.name!r}, but {', '.join(map(repr, digests))}"
+            if digests[file.name] != file.sha256:
                 return (
-                    f"the file {file.name!r} has SHA-256 {file.sha256}, and {holder} has {known[file.name]}"
+                    f"the file {file.name!r} has SHA-256 {file.sha256}, and {holder} has {digests[file.name]}"
                 )
         if len(self.files) != len(other.files):
             return f"{len(self.files)} files were found, and {holder} has {len(other.files)}"
@@ -219,8 +203,8 @@ class Resolution(LockEntry):
 
         What only the other has makes no difference: the lock of a suite serves each of its tasks.
         """
-        known = {entry.key: entry for entry in other.entries}
-        pairs = [(entry, known.get(entry.key)) for entry in self.entries]
+        by_key = {entry.key: entry for entry in other.entries}
+        pairs = [(entry, by_key.get(entry.key)) for entry in self.entries]
         return [(here, there) for here, there in pairs if there is None or there.digest != here.digest]
 
     def joined(self, other: Resolution) -> Resolution:
@@ -240,7 +224,7 @@ def read_resolution(content: Any) -> Resolution:
 
 def resolve_plan(plan: Plan, catalog: Catalog) -> Resolution:
     """Return what the cells of a plan read and by which documents."""
-    found: dict[tuple[str, ...], LockedSplit] = {}
+    splits: dict[tuple[str, ...], LockedSplit] = {}
     used: set[tuple[str, str]] = set()
     for cell in plan.cells:
         stages = () if cell.fit is None else cell.fit.stages
@@ -251,9 +235,9 @@ def resolve_plan(plan: Plan, catalog: Catalog) -> Resolution:
         for data, view in cell_data(cell):
             # What a source resolves to depends on nothing else, so that each is digested once.
             key = _key(data.ref.owner, data.ref.language, data.ref.split, view)
-            if key not in found:
-                found[key] = _locked_split(data, view)
-    return _resolution(found.values(), used, catalog)
+            if key not in splits:
+                splits[key] = _locked_split(data, view)
+    return _resolution(splits.values(), used, catalog)
 
 
 def _key(owner: str, language: str, split: str, view: View) -> tuple[str, ...]:
@@ -273,8 +257,8 @@ def cell_data(cell: Cell) -> Iterator[tuple[FoundData, View]]:
             yield data.untranslated, {}
     learning = cell.learning
     if learning is not None:
-        own = learning.owner == cell.spec.task
-        axes = {axis: cell.view[axis] for axis in cell.spec.axes} if own else {}
+        is_own_task = learning.owner == cell.spec.task
+        axes = {axis: cell.view[axis] for axis in cell.spec.axes} if is_own_task else {}
         learnt = (learning.train, learning.validation)
         yield from ((data, axes) for data in learnt if data is not None)
     if cell.prompt is not None and cell.prompt.pool is not None:
@@ -298,14 +282,14 @@ def _resolution(entries: Iterable[LockedSplit], used: set[tuple[str, str]], cata
         task, codes = catalog.task(owner), {entry.language for entry in splits if entry.owner == owner}
         fragments = {(code,): document for code, document in task.fragments.items()}
         words = {
-            (code, preset): given.document
-            for (preset, code), given in task.words.items()
-            if task.fragments.get(code) is not given.document
+            (code, preset): added.document
+            for (preset, code), added in task.words.items()
+            if task.fragments.get(code) is not added.document
         }
         documents += [
-            _document("extends", ":".join((owner, *place)), document)
-            for place, document in (*fragments.items(), *words.items())
-            if place[0] in codes
+            _document("extends", ":".join((owner, *path)), document)
+            for path, document in (*fragments.items(), *words.items())
+            if path[0] in codes
         ]
     return Resolution(data=tuple(splits), specs=tuple(sorted(documents, key=lambda entry: entry.key)))
 
@@ -323,7 +307,7 @@ def _document(sort: str, name: str, document: Document) -> LockedDocument:
 
 def _locked_split(data: FoundData, view: View) -> LockedSplit:
     files, ref = data.files, data.ref
-    named = zip(files.paths, files.file_digests(), strict=True)
+    digests = zip(files.paths, files.file_digests(), strict=True)
     return LockedSplit(
         owner=ref.owner,
         language=ref.language,
@@ -331,7 +315,7 @@ def _locked_split(data: FoundData, view: View) -> LockedSplit:
         view=dict(sorted(view.items())),
         origin=files.origin,
         split_used=files.split_used,
-        files=tuple(LockedFile(name=_relative(path, data), sha256=digest) for path, digest in named),
+        files=tuple(LockedFile(name=_relative(path, data), sha256=digest) for path, digest in digests),
         hub=None
         if files.origin != "hub" or ref.hub is None
         else HubSplit(path=ref.hub.path, config=ref.hub.config, split=ref.hub.split, revision=files.revision),
@@ -349,7 +333,7 @@ def _relative(path: Path, data: FoundData) -> str:
     """Return a file's path below the data folder that it was found in, or its name in a cache of downloads."""
     sample = () if data.ref.sample is None else data.ref.sample.paths
     for pattern in (*(name for files in data.ref.local for name in files.paths), *sample):
-        literal = "*".join(escape(part) for part in pattern.split("*"))
+        literal = "*".join(escape(piece) for piece in pattern.split("*"))
         if path.match(literal):
             return "/".join(path.parts[-len(Path(pattern).parts) :])
     return path.name
@@ -391,10 +375,10 @@ class TasksResolver:
         was found at all.
         """
         selected = list(selected)
-        known = {"original", *TRANSLATED}.union(*(item.entry.spec.variants for item in selected))
+        variants = {"original", *TRANSLATED}.union(*(item.entry.spec.variants for item in selected))
         for name in self._variants:
-            if name not in known:
-                raise UnknownNameError("variant", name, known)
+            if name not in variants:
+                raise UnknownNameError("variant", name, variants)
         for item in selected:
             for code in item.languages:
                 self._add_tests(item.entry, code)
@@ -417,9 +401,9 @@ class TasksResolver:
             if name != "original" and variant is None:
                 continue
             source = None if variant is None else variant.splits.get("test")
-            named = {} if name == "original" else {"variant": name}
+            base_view = {} if name == "original" else {"variant": name}
             for values in itertools.product(*spec.axes.values()):
-                view = {**named, **dict(zip(spec.axes, values, strict=True))}
+                view = {**base_view, **dict(zip(spec.axes, values, strict=True))}
                 self._add(Origin.of(entry), code, "test", view, source)
 
     def _add_beginning(self, entry: TaskEntry, variant: str, code: str) -> None:
@@ -433,7 +417,9 @@ class TasksResolver:
         spec = entry.spec
         if spec.pool_source is None:
             return
-        for code in dict.fromkeys(part for asked in codes for part in entry.pool_languages(asked)):
+        for code in dict.fromkeys(
+            pool_code for language in codes for pool_code in entry.pool_languages(language)
+        ):
             self._add(Origin.of(entry), code, "candidates", source=spec.pool_source)
 
     def _add_training(self, entry: TaskEntry) -> None:
@@ -453,7 +439,9 @@ class TasksResolver:
     def _add_prompts(self, name: str) -> None:
         for preset in self._catalog.presets(name):
             spec = self._catalog.prompt(name, preset)
-            self._used |= {("prompt", own) for own in (spec.prompt, spec.literals_from) if own is not None}
+            self._used |= {
+                ("prompt", document) for document in (spec.prompt, spec.literals_from) if document is not None
+            }
 
     def _add(
         self,

@@ -13,22 +13,6 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hint
 from harness.data.resolve import DataOptions
 from harness.errors import UnknownNameError, UsageError, near_names
 
-__all__ = [
-    "DATA",
-    "DEFAULT_SEED",
-    "MACHINES",
-    "OUTPUT",
-    "PROMPTS",
-    "RUN",
-    "TRAINING",
-    "RunConfig",
-    "Setting",
-    "Shape",
-    "data_options",
-    "key_values",
-    "settings",
-]
-
 DEFAULT_SEED = 42
 RUN, DATA, TRAINING, OUTPUT = "What to run", "Data", "Training", "Output"
 MACHINES = "Processes and machines"
@@ -75,10 +59,12 @@ class Setting:
     @property
     def shape(self) -> Shape:
         """How the values of its type are written."""
-        single = next((part for part in get_args(self.type) if part is not NoneType), None)
-        own = SHAPES.get(single if get_origin(self.type) is UnionType else self.type)
+        single = next(
+            (alternative for alternative in get_args(self.type) if alternative is not NoneType), None
+        )
+        registered = SHAPES.get(single if get_origin(self.type) is UnionType else self.type)
         words = " or ".join(get_args(self.type)) if get_origin(self.type) is Literal else "a text"
-        return own or Shape(str | None, words, lambda value: value)
+        return registered or Shape(str | None, words, lambda value: value)
 
     def read(self, value: Any) -> Any:
         """Return the value of the field for one from a command line, a YAML file, a manifest or a program.
@@ -293,12 +279,12 @@ class RunConfig:
 
         Raises `UsageError` for a value of another type, and `UnknownNameError` for a name that is no setting.
         """
-        known, read = settings(), {}
+        declared, read = settings(), {}
         for name, value in values.items():
-            if name not in known:
-                raise UnknownNameError(f"setting of {caller}", name, known)
+            if name not in declared:
+                raise UnknownNameError(f"setting of {caller}", name, declared)
             try:
-                read[name] = known[name].read(value)
+                read[name] = declared[name].read(value)
             except ValueError as error:
                 raise UsageError(f"The setting {name!r} of {caller}: {error}.") from error
         return cls(**read)
@@ -341,15 +327,15 @@ def data_options(data: Sequence[str | Path]) -> DataOptions:
     Raises `UsageError` for a folder that is not there, and for ``hub`` or ``sample`` together with anything else.
     """
     variable = os.environ.get("HARNESS_DATA", "").split(os.pathsep)
-    given = [part for item in data for part in _folders(str(item))] or [item for item in variable if item]
-    modes = [item for item in given if item in {"hub", "sample"}]
-    if modes and len(given) > 1:
-        raise UsageError(f"--data {modes[0]} excludes other values; {len(given) - 1} more were given.")
+    sources = [piece for item in data for piece in _folders(str(item))] or [item for item in variable if item]
+    modes = [item for item in sources if item in {"hub", "sample"}]
+    if modes and len(sources) > 1:
+        raise UsageError(f"--data {modes[0]} excludes other values; {len(sources) - 1} more were given.")
     if modes == ["sample"]:
         return DataOptions(mode="sample")
-    if not given or modes == ["hub"]:
+    if not sources or modes == ["hub"]:
         return DataOptions(mode="hub")
-    for folder in given:
+    for folder in sources:
         if not Path(folder).is_dir():
             near = near_names(folder, ["hub", "sample"], limit=1)
             meant = f"Did you mean {near[0]!r}? " if near else ""
@@ -357,12 +343,12 @@ def data_options(data: Sequence[str | Path]) -> DataOptions:
                 f"The data folder {folder!r} does not exist.",
                 hint=f"{meant}Give --data hub, --data sample, or a folder that holds the published files.",
             )
-    return DataOptions(mode="local", folders=tuple(Path(item) for item in given))
+    return DataOptions(mode="local", folders=tuple(Path(item) for item in sources))
 
 
 def _folders(text: str) -> list[str]:
     """Return the parts of a text between commas, or the text itself where it is a folder."""
-    return [text] if Path(text).is_dir() else [part for part in text.split(",") if part] or [text]
+    return [text] if Path(text).is_dir() else [piece for piece in text.split(",") if piece] or [text]
 
 
 def _to_json(value: Any) -> Any:
@@ -399,7 +385,7 @@ def _list(value: Any) -> list[Any]:
 
 
 def _texts(parts: list[Any]) -> list[Any]:
-    if not all(isinstance(part, str | Path) for part in parts):
+    if not all(isinstance(value, str | Path) for value in parts):
         raise TypeError
     return parts
 
@@ -411,14 +397,16 @@ def _names(value: Any) -> tuple[str, ...]:
 
 
 def _paths(value: Any) -> tuple[Path, ...]:
-    return tuple(Path(part) for part in _texts(_list(value)))
+    return tuple(Path(path) for path in _texts(_list(value)))
 
 
 def _numbers(value: Any) -> tuple[Any, ...]:
-    parts = [item for part in _list(value) for item in (_names(part) if isinstance(part, str) else [part])]
-    if not parts and isinstance(value, str):
+    numbers = [
+        item for number in _list(value) for item in (_names(number) if isinstance(number, str) else [number])
+    ]
+    if not numbers and isinstance(value, str):
         raise ValueError
-    return tuple(dict.fromkeys(int(part) if isinstance(part, str) else part for part in parts))
+    return tuple(dict.fromkeys(int(number) if isinstance(number, str) else number for number in numbers))
 
 
 def _adapter_options(value: Any) -> dict[str, str]:

@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypedDict
 
-__all__ = ["RunSettings"]
-
 Names = str | Sequence[str]
 Paths = str | Path | Sequence[str | Path]
 

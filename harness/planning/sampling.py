@@ -9,8 +9,6 @@ from harness.errors import UsageError
 from harness.planning.plan import Cell, Plan
 from harness.planning.run_config import RunConfig
 
-__all__ = ["FEWEST", "can_be_sampled", "check_budget", "items_needed", "sampling_notes"]
-
 FEWEST = 20
 """Items of a cell that a budget must have at least: fewer say nothing about where more are needed."""
 NORMAL = 1.959963984540054
@@ -51,9 +49,9 @@ def check_budget(config: RunConfig, plan: Plan) -> None:
         raise UsageError("--budget is spread over all cells, and --shard runs a part of them.", hint=advice)
     for cell in plan.cells:
         if not can_be_sampled(cell) or cell.spec.draw == "clusters":
-            what = "by whole test cases" if can_be_sampled(cell) else "as a whole"
+            extent = "by whole test cases" if can_be_sampled(cell) else "as a whole"
             raise UsageError(
-                f"--budget counts items, and {cell.spec.task!r} is evaluated {what}.", hint=advice
+                f"--budget counts items, and {cell.spec.task!r} is evaluated {extent}.", hint=advice
             )
     if config.budget < FEWEST * len(plan.cells):
         raise UsageError(

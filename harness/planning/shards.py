@@ -15,8 +15,6 @@ from dataclasses import dataclass, replace
 from harness.errors import UsageError
 from harness.planning.plan import Cell, FitPlan, Plan
 
-__all__ = ["Shard", "SharedFit", "parse_shard", "plan_digest", "shard_sizes", "shared_fits", "take_shard"]
-
 _FORM = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
 LEEWAY = 4
 """A cut moves by at most this fraction of a part (a quarter) to spare a fit from being trained on two machines."""
@@ -64,16 +62,16 @@ def take_shard(plan: Plan, shard: Shard, *, may_be_empty: bool = False) -> Plan:
             f"--shard {shard} divides {len(plan.cells)} cells into {shard.count} parts, so that some are empty.",
             hint=f"Use at most {len(plan.cells)} parts.",
         )
-    parts = _parts(plan, shard.count)
-    whole = {
+    shard_of = _parts(plan, shard.count)
+    record = {
         "shard": str(shard),
         "plan": plan_digest(plan),
         "plan_cells": [
-            {**cell.identity(), "digest": cell.digest, "shard": parts[cell.digest]} for cell in plan.cells
+            {**cell.identity(), "digest": cell.digest, "shard": shard_of[cell.digest]} for cell in plan.cells
         ],
     }
-    own = tuple(cell for cell in plan.cells if parts[cell.digest] == shard.index)
-    return replace(plan, cells=own, shard=whole)
+    cells = tuple(cell for cell in plan.cells if shard_of[cell.digest] == shard.index)
+    return replace(plan, cells=cells, shard=record)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,15 +87,15 @@ class SharedFit:
 
 def shared_fits(plan: Plan, count: int) -> list[SharedFit]:
     """Return the fits that several of `count` shards need: at most one fewer than there are shards."""
-    parts = _parts(plan, count)
-    found, before = [], 0
+    shard_of = _parts(plan, count)
+    shared, before = [], 0
     for fit, cells in plan.groups():
-        shards = tuple(sorted({parts[cell.digest] for cell in cells}))
+        shards = tuple(sorted({shard_of[cell.digest] for cell in cells}))
         if fit is not None and len(shards) > 1:
             alone = Shard(index=before + 1, count=len(plan.cells))
-            found.append(SharedFit(fit=fit, shards=shards, alone=alone))
+            shared.append(SharedFit(fit=fit, shards=shards, alone=alone))
         before += len(cells)
-    return found
+    return shared
 
 
 def shard_sizes(plan: Plan, count: int) -> list[int]:

@@ -14,8 +14,6 @@ from harness.planning.origin import Origin
 from harness.planning.task_audit import Finding, TaskAudit
 from harness.specs.task_entry import TaskEntry
 
-__all__ = ["FoundTest", "audit_own_rows", "check_own_rows", "copied_files_notes"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundTest:
@@ -35,10 +33,10 @@ def _rows() -> Callable[[FoundTest], tuple[object, ...]]:
 
     def rows(test: FoundTest) -> tuple[object, ...]:
         files = test.found.files
-        places = (os.path.split(path.resolve() if path.is_symlink() else path) for path in files.paths)
+        locations = (os.path.split(path.resolve() if path.is_symlink() else path) for path in files.paths)
         return (
             tuple(sorted(test.view.items())),
-            tuple((real_folder(folder), name) for folder, name in places),
+            tuple((real_folder(folder), name) for folder, name in locations),
             files.reader,
             files.columns,
             *sorted(files.options.items()),
@@ -101,9 +99,9 @@ def copied_files_notes(task: str, tests: Iterable[FoundTest]) -> list[str]:
 def _copies(tests: Sequence[FoundTest]) -> Iterator[tuple[tuple[str, ...], str]]:
     """Yield the languages that have files of their own with the same contents, and the files."""
     rows = _rows()
-    own = {rows(test): test for test in reversed(tests)}.values()
+    distinct = {rows(test): test for test in reversed(tests)}.values()
     yield from _shared(
-        list(own)[::-1], lambda test: (tuple(sorted(test.view.items())), *test.found.content())
+        list(distinct)[::-1], lambda test: (tuple(sorted(test.view.items())), *test.found.content())
     )
 
 
@@ -114,11 +112,11 @@ def _shared(
     same: dict[tuple[object, ...], list[FoundTest]] = {}
     for test in tests:
         same.setdefault(key(test), []).append(test)
-    seen: set[tuple[str, ...]] = set()
+    reported: set[tuple[str, ...]] = set()
     for group in same.values():
         languages = tuple(dict.fromkeys(test.language for test in group))
-        if len(languages) > 1 and languages not in seen:
-            seen.add(languages)
+        if len(languages) > 1 and languages not in reported:
+            reported.add(languages)
             yield (
                 languages,
                 ", ".join(dict.fromkeys(str(path) for test in group for path in test.found.files.paths)),
@@ -131,7 +129,7 @@ def _tests(entry: TaskEntry, finder: DataFinder) -> Iterator[FoundTest]:
         for values in itertools.product(*spec.axes.values()):
             view = dict(zip(spec.axes, values, strict=True))
             try:
-                found = Origin.of(entry).find(finder, code, "test", view)
+                data = Origin.of(entry).find(finder, code, "test", view)
             except HarnessError:
                 continue  # the checks that read the items report it
-            yield FoundTest(language=code, view=view, found=found)
+            yield FoundTest(language=code, view=view, found=data)

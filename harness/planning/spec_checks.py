@@ -32,16 +32,6 @@ if TYPE_CHECKING:
     from harness.specs.loading import Document
     from harness.specs.task_entry import TaskEntry
 
-__all__ = [
-    "check_task",
-    "check_training",
-    "document_problems",
-    "published_problems",
-    "suite_problems",
-    "task_problems",
-    "training_problems",
-]
-
 KeyPath = tuple[str | int, ...]
 PRINTED_CONDITIONS = ("variant", "train_variant", "train_pivot")
 """What published scores may name besides the axes of their tasks."""
@@ -61,8 +51,8 @@ def task_problems(
 ) -> list[Problem]:
     """Return the problems of a task's document, or of a fragment's: unknown names, labels, double names."""
     chosen = entry.document if document is None else document
-    found = document_problems(entry, registry, catalog)
-    return [problem for document, problems in found if document is chosen for problem in problems]
+    by_document = document_problems(entry, registry, catalog)
+    return [problem for document, problems in by_document if document is chosen for problem in problems]
 
 
 def document_problems(
@@ -70,7 +60,7 @@ def document_problems(
 ) -> list[tuple[Document, list[Problem]]]:
     """Return the documents of a task that have problems, its own and those of fragments, each with its problems."""
     spec = entry.spec
-    found = [
+    faults = [
         *_names(spec, registry, catalog),
         *_languages(spec, entry.languages),
         *_codes(spec),
@@ -80,7 +70,7 @@ def document_problems(
     ]
     pairs = []
     for document in entry.documents:
-        problems = _problems([item for item in found if _document_at(item[0], entry) is document], document)
+        problems = _problems([item for item in faults if _document_at(item[0], entry) is document], document)
         if entry.words:
             problems += word_problems(entry, registry, catalog, document=document)
         if problems:
@@ -98,40 +88,40 @@ def check_training(spec: TrainingSpec, document: Document, registry: Registry) -
 def training_problems(spec: TrainingSpec, document: Document, registry: Registry) -> list[Problem]:
     """Return the problems of a training set: unknown kind, readers and labels, double names."""
     languages = described_languages(spec)
-    found = [*_repeated(spec), *_languages(spec, languages), *_codes(spec), *_sources(spec, registry)]
+    faults = [*_repeated(spec), *_languages(spec, languages), *_codes(spec), *_sources(spec, registry)]
     if spec.kind not in registry.kinds:
-        found.append((("kind",), str(UnknownNameError("task kind", spec.kind, registry.kinds.names))))
-    return _problems(found, document)
+        faults.append((("kind",), str(UnknownNameError("task kind", spec.kind, registry.kinds.names))))
+    return _problems(faults, document)
 
 
 def suite_problems(spec: SuiteSpec, document: Document, catalog: Catalog) -> list[Problem]:
     """Return the problems of a suite: unknown tasks, and tasks that are not in one category each."""
-    known = catalog.names("task")
-    found: list[Found] = [
-        (("tasks", index), str(UnknownNameError("task", name, known)))
+    tasks = catalog.names("task")
+    faults: list[Found] = [
+        (("tasks", index), str(UnknownNameError("task", name, tasks)))
         for index, name in enumerate(spec.tasks)
-        if name not in known
+        if name not in tasks
     ]
     members = [name for names in spec.categories.values() for name in names]
     for index, name in enumerate(spec.tasks):
         if name in spec.tasks[:index]:
-            found.append((("tasks", index), f"{name!r} is given twice"))
+            faults.append((("tasks", index), f"{name!r} is given twice"))
         if members and members.count(name) != 1:
             count = members.count(name)
-            found.append((("categories",), f"{name!r} is in {count} categories; expected each task in one"))
-    parts = {
+            faults.append((("categories",), f"{name!r} is in {count} categories; expected each task in one"))
+    axes = {
         "language": (spec.languages, catalog.languages_of),
         "metric": (spec.metrics, lambda name: catalog.entry("task", name).document.texts("metrics")),
     }
-    for part, (given, owned) in parts.items():
-        for name, values in given.items():
-            own = owned(name) if name in known else values
-            found += [
-                ((f"{part}s", name), str(UnknownNameError(f"{part} of {name!r}", value, own)))
+    for axis, (table, owned) in axes.items():
+        for name, values in table.items():
+            allowed = owned(name) if name in tasks else values
+            faults += [
+                ((f"{axis}s", name), str(UnknownNameError(f"{axis} of {name!r}", value, allowed)))
                 for value in values
-                if value not in own
+                if value not in allowed
             ]
-    return _problems(found, document)
+    return _problems(faults, document)
 
 
 def published_problems(
@@ -141,10 +131,10 @@ def published_problems(
     if spec.suite is not None and spec.suite not in catalog.names("suite"):
         unknown = UnknownNameError("suite", spec.suite, catalog.names("suite"))
         return _problems([(("suite",), str(unknown))], document)
-    found = [*_unknown_scores((), spec, spec.suite, registry, catalog)]
+    faults = [*_unknown_scores((), spec, spec.suite, registry, catalog)]
     for label, system in spec.systems.items():
-        found += _unknown_scores(("systems", label), system, spec.suite, registry, catalog)
-    return _problems(found, document)
+        faults += _unknown_scores(("systems", label), system, spec.suite, registry, catalog)
+    return _problems(faults, document)
 
 
 def _unknown_scores(
@@ -166,10 +156,10 @@ def _unknown_scores(
                 unknown = UnknownNameError("metric", metric, registry.metrics.names)
                 yield (*place, "scores", task, metric), str(unknown)
     for task, view in system.views.items():
-        known = [*PRINTED_CONDITIONS, *(catalog.task(task).spec.axes if task in installed else ())]
+        conditions = [*PRINTED_CONDITIONS, *(catalog.task(task).spec.axes if task in installed else ())]
         for name in view:
-            if name not in known:
-                yield (*place, "views", task, name), str(UnknownNameError("condition", name, known))
+            if name not in conditions:
+                yield (*place, "views", task, name), str(UnknownNameError("condition", name, conditions))
     for task, tables in system.languages.items():
         codes = catalog.languages_of(task) if task in installed else []
         for metric, table in tables.items():
@@ -220,8 +210,8 @@ def _metric_options(spec: TaskSpec, registry: Registry) -> Iterator[Found]:
     metrics = [*registry.metrics, *(registry.metrics.get(name) for name in spec.metrics if ":" in name)]
     for key in spec.metric_options:
         if not any(metric.takes_option(key) for metric in metrics):
-            known = {option for metric in metrics for option in metric.options}
-            yield ("metric_options", key), str(UnknownNameError("option of a metric", key, known))
+            options = {option for metric in metrics for option in metric.options}
+            yield ("metric_options", key), str(UnknownNameError("option of a metric", key, options))
 
 
 def _repeated(spec: TaskSpec | TrainingSpec) -> Iterator[Found]:
@@ -233,19 +223,21 @@ def _repeated(spec: TaskSpec | TrainingSpec) -> Iterator[Found]:
 
 
 def _languages(spec: TaskSpec | TrainingSpec, table: LanguageTable) -> Iterator[Found]:
-    known = known_languages().listed
+    listed = known_languages().listed
     for code, entry in spec.languages.items():
         if code not in table:
             yield ("languages", code), _unknown_language(code, table)
         elif not table.get(code).is_whole:
             message = f"the script or family of {code!r} is not in the language table, so the entry needs "
             yield ("languages", code), f"{message}'name', 'script' and 'family'"
-        elif code in known and entry is not None:
-            language = known.get(code)
+        elif code in listed and entry is not None:
+            language = listed.get(code)
             for key in DESCRIBING:
-                given, own = getattr(entry, key), getattr(language, key)
-                if given is not None and own and given != own:
-                    message = f"the language table says {own!r} for {code!r}, found {given!r}; omit the key"
+                stated, expected = getattr(entry, key), getattr(language, key)
+                if stated is not None and expected and stated != expected:
+                    message = (
+                        f"the language table says {expected!r} for {code!r}, found {stated!r}; omit the key"
+                    )
                     yield ("languages", code, key), message
 
 
@@ -265,22 +257,22 @@ def _unknown_language(code: str, table: LanguageTable) -> str:
 
 
 def _sources(spec: TaskSpec | TrainingSpec, registry: Registry) -> Iterator[Found]:
-    places: list[tuple[KeyPath, Source]] = [
+    sources: list[tuple[KeyPath, Source]] = [
         (("splits", split), source) for split, source in spec.splits.items()
     ]
     for code, language in spec.languages.items():
-        given = [] if language is None else [name for name in SPLITS if name in language.model_fields_set]
-        for split in given:
+        splits = [] if language is None else [name for name in SPLITS if name in language.model_fields_set]
+        for split in splits:
             source = spec.source(code, split)
             if source is not None:
-                places.append((("languages", code, split), source))
+                sources.append((("languages", code, split), source))
     if isinstance(spec, TaskSpec):
-        places += _further_sources(spec)
-    for path, source in places:
+        sources += _further_sources(spec)
+    for path, source in sources:
         # What a language's source has from the split is reported there.
-        own = source.model_fields_set if path[0] != "languages" else _given(spec, path)
+        keys = source.model_fields_set if path[0] != "languages" else _given(spec, path)
         for where, message in _source_faults(path, source, spec, registry):
-            if where == path or where[len(path)] in own:
+            if where == path or where[len(path)] in keys:
                 yield where, message
 
 
@@ -296,19 +288,19 @@ def _source_faults(
     yield from _outside(path, source)
     yield from _braces(path, source, spec)
     yield from _unfit(path, source, registry)
-    for where, part in _parts(path, source):
-        yield from _reader(where, part, source, registry)
-        yield from _labels(where, part, spec.label_names)
-        yield from _served(where, part, spec)
+    for where, section in _parts(path, source):
+        yield from _reader(where, section, source, registry)
+        yield from _labels(where, section, spec.label_names)
+        yield from _served(where, section, spec)
 
 
 def _outside(path: KeyPath, source: Source) -> Iterator[Found]:
     """Yield the paths that would leave the data folder, or the folder of samples."""
     sample = LocalSource(path=source.sample) if isinstance(source.sample, str) else source.sample
-    given = [("local", alternative.paths) for alternative in source.alternatives]
+    groups = [("local", alternative.paths) for alternative in source.alternatives]
     if source.web is not None and source.web.member:
-        given.append(("web", source.web.paths))
-    for key, paths in [*given, ("sample", () if sample is None else sample.paths)]:
+        groups.append(("web", source.web.paths))
+    for key, paths in [*groups, ("sample", () if sample is None else sample.paths)]:
         for name in paths:
             try:
                 check_relative(name)
@@ -318,15 +310,15 @@ def _outside(path: KeyPath, source: Source) -> Iterator[Found]:
 
 def _codes(spec: TaskSpec | TrainingSpec) -> Iterator[Found]:
     """Yield codes of languages that the document does not have, and braces in them that no column fills."""
-    given: list[tuple[KeyPath, str]] = [
+    templates: list[tuple[KeyPath, str]] = [
         (("codes", name, code), text) for name, table in spec.codes.items() for code, text in table.items()
     ]
-    given += [
+    templates += [
         (("languages", code, "codes", name), text)
         for code, entry in spec.languages.items()
         for name, text in (entry.codes if entry is not None else {}).items()
     ]
-    for path, text in given:
+    for path, text in templates:
         code = str(path[2])
         if path[0] == "codes" and code != "default" and code not in spec.languages:
             yield path, str(UnknownNameError("language", code, list(spec.languages)))
@@ -345,7 +337,7 @@ def _codes(spec: TaskSpec | TrainingSpec) -> Iterator[Found]:
 def _braces(path: KeyPath, source: Source, spec: TaskSpec | TrainingSpec) -> Iterator[Found]:
     """Yield braces in paths and configs that no code of a language and no axis fills."""
     named_sets = {name for code in spec.languages for name in spec.names_of(code)}
-    known = [*CODE_NAMES, *named_sets, *(spec.axes if isinstance(spec, TaskSpec) else ())]
+    allowed = [*CODE_NAMES, *named_sets, *(spec.axes if isinstance(spec, TaskSpec) else ())]
     texts = [("local", name) for alternative in source.alternatives for name in alternative.paths]
     if source.sample is not None:
         sample = LocalSource(path=source.sample) if isinstance(source.sample, str) else source.sample
@@ -357,33 +349,33 @@ def _braces(path: KeyPath, source: Source, spec: TaskSpec | TrainingSpec) -> Ite
             if text is not None
         ]
     if source.web is not None:
-        given = (source.web.url, source.web.sha256, source.web.md5, *source.web.paths)
-        texts += [("web", text) for text in given if text is not None]
+        web_texts = (source.web.url, source.web.sha256, source.web.md5, *source.web.paths)
+        texts += [("web", text) for text in web_texts if text is not None]
     for key, text in texts:
         try:
-            named = [name for _, name, _, _ in Formatter().parse(text) if name is not None]
+            fields = [name for _, name, _, _ in Formatter().parse(text) if name is not None]
         except ValueError as error:
             yield (*path, key), f"{text!r} has a brace that is no {{code}}: {error}."
             continue
-        for name in named:
-            if name not in known:
-                yield (*path, key), str(UnknownNameError(f"language code or axis in {text!r}", name, known))
+        for name in fields:
+            if name not in allowed:
+                yield (*path, key), str(UnknownNameError(f"language code or axis in {text!r}", name, allowed))
 
 
 def _unfit(path: KeyPath, source: Source, registry: Registry) -> Iterator[Found]:
     """Yield alternatives whose reader cannot do with the options that they have: each has all of them or none."""
     listed = not isinstance(source.local, str)
-    places: list[tuple[KeyPath, LocalSource | WebSource]] = [
+    sources: list[tuple[KeyPath, LocalSource | WebSource]] = [
         ((*path, "local", index) if listed else path, item) for index, item in enumerate(source.alternatives)
     ]
     if isinstance(source.sample, LocalSource):
-        places.append(((*path, "sample"), source.sample))
+        sources.append(((*path, "sample"), source.sample))
     if source.web is not None:
-        places.append(((*path, "web"), source.web))
-    for where, item in places:
+        sources.append(((*path, "web"), source.web))
+    for where, item in sources:
         name = source.reader_of(item)
-        given = source.options if item.options is None else item.options
-        options = dict(with_conditions(given, source.where if item.where is None else item.where))
+        base_options = source.options if item.options is None else item.options
+        options = dict(with_conditions(base_options, source.where if item.where is None else item.where))
         columns = columns_option(source.columns if item.columns is None else item.columns)
         if columns is not None:
             options["columns"] = columns
@@ -465,12 +457,12 @@ def _served(path: KeyPath, part: Part, spec: TaskSpec | TrainingSpec) -> Iterato
     if not isinstance(part, LocalSource):
         return
     axes = spec.axes if isinstance(spec, TaskSpec) else {}
-    known: dict[str, Sequence[str]] = {"language": list(spec.languages), **axes}
+    allowed: dict[str, Sequence[str]] = {"language": list(spec.languages), **axes}
     for name, values in part.served.items():
-        if name not in known:
-            yield (*path, "only", name), str(UnknownNameError("axis", name, known))
+        if name not in allowed:
+            yield (*path, "only", name), str(UnknownNameError("axis", name, allowed))
             continue
         for value in values:
-            if value not in known[name]:
-                unknown = UnknownNameError(f"value of {name!r}", value, known[name])
+            if value not in allowed[name]:
+                unknown = UnknownNameError(f"value of {name!r}", value, allowed[name])
                 yield (*path, "only", name), str(unknown)

@@ -28,8 +28,6 @@ from harness.specs.schema import (
 from harness.specs.task_entry import Entry
 from harness.specs.validating import validate_document
 
-__all__ = ["spec_schema", "validate_specs"]
-
 MODELS: dict[str, type[SpecModel]] = {
     "training": TrainingSpec,
     "recipe": RecipeSpec,
@@ -60,9 +58,9 @@ def validate_specs(registry: Registry, catalog: Catalog, targets: Sequence[str])
             rows.append(_unreadable(item))
             continue
         row = _checked(item, registry, catalog)
-        other = first.setdefault((item.sort, item.name), item)
-        if item.sort != "extends" and other.document.source != item.document.source:
-            row["problems"].append(str(_double(other, item)))
+        earlier = first.setdefault((item.sort, item.name), item)
+        if item.sort != "extends" and earlier.document.source != item.document.source:
+            row["problems"].append(str(_double(earlier, item)))
         rows.append(row)
     return rows
 
@@ -104,15 +102,15 @@ def _read_file(path: Path) -> Sequence[Entry | SpecError]:
 def _checked(entry: Entry, registry: Registry, catalog: Catalog) -> dict[str, Any]:
     row = {"sort": entry.sort, "name": entry.name, "source": entry.document.source}
     try:
-        found = _problems(entry, registry, catalog)
+        problems = _problems(entry, registry, catalog)
     except SpecError as error:
-        found = list(error.problems)
+        problems = list(error.problems)
         if error.source == entry.document.source:
-            found += _further_problems(entry, registry, catalog)
-            found.sort(key=lambda problem: problem.line or 0)
+            problems += _further_problems(entry, registry, catalog)
+            problems.sort(key=lambda problem: problem.line or 0)
     except HarnessError as error:
         return {**row, "problems": [str(error)]}
-    return {**row, "problems": [str(problem) for problem in found]}
+    return {**row, "problems": [str(problem) for problem in problems]}
 
 
 def _further_problems(entry: Entry, registry: Registry, catalog: Catalog) -> list[Problem]:
@@ -123,12 +121,12 @@ def _further_problems(entry: Entry, registry: Registry, catalog: Catalog) -> lis
             task = valid_part(schema, document, ["kind"] if unknown else [])
             if task is None:
                 return []
-            left = replace(entry, document=task.document)
-            return task.own(task_problems(catalog.joined(left, task.spec), registry, catalog))
-        part = valid_part(MODELS[entry.sort], entry.document)
-        if part is None:
+            reduced = replace(entry, document=task.document)
+            return task.own(task_problems(catalog.joined(reduced, task.spec), registry, catalog))
+        partial = valid_part(MODELS[entry.sort], entry.document)
+        if partial is None:
             return []
-        return part.own(_problems(replace(entry, document=part.document), registry, catalog))
+        return partial.own(_problems(replace(entry, document=partial.document), registry, catalog))
     except HarnessError:
         return []
 

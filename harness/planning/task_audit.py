@@ -8,8 +8,6 @@ from typing import Any
 
 from harness.prompts.preview import Rendering
 
-__all__ = ["Finding", "Note", "TaskAudit", "join_audits"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
@@ -113,15 +111,15 @@ class TaskAudit:
 
 def join_audits(task: str, audits: Iterable[TaskAudit]) -> TaskAudit:
     """Return the audits of one task by several checks as one; items are counted once."""
-    own = list(audits)
+    audits = list(audits)
     return TaskAudit(
         task=task,
-        languages=tuple(dict.fromkeys(code for audit in own for code in audit.languages)),
-        items=max((audit.items for audit in own), default=0),
-        findings=[finding for audit in own for finding in audit.findings],
-        notes=[note for audit in own for note in audit.notes],
-        skipped=[reason for audit in own for reason in audit.skipped],
-        prompts=[rendering for audit in own for rendering in audit.prompts],
+        languages=tuple(dict.fromkeys(code for audit in audits for code in audit.languages)),
+        items=max((audit.items for audit in audits), default=0),
+        findings=[finding for audit in audits for finding in audit.findings],
+        notes=[note for audit in audits for note in audit.notes],
+        skipped=[reason for audit in audits for reason in audit.skipped],
+        prompts=[rendering for audit in audits for rendering in audit.prompts],
     )
 
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from harness.specs.schema import TaskSpec
     from harness.specs.task_entry import TaskEntry
 
-__all__ = ["CheckSetting", "CheckedItems", "TaskChecker", "TaskChecks"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckSetting:

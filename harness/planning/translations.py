@@ -22,16 +22,6 @@ from harness.registry.registry import Registry
 from harness.specs.schema import Source, TaskSpec, Translate
 from harness.specs.task_entry import TaskEntry
 
-__all__ = [
-    "MACHINE_VARIANTS",
-    "TRANSLATE_TRAIN",
-    "TrainVariants",
-    "TranslatedVersion",
-    "VariantPlanner",
-    "beginning",
-    "source_language",
-]
-
 MACHINE_VARIANTS = ("tt", "te", "bt")
 """Variants that a translator makes."""
 TRANSLATE_TRAIN = frozenset({"translate_train", "translate_train_all"})
@@ -150,8 +140,8 @@ class VariantPlanner:
             raise MissingDataError(
                 f"task {spec.task!r} crosses languages ({', '.join(conditions)}), which no translated variant does"
             )
-        own = self._find(entry, spec.source(code, "test"), code)
-        base, text, steps = self._begin(entry, code, origin, variant, own)
+        original = self._find(entry, spec.source(code, "test"), code)
+        base, text, steps = self._begin(entry, code, origin, variant, original)
         reference = self._translators[translator]
         self._pairs.require_pair(translator, reference, steps)
         change = TextChange(
@@ -164,7 +154,10 @@ class VariantPlanner:
         return TranslatedVersion(
             view={"variant": variant, "translator": translator},
             found=replace(
-                base, change=change, aligned=None if base is own else own, drawn=self._drawn(spec, code)
+                base,
+                change=change,
+                aligned=None if base is original else original,
+                drawn=self._drawn(spec, code),
             ),
             text=entry.languages.get(text),
         )
@@ -212,14 +205,14 @@ class TrainVariants:
         self._name, self._reference = "", ""
         self._given = config.translators
         self._limit = config.train_limit
-        known = self._variant in TRAIN_VARIANTS and self._variant != "mt-LANGUAGE"
-        if not known and not self._variant.startswith("mt-"):
+        is_listed = self._variant in TRAIN_VARIANTS and self._variant != "mt-LANGUAGE"
+        if not is_listed and not self._variant.startswith("mt-"):
             near = near_names(self._variant, TRAIN_VARIANTS)
             meant = f" Did you mean {near[0]!r}?" if near else ""
             raise UsageError(
                 f"--train-variant must be one of {', '.join(TRAIN_VARIANTS)}, got {self._variant!r}.{meant}"
             )
-        if not known:
+        if not is_listed:
             known_languages().get(self._variant.removeprefix("mt-"))
         known_languages().get(self._pivot)
         if self._variant != "orig":
@@ -266,18 +259,18 @@ class TrainVariants:
                 hint="Its document needs 'translate: {fields: [...]}'.",
             )
         changed: list[Part] = []
-        for code, found in parts:
+        for code, data in parts:
             if protocol in TRANSLATE_TRAIN:
                 self._open(f"The protocol {protocol!r}")
-                own = [(code, found)] if protocol == "translate_train_all" or code in targets else []
-                changed += own
-                others = [target for target in targets if target != code]
+                unchanged = [(code, data)] if protocol == "translate_train_all" or code in targets else []
+                changed += unchanged
+                new_targets = [target for target in targets if target != code]
                 changed += [
-                    (target, self._changed(stage, found, translate, ((code, target),), find))
-                    for target in others
+                    (target, self._changed(stage, data, translate, ((code, target),), find))
+                    for target in new_targets
                 ]
             else:
-                changed += self._variant_parts(stage, code, found, translate, find)
+                changed += self._variant_parts(stage, code, data, translate, find)
         return changed
 
     def _variant_parts(
@@ -319,8 +312,8 @@ class TrainVariants:
 
     def _open(self, why: str) -> str:
         if not self._name:
-            named = self._pairs.named(self._given, why)
-            self._name, self._reference = next(iter(named.items()))
+            references = self._pairs.named(self._given, why)
+            self._name, self._reference = next(iter(references.items()))
         return self._name
 
 
@@ -329,9 +322,9 @@ def _released(
 ) -> FoundData:
     """Return the published translation of a training set: its texts and answer spans are read as they are."""
     if translate.released is None or len(steps) > 1:
-        shown = " and ".join(f"{source}->{target}" for source, target in steps)
+        pairs = " and ".join(f"{source}->{target}" for source, target in steps)
         raise MissingDataError(
-            f"The training set {stage!r} has no released translation {shown}.",
+            f"The training set {stage!r} has no released translation {pairs}.",
             hint="Name a translator with --translator that makes it.",
         )
     return replace(find(steps[0][1], translate.released), share=found.share)

@@ -17,8 +17,6 @@ from harness.specs.catalog import Catalog
 from harness.specs.schema import SPLITS
 from harness.specs.selection import SelectedTask
 
-__all__ = ["unread_file_notes"]
-
 NAMED = 5
 """Files that a note names, and notes on folders where no task looks."""
 WALKED = 20_000
@@ -36,24 +34,24 @@ def unread_file_notes(selected: Sequence[SelectedTask], catalog: Catalog, option
     """
     if options.mode != "local":
         return []
-    splits = [split for own in selected for split in _splits(own)]
+    splits = [split for task in selected for split in _splits(task)]
     names: dict[str, dict[str, None]] = {}
     for path in (path for _, alternatives in splits for paths in alternatives for path in paths):
         folder, name = posixpath.split(posixpath.normpath(path))
         names.setdefault(folder or ".", {})[name] = None
-    suffixes = {_suffix(name) for own in names.values() for name in own} - {""}
-    known = _patterns_of_all(catalog, suffixes)
-    looked, other = [], []
+    suffixes = {_suffix(name) for group in names.values() for name in group} - {""}
+    patterns = _patterns_of_all(catalog, suffixes)
+    looked, elsewhere = [], []
     for root, folder, files in _files(options.folders, suffixes):
-        unread = _unmatched(files, folder, known) if files else []
+        unread = _unmatched(files, folder, patterns) if files else []
         note = f"no task reads {_some(unread)} in {root / folder}"
         if unread and folder in names:
             looked.append(f"{note}; the selected tasks read {_some(list(names[folder]))} there")
         elif unread:
-            other.append(f"{note}; 'harness tasks show TASK' has the paths")
+            elsewhere.append(f"{note}; 'harness tasks show TASK' has the paths")
     tests = (alternatives for split, alternatives in splits if split == "test")
-    is_complete = not other or all(_is_there(alternatives, options.folders) for alternatives in tests)
-    return looked if is_complete else looked + other[:NAMED]
+    is_complete = not elsewhere or all(_is_there(alternatives, options.folders) for alternatives in tests)
+    return looked if is_complete else looked + elsewhere[:NAMED]
 
 
 def _some(names: Sequence[str]) -> str:
@@ -85,11 +83,11 @@ def _is_there(alternatives: Alternatives, roots: Sequence[Path]) -> bool:
 def _files(roots: Iterable[Path], suffixes: set[str]) -> Iterator[tuple[Path, str, list[str]]]:
     """Yield data folder, folder below it, and the names of its files with these suffixes, sorted."""
     for root in roots:
-        seen = 0
+        walked = 0
         for top, folders, names in os.walk(root):
             folders.sort()
-            seen += len(names)
-            if seen > WALKED:
+            walked += len(names)
+            if walked > WALKED:
                 break  # The folder may be a whole file system.
             yield (
                 root,
@@ -113,11 +111,11 @@ def _patterns_of_all(catalog: Catalog, suffixes: set[str]) -> Mapping[tuple[str,
 
 def _unmatched(files: Iterable[str], folder: str, known: Mapping[tuple[str, ...], set[str]]) -> list[str]:
     """Return the files of a folder that no pattern of `known` matches."""
-    parts = PurePosixPath(folder).parts
+    segments = PurePosixPath(folder).parts
     names = {
         name
         for patterns, names in known.items()
-        if len(parts) == len(patterns) and all(map(fnmatchcase, parts, patterns))
+        if len(segments) == len(patterns) and all(map(fnmatchcase, segments, patterns))
         for name in names
     }
     return [file for file in files if not any(fnmatchcase(file, name) for name in names)]
@@ -127,6 +125,6 @@ def _texts(content: Any) -> Iterator[str]:
     if isinstance(content, str):
         yield content
     elif isinstance(content, Mapping):
-        yield from (text for key, own in content.items() if key != "sample" for text in _texts(own))
+        yield from (text for key, member in content.items() if key != "sample" for text in _texts(member))
     elif isinstance(content, list | tuple):
-        yield from (text for own in content for text in _texts(own))
+        yield from (text for member in content for text in _texts(member))

@@ -8,8 +8,6 @@ from harness.planning.plan import Cell, Plan
 from harness.planning.run_config import RunConfig, settings
 from harness.planning.sampling import can_be_sampled
 
-__all__ = ["NO_EFFECT", "unused_option_notes"]
-
 NO_EFFECT = " has no effect"
 """In every note of `unused_option_notes`."""
 
@@ -47,8 +45,8 @@ def _is_seeded(cell: Cell, config: RunConfig) -> bool:
 
 
 def _is_translated(cell: Cell, config: RunConfig) -> bool:
-    parts = [] if cell.fit is None else [found for stage in cell.fit.stages for _, found in stage.train]
-    return any(found.change is not None for found in (cell.test, *parts))
+    training = [] if cell.fit is None else [split for stage in cell.fit.stages for _, split in stage.train]
+    return any(split.change is not None for split in (cell.test, *training))
 
 
 NO_PROMPT = "no prompt is used"
@@ -89,7 +87,7 @@ def unused_option_notes(config: RunConfig, plan: Plan) -> list[str]:
         ]
         if without:
             of = "" if len(without) == len(by_task) else f" on {', '.join(without)}"
-            given = ",".join(map(str, value)) if isinstance(value, tuple) else value
-            written = setting.long if value is True else f"{setting.long} {given}"
+            text = ",".join(map(str, value)) if isinstance(value, tuple) else value
+            written = setting.long if value is True else f"{setting.long} {text}"
             notes.append(f"{written}{NO_EFFECT}{of}: {why}")
     return notes

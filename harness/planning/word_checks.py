@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from harness.specs.loading import Document
     from harness.specs.task_entry import TaskEntry
 
-__all__ = ["is_missing_words", "needed_words", "place_of_words", "word_problems"]
-
 Path = tuple[str, ...]
 
 
@@ -53,16 +51,16 @@ def word_problems(
     entry: TaskEntry, registry: Registry, catalog: Catalog, *, document: Document
 ) -> list[Problem]:
     """Return the problems of the words that a document brings for prompts of a task."""
-    found: list[tuple[Path, str]] = []
-    for (preset, code), given in entry.words.items():
-        if given.document is document:
+    faults: list[tuple[Path, str]] = []
+    for (preset, code), added in entry.words.items():
+        if added.document is document:
             path = ("languages", code, "prompts", preset)
-            found += [
+            faults += [
                 ((*path, *further), message)
-                for further, message in _faults(entry, registry, catalog, preset, code, given.words)
+                for further, message in _faults(entry, registry, catalog, preset, code, added.words)
             ]
     return [
-        Problem(message=message, key=".".join(path), line=document.line_of(path)) for path, message in found
+        Problem(message=message, key=".".join(path), line=document.line_of(path)) for path, message in faults
     ]
 
 
@@ -83,14 +81,14 @@ def _faults(
     spec = catalog.prompt(task, preset)
     inherited = catalog.inherited_prompt(spec)
     tables = {**({} if inherited is None else inherited.literals), **spec.literals}
-    known = dict.fromkeys(name for table in tables.values() for name in table.words)
-    if not known:
+    words = dict.fromkeys(name for table in tables.values() for name in table.words)
+    if not words:
         yield (), f"the prompt {spec.prompt!r} has no words: it is the same in all languages"
         return
-    unknown = [name for name in given.words if name not in known]
+    unknown = [name for name in given.words if name not in words]
     own_templates = any((given.item, given.choice, given.answer))
     for name in () if own_templates else unknown:
-        yield ("words", name), str(UnknownNameError(f"word of the prompt {spec.prompt!r}", name, known))
+        yield ("words", name), str(UnknownNameError(f"word of the prompt {spec.prompt!r}", name, words))
     missing = [name for name in needed_words(spec, inherited) if name not in given.words]
     if missing and not own_templates:
         yield ("words",), f"the prompt {spec.prompt!r} also needs the words {', '.join(map(repr, missing))}"

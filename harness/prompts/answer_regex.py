@@ -8,8 +8,6 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
-__all__ = ["AnswerRegex", "answer_regex"]
-
 LENGTHS = (4000, 2000, 1000, 500)
 """How many characters of a text are searched: the most that keep the search short."""
 MOST_STEPS = 3e8

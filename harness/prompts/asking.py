@@ -18,8 +18,6 @@ from harness.prompts.answer_regex import answer_regex
 from harness.prompts.preset import ChoicePrompt
 from harness.prompts.prompter import Prompter
 
-__all__ = ["generate_answers", "rank_choices"]
-
 
 def rank_choices(
     adapter: ScoresContinuations, examples: Sequence[Any], prompter: Prompter
@@ -35,31 +33,31 @@ def rank_choices(
         examples,
         prompter,
         lambda example, count: [
-            (asked := prompter.ranking(example, count)).context + max(asked.continuations, key=len)
+            (ranking := prompter.ranking(example, count)).context + max(ranking.continuations, key=len)
         ],
         reserve=0,
     )
-    asked = [prompter.ranking(example, count) for example, count in zip(examples, shots, strict=True)]
+    rankings = [prompter.ranking(example, count) for example, count in zip(examples, shots, strict=True)]
     requests = [
-        LikelihoodRequest(context=item.context, continuation=text)
-        for item in asked
-        for text in item.continuations
+        LikelihoodRequest(context=ranking.context, continuation=text)
+        for ranking in rankings
+        for text in ranking.continuations
     ]
     answers = _likelihoods(adapter, requests)
-    alone = _unconditional(adapter, asked)
-    lengths = _prompt_lengths(adapter, [item.context for item in asked])
+    alone = _unconditional(adapter, rankings)
+    lengths = _prompt_lengths(adapter, [ranking.context for ranking in rankings])
     predictions = []
     start = 0
-    for example, item, count, length in zip(examples, asked, shots, lengths, strict=True):
-        end = start + len(item.continuations)
+    for example, ranking, count, length in zip(examples, rankings, shots, lengths, strict=True):
+        end = start + len(ranking.continuations)
         names = prompter.item(example).choices
-        own = answers[start:end]
-        output = _ranked(names, item, own, alone)
+        item_answers = answers[start:end]
+        output = _ranked(names, ranking, item_answers, alone)
         predictions.append(
             Prediction(
                 id=example.id,
                 output=output,
-                truncated=any(answer.truncated for answer in own),
+                truncated=any(answer.truncated for answer in item_answers),
                 tied=is_tied(output["scores"]),
                 dropped_shots=min(prompter.shots, len(prompter.pool)) - count,
                 excluded_shots=prompter.excluded_shots(example),
@@ -124,7 +122,7 @@ def generate_answers(
     *,
     whole: bool = True,
 ) -> list[Prediction]:
-    """Return what a model writes for each item, as `read` understands it; what it reasons before is kept apart.
+    """Return the answer of a model to each item, as `read` understands it; the reasoning before it is kept apart.
 
     Args:
         adapter: The model.
@@ -155,8 +153,8 @@ def generate_answers(
         return _reading(finished, *read(example, find(text) or ""), whole=whole)
 
     predictions = []
-    for example, own, count, length in zip(examples, answers, shots, lengths, strict=True):
-        prediction = _joined(example.id, [reading(example, answer) for answer in own])
+    for example, item_answers, count, length in zip(examples, answers, shots, lengths, strict=True):
+        prediction = _joined(example.id, [reading(example, answer) for answer in item_answers])
         dropped = min(prompter.shots, len(prompter.pool)) - count
         excluded = prompter.excluded_shots(example)
         predictions.append(
@@ -174,15 +172,15 @@ def _written(
 ) -> list[list[Generated]]:
     """Return the answers to every item, as many as the run asks for."""
     repeats = range(prompter.repeats)
-    wanted = [
-        replace(own, seed=prompter.seed_of(example, number)) if number else own
+    seeded_options = [
+        replace(item_options, seed=prompter.seed_of(example, number)) if number else item_options
         for example in examples
-        for own in [options(example)]
+        for item_options in [options(example)]
         for number in repeats
     ]
-    answers = adapter.generate([prompt for prompt in prompts for _ in repeats], wanted)
-    if len(answers) != len(wanted) or not all(isinstance(answer, Generated) for answer in answers):
-        raise ContractError(f"generate() returned {len(answers)} answers to {len(wanted)} prompts.")
+    answers = adapter.generate([prompt for prompt in prompts for _ in repeats], seeded_options)
+    if len(answers) != len(seeded_options) or not all(isinstance(answer, Generated) for answer in answers):
+        raise ContractError(f"generate() returned {len(answers)} answers to {len(seeded_options)} prompts.")
     markers = prompter.prompt.spec.reasoning_markers
     separated = [separate_reasoning(answer, markers) for answer in answers]
     size = len(repeats)
@@ -214,21 +212,21 @@ def _joined(identifier: str, readings: Sequence[Prediction]) -> Prediction:
     if len(readings) == 1:
         return replace(readings[0], id=identifier)
     outputs = [
-        own.output if own.reasoning is None else {**own.output, "reasoning": own.reasoning}
-        for own in readings
+        reading.output if reading.reasoning is None else {**reading.output, "reasoning": reading.reasoning}
+        for reading in readings
     ]
     output, chosen = joined_answers(outputs)
-    reasoned = [own.reasoning_tokens for own in readings]
+    reasoning_tokens = [reading.reasoning_tokens for reading in readings]
     return Prediction(
         id=identifier,
         output=output,
-        truncated=any(own.truncated for own in readings),
-        unparsed=2 * sum(own.unparsed for own in readings) >= len(readings),
-        unfinished=any(own.unfinished for own in readings),
-        unanswered=2 * sum(own.unanswered for own in readings) >= len(readings),
-        tokens=sum(own.tokens for own in readings),
+        truncated=any(reading.truncated for reading in readings),
+        unparsed=2 * sum(reading.unparsed for reading in readings) >= len(readings),
+        unfinished=any(reading.unfinished for reading in readings),
+        unanswered=2 * sum(reading.unanswered for reading in readings) >= len(readings),
+        tokens=sum(reading.tokens for reading in readings),
         reasoning=readings[chosen].reasoning,
-        reasoning_tokens=None if None in reasoned else sum(own or 0 for own in reasoned),
+        reasoning_tokens=None if None in reasoning_tokens else sum(count or 0 for count in reasoning_tokens),
     )
 
 

@@ -10,8 +10,6 @@ from typing import Final
 
 from harness.languages.spelling import first_letter, lower_first, upper_first
 
-__all__ = ["CASED", "FILTERS"]
-
 _BEFORE_MARK = re.compile(r" (['.,])")
 _WORD = re.compile(r"[\w\u0300-\u036f]+")
 _FULL_STOPS = ".\u3002\u0964\u06d4\uff0e\uff61\u2026"
@@ -21,8 +19,8 @@ _FULL_STOPS = ".\u3002\u0964\u06d4\uff0e\uff61\u2026"
 def _lower_start(text: str, language: str = "") -> str:
     """Return the text with a small first letter, unless its first word is ``I``, ``I'm`` or has more capitals."""
     word = _WORD.match(text)
-    rest = word.group()[len(first_letter(text, language)) :] if word else ""
-    if not rest or rest != rest.lower():
+    tail = word.group()[len(first_letter(text, language)) :] if word else ""
+    if not tail or tail != tail.lower():
         return text
     small = lower_first(text, language)
     # Python makes two characters of the Turkish capital with a dot.

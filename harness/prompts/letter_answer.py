@@ -28,8 +28,6 @@ from harness.languages.answer_words import AnswerWords, answer_words, pattern
 from harness.languages.character import is_unspaced
 from harness.languages.spelling import fold
 
-__all__ = ["read_letter"]
-
 _LOOKALIKES: Final = dict(
     zip(
         "\u0410\u0412\u0421\u0415\u041d\u0406\u0408\u041a\u041c\u041e\u0420\u0405\u0422\u0425\u0423"
@@ -251,9 +249,9 @@ class _LetterReader:
         following = re.match(rf":[\s{_MARKS}]*", self.text[mention.end :])
         if following is None:
             return False
-        rest = self.text[mention.end + following.end() :]
-        return self.patterns.punctuated.match(rest) is not None or any(
-            _begins_with(rest, word) for word in self.words
+        tail = self.text[mention.end + following.end() :]
+        return self.patterns.punctuated.match(tail) is not None or any(
+            _begins_with(tail, word) for word in self.words
         )
 
     def _has_text(self, mention: _Mention) -> bool:

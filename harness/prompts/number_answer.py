@@ -18,8 +18,6 @@ from harness.languages.answer_words import answer_words, pattern
 from harness.languages.number import WrittenNumber, plain_number, written_numbers
 from harness.languages.spelling import fold
 
-__all__ = ["answer_number"]
-
 _GSM8K: Final = re.compile(r"#{4,}+(?=[^\n]*\d)(?![^\n]*[^\W\d_])")
 """GSM8K's mark before an answer, and in Markdown that of a heading, which has letters."""
 _BOX: Final = "\\boxed{"
@@ -73,13 +71,14 @@ def _announcements(
     words = answer_words(languages)
     glue = pattern([*words.correct, *words.option, *words.link])
     noun, copula = pattern(words.answer), pattern(words.copula)
-    others = pattern(word for word in words.answer if word not in answer_words(("en",)).answer)
+    foreign_noun = pattern(word for word in words.answer if word not in answer_words(("en",)).answer)
     task = "|".join(re.escape(fold(unicodedata.normalize("NFC", text))) for text in phrases) or "(?!)"
     led = rf"(?:{_GAP}{glue}){{0,4}}"
     return (
         re.compile(rf"{task}|{noun}{led}{_GAP}{copula}", re.IGNORECASE),
         re.compile(
-            rf"{_START}(?:{glue}{_GAP}){{0,4}}{noun}{led}(?:{_MARK})|{others}{led}{_DIRECT}", re.IGNORECASE
+            rf"{_START}(?:{glue}{_GAP}){{0,4}}{noun}{led}(?:{_MARK})|{foreign_noun}{led}{_DIRECT}",
+            re.IGNORECASE,
         ),
     )
 
@@ -100,8 +99,8 @@ def _announced(rest: str, language: str, *, is_phrase: bool) -> WrittenNumber | 
         if not is_phrase and "=" not in said:
             return None
         said = line
-    for part in (said.rpartition("=")[2], said):
-        if numbers := written_numbers(part, language):
+    for candidate in (said.rpartition("=")[2], said):
+        if numbers := written_numbers(candidate, language):
             return numbers[0]
     return None
 

@@ -1,4 +1,4 @@
-"""What a model wrote, read by one documented rule a parser; None where the text cannot be read.
+"""Answers read from a model's text by one documented rule per parser; None where the text cannot be read.
 
 A text that cannot be read counts as wrong and as unparsed; nothing is guessed.
 """
@@ -13,9 +13,6 @@ from typing import Final
 
 from harness.languages.answer_words import answer_words, pattern
 from harness.languages.spelling import fold
-from harness.prompts.letter_answer import read_letter
-
-__all__ = ["PARSERS", "read_answer", "read_choice", "read_letter"]
 
 _CLAUSE: Final = re.compile(
     r"[.,:;!?\n\u060c\u061b\u06d4\u0964\u3001\u3002\uff01\uff0c\uff1a\uff1b\uff1f\u2013\u2014]+"
@@ -55,16 +52,19 @@ def read_choice(text: str, words: Sequence[str], languages: Sequence[str] = ()) 
 
 
 def _announced(text: str, words: Sequence[str], languages: tuple[str, ...]) -> Iterator[int | None]:
-    """Yield what follows the words for an answer, the last ones first; None for two choices, "yes or no"."""
+    """Yield the choices after the words for an answer, the last ones first; None for two choices, "yes or no"."""
     noun, glue = _announcing(languages)
     length = 2 * max(map(len, words), default=0) + _MARGIN
     for match in reversed(list(noun.finditer(text))):
         end = match.end()
         for _ in range(_MOST_LINKS):
-            rest = text[end : end + length]
-            if (index := _begun(rest, words)) is not None:
-                other = rest.split(maxsplit=2)[1:]
-                pair = {_begun(after, words) for after in (" ".join(other), *other[1:])} - {None, index}
+            window = text[end : end + length]
+            if (index := _begun(window, words)) is not None:
+                next_words = window.split(maxsplit=2)[1:]
+                pair = {_begun(after, words) for after in (" ".join(next_words), *next_words[1:])} - {
+                    None,
+                    index,
+                }
                 yield None if pair else index
                 break
             if (link := glue.match(text, end)) is None:

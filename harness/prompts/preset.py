@@ -14,15 +14,6 @@ from harness.prompts.tagged import one_line
 from harness.prompts.template import Template
 from harness.specs.prompt import ALL_LANGUAGES, LanguageTemplates, Literals, PromptSpec
 
-__all__ = [
-    "ChoicePrompt",
-    "CompiledPrompt",
-    "LiteralPolicy",
-    "PromptItem",
-    "choose_literals",
-    "compile_prompt",
-]
-
 LiteralPolicy = Literal["english", "fail"]
 LETTERS = string.ascii_uppercase
 SPECIAL = frozenset({"choice", "choices", "label", "letter", "gold"})
@@ -57,7 +48,7 @@ class PromptItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChoicePrompt:
-    """What is ranked for one item."""
+    """Choices that are ranked for one item, and their context."""
 
     context: str
     continuations: tuple[str, ...]
@@ -77,8 +68,8 @@ class CompiledPrompt:
         self.spec = spec
         self.literals_language = literals_language
         self._literals = literals
-        own = spec.templates.get(literals_language, LanguageTemplates())
-        item, choice = (own.item or spec.item), (own.choice or spec.choice)
+        templates = spec.templates.get(literals_language, LanguageTemplates())
+        item, choice = (templates.item or spec.item), (templates.choice or spec.choice)
         plain = {name: text for name, text in literals.items() if "." not in name}
 
         def compiled(text: str) -> Template:
@@ -91,15 +82,17 @@ class CompiledPrompt:
         self._item = compiled(item)
         self._choice = compiled(choice)
         self._line = compiled(spec.choice_line)
-        self._answer = compiled(own.answer or spec.answer or choice)
+        self._answer = compiled(templates.answer or spec.answer or choice)
         self.stop = tuple([compiled(text).render({}, literals) for text in spec.stop])
         """Where a written answer ends, with the words of the language."""
         self._unconditional = None if spec.unconditional is None else compiled(spec.unconditional)
-        asked = frozenset[str]().union(
+        slot_names = frozenset[str]().union(
             *(template.names for template in self._templates() if template is not self._line)
         )
-        self._lists_choices = "choices" in asked
-        self._names_letters = "letter" in asked | (self._line.names if self._lists_choices else frozenset())
+        self._lists_choices = "choices" in slot_names
+        self._names_letters = "letter" in slot_names | (
+            self._line.names if self._lists_choices else frozenset()
+        )
 
     def _templates(self) -> list[Template]:
         templates = [self._system, self._item, self._choice, self._line, self._answer]
@@ -107,14 +100,16 @@ class CompiledPrompt:
 
     def check_known(self, fields: Sequence[str]) -> None:
         """Raise `SpecError` for a slot that neither the items nor the literals fill, or both."""
-        known = {*fields, *SPECIAL}
-        for name in sorted(known & set(self._literals)):
+        field_names = {*fields, *SPECIAL}
+        for name in sorted(field_names & set(self._literals)):
             message = f"the literal {name!r} has the name of a field of the items; give it another"
             raise SpecError(f"prompt {self.spec.prompt!r}", [Problem(message=message)])
         for template in self._templates():
-            for name in sorted(template.names - known):
+            for name in sorted(template.names - field_names):
                 message = str(
-                    UnknownNameError("field or literal of the template", name, {*known, *self._literals})
+                    UnknownNameError(
+                        "field or literal of the template", name, {*field_names, *self._literals}
+                    )
                 )
                 raise SpecError(f"prompt {self.spec.prompt!r}", [Problem(message=message)])
             for table in sorted(template.tables):
@@ -123,7 +118,7 @@ class CompiledPrompt:
                     raise SpecError(f"prompt {self.spec.prompt!r}", [Problem(message=message)])
 
     def words(self, item: PromptItem) -> tuple[str, ...]:
-        """Return what a model may answer; raises `SpecError` where a label has no word.
+        """Return the words that a model may answer; raises `SpecError` where a label has no word.
 
         The words of the labels (``label.X``) where the prompt has them, otherwise the texts of the choices.
         """
@@ -236,7 +231,7 @@ def choose_literals(
                 hint="Use English words with --literals english, or add the language to the prompt.",
             )
         chosen = "en"
-    own = tables[chosen]
+    literals = tables[chosen]
     if everywhere is None:
-        return chosen, own
-    return chosen, own.model_copy(update={"words": {**everywhere.words, **own.words}})
+        return chosen, literals
+    return chosen, literals.model_copy(update={"words": {**everywhere.words, **literals.words}})

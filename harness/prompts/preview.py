@@ -1,4 +1,4 @@
-"""What a model is asked for one item, shots included, with the words that were taken and where they come from."""
+"""Preview of the prompt for one item, shots included, with the words that were taken and where they come from."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from harness.models.requests import Prompt
 from harness.prompts.preset import LiteralPolicy, choose_literals
 from harness.prompts.prompter import Prompter
 from harness.specs.prompt import PromptSpec
-
-__all__ = ["Rendering", "render_item"]
 
 START, END = "⟦", "⟧"
 """Stand around every text, so that spaces and line ends at its borders are seen."""
@@ -45,7 +43,7 @@ class Rendering:
     """The text that is expected where the model writes; None for an unlabelled item."""
 
     def lines(self) -> Iterator[str]:
-        """Yield what `harness tasks show --render` prints; ``*`` marks the right choice."""
+        """Yield the lines that `harness tasks show --render` prints; ``*`` marks the right choice."""
         yield f"prompt  {self.prompt.prompt} ({self.prompt.formulation}), item {self.item!r}"
         yield f"words   {self.words}"
         if self.shots:
@@ -67,15 +65,15 @@ class Rendering:
     def line(self) -> str:
         """Return one line: the context, shortened in the middle, and what must follow it."""
         answer = dict(self.choices).get(self.gold or "", self.answer)
-        asked = self.context if isinstance(self.context, str) else self.context[-1].text
-        shown = START + _short(asked, SHORT_CONTEXT) + END
+        context = self.context if isinstance(self.context, str) else self.context[-1].text
+        shortened = START + _short(context, SHORT_CONTEXT) + END
         if answer is not None:
-            shown += f" {START}{_short(answer, SHORT_ANSWER)}{END}"
+            shortened += f" {START}{_short(answer, SHORT_ANSWER)}{END}"
         words = "" if self.literals == self.language else f" (words: {self.literals})"
-        return f"{self.language}{words} {shown}"
+        return f"{self.language}{words} {shortened}"
 
     def to_json(self) -> dict[str, Any]:
-        """Return what ``--json`` writes of it."""
+        """Return the object that ``--json`` writes of it."""
         return {
             "prompt": self.prompt.prompt,
             "formulation": self.prompt.formulation,
@@ -94,9 +92,9 @@ class Rendering:
 
 
 def _short(text: str, length: int) -> str:
-    shown = text.replace("\n", "\u21b5")
+    line = text.replace("\n", "\u21b5")
     half = (length - 1) // 2
-    return shown if len(shown) <= length else f"{shown[:half]}\u2026{shown[-half:]}"
+    return line if len(line) <= length else f"{line[:half]}\u2026{line[-half:]}"
 
 
 def render_item(
@@ -122,16 +120,16 @@ def render_item(
     """
     compiled, item = prompter.prompt, prompter.item(example)
     spec, count = compiled.spec, min(prompter.shots, len(prompter.pool))
-    shown: dict[str, Any] = {"prompt": spec, "language": language, "item": example.id, "gold": item.gold}
-    shown |= {"words": _words(spec, language, policy, inherited), "literals": compiled.literals_language}
+    common: dict[str, Any] = {"prompt": spec, "language": language, "item": example.id, "gold": item.gold}
+    common |= {"words": _words(spec, language, policy, inherited), "literals": compiled.literals_language}
     if spec.formulation == "generation" if writes is None else writes:
         answer = None if item.gold is None else compiled.answer(item)
         if answer is not None and prompter.chat:
             answer = answer.strip()
-        return Rendering(**shown, shots=shots, context=prompter.generation(example, count), answer=answer)
+        return Rendering(**common, shots=shots, context=prompter.generation(example, count), answer=answer)
     ranked = prompter.ranking(example, count)
     return Rendering(
-        **shown,
+        **common,
         shots=shots,
         context=ranked.context,
         choices=tuple(zip(item.choices, ranked.continuations, strict=True)),
@@ -143,10 +141,10 @@ def _words(prompt: PromptSpec, language: str, policy: LiteralPolicy, inherited: 
     chosen, words = choose_literals(prompt, language, policy=policy, inherited=inherited)
     if words is None:
         return "the same in all languages"
-    named = (
+    word_language = (
         chosen if chosen in {**({} if inherited is None else inherited.literals), **prompt.literals} else None
     )
-    where = "the same in all languages" if named is None else named
+    where = "the same in all languages" if word_language is None else word_language
     source = f" from {words.source}" if words.source else ""
-    missing = "" if named in {None, language} else f"; there are none in {language}"
+    missing = "" if word_language in {None, language} else f"; there are none in {language}"
     return f"{where} ({words.provenance}{source}){missing}"

@@ -17,13 +17,11 @@ from typing import Any
 from harness.models.requests import GenerateOptions, Prompt, Turn
 from harness.prompts.preset import ChoicePrompt, CompiledPrompt, PromptItem
 
-__all__ = ["Prompter", "item_seed"]
-
 
 def item_seed(seed: int, task: str, language: str | None, identifier: str, repeat: int = 0) -> int:
     """Return a number below 2**32 that depends on nothing but its arguments; no language for parallel tasks."""
-    named = json.dumps([seed, task, language or "", identifier, *([repeat] if repeat else [])])
-    return int.from_bytes(blake2b(named.encode("ascii"), digest_size=4).digest(), "big")
+    key = json.dumps([seed, task, language or "", identifier, *([repeat] if repeat else [])])
+    return int.from_bytes(blake2b(key.encode("ascii"), digest_size=4).digest(), "big")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +93,7 @@ class Prompter:
         yield from generator.sample(further, len(further))
 
     def ranking(self, example: Any, shots: int) -> ChoicePrompt:
-        """Return what is ranked for an item, with so many shots before it."""
+        """Return the choices that are ranked for an item, with so many shots before it."""
         item = self.item(example)
         ranked = self.prompt.ranking(item)
         before = self._before(item, example, shots)
@@ -106,7 +104,7 @@ class Prompter:
         )
 
     def generation(self, example: Any, shots: int) -> Prompt:
-        """Return what the model continues: a text, or with `chat` a conversation."""
+        """Return the prompt that the model continues: a text, or with `chat` a conversation."""
         item = self.item(example)
         if not self.chat:
             return self._before(item, example, shots) + self.prompt.context(item)
@@ -119,8 +117,8 @@ class Prompter:
 
     def _before(self, item: PromptItem, example: Any, shots: int) -> str:
         between = self.prompt.spec.between
-        parts = [self.prompt.shot(shot) + between for shot in self.shots_of(example, shots)]
-        return self.prompt.system(item) + "".join(parts)
+        solved = [self.prompt.shot(shot) + between for shot in self.shots_of(example, shots)]
+        return self.prompt.system(item) + "".join(solved)
 
     def options(
         self, example: Any, *, choices: tuple[str, ...] | None = None, regex: str | None = None

@@ -17,17 +17,6 @@ from collections.abc import Callable, Iterator, Sequence
 from harness.languages.character import is_extender, is_unspaced, is_wordlike
 from harness.metrics.chunk import chunks
 
-__all__ = [
-    "SEPARATOR",
-    "entity_text",
-    "one_line",
-    "read_entities",
-    "read_spans",
-    "read_tagged",
-    "span_text",
-    "tagged_text",
-]
-
 SEPARATOR = " $$ "
 Stretch = tuple[int, int]
 """Start and end of an entity, in tokens or in characters."""
@@ -53,19 +42,19 @@ def read_tagged(text: str, tokens: Sequence[str], tags: Sequence[str]) -> list[s
 
     The tag is one of `tags`, and white space or the end of the text follows it.
     """
-    rest = _plain(text)
+    remaining = _plain(text)
     longest_first = sorted(tags, key=len, reverse=True)
     read: list[str] = []
     for word in map(_plain, tokens):
-        if not rest.startswith(word):
+        if not remaining.startswith(word):
             return None
-        rest = f"{rest[len(word) :].lstrip()} "
-        tag = next((tag for tag in longest_first if rest.startswith(f"_{_plain(tag)} ")), None)
+        remaining = f"{remaining[len(word) :].lstrip()} "
+        tag = next((tag for tag in longest_first if remaining.startswith(f"_{_plain(tag)} ")), None)
         if tag is None:
             return None
-        rest = rest[len(_plain(tag)) + 2 :].rstrip()
+        remaining = remaining[len(_plain(tag)) + 2 :].rstrip()
         read.append(tag)
-    return None if rest else read
+    return None if remaining else read
 
 
 def entity_text(tokens: Sequence[str], tags: Sequence[str]) -> str:
@@ -89,16 +78,16 @@ def read_entities(text: str, tokens: Sequence[str], types: Sequence[str]) -> lis
 
     def stretches(words: str, begin: int) -> Iterator[Stretch]:
         for form in (one_line, _plain):
-            wanted = form(words)
+            entity = form(words)
             for start in [*range(begin, len(tokens)), *range(begin)]:
                 # A blank token at the beginning of an entity cannot be seen in its plain words.
-                if form is _plain and wanted and not tokens[start].strip():
+                if form is _plain and entity and not tokens[start].strip():
                     continue
                 for end in range(start + 1, len(tokens) + 1):
                     stretch = form(" ".join(tokens[start:end]))
-                    if stretch == wanted:
+                    if stretch == entity:
                         yield start, end
-                    if len(stretch) > len(wanted):
+                    if len(stretch) > len(entity):
                         break
 
     entities = _read_stretches(text, types, " ".join(tokens), stretches)
@@ -122,7 +111,7 @@ def read_spans(text: str, source: str, types: Sequence[str]) -> list[tuple[int, 
         for pattern in dict.fromkeys((re.escape(words.strip(" \n")), plain)):
             matches = [match.span(1) for match in re.finditer(f"(?=({pattern}))", source) if match[1]]
             matches.sort(key=lambda stretch: (stretch[0] < begin, stretch))
-            yield from (own for own in matches if all(_is_border(source, end) for end in own))
+            yield from (span for span in matches if all(_is_border(source, end) for end in span))
 
     entities = _read_stretches(text, types, source, stretches)
     return None if entities is None else sorted(entities)
@@ -146,7 +135,7 @@ def _read_stretches(
     mark = SEPARATOR.strip()
     pieces = text.split(mark)
     entities: list[tuple[int, int, str]] = []
-    taken: set[int] = set()
+    covered: set[int] = set()
     while pieces:
         for count in range(min(len(pieces), 1 + source.count(mark)), 0, -1):
             match = header.fullmatch(mark.join(pieces[:count]))
@@ -154,13 +143,15 @@ def _read_stretches(
                 continue
             words = match[2] if count == len(pieces) else match[2].removesuffix(" ")
             begin = entities[-1][1] if entities else 0
-            free = (own for own in stretches(words, begin) if taken.isdisjoint(range(*own)))
+            free = (
+                candidate for candidate in stretches(words, begin) if covered.isdisjoint(range(*candidate))
+            )
             if (stretch := next(free, None)) is not None:
                 break
         else:
             return None
         entities.append((*stretch, match[1]))
-        taken.update(range(*stretch))
+        covered.update(range(*stretch))
         del pieces[:count]
     return entities
 

@@ -15,8 +15,6 @@ from functools import partial
 from harness.errors import Problem, SpecError, UnknownNameError
 from harness.prompts.filter import CASED, FILTERS
 
-__all__ = ["Slot", "Template"]
-
 _SLOT = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 _NAME = re.compile(r"([A-Za-z][A-Za-z0-9_]*)(?:\[([A-Za-z][A-Za-z0-9_]*)\])?((?:\|[a-z_]+)*)")
 
@@ -53,44 +51,48 @@ class Template:
 
         `language` is that of the items: filters that change the case of letters follow it.
         """
-        parts: list[Part] = []
+        segments: list[Part] = []
         end = 0
         for match in _SLOT.finditer(text):
-            parts.append(text[end : match.start()])
+            segments.append(text[end : match.start()])
             end = match.end()
             if match.group() in {"{{", "}}"}:
-                parts.append(match.group()[0])
+                segments.append(match.group()[0])
             elif match.group(1) is None:
                 raise _fault(
                     owner,
                     f"single brace at character {match.start() + 1} of {text!r}; write it twice",
                 )
             else:
-                parts.append(_slot(match.group(1), owner, language))
-        parts.append(text[end:])
-        return cls(parts, owner=owner)
+                segments.append(_slot(match.group(1), owner, language))
+        segments.append(text[end:])
+        return cls(segments, owner=owner)
 
     @property
     def names(self) -> frozenset[str]:
         """The names of fields and literals that it uses."""
-        return frozenset(name for part in self.parts if isinstance(part, Slot) for name in part.names)
+        return frozenset(
+            name for segment in self.parts if isinstance(segment, Slot) for name in segment.names
+        )
 
     @property
     def tables(self) -> frozenset[str]:
         """The names of the literal tables that items select from: ``connective``."""
         return frozenset(
-            part.name for part in self.parts if isinstance(part, Slot) and part.selector is not None
+            segment.name
+            for segment in self.parts
+            if isinstance(segment, Slot) and segment.selector is not None
         )
 
     def bind(self, literals: Mapping[str, str]) -> Template:
         """Return the template with the literals put in, filters applied; item fields stay slots."""
-        parts: list[Part] = []
-        for part in self.parts:
-            if isinstance(part, Slot) and part.selector is None and part.name in literals:
-                parts.append(_filtered(literals[part.name], part))
+        segments: list[Part] = []
+        for segment in self.parts:
+            if isinstance(segment, Slot) and segment.selector is None and segment.name in literals:
+                segments.append(_filtered(literals[segment.name], segment))
             else:
-                parts.append(part)
-        return Template(parts, owner=self.owner)
+                segments.append(segment)
+        return Template(segments, owner=self.owner)
 
     def render(self, values: Mapping[str, str], literals: Mapping[str, str] | None = None) -> str:
         """Return the text for one item; raises `SpecError` for a field or literal without a value.
@@ -101,13 +103,16 @@ class Template:
         """
         try:
             return "".join(
-                [part if isinstance(part, str) else _value(part, values, literals) for part in self.parts]
+                [
+                    segment if isinstance(segment, str) else _value(segment, values, literals)
+                    for segment in self.parts
+                ]
             )
         except KeyError as error:
             name = str(error.args[0])
-            known = sorted({*values, *(literals or {})})
+            names = sorted({*values, *(literals or {})})
             raise _fault(
-                self.owner, str(UnknownNameError("field or literal of the template", name, known))
+                self.owner, str(UnknownNameError("field or literal of the template", name, names))
             ) from error
 
 
@@ -140,11 +145,11 @@ def _slot(text: str, owner: str, language: str) -> Slot:
 
 def _joined(parts: Iterable[Part]) -> tuple[Part, ...]:
     joined: list[Part] = []
-    for part in parts:
-        if isinstance(part, str) and joined and isinstance(joined[-1], str):
-            joined[-1] += part
-        elif part != "":
-            joined.append(part)
+    for segment in parts:
+        if isinstance(segment, str) and joined and isinstance(joined[-1], str):
+            joined[-1] += segment
+        elif segment != "":
+            joined.append(segment)
     return tuple(joined)
 
 

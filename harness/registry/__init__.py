@@ -1,1 +1,7 @@
 """Discovery of plugins, and typed tables of what they declared."""
+
+from __future__ import annotations
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

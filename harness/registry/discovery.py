@@ -29,12 +29,10 @@ from harness.registry.plugin import (
     source_digest,
 )
 
-__all__ = ["TRACE_VARIABLE", "Plugins", "discover"]
-
 TRACE_VARIABLE = "HARNESS_TRACE_HOOKS"
 Item = TypeVar("Item")
 RAISED = (Exception, SystemExit)
-"""What third-party code may raise while it works for a run."""
+"""Exceptions that third-party code may raise while it works for a run."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -48,7 +46,7 @@ class Plugins:
     trace: bool = False
     """Whether every call of a hook is printed on stderr."""
     undone: list[PluginError] = field(default_factory=list)
-    """What third parties did without effect: took names of the harness's own, closed or replaced standard streams."""
+    """Undone acts of third parties: they took names of the harness's own, closed or replaced standard streams."""
 
     def declarations(self, hook: str) -> list[tuple[str, Any]]:
         """Return (plugin name, declared thing) pairs of a ``register`` hook, ordered by plugin name.
@@ -114,12 +112,12 @@ class Plugins:
                 )
 
     def _add_undone(self, error: PluginError) -> None:
-        if all(str(error) != str(known) for known in self.undone):
+        if all(str(error) != str(earlier) for earlier in self.undone):
             self.undone.append(error)
 
     def _loaded(self, name: str) -> Plugin:
-        known = (plugin for plugin in self.loaded if plugin.name == name)
-        return next(known, Plugin(name=name, module="?"))
+        matches = (plugin for plugin in self.loaded if plugin.name == name)
+        return next(matches, Plugin(name=name, module="?"))
 
     def _is_ours(self, name: str) -> bool:
         return any(plugin.name == name and plugin.is_ours for plugin in self.loaded)
@@ -134,14 +132,14 @@ class Plugins:
         owners: dict[str, list[str]] = {}
         for plugin, name, _ in triples:
             owners.setdefault(name, []).append(plugin)
-        kept = []
+        remaining = []
         for plugin, name, item in triples:
-            ours = [other for other in owners[name] if other != plugin and self._is_ours(other)]
+            ours = [owner for owner in owners[name] if owner != plugin and self._is_ours(owner)]
             if ours and not self._is_ours(plugin):
                 self._add_undone(DuplicateNameError(sort, name, ours[0], plugin, kept=True))
             else:
-                kept.append((plugin, name, item))
-        return kept
+                remaining.append((plugin, name, item))
+        return remaining
 
     def _raised(self, name: str, hook: str, error: BaseException) -> str:
         fault, hint = describe_fault(error)
@@ -155,10 +153,10 @@ class Plugins:
         Raises `BrokenPluginError` with the name of a plugin whose hook raises anything but a `HarnessError`.
         """
         for implementation in reversed(getattr(self.manager.hook, hook).get_hookimpls()):
-            given = [arguments[argument] for argument in implementation.argnames]
+            values = [arguments[argument] for argument in implementation.argnames]
             try:
                 with self._keeping_streams(self._loaded(implementation.plugin_name)):
-                    answer = implementation.function(*given)
+                    answer = implementation.function(*values)
             except HarnessError:
                 raise
             except RAISED as error:
@@ -192,13 +190,13 @@ class Plugins:
         self, name: str, message: str, *, hint: str | None = None, cause: BaseException | None = None
     ) -> None:
         """Remember that a working plugin turned out to be broken; only the first fault of each is kept."""
-        known = next((plugin for plugin in self.loaded if plugin.name == name), None)
-        if known is not None and all(plugin.name != name for plugin in self.broken):
-            self.broken.append(replace(known, error=message, hint=hint, cause=cause))
+        loaded_plugin = next((plugin for plugin in self.loaded if plugin.name == name), None)
+        if loaded_plugin is not None and all(plugin.name != name for plugin in self.broken):
+            self.broken.append(replace(loaded_plugin, error=message, hint=hint, cause=cause))
 
     @property
     def problems(self) -> list[PluginError]:
-        """What is wrong with every broken plugin, and what to do about it; then what was undone."""
+        """Problem of every broken plugin, with its remedy; then the undone acts."""
         return [*(plugin.problem for plugin in self.broken), *self.undone]
 
 
@@ -212,9 +210,9 @@ def discover(entry_points: Iterable[importlib.metadata.EntryPoint] | None = None
     manager.add_hookspecs(HookSpecs)
     plugins = Plugins(manager=manager, trace=bool(os.environ.get(TRACE_VARIABLE)))
     disabled = {name.strip() for name in os.environ.get(DISABLE_VARIABLE, "").split(",") if name.strip()}
-    found, unreadable = find_entry_points(PROJECT) if entry_points is None else (entry_points, [])
+    candidates, unreadable = find_entry_points(PROJECT) if entry_points is None else (entry_points, [])
     plugins.broken += [_unreadable(package, error) for package, error in unreadable]
-    for entry_point in _in_order(found):
+    for entry_point in _in_order(candidates):
         if entry_point.name in disabled:
             plugins.disabled.append(entry_point.name)
         else:
@@ -256,18 +254,18 @@ def _register(entry_point: importlib.metadata.EntryPoint, manager: pluggy.Plugin
 def _load(entry_point: importlib.metadata.EntryPoint, plugins: Plugins) -> None:
     plugin = _plugin(entry_point)
     name = plugin.name
-    taken = next((item for item in plugins.loaded if item.name == name), None)
+    namesake = next((item for item in plugins.loaded if item.name == name), None)
     try:
-        if taken is not None:
+        if namesake is not None:
             raise BrokenPluginError(
-                f"its name is also used by {taken.module!r} of {taken.distribution!r}",
+                f"its name is also used by {namesake.module!r} of {namesake.distribution!r}",
                 hint="Uninstall one of them",
             )
         plugins.call_watched(plugin, partial(_register, entry_point, plugins.manager))
     except BaseException as error:  # a third party's import may raise anything
         if is_interrupt(error):
             raise
-        if plugins.manager.get_plugin(name) is not None and taken is None:
+        if plugins.manager.get_plugin(name) is not None and namesake is None:
             plugins.manager.unregister(name=name)
         message, hint = describe_fault(error)
         plugins.broken.append(replace(plugin, error=message, hint=hint, cause=error))

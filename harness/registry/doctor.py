@@ -1,4 +1,4 @@
-"""What this environment has and what is missing: versions, devices, plugins, caches, and the extras of features.
+"""State of this environment, missing parts included: versions, devices, plugins, caches, and the extras of features.
 
 Versions and the lowest that will do are read from installed metadata; nothing that is described is imported, except
 torch where it is asked for.
@@ -21,8 +21,6 @@ from packaging.requirements import Requirement
 from harness.registry.discovery import Plugins
 from harness.registry.requirement import declared, describe_mismatch, installed_version
 from harness.storage.files import cache_folder
-
-__all__ = ["Finding", "examine", "shown_size"]
 
 DISTRIBUTION = "multilingual-harness"
 FEATURES: Final[Mapping[str, str]] = {
@@ -85,7 +83,7 @@ class Finding:
 
 
 def examine(plugins: Plugins, *, devices: bool = False) -> list[Finding]:
-    """Return what is there and what is missing, area by area; raises nothing for what is broken.
+    """Return the present and the missing parts, area by area; raises nothing for broken ones.
 
     Args:
         plugins: The plugins of this environment, as they were found.
@@ -104,8 +102,10 @@ def examine(plugins: Plugins, *, devices: bool = False) -> list[Finding]:
 def _versions() -> Iterator[Finding]:
     yield Finding("version", "python", "ok", platform.python_version())
     yield Finding("version", "platform", "ok", platform.platform(terse=True))
-    own = installed_version(DISTRIBUTION)
-    yield Finding("version", DISTRIBUTION, "missing" if own is None else "ok", own or "")
+    harness_version = installed_version(DISTRIBUTION)
+    yield Finding(
+        "version", DISTRIBUTION, "missing" if harness_version is None else "ok", harness_version or ""
+    )
     needed = {item.name: item for item in declared(DISTRIBUTION)}
     optional = {item.name: item for extra in FEATURES for item in declared(DISTRIBUTION, extra)}
     for name, requirement in {**optional, **needed}.items():
@@ -173,12 +173,14 @@ def _plugins(plugins: Plugins) -> Iterator[Finding]:
 
 
 def _caches() -> Iterator[Finding]:
-    own = cache_folder()
-    inside = {f"{own.name}/{path.name}": path for path in sorted(own.glob("*")) if path.is_dir()}
-    for name, path in {"harness": own, **inside, "huggingface": _hub_cache()}.items():
+    harness_cache = cache_folder()
+    inside = {
+        f"{harness_cache.name}/{path.name}": path for path in sorted(harness_cache.glob("*")) if path.is_dir()
+    }
+    for name, path in {"harness": harness_cache, **inside, "huggingface": _hub_cache()}.items():
         if path.is_dir():
             files, size = _size(path)
-            holds = f": {_CACHES[path.name]}" if path.parent == own and path.name in _CACHES else ""
+            holds = f": {_CACHES[path.name]}" if path.parent == harness_cache and path.name in _CACHES else ""
             advice = f"to clear it: rm -r {shlex.quote(str(path))}" if files else ""
             yield Finding(
                 "cache", name, "ok", f"{shown_size(size)} in {files:,} files, {path}{holds}", advice
@@ -189,9 +191,9 @@ def _caches() -> Iterator[Finding]:
 
 def _hub_cache() -> Path:
     """Return where huggingface_hub keeps downloads, by its documented environment variables."""
-    given = os.environ.get("HF_HUB_CACHE")
-    if given:
-        return Path(given)
+    hub_cache = os.environ.get("HF_HUB_CACHE")
+    if hub_cache:
+        return Path(hub_cache)
     home = os.environ.get("HF_HOME")
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return (Path(home) if home else cache / "huggingface") / "hub"
@@ -230,10 +232,12 @@ def _install(extra: str) -> str:
 
 
 def _features() -> Iterator[Finding]:
-    found = {extra: (declared(DISTRIBUTION, extra), FEATURES[extra], _install(extra)) for extra in FEATURES}
+    features = {
+        extra: (declared(DISTRIBUTION, extra), FEATURES[extra], _install(extra)) for extra in FEATURES
+    }
     for name, (requirement, purpose, command) in _APART.items():
-        found[f"{name} server" if name in FEATURES else name] = ([requirement], purpose, command)
-    for name, (requirements, purpose, command) in found.items():
+        features[f"{name} server" if name in FEATURES else name] = ([requirement], purpose, command)
+    for name, (requirements, purpose, command) in features.items():
         unmet = _unmet(requirements)
         if unmet:
             yield Finding("feature", name, "missing", f"{purpose}: {unmet}", advice=command)

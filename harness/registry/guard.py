@@ -10,8 +10,6 @@ from contextlib import contextmanager, suppress
 from types import FunctionType
 from typing import Any, TextIO, TypeVar
 
-__all__ = ["SECONDS", "call_named", "is_interrupt", "kept_streams"]
-
 SECONDS = 5.0
 """How long third-party code may take before it is named."""
 Result = TypeVar("Result")
@@ -59,25 +57,25 @@ def kept_streams() -> Iterator[list[str]]:
     """Restore ``sys.stdout`` and ``sys.stderr`` after third-party code; the list then says what was done to them."""
     faults: list[str] = []
     streams = [(name, getattr(sys, name, None)) for name in ("stdout", "stderr")]
-    kept = [(name, stream, _opening(stream)) for name, stream in streams if stream is not None]
+    saved = [(name, stream, _opening(stream)) for name, stream in streams if stream is not None]
     try:
         yield faults
     finally:
-        for name, stream, open_again in kept:
-            found = getattr(sys, name, None)
+        for name, stream, open_again in saved:
+            current = getattr(sys, name, None)
             closed = _is_closed(stream)
-            if closed or found is not stream:
+            if closed or current is not stream:
                 faults.append(f"{'closed' if closed else 'replaced'} sys.{name}")
                 with suppress(OSError):
                     setattr(sys, name, open_again() if closed else stream)
-            if found is not None and found is not stream:
-                _foreign_streams.append(found)
+            if current is not None and current is not stream:
+                _foreign_streams.append(current)
                 with suppress(Exception):
-                    found.flush()
+                    current.flush()
 
 
 def _opening(stream: TextIO) -> Callable[[], TextIO]:
-    """Return what opens a stream again; closing a standard stream leaves its descriptor open."""
+    """Return the function that opens a stream again; closing a standard stream leaves its descriptor open."""
     try:
         descriptor, encoding, errors = stream.fileno(), stream.encoding, stream.errors
     except (AttributeError, OSError, ValueError):  # a notebook's, or one of a test

@@ -17,20 +17,6 @@ from typing import Any
 from harness.errors import BrokenPluginError, near_names
 from harness.hookspecs import HOOK_VERSION, PROJECT, HookSpecs
 
-__all__ = [
-    "DISABLE_VARIABLE",
-    "DISTRIBUTION",
-    "Plugin",
-    "check_hooks",
-    "describe_fault",
-    "find_entry_points",
-    "install_again",
-    "load_entry_point",
-    "package_of",
-    "safe_str",
-    "source_digest",
-]
-
 DISABLE_VARIABLE = "HARNESS_DISABLE_PLUGINS"
 DISTRIBUTION = "multilingual-harness"
 VERSION_ATTRIBUTE = "HARNESS_HOOKS"
@@ -48,9 +34,9 @@ class Plugin:
     error: str | None = None
     """Why it could not be loaded; None for a working plugin."""
     hint: str | None = None
-    """What to do about it, where that is not to repair it."""
+    """Remedy, where that is not to repair it."""
     cause: BaseException | None = None
-    """What it raised."""
+    """Exception that it raised."""
 
     @property
     def distribution(self) -> str:
@@ -74,7 +60,7 @@ class Plugin:
 
     @property
     def problem(self) -> BrokenPluginError:
-        """What is wrong with a broken plugin, and what to do about it."""
+        """Error of a broken plugin, with its remedy."""
         hint = f"{self.hint or 'Repair it'}, or run with {DISABLE_VARIABLE}={self.name}."
         error = BrokenPluginError(
             f"The plugin {self.name!r} ({self.distribution}) cannot be used: {self.error}{self.stop}",
@@ -85,14 +71,14 @@ class Plugin:
 
 
 def describe_fault(error: BaseException) -> tuple[str, str | None]:
-    """Return what is wrong with a plugin that raised, and what to do where that is not to repair it."""
+    """Return the fault of a plugin that raised, and the remedy where that is not to repair it."""
     if isinstance(error, BrokenPluginError):
         return error.message, error.hint
     return f"{type(error).__name__}: {safe_str(error)}", None
 
 
 def safe_str(thing: object, write: Callable[[Any], str] = str) -> str:
-    """Return what `write` makes of a third-party object, or that it cannot be printed where `write` raises."""
+    """Return the text that `write` makes of a third-party object; ``(unprintable)`` where `write` raises."""
     try:
         return write(thing)
     except Exception:  # noqa: BLE001, RUF100  a third party's method may raise anything
@@ -101,29 +87,29 @@ def safe_str(thing: object, write: Callable[[Any], str] = str) -> str:
 
 def check_hooks(module: Any) -> None:
     """Raise `BrokenPluginError` for hooks that this version of the harness does not have, or gives less to."""
-    wanted = getattr(module, VERSION_ATTRIBUTE, HOOK_VERSION)
-    if type(wanted) is not int or wanted < 1:
+    version = getattr(module, VERSION_ATTRIBUTE, HOOK_VERSION)
+    if type(version) is not int or version < 1:
         raise BrokenPluginError(
-            f"its {VERSION_ATTRIBUTE} is {wanted!r}, expected the version of the hooks, such as {HOOK_VERSION}"
+            f"its {VERSION_ATTRIBUTE} is {version!r}, expected the version of the hooks, such as {HOOK_VERSION}"
         )
-    if wanted > HOOK_VERSION:
-        raise BrokenPluginError(f"it needs hooks of version {wanted}, {_own_version()}", hint=UPGRADE)
-    known = {name: item for name, item in vars(HookSpecs).items() if name.startswith(PREFIX)}
+    if version > HOOK_VERSION:
+        raise BrokenPluginError(f"it needs hooks of version {version}, {_own_version()}", hint=UPGRADE)
+    hooks = {name: item for name, item in vars(HookSpecs).items() if name.startswith(PREFIX)}
     for name, function in _implementations(module):
-        if name not in known:
+        if name not in hooks:
             # All begin alike, so only the rest shows whether one was meant.
             near = near_names(
-                name.removeprefix(PREFIX), [item.removeprefix(PREFIX) for item in known], limit=1
+                name.removeprefix(PREFIX), [item.removeprefix(PREFIX) for item in hooks], limit=1
             )
             meant = f"; did you mean '{PREFIX}{near[0]}'?" if near else f": {_own_version()}"
             message = f"it implements the unknown hook {name!r}{meant}"
             raise BrokenPluginError(message, hint=None if near else UPGRADE)
-        given = [item for item in inspect.signature(known[name]).parameters if item != "self"]
-        unknown = [item for item in inspect.signature(function).parameters if item not in given]
+        parameters = [item for item in inspect.signature(hooks[name]).parameters if item != "self"]
+        unknown = [item for item in inspect.signature(function).parameters if item not in parameters]
         if unknown:
-            meant = " and ".join(map(repr, given)) or "nothing"
+            meant = " and ".join(map(repr, parameters)) or "nothing"
             message = f"its hook {name!r} takes {unknown[0]!r}, but is given {meant}: {_own_version()}"
-            raise BrokenPluginError(message, hint=None if near_names(unknown[0], given) else UPGRADE)
+            raise BrokenPluginError(message, hint=None if near_names(unknown[0], parameters) else UPGRADE)
 
 
 def _implementations(module: Any) -> Iterable[tuple[str, Any]]:
@@ -135,10 +121,10 @@ def _implementations(module: Any) -> Iterable[tuple[str, Any]]:
 
 def _own_version() -> str:
     try:
-        own = f" {importlib.metadata.version(DISTRIBUTION)}"
+        version = f" {importlib.metadata.version(DISTRIBUTION)}"
     except importlib.metadata.PackageNotFoundError:
-        own = ""
-    return f"this harness{own} has hooks of version {HOOK_VERSION}"
+        version = ""
+    return f"this harness{version} has hooks of version {HOOK_VERSION}"
 
 
 @lru_cache(maxsize=1024)
@@ -183,28 +169,28 @@ def find_entry_points(group: str) -> tuple[list[EntryPoint], list[tuple[Distribu
     try:
         return list(importlib.metadata.entry_points(group=group)), []
     except Exception:  # noqa: BLE001, RUF100  files may be damaged in any way
-        found: list[EntryPoint] = []
+        entry_points: list[EntryPoint] = []
         broken = []
     for package in importlib.metadata.distributions():
         try:
-            found += package.entry_points.select(group=group)
+            entry_points += package.entry_points.select(group=group)
         except Exception as error:  # noqa: BLE001, RUF100
             broken.append((package, error))
-    return found, broken
+    return entry_points, broken
 
 
 def load_entry_point(entry_point: EntryPoint) -> Any:
-    """Return what an entry point names; raises `BrokenPluginError` for a package that is half there."""
+    """Return the object that an entry point names; raises `BrokenPluginError` for a package that is half there."""
     match = entry_point.pattern.match(entry_point.value or "")
     if match is None:
         raise BrokenPluginError(
             f"its entry point is {entry_point.value!r}, expected 'module' or 'module:attribute'"
         )
-    wanted = match["module"]
+    module_name = match["module"]
     try:
-        module = importlib.import_module(wanted)
+        module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
-        if error.name is not None and f"{wanted}.".startswith(f"{error.name}."):
+        if error.name is not None and f"{module_name}.".startswith(f"{error.name}."):
             raise BrokenPluginError(
                 f"its module {error.name!r} is not there, only the metadata of its package are",
                 hint=install_again(entry_point.dist),
@@ -214,13 +200,13 @@ def load_entry_point(entry_point: EntryPoint) -> Any:
         return reduce(getattr, filter(None, (match["attr"] or "").split(".")), module)
     except AttributeError as error:
         raise BrokenPluginError(
-            f"its entry point is {entry_point.value!r}, but {wanted!r} has no {match['attr']!r}",
+            f"its entry point is {entry_point.value!r}, but {module_name!r} has no {match['attr']!r}",
             hint=install_again(entry_point.dist),
         ) from error
 
 
 def install_again(package: Distribution | None) -> str:
-    """Return what to do about a package that is half there."""
+    """Return the remedy for a package that is half there."""
     name, folder = package_of(package)[0], _information(package)
     try:
         is_recorded = package is not None and package.read_text("RECORD") is not None

@@ -1,4 +1,4 @@
-"""What plugins declared, in typed tables that are filled at first use."""
+"""Declarations of plugins, in typed tables that are filled at first use."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.languages.table import LanguageTable, known_languages
 from harness.registry.plugin import safe_str
-from harness.table import Table
+from harness.table import NamedTable
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -33,15 +33,13 @@ if TYPE_CHECKING:
     from harness.specs.task_source import TaskSource
     from harness.storage.results import CellResult
 
-__all__ = ["Registry"]
-
 REPORT_HOOK = "harness_register_reports"
 REPORT_FORMAT = "harness.reporting.formats.ReportFormat"
 REPORT_SECTION = "harness.reporting.formats.ReportSection"
 
 
 class Registry:
-    """What the plugins of one command declared; each table is filled when it is first asked for."""
+    """Declarations of the plugins of one command; each table is filled when it is first asked for."""
 
     def __init__(
         self, plugins: Plugins, *, metric_families: Mapping[str, Callable[[str], Metric]] | None = None
@@ -52,67 +50,69 @@ class Registry:
         """The languages of the table, and in a session those that its documents describe."""
 
     @cached_property
-    def adapters(self) -> Table[AdapterEntry]:
+    def adapters(self) -> NamedTable[AdapterEntry]:
         """Model adapters by the name before the colon of ``--model``."""
         return self._named("adapter", "harness_register_adapters", "harness.models.adapters.AdapterEntry")
 
     @cached_property
-    def kinds(self) -> Table[TaskKind]:
+    def kinds(self) -> NamedTable[TaskKind]:
         """Kinds of task."""
         return self._named("task kind", "harness_register_kinds", "harness.kinds.kind.TaskKind")
 
     @cached_property
-    def metrics(self) -> Table[Metric]:
+    def metrics(self) -> NamedTable[Metric]:
         """Metrics."""
         from harness.metrics.external import COMMAND, command_metric  # numpy, which listing does not need
 
         hook = "harness_register_metrics"
         pairs = self._declared("metric", hook, "harness.metrics.metric.Metric")
         triples = [(plugin, item.name, item) for plugin, item in pairs]
-        own = {source.name: source.open_metric for source in self.task_sources if source.metric is not None}
-        families = {COMMAND: command_metric, **own, **(self._metric_families or {})}
-        return Table("metric", self.plugins.drop_shadowed_names("metric", triples), families=families)
+        source_families = {
+            source.name: source.open_metric for source in self.task_sources if source.metric is not None
+        }
+        families = {COMMAND: command_metric, **source_families, **(self._metric_families or {})}
+        return NamedTable("metric", self.plugins.drop_shadowed_names("metric", triples), families=families)
 
     @cached_property
-    def readers(self) -> Table[Reader]:
+    def readers(self) -> NamedTable[Reader]:
         """Readers of file formats."""
         return self._named("reader", "harness_register_readers", "harness.data.readers.reader.Reader")
 
     @cached_property
-    def reports(self) -> Table[ReportFormat]:
+    def reports(self) -> NamedTable[ReportFormat]:
         """Report formats."""
         return self._named("report format", REPORT_HOOK, REPORT_FORMAT, besides=REPORT_SECTION)
 
     @cached_property
-    def report_sections(self) -> Table[ReportSection]:
+    def report_sections(self) -> NamedTable[ReportSection]:
         """Sections of reports."""
         return self._named("report section", REPORT_HOOK, REPORT_SECTION, besides=REPORT_FORMAT)
 
     @cached_property
-    def features(self) -> Table[Feature]:
+    def features(self) -> NamedTable[Feature]:
         """Attributes of items."""
         return self._named("attribute", "harness_register_features", "harness.data.features.Feature")
 
     @cached_property
-    def launchers(self) -> Table[Launcher]:
+    def launchers(self) -> NamedTable[Launcher]:
         """Ways to run several processes."""
         return self._named("launcher", "harness_register_launchers", "harness.running.processes.Launcher")
 
     @cached_property
-    def fleet_backends(self) -> Table[FleetBackend]:
+    def fleet_backends(self) -> NamedTable[FleetBackend]:
         """Ways to run the jobs of ``harness submit``."""
         hook = "harness_register_fleet_backends"
         return self._named("fleet backend", hook, "harness.running.fleet.FleetBackend")
 
     @cached_property
-    def methods(self) -> Table[Method]:
+    def methods(self) -> NamedTable[Method]:
         """Methods, by ``kind:name``."""
         pairs = self._declared("method", "harness_register_methods", "harness.kinds.methods.Method")
         triples = [(plugin, f"{method.kind}:{method.name}", method) for plugin, method in pairs]
-        return Table("method", self.plugins.drop_shadowed_names("method", triples))
+        return NamedTable("method", self.plugins.drop_shadowed_names("method", triples))
 
     @cached_property
-    def translators(self) -> Table[TranslatorEntry]:
+    def translators(self) -> NamedTable[TranslatorEntry]:
         """Translators by the name before the colon of ``--translator``."""
         return self._named(
             "translator",
@@ -121,7 +121,7 @@ class Registry:
         )
 
     @cached_property
-    def transliterators(self) -> Table[Transliterator]:
+    def transliterators(self) -> NamedTable[Transliterator]:
         """Ways to write other scripts in Latin letters."""
         return self._named(
             "transliterator",
@@ -130,26 +130,26 @@ class Registry:
         )
 
     @cached_property
-    def aligners(self) -> Table[Aligner]:
+    def aligners(self) -> NamedTable[Aligner]:
         """Word aligners."""
         return self._named(
             "aligner", "harness_register_aligners", "harness.data.translation.aligners.Aligner"
         )
 
     @cached_property
-    def task_sources(self) -> Table[TaskSource]:
+    def task_sources(self) -> NamedTable[TaskSource]:
         """Sources of tasks by their prefix."""
         hook = "harness_register_task_sources"
         return self._named("source of tasks", hook, "harness.specs.task_source.TaskSource")
 
     @cached_property
-    def task_checks(self) -> Table[TaskChecks]:
+    def task_checks(self) -> NamedTable[TaskChecks]:
         """Checks of tasks on their data."""
         hook = "harness_register_task_checks"
         return self._named("set of task checks", hook, "harness.planning.task_checks.TaskChecks")
 
     @cached_property
-    def trackers(self) -> Table[Tracker]:
+    def trackers(self) -> NamedTable[Tracker]:
         """Experiment trackers by the value of ``--log``."""
         return self._named("tracker", "harness_register_trackers", "harness.running.trackers.Tracker")
 
@@ -192,13 +192,13 @@ class Registry:
                 self._reject(plugin, item, "folder", hook)
         return folders
 
-    def _named(self, sort: str, hook: str, wanted: str, *, besides: str = "") -> Table[Any]:
+    def _named(self, sort: str, hook: str, wanted: str, *, besides: str = "") -> NamedTable[Any]:
         declared = self._declared(sort, hook, wanted, besides=besides)
         triples = [(plugin, item.name, item) for plugin, item in declared]
-        return Table(sort, self.plugins.drop_shadowed_names(sort, triples))
+        return NamedTable(sort, self.plugins.drop_shadowed_names(sort, triples))
 
     def _declared(self, sort: str, hook: str, wanted: str, *, besides: str = "") -> list[tuple[str, Any]]:
-        """Return what plugins declared; things of another class are skipped, and their plugin is reported.
+        """Return the declarations of plugins; objects of another class are skipped, and their plugin is reported.
 
         The classes are named, not imported: they are in a layer above this one. `besides` names a second class
         that the hook may return, which another table holds.

@@ -1,4 +1,4 @@
-"""What an installed package declares to need, and whether an installed version will do."""
+"""Requirements that an installed package declares, and whether an installed version will do."""
 
 from __future__ import annotations
 
@@ -8,21 +8,19 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
 
-__all__ = ["declared", "describe_mismatch", "installed_version"]
-
 
 def declared(distribution: str, extra: str = "") -> list[Requirement]:
-    """Return what an installed distribution always needs, or what one of its extras adds; nothing if not installed."""
+    """Return the requirements of an installed distribution, or those that an extra adds; none if not installed."""
     from packaging.requirements import Requirement
 
     try:
         texts = importlib.metadata.requires(distribution) or []
     except importlib.metadata.PackageNotFoundError:
         return []
-    found = [item for item in map(Requirement, texts) if item.name != distribution]
+    requirements = [item for item in map(Requirement, texts) if item.name != distribution]
     return [
         item
-        for item in found
+        for item in requirements
         if (
             item.marker is not None and item.marker.evaluate({"extra": extra})
             if extra
@@ -32,7 +30,7 @@ def declared(distribution: str, extra: str = "") -> list[Requirement]:
 
 
 def describe_mismatch(requirement: Requirement, version: str) -> str | None:
-    """Return what is wrong with an installed version, or None; pre-releases count as their release."""
+    """Return the mismatch of an installed version, or None; pre-releases count as their release."""
     from packaging.version import Version
 
     release = Version(version).base_version

@@ -1,1 +1,7 @@
 """Reports: pure tables first, then console, markdown, csv and json renderings of them."""
+
+from __future__ import annotations
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

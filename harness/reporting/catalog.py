@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from harness.reporting.overview.summary import Summary
     from harness.storage.run_folder import Run
 
-__all__ = ["FORMATS", "SECTIONS", "html_text", "latex_text", "markdown_text", "terminal_text"]
-
 # What reads a run is imported when a report is made: listing formats needs none of it.
 
 
@@ -36,12 +34,12 @@ def terminal_text(runs: Sequence[Run], *, width: int = 100, details: bool = True
 
     summary = _summary(runs, in_terminal=True)
     tables = detail_blocks(summary, width=width) if details else []
-    shown = glance_blocks(runs, summary, width=width, alone=not details)
-    return print_blocks([*tables, *shown], width=width)
+    blocks = glance_blocks(runs, summary, width=width, alone=not details)
+    return print_blocks([*tables, *blocks], width=width)
 
 
 def markdown_text(runs: Sequence[Run]) -> str:
-    """Return what `latex_text` has as a Markdown document, and what the languages cost."""
+    """Return the content of `latex_text` as a Markdown document, with the cost of the languages."""
     from harness.reporting.blocks.model import Note
     from harness.reporting.cost.report import equity_report
     from harness.reporting.cost.table import equity_blocks
@@ -73,8 +71,8 @@ def _blocks(runs: Sequence[Run], summary: Summary) -> list[Block]:
     if material is None or len(material.runs) < 2:
         return summary_blocks(summary)
     means = system_table(material)
-    others = [replace(language_table(summarise([run])), untitled=False) for run in material.runs[1:]]
-    return [*([] if means is None else [means]), *summary_blocks(summary), *others]
+    tables = [replace(language_table(summarise([run])), untitled=False) for run in material.runs[1:]]
+    return [*([] if means is None else [means]), *summary_blocks(summary), *tables]
 
 
 def html_text(runs: Sequence[Run]) -> str:

@@ -1,4 +1,4 @@
-"""What plugins declare for reports: formats, and sections about results that only they know."""
+"""Declarations of plugins for reports: formats, and sections about results that only they know."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from harness.registry.plugin import describe_fault
 from harness.reporting.blocks.chart import CurveChart
 from harness.reporting.blocks.model import Block, Notes
 from harness.storage.run_folder import Run
-
-__all__ = ["ReportFormat", "ReportSection", "SectionReport"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +40,7 @@ class ReportSection:
     name: str
     """``harness report RUN --section NAME`` prints the section alone."""
     title: str
-    """What the section is about, in a few words."""
+    """Subject of the section, in a few words."""
     target: str
     """``module:callable``, called as ``callable(runs)``; returns a `SectionReport`, or None for runs without it."""
     place: Literal["scores", "items"] = "scores"
@@ -50,7 +48,7 @@ class ReportSection:
     in_terminal: bool = True
     """Whether summaries in a terminal read it; other sections are in documents, and printed alone on request."""
     empty: str = "This run has nothing to show here."
-    """What is printed when the section alone is asked for, and the run has nothing of it."""
+    """Text that is printed when the section alone is asked for, and the run has nothing of it."""
 
     def read(self, runs: Sequence[Run]) -> SectionReport | None:
         """Return the section of runs, the main run first; None where they have nothing of it.
@@ -95,10 +93,14 @@ class ReportSection:
         if isinstance(error, SyntaxError):
             frames.append((error.filename or "", error.lineno))
         inside = [Path(name).parts for name, _ in frames]
-        own = [number for number, parts in enumerate(inside) if package in {*parts, Path(parts[-1]).stem}]
+        numbers = [
+            number
+            for number, segments in enumerate(inside)
+            if package in {*segments, Path(segments[-1]).stem}
+        ]
         where = (
-            f"in {'/'.join(inside[own[-1]][-2:])}, line {frames[own[-1]][1]}"
-            if own
+            f"in {'/'.join(inside[numbers[-1]][-2:])}, line {frames[numbers[-1]][1]}"
+            if numbers
             else f"from {self.target!r}"
         )
         distributions = importlib.metadata.packages_distributions().get(package, [package])
@@ -108,7 +110,7 @@ class ReportSection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SectionReport:
-    """What a section shows of runs, in every format."""
+    """Content of a section on runs, in every format."""
 
     blocks: Sequence[Block] = ()
     """The whole section."""

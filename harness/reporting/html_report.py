@@ -26,8 +26,6 @@ from harness.reporting.weakness.weakness import find_weakness
 from harness.running.session import open_session
 from harness.storage.run_folder import Run
 
-__all__ = ["html_report"]
-
 MADE = "How it was made"
 TABS = ("Overview", "Comparison", "Languages", "Tasks", "Items", "Cost", MADE)
 COST = (
@@ -45,13 +43,13 @@ def html_report(runs: Sequence[Run]) -> Report:
     registry = open_session().registry
     material = read_material(runs, sections=tuple(registry.report_sections))
     first = glance(material.every, material.summary)
-    found = _sections(material, first, registry)
-    shown = [section for section in found if section.blocks]
-    words = glossary_blocks(block for section in shown for block in section.blocks)
-    shown += [Section(name="glossary", title="Glossary", tab=MADE, blocks=words)] if words else []
+    candidates = _sections(material, first, registry)
+    sections = [section for section in candidates if section.blocks]
+    words = glossary_blocks(block for section in sections for block in section.blocks)
+    sections += [Section(name="glossary", title="Glossary", tab=MADE, blocks=words)] if words else []
     return Report(
         title=_title(material),
-        sections=sorted(shown, key=lambda section: TABS.index(section.tab)),
+        sections=sorted(sections, key=lambda section: TABS.index(section.tab)),
         chips=chips(material.runs[0]),
         banners=banners(material),
         downloads=downloads(material, system_table(material)),
@@ -95,7 +93,7 @@ def _sections(material: Material, first: Glance, registry: Registry) -> Iterator
 
 
 def _plugin_sections(material: Material, place: Literal["scores", "items"], tab: str) -> Iterator[Section]:
-    """Yield what sections of plugins show in one place of the page."""
+    """Yield the sections of plugins in one place of the page."""
     for section, report in material.summary.extra.items():
         if section.place == place and (report.blocks or report.notes):
             blocks = [*report.blocks, Notes(report.notes)]
@@ -116,13 +114,13 @@ def _provenance(material: Material) -> list[Block]:
 
 
 def _counts(material: Material) -> str:
-    run = material.runs[0].results.run
-    languages = {cell.language for own in material.runs for cell in own.cells if cell.has("method")}
+    header = material.runs[0].results.run
+    languages = {cell.language for run in material.runs for cell in run.cells if cell.has("method")}
     counts = (
         (len(material.runs), "run"),
         (len(languages), "language"),
         (len({column.task for column in material.columns}), "task"),
     )
-    made = [f"Made {run.created}"] if run.created else []
-    made += [f"by harness {run.harness}."] if run.harness else []
-    return " ".join([*made, ", ".join(counted(*pair) for pair in counts)]) + "."
+    words = [f"Made {header.created}"] if header.created else []
+    words += [f"by harness {header.harness}."] if header.harness else []
+    return " ".join([*words, ", ".join(counted(*pair) for pair in counts)]) + "."

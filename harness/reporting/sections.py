@@ -17,24 +17,22 @@ from harness.reporting.render.markdown import render_markdown
 from harness.reporting.render.rows import csv_text
 from harness.storage.run_folder import Run
 
-__all__ = ["installed_sections", "read_sections", "section_format"]
-
 
 def installed_sections(*, in_terminal: bool = False) -> tuple[ReportSection, ...]:
     """Return the sections of the installed plugins, by name; of those for a terminal only, where asked."""
-    found = Registry(discover()).report_sections
-    return tuple(section for section in found if section.in_terminal or not in_terminal)
+    sections = Registry(discover()).report_sections
+    return tuple(section for section in sections if section.in_terminal or not in_terminal)
 
 
 def read_sections(
     runs: Sequence[Run], sections: Sequence[ReportSection]
 ) -> dict[ReportSection, SectionReport]:
-    """Return what sections show of runs, without the sections that have nothing to show.
+    """Return the reports of sections on runs, without the sections that have nothing to show.
 
     A section that raises is replaced with one sentence, so that the scores are still printed.
     """
-    found = ((section, _read(section, runs)) for section in sections)
-    return {section: report for section, report in found if report is not None}
+    reports = ((section, _read(section, runs)) for section in sections)
+    return {section: report for section, report in reports if report is not None}
 
 
 def _read(section: ReportSection, runs: Sequence[Run]) -> SectionReport | None:
@@ -50,24 +48,28 @@ def _read(section: ReportSection, runs: Sequence[Run]) -> SectionReport | None:
 def section_format(
     chosen: ReportFormat, section: ReportSection, against: Sequence[Run] = ()
 ) -> Callable[[Sequence[Run]], str]:
-    """Return what writes one section alone in a format, or with `against` how its runs differ from these.
+    """Return the function that writes one section in a format, or with `against` how its runs differ from these.
 
     HTML, figures and the formats of plugins write what they always do: their files have all sections, or one. What is
     returned raises `UsageError` where the runs have nothing of the section.
     """
 
     def report(runs: Sequence[Run]) -> SectionReport:
-        found = section.read(runs)
-        if found is None:
+        section_report = section.read(runs)
+        if section_report is None:
             raise UsageError(section.empty)
-        return found
+        return section_report
 
-    def blocks(own: SectionReport) -> Sequence[Block]:
-        return own.against(against) if against else (*own.blocks, Notes(own.notes))
+    def blocks(section_report: SectionReport) -> Sequence[Block]:
+        return (
+            section_report.against(against)
+            if against
+            else (*section_report.blocks, Notes(section_report.notes))
+        )
 
     def latex(runs: Sequence[Run]) -> str:
-        own = report(runs)
-        return render_latex([*([] if against else own.papers()), *blocks(own)])
+        section_report = report(runs)
+        return render_latex([*([] if against else section_report.papers()), *blocks(section_report)])
 
     def markdown(runs: Sequence[Run]) -> str:
         return render_markdown(blocks(report(runs))).lstrip()

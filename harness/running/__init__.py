@@ -1,1 +1,7 @@
 """Executes a plan: fits, asks the model, scores, and keeps what is finished."""
+
+from __future__ import annotations
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

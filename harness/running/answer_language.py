@@ -26,8 +26,6 @@ from harness.languages.detection import (
 from harness.languages.scripts import text_scripts
 from harness.languages.table import Language
 
-__all__ = ["LANGUAGE_GROUPS", "LEAST_LETTERS", "SCRIPT_GROUPS", "AnswerLanguages"]
-
 LEAST_LETTERS = 2
 """Letters of the shortest answer whose script is looked at: the letter of a choice is in no language."""
 LANGUAGE_GROUPS = ("target", "english", "other", "undetermined")

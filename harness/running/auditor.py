@@ -8,16 +8,15 @@ from pathlib import Path
 from harness.data.sources import DataFinder
 from harness.errors import UsageError
 from harness.planning.lock_file import read_lock
+from harness.planning.run_config import data_options
 from harness.planning.shared_rows import audit_own_rows
 from harness.planning.task_audit import TaskAudit, join_audits
 from harness.planning.task_checks import CheckSetting, TaskChecker
-from harness.running.session import Session, data_options
+from harness.running.session import Session
 from harness.specs.catalog import Catalog
 from harness.specs.folder import read_entry
 from harness.specs.task_entry import TaskEntry
 from harness.storage.files import cache_folder
-
-__all__ = ["Auditor", "audited_entry", "open_auditor"]
 
 
 class Auditor:

@@ -25,8 +25,6 @@ from harness.progress import Progress
 from harness.prompts.prompter import Prompter
 from harness.registry.registry import Registry
 
-__all__ = ["HELD", "CellContexts", "CellItems", "CellReader"]
-
 HELD = 16_384
 """Items that are kept once they were read; larger files are read again instead."""
 
@@ -66,8 +64,8 @@ class CellItems:
         elif limit is None:
             self._hold(passing)
         elif limit <= HELD:
-            kept = draw_items(passing, limit, _id_of, seed=seed, task=cell.spec.task, language=language)
-            self._held = [example for _, example in kept]
+            pairs = draw_items(passing, limit, _id_of, seed=seed, task=cell.spec.task, language=language)
+            self._held = [example for _, example in pairs]
         else:
             ids = map(_id_of, passing)
             drawn = draw_items(ids, limit, str, seed=seed, task=cell.spec.task, language=language)
@@ -107,12 +105,12 @@ class CellItems:
             pass
 
     def _drawn(self, indices: array[int]) -> Iterator[Any]:
-        wanted = iter(indices)
-        next_index = next(wanted, None)
+        remaining = iter(indices)
+        next_index = next(remaining, None)
         for index, example in enumerate(self._again()):
             if index == next_index:
                 yield example
-                next_index = next(wanted, None)
+                next_index = next(remaining, None)
 
     def _again(self) -> Iterator[Any]:
         order = blake2b(digest_size=16)
@@ -129,8 +127,8 @@ def _drawn_clusters(
     """Return the items of as many clusters as the limit says; an item without a cluster is one."""
     owners = [item.id if item.cluster is None else item.cluster for item in items]
     names = list(dict.fromkeys(owners))
-    kept = {names[index] for index in draw(names, limit, seed=seed, task=task, language=language)}
-    return [item for item, owner in zip(items, owners, strict=True) if owner in kept]
+    clusters = {names[index] for index in draw(names, limit, seed=seed, task=task, language=language)}
+    return [item for item, owner in zip(items, owners, strict=True) if owner in clusters]
 
 
 class _Pool(Sequence[Any]):
@@ -276,9 +274,9 @@ class CellReader:
         plan = cell.learning
         if plan is None:
             raise ContractError(f"The cell {cell.title!r} has nothing to learn from.")
-        found = plan.validation if split == "validation" else plan.train
+        chosen = plan.validation if split == "validation" else plan.train
         kind = self._registry.kinds.get(cell.spec.kind)
-        source = plan.train if found is None else found
+        source = plan.train if chosen is None else chosen
         # The ids of training data may repeat.
         read_as = "train" if source is plan.train else split
         cluster = cell.spec.cluster if plan.owner == cell.spec.task else None
@@ -293,16 +291,16 @@ class CellReader:
         if not examples:
             raise DataError(f"The {source.ref} has too few items to hold every tenth out.")
         ids = [example.id for example in examples]
-        kept = draw(ids, plan.limit, seed=LEARNING_SEED, task="", language=plan.language)
-        return [examples[index] for index in kept]
+        drawn = draw(ids, plan.limit, seed=LEARNING_SEED, task="", language=plan.language)
+        return [examples[index] for index in drawn]
 
     def _pool(self, cell: Cell, plan: PoolPlan, kind: TaskKind, context: ReadContext) -> CandidatePool:
         if plan.key not in self._pools:
             assert kind.candidate is not None
             candidates = [
                 kind.candidate(row, replace(context, language=code))
-                for code, found in plan.parts
-                for row in self._finder.rows(found)
+                for code, split in plan.parts
+                for row in self._finder.rows(split)
             ]
             self._pools[plan.key] = CandidatePool(
                 candidates,
@@ -373,9 +371,10 @@ class CellContexts:
     def _peers(self, cell: Cell) -> list[MethodContext]:
         name = cell.pairing.method.name
         return [
-            self.of(other)
-            for other in self.cells
-            if other.pairing.method.name == name and (other.digest == cell.digest or not self.is_done(other))
+            self.of(candidate)
+            for candidate in self.cells
+            if candidate.pairing.method.name == name
+            and (candidate.digest == cell.digest or not self.is_done(candidate))
         ]
 
 
@@ -383,6 +382,6 @@ def _data_of(cell: Cell) -> str:
     assert cell.learning is not None
     validation = cell.learning.validation
     files = [cell.test.files, cell.learning.train.files, None if validation is None else validation.files]
-    digests = [None if one is None else one.digest() for one in files]
+    digests = [None if resolved is None else resolved.digest() for resolved in files]
     change = None if cell.test.change is None else cell.test.change.to_json()
     return sha256(json.dumps([cell.learning.language, change, *digests]).encode()).hexdigest()[:16]

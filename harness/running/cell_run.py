@@ -21,8 +21,6 @@ from harness.running.token_ledger import CellLedger
 from harness.storage.results import CellResult, Look
 from harness.storage.run_folder import FinishedCell
 
-__all__ = ["CellWatch", "evaluate", "look", "predict", "score"]
-
 CHUNK = 2048
 """Items that a method gets in one call: enough to sort by length, few enough for progress and memory."""
 

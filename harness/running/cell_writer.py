@@ -22,11 +22,9 @@ from harness.registry.registry import Registry
 from harness.running.collapse import AnswerSpread
 from harness.running.positions import AnswerPositions
 from harness.running.token_ledger import CellLedger
-from harness.storage.clean_text import REPLACED
 from harness.storage.records import ItemRecord, RecordWriter
+from harness.storage.redaction import REPLACED
 from harness.storage.run_folder import Run
-
-__all__ = ["GOLD_FIELDS", "CellWriter", "inputs_digest"]
 
 # json.dumps makes an encoder a call where it gets options.
 _ENCODER = json.JSONEncoder(ensure_ascii=False, sort_keys=True)
@@ -68,10 +66,10 @@ class CellWriter:
         metrics: Sequence[str] | None = None,
     ) -> None:
         spec, method = cell.spec, cell.pairing.method.name
-        named = [registry.metrics.get(name) for name in (spec.metrics if metrics is None else metrics)]
+        requested = [registry.metrics.get(name) for name in (spec.metrics if metrics is None else metrics)]
         computed = [
             metric
-            for metric in named
+            for metric in requested
             if metric.scores_method(method) and (metric.missing is None or metric.missing() is None)
         ]
         self._inherited: Callable[[Any], Any] = registry.kinds.get(spec.kind).reference
@@ -139,7 +137,7 @@ class CellWriter:
         self._excluded += sum(prediction.excluded_shots for prediction in predictions)
         reasoned = [prediction.reasoning_tokens for prediction in predictions]
         unknown = self._reasoned is None or None in reasoned
-        self._reasoned = None if unknown else (self._reasoned or 0) + sum(own or 0 for own in reasoned)
+        self._reasoned = None if unknown else (self._reasoned or 0) + sum(count or 0 for count in reasoned)
         for name in COUNTED:
             self._counts[name] += sum(map(attrgetter(name), predictions))
 
@@ -195,8 +193,8 @@ def _records(
     tokens: Sequence[int | None],
 ) -> list[ItemRecord]:
     """Return the records of a chunk; contributions are those of its labelled items only."""
-    places = itertools.count()
-    labelled = [None if item.reference is None else next(places) for item in inputs]
+    counter = itertools.count()
+    labelled = [None if item.reference is None else next(counter) for item in inputs]
     texts = [_inputs_text(example) for example in examples]
     return [
         ItemRecord(
@@ -204,7 +202,9 @@ def _records(
             inputs_digest=_digest(text),
             prediction=prediction.output,
             reference=item.reference,
-            scores={} if place is None else {name: values[place] for name, values in contributions.items()},
+            scores={}
+            if position is None
+            else {name: values[position] for name, values in contributions.items()},
             cluster=example.cluster,
             group=example.group,
             tags=example.meta,
@@ -213,7 +213,7 @@ def _records(
             tokens=count,
             reasoning=prediction.reasoning,
         )
-        for example, prediction, item, place, text, count in zip(
+        for example, prediction, item, position, text, count in zip(
             examples, predictions, inputs, labelled, texts, tokens, strict=True
         )
     ]

@@ -25,9 +25,7 @@ from harness.models.requests import (
     Prompt,
     Turn,
 )
-from harness.storage.clean_text import clean_text
-
-__all__ = ["FORMS", "Form", "argument_content", "request_keys", "source_digest"]
+from harness.storage.redaction import clean_text
 
 KEY_BYTES = 16
 SOURCE_BYTES = 8
@@ -125,9 +123,9 @@ def _row_bytes(row: Any) -> bytes:
     bits = values.view(np.uint32)  # -0.0 is kept
     if 2 * np.count_nonzero(bits) >= len(values):
         return _DENSE + values.tobytes()
-    places = np.flatnonzero(bits)
-    head = np.array([len(values), len(places)], dtype="<u4").tobytes()
-    return _SPARSE + head + places.astype("<u4").tobytes() + values[places].tobytes()
+    positions = np.flatnonzero(bits)
+    head = np.array([len(values), len(positions)], dtype="<u4").tobytes()
+    return _SPARSE + head + positions.astype("<u4").tobytes() + values[positions].tobytes()
 
 
 def _row(body: bytes) -> Any:
@@ -135,8 +133,8 @@ def _row(body: bytes) -> Any:
         return np.frombuffer(body, dtype=np.float32, offset=1)
     size, count = np.frombuffer(body, dtype="<u4", count=2, offset=1).tolist()
     values = np.zeros(size, dtype=np.float32)
-    places = np.frombuffer(body, dtype="<u4", count=count, offset=9)
-    values[places] = np.frombuffer(body, dtype=np.float32, count=count, offset=9 + 4 * count)
+    positions = np.frombuffer(body, dtype="<u4", count=count, offset=9)
+    values[positions] = np.frombuffer(body, dtype=np.float32, count=count, offset=9 + 4 * count)
     return values
 
 

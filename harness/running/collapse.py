@@ -10,8 +10,6 @@ from typing import Any
 
 from harness.data.records import Prediction
 
-__all__ = ["AnswerSpread"]
-
 NEARLY_ALL = 0.95
 UNLIKELY = 0.01
 """The largest probability at which answers that follow the gold answers would be so much alike."""
@@ -106,14 +104,14 @@ def _key(answer: Any) -> str:
 
 def _gold_keys(reference: Any) -> set[str]:
     """Return the texts that a right answer may have: the reference itself, its target, or one of its texts."""
-    own = reference.get("targets", reference) if isinstance(reference, Mapping) else reference
-    each = own if isinstance(own, list) else []
-    return {_key(value) for value in (own, *each)}
+    targets = reference.get("targets", reference) if isinstance(reference, Mapping) else reference
+    each = targets if isinstance(targets, list) else []
+    return {_key(value) for value in (targets, *each)}
 
 
 def _divergence(share: float, expected: float) -> float:
     """Return the Kullback-Leibler divergence of two shares, in nats; `share` is the larger one."""
     if expected == 0:
         return math.inf
-    rest = 0.0 if share == 1 else (1 - share) * math.log((1 - share) / (1 - expected))
-    return share * math.log(share / expected) + rest
+    remainder = 0.0 if share == 1 else (1 - share) * math.log((1 - share) / (1 - expected))
+    return share * math.log(share / expected) + remainder

@@ -16,8 +16,6 @@ from harness.planning.task_checks import CheckedItems
 from harness.running.cell_reader import CellReader
 from harness.running.start import Work
 
-__all__ = ["data_remarks"]
-
 LOOKED_AT = 10_000
 """Items of a test set that are looked at."""
 
@@ -30,10 +28,10 @@ def data_remarks(work: Work) -> Iterator[str]:
     }.values():
         state = work.file_state(cell)
         for name, released in () if state is None else state.changed.items():
-            other = "" if released is None else f"; its content is that of the published file {released!r}"
+            clause = "" if released is None else f"; its content is that of the published file {released!r}"
             yield (
                 f"{cell.spec.task} {cell.language.code}: {CHANGED} {name!r}: its SHA-256 is not that of a version that "
-                f"the specs know{other}"
+                f"the specs know{clause}"
             )
         is_known = cell.test.files.origin == "sample" or (state is not None and state.word == RELEASED)
         # Of texts that were translated before, the language is another one.

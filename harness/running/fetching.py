@@ -15,8 +15,6 @@ from harness.planning.resolution import cell_data
 from harness.planning.run_config import RunConfig
 from harness.running.session import Session, prepare
 
-__all__ = ["Fetched", "FetchedPlan", "fetch_plan", "fetched_data", "translators_of"]
-
 CONVERT = "convert_weights"
 """Option of adapters that convert pickled weights."""
 
@@ -65,9 +63,9 @@ def fetch_plan(config: RunConfig, session: Session, *, convert: bool = False) ->
     except HarnessError as error:
         return FetchedPlan(model=None, plan=plan, reason=str(error))
     files = () if folder is None else tuple(sorted(file for file in folder.rglob("*") if file.is_file()))
-    place = "nothing to download" if folder is None else str(folder)
+    location = "nothing to download" if folder is None else str(folder)
     return FetchedPlan(
-        model=Fetched(what="model", name=str(model.reference), place=place, files=files), plan=plan
+        model=Fetched(what="model", name=str(model.reference), place=location, files=files), plan=plan
     )
 
 
@@ -91,10 +89,10 @@ def fetched_data(plans: Iterable[Plan]) -> list[Fetched]:
     files: dict[tuple[str, str, str], dict[Path, None]] = {}
     for plan in plans:
         for cell in plan.cells:
-            for found, _ in cell_data(cell):
-                key = (found.ref.owner, found.ref.split, found.files.origin)
-                languages.setdefault(key, {})[found.ref.language] = None
-                files.setdefault(key, {}).update(dict.fromkeys(map(Path, map(str, found.files.paths))))
+            for data, _ in cell_data(cell):
+                key = (data.ref.owner, data.ref.split, data.files.origin)
+                languages.setdefault(key, {})[data.ref.language] = None
+                files.setdefault(key, {}).update(dict.fromkeys(map(Path, map(str, data.files.paths))))
     return [
         Fetched(
             what="data", name=f"{owner} {split}", place=f"{origin}: {' '.join(codes)}", files=tuple(paths)
@@ -106,10 +104,10 @@ def fetched_data(plans: Iterable[Plan]) -> list[Fetched]:
 def translators_of(plans: Sequence[Plan]) -> list[str]:
     """Return the names of the translators of plans, whose models are not downloaded."""
     changes = [
-        found.change
+        split.change
         for plan in plans
         for cell in plan.cells
-        for found in (
+        for split in (
             cell.test,
             *(data for stage in (cell.fit.stages if cell.fit else ()) for _, data in stage.train),
         )

@@ -36,8 +36,6 @@ from harness.storage.file_lock import FileLock
 from harness.storage.files import is_full, write_atomically
 from harness.storage.run_folder import FittedModel
 
-__all__ = ["FitStore", "Fitted"]
-
 RECORD = "fit.json"
 """Written last: a folder without it is no finished fit."""
 FIT_PATIENCE = 24 * 3600.0
@@ -121,8 +119,8 @@ class FitStore:
         return len(train), len(validation)
 
     def _read_record(self, digest: str) -> dict[str, Any]:
-        known: dict[str, Any] = json.loads((self._folder / digest / RECORD).read_text(encoding="utf-8"))
-        return known
+        record: dict[str, Any] = json.loads((self._folder / digest / RECORD).read_text(encoding="utf-8"))
+        return record
 
     def _has(self, digest: str) -> bool:
         return (self._folder / digest / RECORD).is_file()
@@ -233,11 +231,11 @@ class FitStore:
     def _lost(self, stage: StagePlan) -> list[dict[str, Any]]:
         """Return how many questions every translated part of a training set lost, and mention it."""
         rows = []
-        for code, found in stage.train:
-            if found.change is not None:
-                known = self._finder.translations.lost.get((found.ref.owner, found.change))
-                if known is not None:
-                    rows.append({"language": code, "lost": known.lost, "of": known.of})
+        for code, split in stage.train:
+            if split.change is not None:
+                answers = self._finder.translations.lost.get((split.ref.owner, split.change))
+                if answers is not None:
+                    rows.append({"language": code, "lost": answers.lost, "of": answers.of})
                     self._progress.mention(_lost_note(rows[-1]))
         return rows
 
@@ -254,13 +252,13 @@ class FitStore:
 
     def _examples(self, stage: StagePlan) -> tuple[list[Any], list[Any]]:
         train: list[Any] = []
-        for code, found in stage.train:
-            drawn = _drawn(self._read(stage, found, "train"), stage.limit, stage.name, code)
+        for code, split in stage.train:
+            drawn = _drawn(self._read(stage, split, "train"), stage.limit, stage.name, code)
             train += _as_text(stage, drawn, code)
         validation: list[Any] = []
         if stage.validation is not None:
-            code, found = stage.validation
-            examples = self._read(stage, found, "validation")
+            code, split = stage.validation
+            examples = self._read(stage, split, "validation")
             drawn = _drawn(examples, stage.settings.validation_limit, stage.name, code)
             validation = _as_text(stage, drawn, code)
         if not train:
@@ -322,7 +320,7 @@ def _record(stage: StagePlan, plan: FitPlan, train: int, validation: int, second
         "train": {
             "examples": train,
             "languages": [code for code, _ in stage.train],
-            "data": [found.to_json() for _, found in stage.train],
+            "data": [split.to_json() for _, split in stage.train],
         },
         "validation": {
             "examples": validation,

@@ -8,8 +8,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
-__all__ = ["FleetBackend", "FleetJob", "JobRunner", "JobState"]
-
 SIGNALS = 128
 """A shell adds the number of the signal that ended a program; the harness ends with 130 once it is interrupted."""
 

@@ -13,8 +13,6 @@ from harness.planning.plan import Cell, Plan
 from harness.registry.registry import Registry
 from harness.running.cell_reader import CellReader
 
-__all__ = ["apply_gold"]
-
 
 def apply_gold(plans: Sequence[Plan], path: Path, registry: Registry, finder: DataFinder) -> list[Plan]:
     """Return the plans with the corrected gold in the view of every cell whose task the file names.
@@ -39,9 +37,9 @@ def _with_gold(plan: Plan, gold: GoldFile, reader: CellReader) -> Plan:
     labels: dict[str, dict[str, int]] = {}
     for cell in cells:
         if cell.gold is not None:
-            own = labels.setdefault(cell.spec.task, {})
-            own[cell.language.code] = max(own.get(cell.language.code, 0), len(cell.gold.labels))
-    notes = [gold_note(task, gold.name, own) for task, own in labels.items()]
+            counts = labels.setdefault(cell.spec.task, {})
+            counts[cell.language.code] = max(counts.get(cell.language.code, 0), len(cell.gold.labels))
+    notes = [gold_note(task, gold.name, counts) for task, counts in labels.items()]
     return replace(plan, cells=cells, notes=(*plan.notes, *notes))
 
 
@@ -49,8 +47,8 @@ def _corrected(cell: Cell, gold: GoldFile, reader: CellReader) -> Cell:
     if cell.spec.task not in gold.tasks:
         return cell
     gold.check_labels(cell.spec.task, cell.spec.kind, cell.spec.label_names)
-    own = gold.of(cell.spec.task, cell.language.code, cell.view)
-    if own.labels:
+    cell_gold = gold.of(cell.spec.task, cell.language.code, cell.view)
+    if cell_gold.labels:
         items = reader.stream(cell, limit=None, seed=0)
-        own.check_known((example.id for example in items), cell.title)
-    return replace(cell, view={**cell.view, VIEW: gold.name}, gold=own)
+        cell_gold.check_known((example.id for example in items), cell.title)
+    return replace(cell, view={**cell.view, VIEW: gold.name}, gold=cell_gold)

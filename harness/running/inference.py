@@ -16,8 +16,6 @@ from harness.running.processes import ProcessGroup
 from harness.running.signals import Interruption
 from harness.storage.journal import Journal
 
-__all__ = ["CachedModel", "RequestCounts", "Watch", "plan_blocks"]
-
 BLOCK_CHARACTERS = 16_384
 """Text that an adapter which does not stream gets in one call: what a kill may lose."""
 
@@ -81,9 +79,9 @@ class CachedModel:
         self.journal.describe(source, identity)
         methods = {
             name: method
-            for capability, own in _METHODS.items()
+            for capability, capability_methods in _METHODS.items()
             if isinstance(adapter, capability_protocols()[capability])
-            for name, method in own.items()
+            for name, method in capability_methods.items()
         }
         return type("Asked", (_Asked,), methods)(self, adapter, source, watch or Watch())
 
@@ -102,27 +100,27 @@ class CachedModel:
         keys = request_keys(source, call.ability, call.arguments, requests)
         first = {key: number for number, key in reversed(list(enumerate(keys)))}
         chosen = sorted(first.values())
-        own = _Share(
+        share = _Share(
             keys=[keys[number] for number in chosen],
             requests=[requests[number] for number in chosen],
             form=form,
         )
-        self._answer_known(own)
-        asked = len(own.requests) - int(own.known.sum())
-        self._ask_model(adapter, source, call, own, watch)
-        answers = self._collect(own)
+        self._answer_known(share)
+        count = len(share.requests) - int(share.known.sum())
+        self._ask_model(adapter, source, call, share, watch)
+        answers = self._collect(share)
         self.counts.planned += len(requests)
-        self.counts.asked += asked
-        self.counts.reused += len(requests) - asked
-        place = {keys[number]: position for position, number in enumerate(chosen)}
-        return [answers[place[key]] for key in keys]
+        self.counts.asked += count
+        self.counts.reused += len(requests) - count
+        positions = {keys[number]: position for position, number in enumerate(chosen)}
+        return [answers[positions[key]] for key in keys]
 
     def _answer_known(self, own: _Share) -> None:
         """Find out which process knows what; take the answers that are this process's to give."""
-        known = self.journal.known(own.keys)
+        held = self.journal.known(own.keys)
         maps = [
-            np.unpackbits(np.frombuffer(body, dtype=np.uint8), count=len(known)).astype(bool)
-            for body in self.processes.gather(np.packbits(known).tobytes())
+            np.unpackbits(np.frombuffer(body, dtype=np.uint8), count=len(held)).astype(bool)
+            for body in self.processes.gather(np.packbits(held).tobytes())
         ]
         table = np.stack(maps)
         own.known = table.any(axis=0)
@@ -134,21 +132,23 @@ class CachedModel:
     def _ask_model(self, adapter: Any, source: bytes, call: Call, own: _Share, watch: Watch) -> None:
         blocks = self._own_blocks(adapter, call, own)
         numbers = [number for block in blocks for number in block]
-        left = len(numbers)
-        asked = [[own.requests[number] for number in block] for block in blocks]
-        watch.answered(0, left)
-        for answered in _stream(adapter, call, asked) if left else ():
-            places = [numbers[index] for index in answered.indices]
-            repeated = len(set(places)) < len(places) or not own.answers.keys().isdisjoint(places)
-            if repeated or len(places) != len(answered.answers):
+        remaining = len(numbers)
+        batches = [[own.requests[number] for number in block] for block in blocks]
+        watch.answered(0, remaining)
+        for answered in _stream(adapter, call, batches) if remaining else ():
+            answered_numbers = [numbers[index] for index in answered.indices]
+            repeated = len(set(answered_numbers)) < len(
+                answered_numbers
+            ) or not own.answers.keys().isdisjoint(answered_numbers)
+            if repeated or len(answered_numbers) != len(answered.answers):
                 raise ContractError(f"stream() answered a request of {call.ability}() twice, or none.")
-            self._write(source, call.ability, own, places, answered.answers)
-            left -= len(places)
-            watch.answered(len(numbers) - left, len(numbers))
-        if left:
+            self._write(source, call.ability, own, answered_numbers, answered.answers)
+            remaining -= len(answered_numbers)
+            watch.answered(len(numbers) - remaining, len(numbers))
+        if remaining:
             self.interruption.check()
             raise ContractError(
-                f"{call.ability}() returned {len(numbers) - left} answers to {len(numbers)} requests."
+                f"{call.ability}() returned {len(numbers) - remaining} answers to {len(numbers)} requests."
             )
 
     def _own_blocks(self, adapter: Any, call: Call, own: _Share) -> list[list[int]]:
@@ -160,8 +160,8 @@ class CachedModel:
         if size is None and not self.processes.is_single:
             size = max(1, -(-sum(lengths) // (4 * self.processes.count)))
         blocks = plan_blocks(lengths, groups, size)[self.processes.rank :: self.processes.count]
-        left = [[number for number in block if not own.known[number]] for block in blocks]
-        return [block for block in left if block]
+        unanswered = [[number for number in block if not own.known[number]] for block in blocks]
+        return [block for block in unanswered if block]
 
     def _write(
         self, source: bytes, ability: Ability, own: _Share, places: Sequence[int], answers: Sequence[Any]
@@ -170,13 +170,13 @@ class CachedModel:
         if own.form.is_row:  # as it is read back
             answers = [np.asarray(answer, dtype=np.float32) for answer in answers]
         own.answers |= dict(zip(places, answers, strict=True))
-        sound = [place for place in places if own.form.is_sound(own.answers[place])]
-        bodies = [own.form.encode(own.answers[place]) for place in sound]
-        self.journal.append(source, ability, [own.keys[place] for place in sound], bodies)
+        sound = [number for number in places if own.form.is_sound(own.answers[number])]
+        bodies = [own.form.encode(own.answers[number]) for number in sound]
+        self.journal.append(source, ability, [own.keys[number] for number in sound], bodies)
         if not self.processes.is_single:
             own.bodies |= dict(zip(sound, bodies, strict=True))
             own.bodies |= {
-                place: own.form.encode(own.answers[place]) for place in places if place not in own.bodies
+                number: own.form.encode(own.answers[number]) for number in places if number not in own.bodies
             }
 
     def _collect(self, own: _Share) -> list[Any]:
@@ -244,7 +244,7 @@ def _grouped(lengths: Sequence[int], groups: Sequence[Hashable] | None) -> tuple
     members: dict[Hashable, list[int]] = {}
     for index, group in enumerate(groups):
         members.setdefault(group, []).append(index)
-    return list(members.values()), [max(lengths[index] for index in own) for own in members.values()]
+    return list(members.values()), [max(lengths[index] for index in indices) for indices in members.values()]
 
 
 def _packed(bodies: Mapping[int, bytes]) -> bytes:
@@ -294,11 +294,11 @@ class _Asked:
         self.interruption = cached_model.interruption
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self.adapter, name)
+        attribute = getattr(self.adapter, name)
         if name == "subword_counts":
             # What it counts is not in the journal: the first signal of the user ends it.
-            return self.interruption.immediate()(found)
-        return found
+            return self.interruption.immediate()(attribute)
+        return attribute
 
     def ask(self, ability: Ability, requests: Sequence[Any], **arguments: Any) -> Any:
         """Return the answers, an array of those that are rows of numbers."""

@@ -24,8 +24,6 @@ from harness.storage.records import ItemRecord
 from harness.storage.results import CellResult
 from harness.storage.run_folder import Run
 
-__all__ = ["RecordedPrompts", "render_first_item"]
-
 WRITES = "generate"
 
 
@@ -70,11 +68,11 @@ class RecordedPrompts:
             HarnessError: What planning its cell again raises.
         """
         cell = self._cell(result)
-        found = _render(cell, self._session, self._finder, record)
+        rendering = _render(cell, self._session, self._finder, record)
         if result.dropped_shots:
-            note = f"{found.shots}; {result.dropped_shots:,} shots of this cell were dropped, maybe some of these"
-            return replace(found, shots=note)
-        return found
+            note = f"{rendering.shots}; {result.dropped_shots:,} shots of this cell were dropped, maybe some of these"
+            return replace(rendering, shots=note)
+        return rendering
 
     def _cell(self, result: CellResult) -> Cell:
         recorded = (result.prompt or {}).get("digest")
@@ -89,7 +87,10 @@ class RecordedPrompts:
         plan = _plan(config, self._session, self._finder)
         view = {name: value for name, value in result.view.items() if name != "gold"}
         same = [cell for cell in plan.cells if dict(cell.view) == view and cell.seed == result.seed]
-        cell = next((own for own in same if own.prompt and own.prompt.digest == recorded), None)
+        cell = next(
+            (candidate for candidate in same if candidate.prompt and candidate.prompt.digest == recorded),
+            None,
+        )
         if cell is not None:
             return cell
         changed = "its digest is not the run's, so the prompt, the data of its shots or the harness changed"
@@ -98,7 +99,7 @@ class RecordedPrompts:
 
 def _plan(config: RunConfig, session: Session, finder: DataFinder) -> Plan:
     """Return the plan of a model that can do what the configuration's method needs; no other model is looked at."""
-    needed = {own.requires for own in session.registry.methods if own.name == config.method}
+    needed = {method.requires for method in session.registry.methods if method.name == config.method}
     fits = bool(set(config.protocols) & FITTING_PROTOCOLS)
     description = ModelDescription(
         adapter="any",
@@ -106,12 +107,12 @@ def _plan(config: RunConfig, session: Session, finder: DataFinder) -> Plan:
         offers=frozenset(needed | ({Capability.FITS} if fits else set())),
         after_fit={Head.TEXT_TO_TEXT: frozenset(needed)} if fits else {},
     )
-    known = ReasoningOptions.model_fields
-    given = {name: value for name, value in config.options.items() if name in known}
+    fields = ReasoningOptions.model_fields
+    options = {name: value for name, value in config.options.items() if name in fields}
     model = Model(
         reference=ModelReference(scheme="any", ref="model"),
         entry=AdapterEntry(name="any", target="", describe="", options="", summary=""),
-        options=ReasoningOptions.model_validate(given),
+        options=ReasoningOptions.model_validate(options),
         description=description,
     )
     return make_plan(config, session.registry, session.catalog, finder, model)
@@ -127,7 +128,7 @@ def _render(cell: Cell, session: Session, finder: DataFinder, record: ItemRecord
     if record is None:
         example = next(examples)
     else:
-        example = next((own for own in examples if own.id == record.id), None)
+        example = next((candidate for candidate in examples if candidate.id == record.id), None)
         if example is None or inputs_digest(example) != record.inputs_digest:
             raise MissingDataError(f"the item {record.id!r} is not in the data any more, or it changed")
     pool = prompt.pool

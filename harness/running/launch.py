@@ -12,15 +12,6 @@ from harness.errors import UsageError, require_extra
 from harness.registry.registry import Registry
 from harness.running.processes import Launcher, ProcessGroup, launched
 
-__all__ = [
-    "PARENT_LOCK",
-    "STATUS_VARIABLE",
-    "join_processes",
-    "leave_status",
-    "needs_start",
-    "start_processes",
-]
-
 STATUS_VARIABLE = "HARNESS_STATUS_FOLDER"
 """Names the folder in which processes that the harness started itself leave their ids, and the first its status."""
 
@@ -67,7 +58,7 @@ def start_processes(
 
 def _configuration(registry: Registry, options: Mapping[str, str]) -> str | None:
     """Return the configuration file that the options of the model name for the launcher."""
-    names = [one.option for one in list(registry.launchers)[:1] if one.option is not None]
+    names = [launcher.option for launcher in list(registry.launchers)[:1] if launcher.option is not None]
     return options.get(names[0]) if names else None
 
 

@@ -19,8 +19,6 @@ from harness.running.summaries import suite_summaries, task_summaries
 from harness.specs.catalog import Catalog
 from harness.storage.results import SuiteSummary
 
-__all__ = ["code_versions", "new_manifest", "planned_entries", "published_documents"]
-
 
 def new_manifest(
     config: RunConfig, plan: Plan, registry: Registry, catalog: Catalog, created: str
@@ -68,15 +66,15 @@ def code_versions(plan: Plan, registry: Registry) -> dict[str, str]:
 
     The cells of a run share them: a metric of another version is another metric under its name.
     """
-    found = {f"plugin {name!r}": code for name, code in registry.plugins.code_versions(CODE_HOOKS).items()}
+    versions = {f"plugin {name!r}": code for name, code in registry.plugins.code_versions(CODE_HOOKS).items()}
     for cell in plan.cells:
         context = MetricContext(
             language=cell.text_language.code, labels=cell.spec.label_names, options=cell.spec.metric_options
         )
         for metric in map(registry.metrics.get, cell.spec.metrics):
             if metric.signature is not None and (metric.missing is None or metric.missing() is None):
-                found[f"metric {metric.name!r} in {cell.language.code!r}"] = metric.signature(context)
-    return found
+                versions[f"metric {metric.name!r} in {cell.language.code!r}"] = metric.signature(context)
+    return versions
 
 
 def planned_entries(plan: Plan, resolved: Mapping[str, Any]) -> dict[str, Any]:
@@ -97,14 +95,14 @@ def published_documents(
 ) -> list[dict[str, Any]]:
     """Return the documents of the systems that were published on a run's suites, and on its tasks that are in none."""
     specs = [spec for suite in suites for spec in catalog.published_for(suite.suite)]
-    names, others = (
+    names, unlisted = (
         {suite.suite for suite in suites},
         set(tasks).difference(*(suite.tasks for suite in suites)),
     )
-    if others:
+    if unlisted:
         specs += [
             spec
             for spec in catalog.published_for()
-            if spec.suite not in names and not others.isdisjoint(spec.scores)
+            if spec.suite not in names and not unlisted.isdisjoint(spec.scores)
         ]
     return [spec.model_dump(mode="json") for spec in specs]

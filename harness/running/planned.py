@@ -8,22 +8,22 @@ from harness.planning.plan import Cell, StagePlan
 from harness.progress import CellOutcome, PlannedCell, PlannedFit
 from harness.storage.results import CellResult
 
-__all__ = ["outcome_of", "planned_cells", "planned_fits"]
-
 
 def planned_cells(cells: Sequence[Cell], limit: int | None) -> list[PlannedCell]:
     """Return what is reported of cells before they are run."""
-    parts = {cell.digest: _parts(cell) for cell in cells}
+    conditions = {cell.digest: _parts(cell) for cell in cells}
     of_task: dict[str, set[tuple[str, str]]] = {}
     for cell in cells:
-        of_task.setdefault(cell.spec.task, set()).update(parts[cell.digest].items())
-    found = []
+        of_task.setdefault(cell.spec.task, set()).update(conditions[cell.digest].items())
+    planned = []
     for cell in cells:
-        own, every = parts[cell.digest], of_task[cell.spec.task]
+        labels, every = conditions[cell.digest], of_task[cell.spec.task]
         differs = [
-            text for name, text in own.items() if any(key == name and value != text for key, value in every)
+            text
+            for name, text in labels.items()
+            if any(key == name and value != text for key, value in every)
         ]
-        found.append(
+        planned.append(
             PlannedCell(
                 digest=cell.digest,
                 task=cell.spec.task,
@@ -32,7 +32,7 @@ def planned_cells(cells: Sequence[Cell], limit: int | None) -> list[PlannedCell]
                 items=_expected_items(cell, limit),
             )
         )
-    return found
+    return planned
 
 
 def _parts(cell: Cell) -> dict[str, str]:
@@ -46,10 +46,10 @@ def _parts(cell: Cell) -> dict[str, str]:
 def _expected_items(cell: Cell, limit: int | None) -> int | None:
     """Return how many items a cell has by its task's published releases, after the limit."""
     counts = [release.count(cell.language.code) for release in cell.spec.releases.values()]
-    known = [count for count in counts if count is not None]
-    if not known or cell.test.files.origin == "sample" or (limit and cell.spec.draw == "clusters"):
+    totals = [count for count in counts if count is not None]
+    if not totals or cell.test.files.origin == "sample" or (limit and cell.spec.draw == "clusters"):
         return None
-    return max(known) if limit is None else min(limit, max(known))
+    return max(totals) if limit is None else min(limit, max(totals))
 
 
 def planned_fits(stages: Mapping[str, StagePlan]) -> list[PlannedFit]:
@@ -60,9 +60,9 @@ def planned_fits(stages: Mapping[str, StagePlan]) -> list[PlannedFit]:
     measures: tuple[Callable[[StagePlan], float | None], ...] = (_steps, _limited, _bytes)
     for measure in measures:
         sizes = {digest: measure(stage) for digest, stage in stages.items()}
-        known = {digest: size for digest, size in sizes.items() if size}
-        if len(known) == len(stages):
-            return [PlannedFit(digest=digest, size=size) for digest, size in known.items()]
+        measured = {digest: size for digest, size in sizes.items() if size}
+        if len(measured) == len(stages):
+            return [PlannedFit(digest=digest, size=size) for digest, size in measured.items()]
     return [PlannedFit(digest=digest, size=1.0) for digest in stages]
 
 
@@ -76,7 +76,7 @@ def _limited(stage: StagePlan) -> float | None:
 
 
 def _bytes(stage: StagePlan) -> float | None:
-    files = [path for _, found in stage.train for path in found.files.paths]
+    files = [path for _, split in stage.train for path in split.files.paths]
     try:
         return stage.settings.epochs * sum(path.stat().st_size for path in files)
     except OSError:

@@ -11,8 +11,6 @@ import numpy as np
 from harness.data.records import Example, MultipleChoiceExample, Prediction
 from harness.statistics import recall_balance_p
 
-__all__ = ["AnswerPositions"]
-
 
 class AnswerPositions:
     """Takes the items of a multiple-choice cell as they come; items of other kinds, and unread answers, are skipped."""
@@ -29,8 +27,8 @@ class AnswerPositions:
                 continue
             label, names = prediction.output["label"], example.names
             if label in names and right in names:
-                places = names.index(label), names.index(right)
-                self._items.append((len(names), *places, example.cluster or example.id))
+                positions = names.index(label), names.index(right)
+                self._items.append((len(names), *positions, example.cluster or example.id))
 
     def to_json(self) -> dict[str, Any]:
         """Return the counts by position and the p of equal recall; nothing where there are no such items.
@@ -41,10 +39,10 @@ class AnswerPositions:
         if not sizes:
             return {}
         [(size, _)] = sizes.most_common(1)
-        own = [item for item in self._items if item[0] == size]
-        answered, gold = (np.array([item[place] for item in own], dtype=np.int64) for place in (1, 2))
+        items = [item for item in self._items if item[0] == size]
+        answered, gold = (np.array([item[column] for item in items], dtype=np.int64) for column in (1, 2))
         right = answered == gold
-        _, codes = np.unique([item[3] for item in own], return_inverse=True)
+        _, codes = np.unique([item[3] for item in items], return_inverse=True)
         return {
             "answered": np.bincount(answered, minlength=size).tolist(),
             "gold": np.bincount(gold, minlength=size).tolist(),

@@ -15,8 +15,6 @@ from typing import Any, Protocol
 
 from harness.errors import HarnessError, StorageError
 
-__all__ = ["Launcher", "OneProcess", "PeerError", "PeerStorageError", "ProcessGroup", "Processes", "launched"]
-
 _GOOD, _FAILED, _UNKEPT, _STOPPED = b"g", b"f", b"u", b"s"
 
 

@@ -22,20 +22,18 @@ from harness.specs.catalog import Catalog
 from harness.storage.results import DamagedRunError, Manifest
 from harness.storage.run_folder import repairable_cells, reuse_hint
 
-__all__ = ["check_unchanged", "read_configuration_of"]
-
 
 def read_configuration_of(manifest: Manifest, folder: Path) -> RunConfig:
     """Return the configuration that a run started with; its output is `folder`, its place now."""
     _require(manifest, folder, "config", "versions")
-    given, known = manifest.config, settings()
-    unknown = sorted(set(given) - set(known))
+    recorded, declared = manifest.config, settings()
+    unknown = sorted(set(recorded) - set(declared))
     if unknown:
         raise UsageError(
             f"The run {str(folder)!r} was started with {unknown[0]!r}, which this version does not know.",
             hint=f"Resume it with version {manifest.versions.get('multilingual-harness')}.",
         )
-    return RunConfig.read({**given, "output": folder}, f"the run {str(folder)!r}")
+    return RunConfig.read({**recorded, "output": folder}, f"the run {str(folder)!r}")
 
 
 def check_unchanged(
@@ -79,7 +77,7 @@ def check_unchanged(
     guarded = replace(plan, cells=tuple(cell for cell in plan.cells if _place(cell.identity()) in fixed))
     _check_same(read_resolution(manifest.resolved), resolve_plan(guarded, catalog), hint)
     replaceable = free - fixed
-    planned, known = {cell.digest for cell in plan.cells}, {cell["digest"] for cell in manifest.cells}
+    planned, recorded = {cell.digest for cell in plan.cells}, {cell["digest"] for cell in manifest.cells}
     lost = [
         f"{cell['task']}:{cell['language']}"
         for cell in manifest.cells
@@ -88,7 +86,7 @@ def check_unchanged(
     added = [
         cell.title
         for cell in plan.cells
-        if cell.digest not in known and _place(cell.identity()) not in replaceable
+        if cell.digest not in recorded and _place(cell.identity()) not in replaceable
     ]
     if lost or added:
         raise UsageError(

@@ -57,8 +57,8 @@ from harness.running.summaries import (
 from harness.running.token_ledger import unknown_notes
 from harness.scores.aggregation import aggregate_suites, aggregate_tasks
 from harness.scores.task_intervals import add_task_intervals
-from harness.storage.clean_text import clean_text
 from harness.storage.files import cache_folder
+from harness.storage.redaction import clean_text
 from harness.storage.results import (
     SCHEMA,
     STOPPED,
@@ -70,8 +70,6 @@ from harness.storage.results import (
     RunResults,
 )
 from harness.storage.run_folder import FinishedCell, Run
-
-__all__ = ["execute", "fit", "run_cells", "summarise"]
 
 WRITE_EVERY = 5.0
 """Seconds between two writes of ``results.json`` while cells are finishing."""
@@ -153,9 +151,9 @@ def _run_plan(command: Command, plan: Plan, run: Run, logs: RunLogs) -> None:
         journal = run.open_journal(processes.rank, command.journals)
     try:
         if journal.dropped:
-            places = "place is" if journal.dropped == 1 else "places are"
+            subject = "place is" if journal.dropped == 1 else "places are"
             command.progress.announce(
-                f"{journal.dropped} {places} damaged in the journal; the answers there are asked again."
+                f"{journal.dropped} {subject} damaged in the journal; the answers there are asked again."
             )
         model = CachedModel(processes=processes, journal=journal, interruption=command.interruption)
         config = command.config
@@ -185,22 +183,22 @@ def _translate(work: Work) -> None:
 
     The main process translates; the others learn its engines and find everything in the store.
     """
-    found = {
+    splits = {
         data.digest(): data
         for cell in work.plan.cells
         for data in (
             cell.test,
-            *(own for stage in (cell.fit.stages if cell.fit else ()) for _, own in stage.train),
+            *(split for stage in (cell.fit.stages if cell.fit else ()) for _, split in stage.train),
         )
         if data.change is not None
     }
-    if not found:
+    if not splits:
         return
     command, finder = work.command, work.command.prepared.finder
     with command.processes.collective():
         if command.processes.is_main:
             with command.interruption.immediate():
-                finder.translate(found.values(), command.progress)
+                finder.translate(splits.values(), command.progress)
             faults = translation_notes(finder.translations)
             work.notes.update(dict.fromkeys(faults))
             work.announce(faults)
@@ -220,7 +218,7 @@ def run_cells(work: Work) -> None:
     for cell in work.plan.cells:
         test = FoundTest(language=cell.language.code, view=cell.view, found=cell.test)
         tests.setdefault(cell.spec.task, []).append(test)
-    work.note(note for task, found in tests.items() for note in copied_files_notes(task, found))
+    work.note(note for task, group in tests.items() for note in copied_files_notes(task, group))
     is_main, run = work.command.processes.is_main, work.run
     try:
         with gc_rare():
@@ -242,8 +240,10 @@ def run_cells(work: Work) -> None:
 def _take_finished(work: Work) -> None:
     """Load the cells that an earlier attempt finished."""
     processes = work.command.processes
-    kept = {digest: cell.to_json() for digest, cell in work.run.finished_cells().items()}
-    finished = {digest: FinishedCell.model_validate(cell) for digest, cell in processes.share(kept).items()}
+    contents = {digest: cell.to_json() for digest, cell in work.run.finished_cells().items()}
+    finished = {
+        digest: FinishedCell.model_validate(cell) for digest, cell in processes.share(contents).items()
+    }
     for digest, cell in finished.items():
         work.cells[digest] = cell.result
         work.model.counts.add({**cell.requests, "asked": 0, "reused": cell.requests["planned"]})
@@ -252,19 +252,19 @@ def _take_finished(work: Work) -> None:
     work.sampling.recall({digest: cell.result.looks for digest, cell in finished.items()})
     if finished and processes.is_main:
         work.announce([f"{len(finished)} of {len(work.plan.cells)} cells are done already."])
-        taken = (work.cells[cell.digest] for cell in work.plan.cells if cell.digest in finished)
-        work.announce(work.logs.cells_taken(taken))
+        finished_results = (work.cells[cell.digest] for cell in work.plan.cells if cell.digest in finished)
+        work.announce(work.logs.cells_taken(finished_results))
 
 
 def _run_groups(work: Work) -> None:
     """Open the model and run the cells of every fit together."""
     fits_only = work.command.config.fits_only
-    left = [
+    groups = [
         (plan, [cell for cell in cells if cell.digest not in work.cells])
         for plan, cells in work.plan.groups()
         if plan is not None or not fits_only
     ]
-    if not any(cells for _, cells in left):
+    if not any(cells for _, cells in groups):
         return
     command, model = work.command, work.plan.model
     command.progress.start(f"Opening {model.name}", 0, "")
@@ -279,11 +279,11 @@ def _run_groups(work: Work) -> None:
             if locked is not None and work.plan is command.prepared.plan:  # baselines are not locked
                 locked_model(locked, model.description, identity, model.options.model_dump(mode="json"))
             work.run.keep_identity(identity, write=command.processes.is_main)
-        _report_plan(work, adapter, [plan for plan, cells in left if plan is not None and cells])
+        _report_plan(work, adapter, [plan for plan, cells in groups if plan is not None and cells])
         while not fits_only and work.sampling.next_round(_sampled(work)):
-            for plan, cells in left:
+            for plan, cells in groups:
                 _run_group(work, adapter, plan, _open(work, cells), only_look=True)
-        for plan, cells in left:
+        for plan, cells in groups:
             _run_group(work, adapter, plan, [cell for cell in cells if cell.digest not in work.cells])
     finally:
         adapter.close()
@@ -297,8 +297,8 @@ def _sampled(work: Work) -> list[str]:
 
 def _open(work: Work, cells: Sequence[Cell]) -> list[Cell]:
     """Return the cells of which this round of a budget takes a look."""
-    wanted = work.sampling.wanted
-    return [cell for cell in cells if cell.digest not in work.cells and wanted(cell.digest) is not None]
+    limit_of = work.sampling.wanted
+    return [cell for cell in cells if cell.digest not in work.cells and limit_of(cell.digest) is not None]
 
 
 def _report_plan(work: Work, adapter: Adapter, fits: Sequence[FitPlan]) -> None:
@@ -431,8 +431,8 @@ def _keep_failure(work: Work, cell: Cell, error: Exception) -> None:
 
 def _take_notices(work: Work, adapter: Any) -> None:
     """Add the notes of an adapter on its answers, and those on the files that were read, to the run's notes."""
-    own = list(adapter.notices()) if isinstance(adapter, HasNotices) else []
-    for message in work.command.processes.gather(json.dumps(own).encode()):
+    notices = list(adapter.notices()) if isinstance(adapter, HasNotices) else []
+    for message in work.command.processes.gather(json.dumps(notices).encode()):
         work.note(json.loads(message))
     work.note(list(work.command.prepared.finder.notes))
 

@@ -22,11 +22,9 @@ from harness.registry.plugin import describe_fault
 from harness.registry.registry import Registry
 from harness.registry.requirement import installed_version
 from harness.running.trackers import LoggedResults, RunLog, TrackedRun
-from harness.storage.clean_text import clean_json, clean_text
+from harness.storage.redaction import clean_json, clean_text
 from harness.storage.results import CellResult, RunResults, Value
 from harness.storage.run_folder import RESULTS, Run
-
-__all__ = ["RunLogs", "open_logs"]
 
 MEAN = "mean"
 """Takes the place of the language in the names of means."""
@@ -114,11 +112,11 @@ def open_logs(
     finished = False
     try:
         for name in names:
-            own = TrackedRun(name=path.name, config=_config(plan), id=(before or {}).get(name))
+            tracked = TrackedRun(name=path.name, config=_config(plan), id=(before or {}).get(name))
             try:
                 with kept_streams():
-                    log = registry.trackers.get(name).load()(own)
-                logs.ids[name], place = str(log.id), str(log.place)
+                    log = registry.trackers.get(name).load()(tracked)
+                logs.ids[name], location = str(log.id), str(log.place)
             except RAISED as error:
                 message = _fault(name, "cannot be opened", error)
                 if before is None:
@@ -126,7 +124,7 @@ def open_logs(
                 announce(f"{message} The run continues without it.")
             else:
                 logs.logs[name] = log
-                announce(clean_text(f"The run is logged to {name}: {place}"))
+                announce(clean_text(f"The run is logged to {name}: {location}"))
         yield logs
         finished = True
     finally:
@@ -143,13 +141,13 @@ def _config(plan: Plan) -> dict[str, Any]:
     described, cells = plan.model.description, plan.cells
     tasks: dict[str, dict[str, Any]] = {}
     for cell in cells:
-        own = tasks.setdefault(cell.spec.task, {"version": cell.spec.version, "languages": [], "data": {}})
-        if cell.language.code not in own["languages"]:
-            own["languages"].append(cell.language.code)
-        place = "/".join(
+        task = tasks.setdefault(cell.spec.task, {"version": cell.spec.version, "languages": [], "data": {}})
+        if cell.language.code not in task["languages"]:
+            task["languages"].append(cell.language.code)
+        key = "/".join(
             [cell.language.code, *(f"{name}-{value}" for name, value in sorted(cell.view.items()))]
         )
-        own["data"][place] = cell.test.digest()
+        task["data"][key] = cell.test.digest()
     config = {
         "model": str(plan.model.reference),
         "adapter": described.adapter,
@@ -170,12 +168,14 @@ def _suffixes(plan: Plan) -> dict[str, str]:
     """Return by digest how a cell differs from others of its task and language."""
     groups: dict[tuple[str, str], dict[str, dict[str, str]]] = {}
     for cell in plan.cells:
-        parts = {
+        conditions = {
             "protocol": cell.pairing.protocol,
             "method": cell.pairing.method.name,
             "seed": str(cell.seed),
         }
-        groups.setdefault((cell.spec.task, cell.language.code), {})[cell.digest] = parts | dict(cell.view)
+        groups.setdefault((cell.spec.task, cell.language.code), {})[cell.digest] = conditions | dict(
+            cell.view
+        )
     return {
         digest: suffix
         for group in groups.values()
@@ -188,27 +188,32 @@ def _means(results: RunResults) -> dict[str, float]:
     rows: dict[str, list[tuple[dict[str, str], Value]]] = {}
     for row in results.tasks:
         if row.headline:
-            parts = {"protocol": row.protocol, "method": row.method, **row.view}
-            rows.setdefault(f"{row.task}/{MEAN}/{row.metric}", []).append((parts, row))
+            conditions = {"protocol": row.protocol, "method": row.method, **row.view}
+            rows.setdefault(f"{row.task}/{MEAN}/{row.metric}", []).append((conditions, row))
     for suite in results.suites:
-        parts = {"protocol": str(suite.protocol), **suite.view}
-        rows.setdefault(f"suite/{suite.suite}/{MEAN}", []).append((parts, suite.paper))
+        conditions = {"protocol": str(suite.protocol), **suite.view}
+        rows.setdefault(f"suite/{suite.suite}/{MEAN}", []).append((conditions, suite.paper))
     values: dict[str, float] = {}
     for name, group in rows.items():
-        for (_, value), suffix in zip(group, _differences([parts for parts, _ in group]), strict=True):
+        for (_, value), suffix in zip(
+            group, _differences([conditions for conditions, _ in group]), strict=True
+        ):
             values |= _named(name, suffix, value)
     return values
 
 
 def _differences(group: Sequence[Mapping[str, str]]) -> list[str]:
     """Return for each of a group what differs from the others: ``/seed-2/variant-tt``; empty where nothing does."""
-    names = sorted({name for parts in group for name in parts})
-    differing = [name for name in names if len({parts.get(name) for parts in group}) > 1]
-    return ["".join(f"/{name}-{parts[name]}" for name in differing if name in parts) for parts in group]
+    names = sorted({name for conditions in group for name in conditions})
+    differing = [name for name in names if len({conditions.get(name) for conditions in group}) > 1]
+    return [
+        "".join(f"/{name}-{conditions[name]}" for name in differing if name in conditions)
+        for conditions in group
+    ]
 
 
 def _named(name: str, suffix: str, value: Value) -> dict[str, float]:
     """Return a value and the ends of its interval, as far as they are known, by their names."""
     low, high = value.ci or (None, None)
-    found = {name + suffix: value.value, f"{name}_low{suffix}": low, f"{name}_high{suffix}": high}
-    return {key: number for key, number in found.items() if number is not None}
+    values = {name + suffix: value.value, f"{name}_low{suffix}": low, f"{name}_high{suffix}": high}
+    return {key: number for key, number in values.items() if number is not None}

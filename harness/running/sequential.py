@@ -14,8 +14,6 @@ from harness.metrics.scoring import MetricScore
 from harness.planning.sampling import FEWEST
 from harness.storage.results import Look
 
-__all__ = ["FIRST", "Sampling", "reach", "sizes"]
-
 FIRST = 100
 """Items of the first look."""
 GROWTH = 1.5
@@ -115,22 +113,22 @@ class Sampling:
             self._granted |= granted
         recalled = False
         for digest in digests:
-            known = [look for look in self._recorded.get(digest, []) if look.limit <= self._granted[digest]]
-            recalled = recalled or len(known) > len(self.looks.get(digest, []))
-            self.looks |= {digest: known} if known else {}
+            looks = [look for look in self._recorded.get(digest, []) if look.limit <= self._granted[digest]]
+            recalled = recalled or len(looks) > len(self.looks.get(digest, []))
+            self.looks |= {digest: looks} if looks else {}
         return recalled or any(self.wanted(digest) is not None for digest in digests)
 
     def _spread(self, digests: Iterable[str]) -> dict[str, int]:
         last = {digest: self.looks[digest][-1] for digest in digests if digest in self.looks}
-        left = (self.budget or 0) - sum(looks[-1].n for looks in self.looks.values())
+        remaining = (self.budget or 0) - sum(looks[-1].n for looks in self.looks.values())
         grows = {digest: look for digest, look in last.items() if not self._reason(look)}
-        if left < max(1, len(grows)):
+        if remaining < max(1, len(grows)):
             return {}
         low, high = 0.0, max(map(_assumed, grows.values()), default=0.0)
         for _ in range(60):  # halved until the items of one more bit are the same
             middle = (low + high) / 2
             spent = sum(self._size_at(look, middle) - look.n for look in grows.values())
-            low, high = (middle, high) if spent > left else (low, middle)
+            low, high = (middle, high) if spent > remaining else (low, middle)
         found = {digest: min(self._size_at(look, high), ROUND * look.n) for digest, look in grows.items()}
         return {digest: size for digest, size in found.items() if size > grows[digest].n}
 

@@ -14,7 +14,7 @@ from harness.metrics.external import FAMILY, evaluate_family
 from harness.planning.lock_file import LockFile, check_locked, read_lock
 from harness.planning.plan import Model, Plan
 from harness.planning.planner import make_plan, resolve_model
-from harness.planning.run_config import RunConfig, data_options
+from harness.planning.run_config import RunConfig
 from harness.planning.sampling import check_budget
 from harness.planning.shards import parse_shard, take_shard
 from harness.planning.spec_checks import document_problems
@@ -25,16 +25,6 @@ from harness.running.gold_labels import apply_gold
 from harness.running.processes import ProcessGroup
 from harness.specs.catalog import Catalog
 from harness.storage.files import cache_folder
-
-__all__ = [
-    "Prepared",
-    "Session",
-    "check_output_folder",
-    "data_options",
-    "open_session",
-    "prepare",
-    "prepare_together",
-]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,8 +11,6 @@ from types import FrameType
 
 from harness.running.processes import launched
 
-__all__ = ["Interrupted", "Interruption"]
-
 SAME_WISH = 2.0
 """Seconds within which a second signal is the same one: a launcher passes on what the terminal sent to all."""
 

@@ -30,18 +30,6 @@ from harness.running.summaries import cell_head, further_metrics_kept
 from harness.storage.results import CellResult, Manifest
 from harness.storage.run_folder import FittedModel, Run, first_difference
 
-__all__ = [
-    "Command",
-    "Work",
-    "baseline_folder",
-    "journals_of",
-    "make_metrics_ready",
-    "new_folder",
-    "now",
-    "open_manifest",
-    "require_same_model",
-]
-
 LOCK_PATIENCE = 5.0
 """Seconds that a killed run's other processes may take to notice that it is gone."""
 
@@ -200,8 +188,8 @@ def open_manifest(command: Command, plan: Plan, run: Run) -> Manifest:
         manifest = manifest.changed(resumed=[*manifest.resumed, now()])
     else:
         run.create()
-        made = new_manifest(command.config, plan, session.registry, session.catalog, command.created)
-        manifest = Manifest.model_validate({**made, **plan.shard})
+        content = new_manifest(command.config, plan, session.registry, session.catalog, command.created)
+        manifest = Manifest.model_validate({**content, **plan.shard})
     run.write_manifest(manifest)
     return manifest
 

@@ -12,17 +12,6 @@ from harness.specs.schema import SuiteSpec, TaskSpec
 from harness.storage.results import CellResult, SuiteSummary, TaskSummary
 from harness.storage.run_folder import FittedModel
 
-__all__ = [
-    "cell_head",
-    "empty_result",
-    "further_metrics_kept",
-    "further_metrics_notes",
-    "pool_summary",
-    "release_summary",
-    "suite_summaries",
-    "task_summaries",
-]
-
 
 def task_summaries(plan: Plan) -> dict[str, TaskSummary]:
     """Return what aggregation and rescoring need of every task of a plan; kept in the manifest."""
@@ -34,31 +23,31 @@ def further_metrics_kept(
     planned: Mapping[str, TaskSummary], kept: Mapping[str, TaskSummary]
 ) -> dict[str, TaskSummary]:
     """Return the tasks of a plan with the metrics that ``harness score`` has added to them in a run."""
-    found = dict(planned)
+    merged = dict(planned)
     for name, task in planned.items():
         added = [
             metric for metric in (kept[name].metrics if name in kept else ()) if metric not in task.metrics
         ]
         if added:
-            found[name] = task.changed(
+            merged[name] = task.changed(
                 metrics=[*task.metrics, *added],
                 shown=[*(task.shown or task.headline), *added],
                 metric_options={**kept[name].metric_options, **task.metric_options},
             )
-    return found
+    return merged
 
 
 def further_metrics_notes(
     cells: Iterable[CellResult], plan: Plan, tasks: Mapping[str, TaskSummary]
 ) -> list[str]:
     """Return a note on each metric that ``harness score`` has added, where cells were run after that."""
-    own = {cell.spec.task: cell.spec.metrics for cell in plan.cells}
+    metrics_of = {cell.spec.task: cell.spec.metrics for cell in plan.cells}
     late = Counter(
         metric
         for cell in cells
         if cell.is_scored
         for metric in tasks[cell.task].metrics
-        if metric not in own[cell.task] and metric not in cell.metrics
+        if metric not in metrics_of[cell.task] and metric not in cell.metrics
     )
     return [
         f"{metric}: {count} cell{'s were' if count > 1 else ' was'} run after harness score had added it, and "
@@ -86,16 +75,16 @@ def suite_summaries(plan: Plan) -> list[SuiteSummary]:
 
 def _special(suite: SuiteSpec, plan: Plan) -> dict[str, Any]:
     """Return what only some suites have."""
-    others = {
+    excluded = {
         task: [code for code in plan.published.get(task, ()) if code not in codes]
         for task, codes in suite.languages.items()
     }
-    parts: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "views": {task: dict(view) for task, view in suite.views.items()},
         "metrics": {task: list(names) for task, names in suite.metrics.items()},
-        "others": {task: codes for task, codes in others.items() if codes},
+        "others": {task: codes for task, codes in excluded.items() if codes},
     }
-    return {name: part for name, part in parts.items() if part}
+    return {name: value for name, value in fields.items() if value}
 
 
 def _task_summary(spec: TaskSpec, languages: dict[str, tuple[str, str]], plan: Plan) -> TaskSummary:
@@ -103,7 +92,7 @@ def _task_summary(spec: TaskSpec, languages: dict[str, tuple[str, str]], plan: P
         code: entry.name for code, entry in spec.languages.items() if entry is not None and entry.name
     }
     # Only tasks that fragments extend, or that describe languages themselves, have these.
-    parts: dict[str, Any] = {
+    optional: dict[str, Any] = {
         "unpaired": [code for code in spec.unpaired if code in languages],
         "added": dict(plan.added.get(spec.task, {})),
         "names": described,
@@ -116,7 +105,7 @@ def _task_summary(spec: TaskSpec, languages: dict[str, tuple[str, str]], plan: P
         metric_options=dict(spec.metric_options),
         labels=list(spec.label_names),
         parallel=spec.parallel,
-        **{name: part for name, part in parts.items() if part},
+        **{name: value for name, value in optional.items() if value},
         chance=spec.chance_level,
         source=spec.gap_source,
         axes=list(spec.axes),
@@ -155,13 +144,13 @@ def release_summary(cell: Cell, size: int) -> dict[str, Any] | None:
     """
     files = cell.test.files
     split = files.split_used if files.stands_in else "test"
-    known = cell.spec.known_releases(cell.language.code, split)
-    if files.origin == "sample" or not known:
+    releases = cell.spec.known_releases(cell.language.code, split)
+    if files.origin == "sample" or not releases:
         return None
     name = cell.spec.release_of(cell.language.code, size, split)
     if name is not None:
         return {"name": name, "note": cell.spec.releases[name].note}
-    return {"name": None, "note": f"the number of items is that of no known release ({', '.join(known)})"}
+    return {"name": None, "note": f"the number of items is that of no known release ({', '.join(releases)})"}
 
 
 def pool_summary(pool: CandidatePool) -> dict[str, Any]:

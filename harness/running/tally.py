@@ -9,8 +9,6 @@ from statistics import fmean
 
 from harness.progress import CellOutcome, PlannedCell, PlannedFit
 
-__all__ = ["Step", "Tally", "TimeLeft", "task_mean"]
-
 
 @dataclass(slots=True, kw_only=True)
 class Step:
@@ -126,15 +124,15 @@ class Tally:
 
     def ended(self) -> list[tuple[PlannedCell, CellOutcome]]:
         """Return the cells that ended, in this order."""
-        found = tuple(self.outcomes.values())
-        return [(self.cells[outcome.digest], outcome) for outcome in found if outcome.digest in self.cells]
+        outcomes = tuple(self.outcomes.values())
+        return [(self.cells[outcome.digest], outcome) for outcome in outcomes if outcome.digest in self.cells]
 
     def of_task(self, task: str) -> list[tuple[PlannedCell, CellOutcome]] | None:
         """Return the cells of a task with how they ended; None while some have not."""
-        own = [cell for cell in self.cells.values() if cell.task == task]
-        if any(cell.digest not in self.outcomes for cell in own):
+        cells = [cell for cell in self.cells.values() if cell.task == task]
+        if any(cell.digest not in self.outcomes for cell in cells):
             return None
-        return [(cell, self.outcomes[cell.digest]) for cell in own]
+        return [(cell, self.outcomes[cell.digest]) for cell in cells]
 
     def seconds_of(self, task: str) -> float:
         """Return how long the cells of a task took that ended since the run was started or resumed."""
@@ -171,16 +169,16 @@ class Tally:
 
         It never rises, unless a training that nothing was known of is measured: a slower pace holds it where it is.
         """
-        left, least = self._time_left(), self._least_left
+        estimate, least = self._time_left(), self._least_left
         if (
-            left is not None
+            estimate is not None
             and least is not None
-            and left.fits >= least.fits
-            and left.seconds > least.seconds
+            and estimate.fits >= least.fits
+            and estimate.seconds > least.seconds
         ):
-            left = least
-        self._least_left = left or least
-        return left
+            estimate = least
+        self._least_left = estimate or least
+        return estimate
 
     def _time_left(self) -> TimeLeft | None:
         """Return the estimate.
@@ -204,28 +202,28 @@ class Tally:
 
     def _cells_left(self, now: float) -> float | None:
         measured, cell, step = self._cells_measured, self.cell, self.step
-        found = [(one.task, outcome.items) for one, outcome in self.ended()]
+        counts = [(planned.task, outcome.items) for planned, outcome in self.ended()]
         if cell is not None and step is not None and step.unit == "items":
-            found.append((cell.task, step.total))
-        sizes = _Sizes(found)
-        left: dict[str, float] = {}
-        for one in self.cells.values():
-            if one.digest not in self.outcomes:
-                left[one.task] = left.get(one.task, 0.0) + sizes.of(one)
-        if not left:
+            counts.append((cell.task, step.total))
+        sizes = _Sizes(counts)
+        items_left: dict[str, float] = {}
+        for planned in self.cells.values():
+            if planned.digest not in self.outcomes:
+                items_left[planned.task] = items_left.get(planned.task, 0.0) + sizes.of(planned)
+        if not items_left:
             return 0.0
         if cell is not None and step is not None and step.unit == "items" and step.done:
             # The cell that is under way is a measurement too, of its task.
-            left[cell.task] += step.total - step.done - sizes.of(cell)
+            items_left[cell.task] += step.total - step.done - sizes.of(cell)
             items, seconds = measured.get(cell.task, (0.0, 0.0))
             here = items + step.done - step.first, seconds + now - step.started
             measured = {**measured, cell.task: here}
-        every_item, every_second = (sum(pair[part] for pair in measured.values()) for part in (0, 1))
+        every_item, every_second = (sum(pair[index] for pair in measured.values()) for index in (0, 1))
         if not every_item:
             return None
         paces = {task: seconds / items for task, (items, seconds) in measured.items() if items}
         return sum(
-            max(0.0, items) * paces.get(task, every_second / every_item) for task, items in left.items()
+            max(0.0, items) * paces.get(task, every_second / every_item) for task, items in items_left.items()
         )
 
     def _fits_left(self, now: float) -> tuple[float, int]:

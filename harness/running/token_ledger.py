@@ -24,8 +24,6 @@ from harness.running.answer_language import AnswerLanguages
 from harness.specs.schema import TaskSpec
 from harness.storage.results import CellResult
 
-__all__ = ["CellLedger", "unknown_notes", "unknown_shares"]
-
 NOTED_UNKNOWN = 0.2
 """Share of unknown sub-words from which a run has a note about a language."""
 MOST_UNKNOWN = 0.9
@@ -96,10 +94,10 @@ class CellLedger:
             return [None] * len(examples)
         texts = [self._kind.texts(example, self._spec) for example in examples]
         sequences = self._sequences(examples)
-        read = [text for own in sequences for sequence in own for text in sequence]
-        counts = self._subwords([*(text for own in texts for text in own), *read])
-        tokens = [sum(counts[text].tokens for text in own) for own in texts]
-        flat = [text for own in texts for text in own]
+        read = [text for item in sequences for sequence in item for text in sequence]
+        counts = self._subwords([*(text for item in texts for text in item), *read])
+        tokens = [sum(counts[text].tokens for text in item) for item in texts]
+        flat = [text for item in texts for text in item]
         self._sums["items"] += len(examples)
         self._sums["words"] += int(word_counts(flat).sum())
         self._sums["unspaced"] += int(unspaced_counts(flat).sum())
@@ -113,16 +111,16 @@ class CellLedger:
 
     def to_json(self) -> dict[str, Any]:
         """Return the sums for ``results.json``; empty where nothing was counted."""
-        found: dict[str, Any] = {}
+        sums: dict[str, Any] = {}
         if self.is_kept:
-            found = {**self._sums, "unknown": self._unknown, "truncated": self._truncated}
+            sums = {**self._sums, "unknown": self._unknown, "truncated": self._truncated}
         if self._prompts is not None:
-            found["prompt_tokens"] = self._prompts
+            sums["prompt_tokens"] = self._prompts
         if self._answers is not None and self._written:
-            found["answers"] = self._answers.to_json()
+            sums["answers"] = self._answers.to_json()
         if self._reasoning is not None and self._reasoned:
-            found["reasoning"] = self._reasoning.to_json()
-        return found
+            sums["reasoning"] = self._reasoning.to_json()
+        return sums
 
     def require_known(self) -> None:
         """Raise `AdapterError` where nearly all sub-words of the items are unknown to the tokenizer."""
@@ -159,9 +157,12 @@ class CellLedger:
             return [int(prediction.truncated) for prediction in predictions]
         if self._asked is Capability.TAGS and self._room is not None:
             return [0] * len(predictions)
-        rooms = {size: self._room(size, self._options) for size in {len(s) for own in sequences for s in own}}
+        rooms = {
+            size: self._room(size, self._options) for size in {len(s) for item in sequences for s in item}
+        }
         return [
-            int(any(_is_longer(s, counts, rooms[len(s)]) for s in own)) if own else None for own in sequences
+            int(any(_is_longer(s, counts, rooms[len(s)]) for s in item)) if item else None
+            for item in sequences
         ]
 
     def _add_answers(self, predictions: Sequence[Prediction]) -> None:
@@ -184,9 +185,9 @@ def _has_text(answer: Any, name: str) -> bool:
 
 def unknown_notes(cells: Iterable[CellResult]) -> list[str]:
     """Return a note on the languages of which the tokenizer does not know many sub-words, the worst first."""
-    named = ", ".join(f"{language} {100 * share:.1f}%" for language, share in unknown_shares(cells).items())
+    shares = ", ".join(f"{language} {100 * share:.1f}%" for language, share in unknown_shares(cells).items())
     sentence = "sub-words that the model's tokenizer does not know"
-    return [f"{sentence}: {named}; the model reads these texts only in part"] if named else []
+    return [f"{sentence}: {shares}; the model reads these texts only in part"] if shares else []
 
 
 def unknown_shares(cells: Iterable[CellResult]) -> dict[str, float]:
@@ -210,5 +211,5 @@ def _is_longer(texts: Sequence[str], counts: Counts, room: int | None) -> bool:
 
 def _added(total: int | None, values: Sequence[int | None]) -> int | None:
     """Return the sum, None where one of its terms is not known."""
-    known = [value for value in values if value is not None]
-    return None if total is None or len(known) < len(values) else total + sum(known)
+    terms = [value for value in values if value is not None]
+    return None if total is None or len(terms) < len(values) else total + sum(terms)

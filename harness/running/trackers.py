@@ -10,8 +10,6 @@ from typing import Any, Protocol
 
 from harness.errors import require_extra
 
-__all__ = ["LoggedResults", "RunLog", "TrackedRun", "Tracker"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrackedRun:

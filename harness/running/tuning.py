@@ -23,8 +23,6 @@ from harness.planning.plan import FitPlan, Plan, StagePlan
 from harness.running.fit_store import FitStore
 from harness.specs.recipe import RecipeSpec, SettingsPatch, TunedFit, TunedScore, Tuning, Value
 
-__all__ = ["Cost", "Target", "Trial", "choose", "cost", "find_targets", "read_grid", "tuned_recipe"]
-
 DEV_LANGUAGE = "en"
 AT_THE_END = 1_000_000_000
 """As `eval_steps`: more steps than any training has, so that the dev set is measured once, after the last one."""
@@ -73,17 +71,17 @@ def read_grid(texts: Sequence[str]) -> dict[str, tuple[Value, ...]]:
     grid: dict[str, tuple[Value, ...]] = {}
     for text in texts:
         key, equals, values = text.partition("=")
-        key, parts = key.strip(), [part.strip() for part in values.split(",") if part.strip()]
-        if not equals or not parts:
+        key, choices = key.strip(), [choice.strip() for choice in values.split(",") if choice.strip()]
+        if not equals or not choices:
             raise UsageError(f"--grid {text!r} is not of the form SETTING=VALUE,VALUE.")
-        known = [name for name in SettingsPatch.model_fields if name not in DECIDING]
+        settings = [name for name in SettingsPatch.model_fields if name not in DECIDING]
         if key in DECIDING:
             raise UsageError(f"--grid cannot vary {key!r}: dev scores would not be of the same kind.")
-        if key not in known:
-            raise UnknownNameError("setting of a recipe", key, known)
+        if key not in settings:
+            raise UnknownNameError("setting of a recipe", key, settings)
         if key in grid:
             raise UsageError(f"--grid gives {key!r} twice; put all of its values into one.")
-        grid[key] = tuple(dict.fromkeys(_value(key, part) for part in parts))
+        grid[key] = tuple(dict.fromkeys(_value(key, choice) for choice in choices))
     if not grid:
         raise UsageError("No grid was given.", hint="For example: --grid learning_rate=1e-5,2e-5,3e-5")
     return grid
@@ -91,10 +89,10 @@ def read_grid(texts: Sequence[str]) -> dict[str, tuple[Value, ...]]:
 
 def _value(key: str, text: str) -> Value:
     try:
-        found: Value = getattr(SettingsPatch.model_validate({key: text}, strict=False), key)
+        value: Value = getattr(SettingsPatch.model_validate({key: text}, strict=False), key)
     except ValidationError as error:
         raise UsageError(f"--grid {key}: {text!r} is not valid: {error.errors()[0]['msg']}.") from error
-    return found
+    return value
 
 
 def find_targets(plan: Plan, grid: Mapping[str, Sequence[Value]]) -> list[Target]:
@@ -125,14 +123,14 @@ def _target(
 ) -> Target:
     validation = fits[0].stages[-1].validation
     if validation is None:
-        found = "has no English dev set that is not tested or trained on"
-        return Target(stages=stages, title=title, trials=(), obstacle=found)
+        obstacle = "has no English dev set that is not tested or trained on"
+        return Target(stages=stages, title=title, trials=(), obstacle=obstacle)
     if validation[0] != DEV_LANGUAGE:
-        found = f"has a dev set in {validation[0]!r}, not in English"
-        return Target(stages=stages, title=title, trials=(), obstacle=found)
+        obstacle = f"has a dev set in {validation[0]!r}, not in English"
+        return Target(stages=stages, title=title, trials=(), obstacle=obstacle)
     if any(data.change is not None for fit in fits for stage in fit.stages for _, data in stage.train):
-        found = "has a translated training set, which is made by a run"
-        return Target(stages=stages, title=title, trials=(), obstacle=found)
+        obstacle = "has a translated training set, which is made by a run"
+        return Target(stages=stages, title=title, trials=(), obstacle=obstacle)
     points = (dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values()))
     trials = [Trial(settings=point, fits=tuple(_varied(fit, point) for fit in fits)) for point in points]
     return Target(stages=stages, title=title, trials=tuple(trials))
@@ -171,22 +169,25 @@ def cost(targets: Sequence[Target], plan: Plan, adapter: Adapter, store: FitStor
     for fit in [*plan.fits, *trials]:
         for digest, stage in zip(store.digests(adapter, fit), fit.stages, strict=True):
             stages[digest] = stage
-            known = store.kept(digest) or {}
-            if known.get("seconds"):
-                rates[stage.name] = known["seconds"] / _steps(stage, known["train"]["examples"])
-    wanted = {digest for fit in trials for digest in store.digests(adapter, fit)}
-    left = {digest: stages[digest] for digest in sorted(wanted) if store.kept(digest) is None}
+            record = store.kept(digest) or {}
+            if record.get("seconds"):
+                rates[stage.name] = record["seconds"] / _steps(stage, record["train"]["examples"])
+    needed = {digest for fit in trials for digest in store.digests(adapter, fit)}
+    untrained = {digest: stages[digest] for digest in sorted(needed) if store.kept(digest) is None}
     sizes = {
-        stage.name: store.sizes(stage)[0] for stage in {item.name: item for item in left.values()}.values()
+        stage.name: store.sizes(stage)[0]
+        for stage in {item.name: item for item in untrained.values()}.values()
     }
-    steps = {digest: _steps(stage, sizes[stage.name]) for digest, stage in left.items()}
-    is_measured = all(stage.name in rates for stage in left.values())
+    steps = {digest: _steps(stage, sizes[stage.name]) for digest, stage in untrained.items()}
+    is_measured = all(stage.name in rates for stage in untrained.values())
     return Cost(
-        stages=len(left),
-        cached=len(wanted) - len(left),
+        stages=len(untrained),
+        cached=len(needed) - len(untrained),
         steps=sum(steps.values()),
-        is_least=any(_has_windows(stage) for stage in left.values()),
-        seconds=sum(steps[key] * rates[stage.name] for key, stage in left.items()) if is_measured else None,
+        is_least=any(_has_windows(stage) for stage in untrained.values()),
+        seconds=sum(steps[key] * rates[stage.name] for key, stage in untrained.items())
+        if is_measured
+        else None,
     )
 
 
@@ -225,21 +226,21 @@ def choose(target: Target, adapter: Adapter, store: FitStore) -> TunedFit:
 
 
 def _try(trial: Trial, adapter: Adapter, store: FitStore, measured: dict[str, tuple[str, int]]) -> TunedScore:
-    settings, found = dict(trial.settings), dict[str, float]()
+    settings, by_seed = dict(trial.settings), dict[str, float]()
     digests = tuple(store.digests(adapter, fit)[-1] for fit in trial.fits)
     for fit, digest in zip(trial.fits, digests, strict=True):
         try:
             fitted = store.fit(adapter, fit)
         except TrainingError as error:
-            return TunedScore(settings=settings, dev=None, by_seed=found, fits=digests, failure=str(error))
+            return TunedScore(settings=settings, dev=None, by_seed=by_seed, fits=digests, failure=str(error))
         with closing(fitted.adapter) as model:
             score = model.dev_score() if isinstance(model, HasDevScore) else None
         if score is None:
             name = adapter.identity().get("adapter", "This adapter")
             raise CapabilityError(f"{name!r} reports no score on the dev set of a fit, which tune needs.")
         measured[digest] = (score.metric, fitted.record.stages[-1]["validation"]["examples"])
-        found[str(fit.seed)] = score.value
-    return TunedScore(settings=settings, dev=fmean(found.values()), by_seed=found, fits=digests)
+        by_seed[str(fit.seed)] = score.value
+    return TunedScore(settings=settings, dev=fmean(by_seed.values()), by_seed=by_seed, fits=digests)
 
 
 def tuned_recipe(

@@ -29,16 +29,6 @@ from harness.storage.results import (
     Value,
 )
 
-__all__ = [
-    "Correlations",
-    "aggregate_suites",
-    "aggregate_tasks",
-    "cell_value",
-    "cells_of_row",
-    "group_cells",
-    "interval_of",
-]
-
 Group = tuple[str, str | None, str | None, str]
 CellGroups = Mapping[Group, Sequence[CellResult]]
 Correlations = Mapping[tuple[str, str], float]
@@ -48,8 +38,8 @@ Correlate = Callable[[Sequence[TaskScore]], Correlations]
 
 def cell_value(cell: CellResult, metric: str) -> float | None:
     """Return the value of a metric in a cell, or None where the cell has no such metric."""
-    found = cell.metrics.get(metric)
-    return None if found is None else found.value
+    score = cell.metrics.get(metric)
+    return None if score is None else score.value
 
 
 def aggregate_tasks(cells: Iterable[CellResult], tasks: Mapping[str, TaskSummary]) -> list[TaskScore]:
@@ -62,15 +52,15 @@ def aggregate_tasks(cells: Iterable[CellResult], tasks: Mapping[str, TaskSummary
     for cell in cells:
         if not cell.is_scored:
             missing.setdefault(cell.task, set()).add(cell.language)
-    found = []
+    scores = []
     for (task, protocol, method, view), members in group_cells(cells).items():
         lost = sorted(missing.get(task, set()) - {cell.language for cell in members})
         for metric in tasks[task].metrics:
             row = _row(members, metric, tasks[task])
             if row is not None:
                 identity = {"task": task, "protocol": protocol, "method": method, "view": json.loads(view)}
-                found.append(TaskScore(**identity, **row, missing=lost))
-    return found
+                scores.append(TaskScore(**identity, **row, missing=lost))
+    return scores
 
 
 def cells_of_row(row: TaskScore, groups: CellGroups) -> dict[str, list[CellResult]]:
@@ -80,11 +70,11 @@ def cells_of_row(row: TaskScore, groups: CellGroups) -> dict[str, list[CellResul
         row: The score.
         groups: All cells, from `group_cells`.
     """
-    found: dict[str, list[CellResult]] = {}
+    by_language: dict[str, list[CellResult]] = {}
     for cell in groups.get(_group(row), ()):
         if row.metric in cell.metrics:
-            found.setdefault(cell.language, []).append(cell)
-    return found
+            by_language.setdefault(cell.language, []).append(cell)
+    return by_language
 
 
 def group_cells(cells: Iterable[CellResult]) -> CellGroups:
@@ -112,9 +102,9 @@ def _row(cells: Sequence[CellResult], metric: str, task: TaskSummary) -> dict[st
     counts = {cell.language: cell.n for cell in cells}
     human = task.human.get(metric)
     published = task.published_languages or list(means)
-    whole = set(published) <= set(means)
-    others = [value for language, value in means.items() if language != task.source]
-    gap = means[task.source] - fmean(others) if task.source in means and others else None
+    is_complete = set(published) <= set(means)
+    target_values = [value for language, value in means.items() if language != task.source]
+    gap = means[task.source] - fmean(target_values) if task.source in means and target_values else None
     return {
         "fit": sorted({str(cell.fit) for cell in cells}),
         "metric": metric,
@@ -127,7 +117,9 @@ def _row(cells: Sequence[CellResult], metric: str, task: TaskSummary) -> dict[st
         "by_family": _by(means, {language: pair[0] for language, pair in task.languages.items()}),
         "by_script": _by(means, {language: pair[1] for language, pair in task.languages.items()}),
         "transfer_gap": gap,
-        "human_gap": None if human is None or not whole else human - fmean(means[code] for code in published),
+        "human_gap": None
+        if human is None or not is_complete
+        else human - fmean(means[code] for code in published),
         **_by_group(cells, metric, task),
         "seeds": max(len(values) for values in by_language.values()),
         "seed_sd": _seed_spread(by_language),
@@ -140,13 +132,13 @@ def _interval(cells: Sequence[CellResult], metric: str, value: float, *, linked:
     Items of parallel languages are drawn jointly, and those of several seeds are the same: both need the records, and
     are left to `harness.scores.task_intervals`.
     """
-    own = [cell for cell in cells if metric in cell.metrics]
-    parts = [interval_of(cell.metrics[metric]) for cell in own]
-    if len(own) == 1:
-        return parts[0].to_json()
-    if linked or len(own) > len({cell.language for cell in own}):
+    scored = [cell for cell in cells if metric in cell.metrics]
+    intervals = [interval_of(cell.metrics[metric]) for cell in scored]
+    if len(scored) == 1:
+        return intervals[0].to_json()
+    if linked or len(scored) > len({cell.language for cell in scored}):
         return Interval(se=None, low=None, high=None, method=None).to_json()
-    return independent_mean(parts, value).to_json()
+    return independent_mean(intervals, value).to_json()
 
 
 def interval_of(kept: Value) -> Interval:
@@ -243,7 +235,7 @@ def aggregate_suites(
             are taken as independent.
     """
     rows = list(rows)
-    found = []
+    scores = []
     for suite in suites:
         by_condition: dict[tuple[str | None, str], list[TaskScore]] = {}
         for row in rows:
@@ -257,8 +249,8 @@ def aggregate_suites(
             is_own = protocol == suite.protocol or suite.protocol not in protocols
             is_usual = is_own and (text == "{}" or (protocol, "{}") not in by_condition)
             if is_usual or not score.missing:
-                found.append(score)
-    return found
+                scores.append(score)
+    return scores
 
 
 def _counts(suite: SuiteSummary, row: TaskScore) -> bool:
@@ -284,15 +276,15 @@ def _suite_score(
     by_task: dict[str, list[dict[str, float]]] = {}
     cut = set()
     for row in rows:
-        others = set(suite.others.get(row.task, ())) & row.by_language.keys()
-        cut |= {row.task} if others else set()
-        own = {code: value for code, value in row.by_language.items() if code not in others}
-        by_task.setdefault(row.task, []).append(own)
+        excluded = set(suite.others.get(row.task, ())) & row.by_language.keys()
+        cut |= {row.task} if excluded else set()
+        by_language = {code: value for code, value in row.by_language.items() if code not in excluded}
+        by_task.setdefault(row.task, []).append(by_language)
     published = {
         task: [{code: by[code] for code in suite.languages[task] if code in by} for by in languages]
         for task, languages in by_task.items()
     }
-    whole = _overall(suite, published)
+    scores = _overall(suite, published)
     counts = {
         task: {"languages": min(map(len, languages)), "of": len(suite.languages[task])}
         for task, languages in published.items()
@@ -300,14 +292,14 @@ def _suite_score(
     # The error of a task's mean is known over all languages that were run, and over no others.
     errors = {task: None if task in cut else error for task, error in _task_errors(rows).items()}
     exact = _Errors(
-        {task: own for task, own in errors.items() if published[task] == by_task[task]}, correlations
+        {task: error for task, error in errors.items() if published[task] == by_task[task]}, correlations
     )
     paper = {
-        "value": whole.paper,
-        **_suite_interval(suite, whole, exact),
-        "categories": whole.categories,
+        "value": scores.paper,
+        **_suite_interval(suite, scores, exact),
+        "categories": scores.categories,
         "category_intervals": {
-            name: _weighted_interval(whole.categories[name], _shares([tasks]), exact)["ci"]
+            name: _weighted_interval(scores.categories[name], _shares([tasks]), exact)["ci"]
             for name, tasks in suite.categories.items()
         },
     }
@@ -316,12 +308,12 @@ def _suite_score(
         protocol=protocol,
         view=view,
         paper=SuiteValue(**paper),
-        flat=SuiteValue(value=whole.flat, **_suite_interval(suite, whole, exact, flat=True)),
+        flat=SuiteValue(value=scores.flat, **_suite_interval(suite, scores, exact, flat=True)),
         extended=None if published == by_task else _extended(suite, by_task, _Errors(errors, correlations)),
-        missing=list(whole.missing),
+        missing=list(scores.missing),
         tasks=counts,
         methods={row.task: str(row.method) for row in rows},
-        complete=not whole.missing and all(count["languages"] == count["of"] for count in counts.values()),
+        complete=not scores.missing and all(count["languages"] == count["of"] for count in counts.values()),
     )
 
 
@@ -331,15 +323,15 @@ def _extended(
     errors: _Errors,
 ) -> ExtendedScore:
     """Return the scores with the languages that fragments added."""
-    whole = _overall(suite, by_task)
+    scores = _overall(suite, by_task)
     added = {
         task: sorted({code for by in languages for code in by} - set(suite.languages[task]))
         for task, languages in by_task.items()
     }
     return ExtendedScore(
-        paper=SuiteValue(value=whole.paper, **_suite_interval(suite, whole, errors)),
-        flat=SuiteValue(value=whole.flat, **_suite_interval(suite, whole, errors, flat=True)),
-        categories=whole.categories,
+        paper=SuiteValue(value=scores.paper, **_suite_interval(suite, scores, errors)),
+        flat=SuiteValue(value=scores.flat, **_suite_interval(suite, scores, errors, flat=True)),
+        categories=scores.categories,
         languages={task: codes for task, codes in added.items() if codes},
     )
 
@@ -358,12 +350,12 @@ def _task_errors(rows: Iterable[TaskScore]) -> dict[str, float | None]:
     Metrics of one task are computed from the same answers: their mean has at most the mean of their errors. None
     where one of them has no error, unless all its items score the same.
     """
-    found: dict[str, list[float | None]] = {}
+    by_task: dict[str, list[float | None]] = {}
     for row in rows:
-        found.setdefault(row.task, []).append(0.0 if row.ci_method == "constant" else row.se)
+        by_task.setdefault(row.task, []).append(0.0 if row.ci_method == "constant" else row.se)
     return {
         task: None if None in errors else fmean(error for error in errors if error is not None)
-        for task, errors in found.items()
+        for task, errors in by_task.items()
     }
 
 
@@ -383,16 +375,18 @@ def _shares(groups: Sequence[Sequence[str]]) -> dict[str, float]:
 
 def _weighted_interval(value: float | None, weights: Mapping[str, float], errors: _Errors) -> dict[str, Any]:
     """Return the interval of a weighted mean of tasks; None where one has no error."""
-    known = [error for task in weights if (error := errors.by_task.get(task)) is not None]
-    if value is None or len(known) < len(weights):
+    task_errors = [error for task in weights if (error := errors.by_task.get(task)) is not None]
+    if value is None or len(task_errors) < len(weights):
         return Interval(se=None, low=None, high=None, method=None).to_json()
-    places = {task: place for place, task in enumerate(weights)}
-    correlations = np.eye(len(known))
+    index_of = {task: index for index, task in enumerate(weights)}
+    correlations = np.eye(len(task_errors))
     for (first, second), correlation in errors.correlations.items():
-        if first in places and second in places:
-            one, other = places[first], places[second]
-            correlations[one, other] = correlations[other, one] = correlation
-    return correlated_mean(value, np.array([*weights.values()]), np.array(known), correlations).to_json()
+        if first in index_of and second in index_of:
+            row, column = index_of[first], index_of[second]
+            correlations[row, column] = correlations[column, row] = correlation
+    return correlated_mean(
+        value, np.array([*weights.values()]), np.array(task_errors), correlations
+    ).to_json()
 
 
 def _overall(suite: SuiteSummary, by_task: Mapping[str, Sequence[Mapping[str, float]]]) -> Overall:

@@ -11,8 +11,6 @@ from harness.languages.table import known_languages
 from harness.storage.results import CellResult, MetricValue
 from harness.storage.run_folder import Run
 
-__all__ = ["CELL_COLUMNS", "COLUMNS", "METRIC_COLUMNS", "ScoreColumn"]
-
 Type = Literal["String", "Int64", "Float64", "Boolean"]
 """A type of polars."""
 

@@ -11,8 +11,6 @@ import numpy.typing as npt
 from harness.statistics import Contrast
 from harness.storage.results import Difference, TaskScore, Value
 
-__all__ = ["Contrasts", "language_differences"]
-
 Floats = npt.NDArray[np.float64]
 Contrasts = Callable[[Floats], Sequence[Contrast]]
 """From weights of shape (m, languages) to m contrasts."""
@@ -29,29 +27,35 @@ def language_differences(score: TaskScore, source: str | None, contrasts: Contra
     codes = list(score.by_language)
     size = len(codes)
     unit: Floats = np.eye(size)
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     if score.seeds > 1:
-        own = contrasts(unit)
-        found["over_seeds"] = {code: _value(one) for code, one in zip(codes, own, strict=True)}
+        per_language = contrasts(unit)
+        fields["over_seeds"] = {
+            code: _value(contrast) for code, contrast in zip(codes, per_language, strict=True)
+        }
     if size < 2:
-        return found
-    others = contrasts(unit - (1 - unit) / (size - 1))
-    found["from_others"] = {code: _difference(one) for code, one in zip(codes, others, strict=True)}
+        return fields
+    from_others = contrasts(unit - (1 - unit) / (size - 1))
+    fields["from_others"] = {
+        code: _difference(contrast) for code, contrast in zip(codes, from_others, strict=True)
+    }
     if source in codes:
-        found["transfer_gap_interval"] = found["from_others"][source]
+        fields["transfer_gap_interval"] = fields["from_others"][source]
         further = [code for code in codes if code != source]
-        place = codes.index(source)
-        kept = [codes.index(code) for code in further]
-        against = contrasts(unit[kept] - unit[place])
-        found["from_source"] = {code: _difference(one) for code, one in zip(further, against, strict=True)}
-    return found
+        source_index = codes.index(source)
+        indices = [codes.index(code) for code in further]
+        against = contrasts(unit[indices] - unit[source_index])
+        fields["from_source"] = {
+            code: _difference(contrast) for code, contrast in zip(further, against, strict=True)
+        }
+    return fields
 
 
-def _value(found: Contrast) -> Value:
-    kept = found.interval.to_json()
-    ends = kept["ci"] and (max(0.0, kept["ci"][0]), kept["ci"][1])
-    return Value(value=found.value, **{**kept, "ci": ends})
+def _value(contrast: Contrast) -> Value:
+    interval = contrast.interval.to_json()
+    ends = interval["ci"] and (max(0.0, interval["ci"][0]), interval["ci"][1])
+    return Value(value=contrast.value, **{**interval, "ci": ends})
 
 
-def _difference(found: Contrast) -> Difference:
-    return Difference(value=found.value, **found.interval.to_json(), p=found.p)
+def _difference(contrast: Contrast) -> Difference:
+    return Difference(value=contrast.value, **contrast.interval.to_json(), p=contrast.p)

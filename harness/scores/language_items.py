@@ -15,9 +15,7 @@ from harness.metrics.metric import Metric
 from harness.statistics import Statistic, influence_values
 from harness.storage.records import read_scores
 from harness.storage.results import CellResult
-from harness.table import Table
-
-__all__ = ["LanguageItems", "Locate", "count_statistic", "item_contributions", "read_language_items"]
+from harness.table import NamedTable
 
 Locate = Callable[[CellResult], Path]
 """From a finished cell to the file of its records."""
@@ -39,7 +37,7 @@ def read_language_items(
     language: str, cells: Sequence[CellResult], metric: str, locate: Locate
 ) -> LanguageItems | str:
     """Return the items of one language by all seeds, or why they cannot be used."""
-    found = []
+    by_seed = []
     for cell in cells:
         path = locate(cell)
         if not path.is_file():
@@ -50,28 +48,28 @@ def read_language_items(
         for batch in read_scores(path):
             ids += batch.ids
             clusters += batch.clusters
-            scores += [own.get(metric) for own in batch.scores]
+            scores += [item_scores.get(metric) for item_scores in batch.scores]
         if None in scores or not scores:
             return "no item scores"
-        found.append((ids, clusters, scores))
-    if any(own[:2] != found[0][:2] for own in found):
+        by_seed.append((ids, clusters, scores))
+    if any(seed[:2] != by_seed[0][:2] for seed in by_seed):
         return "items differ between seeds"
-    ids, clusters, _ = found[0]
+    ids, clusters, _ = by_seed[0]
     return LanguageItems(
-        language=language, ids=ids, clusters=clusters, scores=np.array([own[2] for own in found])
+        language=language, ids=ids, clusters=clusters, scores=np.array([seed[2] for seed in by_seed])
     )
 
 
-def count_statistic(metrics: Table[Metric], name: str) -> Statistic | None:
-    """Return what computes a set-level metric from sums of counts; None where the metric is not registered."""
+def count_statistic(metrics: NamedTable[Metric], name: str) -> Statistic | None:
+    """Return the function from sums of counts to a set-level metric; None where the metric is not registered."""
     try:
         return metrics.get(name).from_counts
     except HarnessError:
         return None
 
 
-def item_contributions(scores: Floats, metric: str, metrics: Table[Metric]) -> Floats | None:
-    """Return what each item adds to the score of a language, to first order; None for a metric that is not registered.
+def item_contributions(scores: Floats, metric: str, metrics: NamedTable[Metric]) -> Floats | None:
+    """Return each item's contribution to a language's score, to first order; None for a metric that is not registered.
 
     Args:
         scores: Shape (n,), or (n, k) for counts.

@@ -11,8 +11,6 @@ from harness.scores.columns import CELL_COLUMNS, COLUMNS, METRIC_COLUMNS
 from harness.storage.results import CellResult
 from harness.storage.run_folder import Run
 
-__all__ = ["read_scores"]
-
 
 def read_scores(runs: Sequence[Run]) -> pl.DataFrame:
     """Return the scores of runs: one row per cell and metric, and one per cell without metrics.

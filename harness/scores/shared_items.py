@@ -21,9 +21,7 @@ from harness.scores.language_items import LanguageItems, Locate, item_contributi
 from harness.statistics import ClusterCodes, linked_codes, score_correlations
 from harness.storage.records import read_ids
 from harness.storage.results import CellResult, TaskScore, TaskSummary
-from harness.table import Table
-
-__all__ = ["task_correlations"]
+from harness.table import NamedTable
 
 Floats = npt.NDArray[np.float64]
 LONG_ID = 16
@@ -36,7 +34,7 @@ def task_correlations(
     cells: Sequence[CellResult],
     tasks: Mapping[str, TaskSummary],
     locate: Locate,
-    metrics: Table[Metric],
+    metrics: NamedTable[Metric],
 ) -> Correlations:
     """Return the correlations of the scores of tasks that share items, by pairs of tasks in the order of the rows.
 
@@ -53,12 +51,12 @@ def task_correlations(
     groups = group_cells(cells)
     of_rows = [cells_of_row(row, groups) for row in rows]
     sharing = _sharing(zip((row.task for row in rows), of_rows, strict=True), locate)
-    found: dict[str, list[_Contributions]] = defaultdict(list)
+    contributions: dict[str, list[_Contributions]] = defaultdict(list)
     unusable = set()
     for row, by_language in zip(rows, of_rows, strict=True):
         if any(row.task in pair for pair in sharing):
-            for language, own in by_language.items():
-                items = read_language_items(language, own, row.metric, locate)
+            for language, seed_cells in by_language.items():
+                items = read_language_items(language, seed_cells, row.metric, locate)
                 values = (
                     None
                     if isinstance(items, str)
@@ -67,16 +65,18 @@ def task_correlations(
                 if isinstance(items, str) or values is None:
                     unusable.add(row.task)
                     break
-                part = _Contributions(
-                    items=items, task=tasks[row.task], cell=own[0], values=values / len(by_language)
+                contribution = _Contributions(
+                    items=items, task=tasks[row.task], cell=seed_cells[0], values=values / len(by_language)
                 )
-                found[row.task].append(part)
-    return _correlations({task: parts for task, parts in found.items() if task not in unusable}, sharing)
+                contributions[row.task].append(contribution)
+    return _correlations(
+        {task: per_language for task, per_language in contributions.items() if task not in unusable}, sharing
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Contributions:
-    """What the items of a language add to the score of a task."""
+    """Contributions of the items of a language to the score of a task."""
 
     items: LanguageItems
     task: TaskSummary
@@ -91,9 +91,12 @@ def _sharing(
     """Return the pairs of tasks that share items of some language."""
     names: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for task, by_language in rows:
-        for language, own in by_language.items():
-            if not names[task][language] and (path := locate(own[0])).is_file():
-                names[task][language] = {_data(own[0]), *(name for name in read_ids(path) if _is_long(name))}
+        for language, seed_cells in by_language.items():
+            if not names[task][language] and (path := locate(seed_cells[0])).is_file():
+                names[task][language] = {
+                    _data(seed_cells[0]),
+                    *(name for name in read_ids(path) if _is_long(name)),
+                }
     return [
         (first, second)
         for first, second in combinations(names, 2)
@@ -106,30 +109,38 @@ def _is_long(identifier: str) -> bool:
 
 
 def _data(cell: CellResult) -> str:
-    """Return what two cells with the same data have in common."""
+    """Return a key that is the same for two cells with the same data."""
     return str(cell.data.get("digest") or f"{cell.task} {cell.language}")
 
 
 def _correlations(
     by_task: Mapping[str, Sequence[_Contributions]], sharing: Sequence[tuple[str, str]]
 ) -> Correlations:
-    known = [pair for pair in sharing if pair[0] in by_task and pair[1] in by_task]
-    if not known:
+    pairs = [pair for pair in sharing if pair[0] in by_task and pair[1] in by_task]
+    if not pairs:
         return {}
-    codes = _draws([part for parts in by_task.values() for part in parts])
-    values = [np.concatenate([part.values for part in parts]) for parts in by_task.values()]
-    places = {task: place for place, task in enumerate(by_task)}
-    matrix = score_correlations(values, np.split(codes, np.cumsum([len(own) for own in values])[:-1]))
-    return {(first, second): float(matrix[places[first], places[second]]) for first, second in known}
+    codes = _draws([contribution for members in by_task.values() for contribution in members])
+    values = [
+        np.concatenate([contribution.values for contribution in members]) for members in by_task.values()
+    ]
+    index_of = {task: index for index, task in enumerate(by_task)}
+    matrix = score_correlations(values, np.split(codes, np.cumsum([len(column) for column in values])[:-1]))
+    return {(first, second): float(matrix[index_of[first], index_of[second]]) for first, second in pairs}
 
 
-def _draws(parts: Sequence[_Contributions]) -> npt.NDArray[np.int64]:
+def _draws(contributions: Sequence[_Contributions]) -> npt.NDArray[np.int64]:
     """Return the number of every item's draw: shared items, translations and items of a cluster are one."""
     items, translations, clusters = ClusterCodes(), ClusterCodes(), ClusterCodes()
-    for part in parts:
-        own, language, data = part.items, part.items.language, _data(part.cell)
-        items.add([f"{language if _is_long(name) else data} {name}" for name in own.ids])
-        linked = part.task.parallel and language not in part.task.unpaired
-        translations.add([f"{part.cell.task} {name}" if linked else None for name in own.ids])
-        clusters.add([None if key is None else f"{data} {key}" for key in own.clusters])
+    for contribution in contributions:
+        language_items, language, data = (
+            contribution.items,
+            contribution.items.language,
+            _data(contribution.cell),
+        )
+        items.add([f"{language if _is_long(name) else data} {name}" for name in language_items.ids])
+        linked = contribution.task.parallel and language not in contribution.task.unpaired
+        translations.add(
+            [f"{contribution.cell.task} {name}" if linked else None for name in language_items.ids]
+        )
+        clusters.add([None if key is None else f"{data} {key}" for key in language_items.clusters])
     return linked_codes(items.codes(), translations.codes(), clusters.codes())

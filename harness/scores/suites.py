@@ -13,8 +13,6 @@ from statistics import fmean
 
 from harness.errors import UsageError
 
-__all__ = ["Overall", "overall", "task_score", "task_scores"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overall:
@@ -34,9 +32,9 @@ def task_score(metrics: Mapping[str, float], headline: Sequence[str]) -> float:
     """Return the score of a task: the mean of its headline metrics; raises `UsageError` where one is missing."""
     missing = [name for name in headline if name not in metrics]
     if missing or not headline:
-        found = ", ".join(metrics) or "nothing"
+        available = ", ".join(metrics) or "nothing"
         raise UsageError(
-            f"A task's score is the mean of {', '.join(headline) or 'its headline metrics'}; found {found}."
+            f"A task's score is the mean of {', '.join(headline) or 'its headline metrics'}; found {available}."
         )
     return fmean(metrics[name] for name in headline)
 
@@ -76,5 +74,5 @@ def overall(
 
 
 def _mean(scores: Mapping[str, float | None], names: Sequence[str]) -> float | None:
-    known = [value for name in names if (value := scores.get(name)) is not None]
-    return fmean(known) if known and len(known) == len(names) else None
+    values = [value for name in names if (value := scores.get(name)) is not None]
+    return fmean(values) if values and len(values) == len(names) else None

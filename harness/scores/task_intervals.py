@@ -49,9 +49,7 @@ from harness.statistics import (
     stratified_mean,
 )
 from harness.storage.results import CellResult, RunResults, SuiteSummary, TaskScore, TaskSummary
-from harness.table import Table
-
-__all__ = ["add_task_intervals", "task_intervals"]
+from harness.table import NamedTable
 
 Floats = npt.NDArray[np.float64]
 
@@ -61,7 +59,7 @@ def add_task_intervals(
     tasks: Mapping[str, TaskSummary],
     suites: Sequence[SuiteSummary],
     locate: Locate,
-    metrics: Table[Metric],
+    metrics: NamedTable[Metric],
 ) -> RunResults:
     """Return results whose scores of tasks and suites have all intervals that follow from the records.
 
@@ -82,34 +80,35 @@ def task_intervals(
     cells: Sequence[CellResult],
     tasks: Mapping[str, TaskSummary],
     locate: Locate,
-    metrics: Table[Metric],
+    metrics: NamedTable[Metric],
 ) -> list[TaskScore]:
     """Return the scores of `aggregate_tasks` with the intervals that it left open, and those of its differences."""
-    found, groups = [], group_cells(cells)
+    with_intervals, groups = [], group_cells(cells)
     for score in scores:
         by_language, task = cells_of_row(score, groups), tasks[score.task]
         linked = task.parallel and len(by_language) > 1
-        kept = [interval_of(own[0].metrics[score.metric]) for own in by_language.values()]
+        intervals = [interval_of(seed_cells[0].metrics[score.metric]) for seed_cells in by_language.values()]
         values = _seed_values(by_language, score.metric)
-        if not linked and all(len(own) == 1 for own in by_language.values()):
-            apart = partial(independent_contrasts, kept, values)
-            found.append(_with(score, language_differences(score, task.source, apart)))
+        if not linked and all(len(seed_cells) == 1 for seed_cells in by_language.values()):
+            apart = partial(independent_contrasts, intervals, values)
+            with_intervals.append(_with(score, language_differences(score, task.source, apart)))
             continue
-        parts = [
-            read_language_items(language, own, score.metric, locate) for language, own in by_language.items()
+        item_sets = [
+            read_language_items(language, seed_cells, score.metric, locate)
+            for language, seed_cells in by_language.items()
         ]
-        known = [part for part in parts if isinstance(part, LanguageItems)]
-        if len(known) < len(parts):
-            reason = next(part for part in parts if isinstance(part, str))
-            found.append(_with(score, _without(reason).to_json()))
+        languages = [items for items in item_sets if isinstance(items, LanguageItems)]
+        if len(languages) < len(item_sets):
+            reason = next(failure for failure in item_sets if isinstance(failure, str))
+            with_intervals.append(_with(score, _without(reason).to_json()))
             continue
-        common = _common(score, known, len(values), metrics, task if linked else None)
-        mean, contrasts = _estimates(score, known, values, metrics, common, task if linked else None)
-        equal: Floats = np.full(len(known), 1 / len(known))
+        common = _common(score, languages, len(values), metrics, task if linked else None)
+        mean, contrasts = _estimates(score, languages, values, metrics, common, task if linked else None)
+        equal: Floats = np.full(len(languages), 1 / len(languages))
         mean = over_seeds(mean, values.mean(axis=1), common(equal))
         differences = language_differences(score, task.source, contrasts)
-        found.append(_with(score, mean.to_json() | differences))
-    return found
+        with_intervals.append(_with(score, mean.to_json() | differences))
+    return with_intervals
 
 
 def _with(score: TaskScore, fields: Mapping[str, Any]) -> TaskScore:
@@ -118,17 +117,19 @@ def _with(score: TaskScore, fields: Mapping[str, Any]) -> TaskScore:
 
 def _seed_values(by_language: Mapping[str, Sequence[CellResult]], metric: str) -> Floats:
     """Return the scores, shape (seeds, languages); their means in one row where languages have other seeds."""
-    if len({tuple(cell.seed for cell in own) for own in by_language.values()}) == 1:
-        rows = [[cell.metrics[metric].value for cell in own] for own in by_language.values()]
+    if len({tuple(cell.seed for cell in seed_cells) for seed_cells in by_language.values()}) == 1:
+        rows = [[cell.metrics[metric].value for cell in seed_cells] for seed_cells in by_language.values()]
         return np.array(rows).T
-    return np.array([[fmean(cell.metrics[metric].value for cell in own) for own in by_language.values()]])
+    return np.array(
+        [[fmean(cell.metrics[metric].value for cell in seed_cells) for seed_cells in by_language.values()]]
+    )
 
 
 def _estimates(
     score: TaskScore,
-    parts: Sequence[LanguageItems],
+    languages: Sequence[LanguageItems],
     values: Floats,
-    metrics: Table[Metric],
+    metrics: NamedTable[Metric],
     common: Callable[[Floats], float],
     linked: TaskSummary | None,
 ) -> tuple[Interval, Contrasts]:
@@ -136,86 +137,95 @@ def _estimates(
 
     Args:
         score: The mean.
-        parts: The items of its languages.
+        languages: The items of its languages.
         values: The scores, shape (seeds, languages).
         metrics: The registry's.
         common: From weights of the languages to what seeds and items have in common.
         linked: The task, where translations of an item are drawn together.
     """
-    if parts[0].scores.ndim == 2:
-        means = [part.scores.mean(axis=0) for part in parts]
+    if languages[0].scores.ndim == 2:
+        means = [language.scores.mean(axis=0) for language in languages]
         if linked is not None:
-            strata = np.repeat(np.arange(len(parts)), [len(part.ids) for part in parts])
-            codes = _codes(parts, linked.unpaired)
-            by_seed = [np.concatenate(row) for row in zip(*(part.scores for part in parts), strict=True)]
+            strata = np.repeat(np.arange(len(languages)), [len(language.ids) for language in languages])
+            codes = _codes(languages, linked.unpaired)
+            by_seed = [
+                np.concatenate(row) for row in zip(*(language.scores for language in languages), strict=True)
+            ]
             items = np.array(by_seed) if len(values) > 1 else np.concatenate(means)[None]
             mean = stratified_mean(np.concatenate(means), strata, codes)
             return mean, partial(paired_contrasts, items, strata, codes)
-        own = [mean_of_codes(mean, _codes([part])) for mean, part in zip(means, parts, strict=True)]
+        intervals = [
+            mean_of_codes(mean, _codes([language])) for mean, language in zip(means, languages, strict=True)
+        ]
     else:
         statistic = count_statistic(metrics, score.metric)
         if statistic is None:
-            own = [_without("the metric is not at hand")] * len(parts)
+            intervals = [_without("the metric is not at hand")] * len(languages)
         elif linked is not None:
-            drawn, interval = _drawn(parts, statistic, (score.task, score.metric), linked.unpaired)
+            drawn, interval = _drawn(languages, statistic, (score.task, score.metric), linked.unpaired)
             mean = interval if drawn is None else _percentile(drawn.mean(axis=1), interval)
             return mean, partial(drawn_contrasts, values, drawn, interval, common=common)
         else:
-            own = [_alone(part, statistic, (score.task, score.metric)) for part in parts]
-    mean = own[0] if len(own) == 1 else independent_mean(own, score.value)
-    return mean, partial(independent_contrasts, own, values, common=common)
+            intervals = [_alone(language, statistic, (score.task, score.metric)) for language in languages]
+    mean = intervals[0] if len(intervals) == 1 else independent_mean(intervals, score.value)
+    return mean, partial(independent_contrasts, intervals, values, common=common)
 
 
 def _common(
     score: TaskScore,
-    parts: Sequence[LanguageItems],
+    languages: Sequence[LanguageItems],
     seeds: int,
-    metrics: Table[Metric],
+    metrics: NamedTable[Metric],
     linked: TaskSummary | None,
 ) -> Callable[[Floats], float]:
-    """Return what gives the common variance of seeds and items from weights of the languages; 0 for one seed."""
+    """Return the function from weights of the languages to the common variance of seeds and items; 0 for one seed."""
     if seeds < 2:
         return no_common
     by_language = []
-    for part in parts:
-        own = [item_contributions(scores, score.metric, metrics) for scores in part.scores]
-        by_language.append([values for values in own if values is not None])
-    if any(len(own) < seeds for own in by_language):
+    for items in languages:
+        by_seed = [item_contributions(scores, score.metric, metrics) for scores in items.scores]
+        by_language.append([values for values in by_seed if values is not None])
+    if any(len(by_seed) < seeds for by_seed in by_language):
         return no_common
-    contributions = np.concatenate([np.array(own) for own in by_language], axis=1)
-    strata = np.repeat(np.arange(len(parts)), [len(part.ids) for part in parts])
-    codes = _codes(parts, linked.unpaired) if linked is not None else _codes(parts, linked=False)
+    contributions = np.concatenate([np.array(by_seed) for by_seed in by_language], axis=1)
+    strata = np.repeat(np.arange(len(languages)), [len(items.ids) for items in languages])
+    codes = _codes(languages, linked.unpaired) if linked is not None else _codes(languages, linked=False)
     return lambda weights: common_variance(contributions * weights[strata], codes)
 
 
-def _alone(part: LanguageItems, statistic: Statistic, names: Sequence[str]) -> Interval:
-    drawn, interval = _drawn([part], statistic, names)
+def _alone(items: LanguageItems, statistic: Statistic, names: Sequence[str]) -> Interval:
+    drawn, interval = _drawn([items], statistic, names)
     return interval if drawn is None else _percentile(drawn[:, 0], interval)
 
 
 def _drawn(
-    parts: Sequence[LanguageItems], statistic: Statistic, names: Sequence[str], unpaired: Collection[str] = ()
+    languages: Sequence[LanguageItems],
+    statistic: Statistic,
+    names: Sequence[str],
+    unpaired: Collection[str] = (),
 ) -> tuple[Floats | None, Interval]:
     """Return a set-level metric in resamples of all languages' items together, shape (draws, languages).
 
     It is averaged over seeds. The interval has the method, the groups and the seed of the resamples, or why there are
     none.
     """
-    codes = _codes(parts, unpaired)
+    codes = _codes(languages, unpaired)
     groups = int(codes.max()) + 1
     if groups < 2:
         return None, _without("one cluster")
-    seed = seed_of(*names, *(part.language for part in parts))
+    seed = seed_of(*names, *(items.language for items in languages))
     sums, start = [], 0
-    for part in parts:
-        own = codes[start : start + len(part.ids)]
-        start += len(own)
-        sums += [cluster_sums(counts, own, groups) for counts in part.scores]
+    for items in languages:
+        language_codes = codes[start : start + len(items.ids)]
+        start += len(language_codes)
+        sums += [cluster_sums(counts, language_codes, groups) for counts in items.scores]
     k = sums[0].shape[1]
     drawn = resampled_sums(np.concatenate(sums, axis=1), seed=seed).reshape(DRAWS, -1, k)
     scores = evaluated(statistic, drawn)
-    ends = np.cumsum([len(part.scores) for part in parts])[:-1]
-    by_language = np.stack([part.mean(axis=1) for part in np.split(scores, ends, axis=1)], axis=1)
+    ends = np.cumsum([len(items.scores) for items in languages])[:-1]
+    by_language = np.stack(
+        [seed_scores.mean(axis=1) for seed_scores in np.split(scores, ends, axis=1)], axis=1
+    )
     method = "bootstrap" if groups == len(codes) else "cluster bootstrap"
     return by_language, replace(_without(method), groups=groups, seed=seed)
 
@@ -230,6 +240,8 @@ def _without(reason: str) -> Interval:
     return Interval(se=None, low=None, high=None, method=reason)
 
 
-def _codes(parts: Sequence[LanguageItems], unpaired: Collection[str] = (), *, linked: bool = True) -> Codes:
-    named = [(part.language, part.ids, part.clusters) for part in parts]
-    return draw_codes(named, linked=linked and len(parts) > 1, unpaired=unpaired)
+def _codes(
+    languages: Sequence[LanguageItems], unpaired: Collection[str] = (), *, linked: bool = True
+) -> Codes:
+    item_keys = [(items.language, items.ids, items.clusters) for items in languages]
+    return draw_codes(item_keys, linked=linked and len(languages) > 1, unpaired=unpaired)

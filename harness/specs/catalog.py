@@ -23,9 +23,7 @@ if TYPE_CHECKING:
     from harness.specs.recipe import RecipeSpec
     from harness.specs.schema import SuiteSpec, TaskSpec, TrainingSpec
     from harness.specs.task_source import TaskSource
-    from harness.table import Table
-
-__all__ = ["Catalog"]
+    from harness.table import NamedTable
 
 WithoutTaken = Callable[[str, list[tuple[str, str, Entry]]], list[tuple[str, str, Entry]]]
 SHOWN = {"training": "training set", "published": "published scores"}
@@ -40,7 +38,7 @@ class Catalog:
         *,
         kind_models: Mapping[str, type[TaskSpec]],
         extra_paths: Sequence[Path] = (),
-        sources: Table[TaskSource] | None = None,
+        sources: NamedTable[TaskSource] | None = None,
         drop_shadowed_names: WithoutTaken = lambda _, triples: triples,
     ) -> None:
         """Read all documents; `drop_shadowed_names` drops those of plugins that take a name of the core."""
@@ -55,8 +53,8 @@ class Catalog:
         self.entries: list[Entry] = []
         index = SpecIndex()
         for plugin, folder in folders:
-            found, problems = read_folder(plugin, folder, index)
-            self.entries += found
+            entries, problems = read_folder(plugin, folder, index)
+            self.entries += entries
             self.problems += problems
             if problems:
                 self.unreadable.setdefault(plugin, []).extend(problems)
@@ -82,10 +80,10 @@ class Catalog:
             self.make(name)
             entries = self._tables[sort].get(name)
         if not entries:
-            known = self.names(sort)
-            raise UnknownNameError(SHOWN.get(sort, sort), name, known, hint=_list_hint(sort))
+            names = self.names(sort)
+            raise UnknownNameError(SHOWN.get(sort, sort), name, names, hint=_list_hint(sort))
         if len(entries) > 1:
-            paths = [one.plugin for one in entries if one.given]
+            paths = [item.plugin for item in entries if item.given]
             raise DuplicateNameError(sort, name, entries[0].plugin, entries[1].plugin, given=paths)
         return entries[0]
 
@@ -100,13 +98,15 @@ class Catalog:
         None of them is made. ``:code+code`` behind the pattern picks languages.
         """
         assert self._sources is not None
-        prefix, _, wanted = pattern.partition(":")
-        wanted, _, chosen = wanted.partition(":")
-        found: dict[str, list[str] | None] = {}
-        for name in self._sources.get(prefix).open().names(wanted):
+        prefix, _, name_pattern = pattern.partition(":")
+        name_pattern, _, chosen = name_pattern.partition(":")
+        codes_by_task: dict[str, list[str] | None] = {}
+        for name in self._sources.get(prefix).open().names(name_pattern):
             task, _, codes = name.partition(":")
-            found[f"{prefix}:{task}"] = [code for code in (chosen or codes).split("+") if code] or None
-        return found
+            codes_by_task[f"{prefix}:{task}"] = [
+                code for code in (chosen or codes).split("+") if code
+            ] or None
+        return codes_by_task
 
     def make(self, pattern: str, shots: int = 0) -> dict[str, list[str] | None]:
         """Make the tasks of `names_made` and return what it does; `shots` of 0 leaves their number to the task.
@@ -118,8 +118,8 @@ class Catalog:
         names = self.names_made(pattern)
         for name in names:
             if name not in self._tables["task"]:
-                made = self._sources.get(prefix).open().document(name.partition(":")[2], shots)
-                document, folder = read_yaml(made.text, made.source), Path(made.source).parent
+                generated = self._sources.get(prefix).open().document(name.partition(":")[2], shots)
+                document, folder = read_yaml(generated.text, generated.source), Path(generated.source).parent
                 plugin = self._sources.plugin_of(prefix)
                 entry = Entry(sort="task", name=name, plugin=plugin, document=document, folder=folder)
                 self.entries.append(entry)
@@ -128,11 +128,11 @@ class Catalog:
 
     def task(self, name: str) -> TaskEntry:
         """Return a validated task, joined with the fragments that extend it."""
-        known = self._tasks.get(name)
-        if known is None:
+        joined = self._tasks.get(name)
+        if joined is None:
             entry = self.entry("task", name)
-            known = self._tasks[name] = self._usable(entry, self.validate_task(entry))
-        return known
+            joined = self._tasks[name] = self._usable(entry, self.validate_task(entry))
+        return joined
 
     def _usable(self, entry: Entry, spec: TaskSpec) -> TaskEntry:
         """Return a task without broken fragments of plugins, which are reported: its other languages still work."""
@@ -284,17 +284,17 @@ class Catalog:
         from harness.specs.prompt import PromptSpec
         from harness.specs.validating import validate_document
 
-        found = [name for name in self._prompts_of(task) if name.partition("/")[2] == preset]
-        if not found:
+        names = [name for name in self._prompts_of(task) if name.partition("/")[2] == preset]
+        if not names:
             raise UnknownNameError(f"prompt of {task!r}", preset, self.presets(task))
-        if len(found) > 1:
-            entries = [(preset, self.entry("prompt", name)) for name in found]
-            found = [entry.name for entry in self._own_first(f"prompt of {task!r}", entries)]
-        if len(found) > 1:
-            first, second = (self.entry("prompt", name) for name in found[:2])
-            paths = [one.plugin for one in (first, second) if one.given]
+        if len(names) > 1:
+            entries = [(preset, self.entry("prompt", name)) for name in names]
+            names = [entry.name for entry in self._own_first(f"prompt of {task!r}", entries)]
+        if len(names) > 1:
+            first, second = (self.entry("prompt", name) for name in names[:2])
+            paths = [item.plugin for item in (first, second) if item.given]
             raise DuplicateNameError(f"prompt {preset!r} of", task, first.plugin, second.plugin, given=paths)
-        return validate_document(PromptSpec, self.entry("prompt", found[0]).document)
+        return validate_document(PromptSpec, self.entry("prompt", names[0]).document)
 
     def inherited_prompt(self, spec: PromptSpec) -> PromptSpec | None:
         """Return the prompt that another takes words from, or None."""
@@ -319,7 +319,7 @@ class Catalog:
 
     def human_performance(self) -> dict[str, dict[str, float]]:
         """Return the scores of people by task and metric, as fractions; broken documents are added to the problems."""
-        found: dict[str, dict[str, float]] = {}
+        by_task: dict[str, dict[str, float]] = {}
         for name in self.names("published"):
             try:
                 spec = self.published(name)
@@ -328,8 +328,8 @@ class Catalog:
                 continue
             if spec.protocol == "human":
                 for task, scores in spec.scores.items():
-                    found.setdefault(task, {}).update({key: value / 100 for key, value in scores.items()})
-        return found
+                    by_task.setdefault(task, {}).update({key: value / 100 for key, value in scores.items()})
+        return by_task
 
     def languages_of(self, name: str) -> list[str]:
         """Return the language codes of a task, fragments included, without validating anything."""
@@ -340,7 +340,9 @@ class Catalog:
     def on_request(self, name: str) -> list[str]:
         """Return the languages of a task that run only where they are named, without validating anything."""
         fragments = [
-            one for one in self._found_fragments(name) if one.document.data.get("on_request") is True
+            fragment
+            for fragment in self._found_fragments(name)
+            if fragment.document.data.get("on_request") is True
         ]
         return [code for entry in fragments for code in entry.languages]
 
@@ -350,8 +352,8 @@ class Catalog:
         described: dict[str, Language] = {}
         for entry in self.entries:
             for code in entry.languages if entry.sort != "prompt" else ():
-                given = entry.document.data["languages"][code]
-                language = described_language(code, given) if isinstance(given, Mapping) else None
+                content = entry.document.data["languages"][code]
+                language = described_language(code, content) if isinstance(content, Mapping) else None
                 if language is not None:
                     described.setdefault(code, language)
         return known_languages().extended(described)
@@ -413,10 +415,10 @@ class Catalog:
 
     def _table(self, sort: str) -> dict[str, list[Entry]]:
         table: dict[str, list[Entry]] = {}
-        found = [entry for entry in self.entries if entry.sort == sort]
+        entries = [entry for entry in self.entries if entry.sort == sort]
         if sort != "extends":
-            found = self._own_first(SHOWN.get(sort, sort), [(entry.name, entry) for entry in found])
-        for entry in found:
+            entries = self._own_first(SHOWN.get(sort, sort), [(entry.name, entry) for entry in entries])
+        for entry in entries:
             table.setdefault(entry.name, []).append(entry)
         return table
 

@@ -14,19 +14,6 @@ from harness.specs.index import SpecIndex
 from harness.specs.loading import Document, read_yaml
 from harness.specs.task_entry import Entry
 
-__all__ = [
-    "MOST_BYTES",
-    "MOST_ENTRIES",
-    "SORTS",
-    "read_entries",
-    "read_entry",
-    "read_file",
-    "read_folder",
-    "read_given",
-    "unreadable",
-    "yaml_files",
-]
-
 SORTS = ("task", "training", "recipe", "suite", "published", "prompt", "extends")
 """The key that says of what sort a document is; its value is the name."""
 MOST_BYTES = 2_000_000
@@ -41,20 +28,20 @@ def yaml_files(plugin: str, folder: Traversable) -> list[Traversable]:
 
     Raises `HarnessError` where it is no folder, cannot be read, or is far too large.
     """
-    found: list[Traversable] = []
-    left = MOST_ENTRIES
+    files: list[Traversable] = []
+    budget = MOST_ENTRIES
     try:
-        outer = _children(folder, left)
-        left -= len(outer)
+        outer = _children(folder, budget)
+        budget -= len(outer)
         for name, item, is_folder in outer:
             if name == "sample":
                 continue
             if is_folder and not name.startswith((".", "_")):
-                inner = _children(item, left)
-                left -= len(inner)
-                found += [file for inner_name, file, _ in inner if inner_name.endswith(SUFFIXES)]
+                inner = _children(item, budget)
+                budget -= len(inner)
+                files += [file for inner_name, file, _ in inner if inner_name.endswith(SUFFIXES)]
             elif name.endswith(SUFFIXES):
-                found.append(item)
+                files.append(item)
     except _TooManyError as error:
         raise HarnessError(
             f"The folder {str(folder)!r} of the plugin {plugin!r} holds more than {MOST_ENTRIES:,} files: expected "
@@ -66,7 +53,7 @@ def yaml_files(plugin: str, folder: Traversable) -> list[Traversable]:
             f"The folder {str(folder)!r} of the plugin {plugin!r} cannot be read: {reason}.",
             hint="Install its package again, or uninstall it.",
         ) from error
-    return found
+    return files
 
 
 def read_file(file: Traversable) -> bytes:
@@ -112,26 +99,26 @@ def read_entries(
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
         raise SpecError(str(file), [Problem(message=f"is not UTF-8: {error}")]) from error
-    known = None if index is None else index.get(content)
-    given = plugin in {str(file), str(folder)}  # a plugin is never named as its files are
-    if known is not None:
-        documents = [Document(source=str(file), data=known, text=text)]
+    cached = None if index is None else index.get(content)
+    is_given = plugin in {str(file), str(folder)}  # a plugin is never named as its files are
+    if cached is not None:
+        documents = [Document(source=str(file), data=cached, text=text)]
     else:
-        documents = [read_yaml(part, str(file)) for part in _parts(text)]
+        documents = [read_yaml(piece, str(file)) for piece in _parts(text)]
         if index is not None and len(documents) == 1:
             index.put(content, documents[0].data)
-    return [_entry(document, plugin, folder, given=given) for document in documents]
+    return [_entry(document, plugin, folder, given=is_given) for document in documents]
 
 
 def _parts(text: str) -> list[str]:
     """Return the text of each document; empty lines before it keep the numbers of its lines."""
-    parts: list[str] = []
+    pieces: list[str] = []
     line = 0
-    for part in re.split(r"^---[ \t]*$\n?", text, flags=re.MULTILINE):
-        if part.strip() or not text.strip():
-            parts.append("\n" * line + part)
-        line += part.count("\n") + 1
-    return parts or [text]
+    for piece in re.split(r"^---[ \t]*$\n?", text, flags=re.MULTILINE):
+        if piece.strip() or not text.strip():
+            pieces.append("\n" * line + piece)
+        line += piece.count("\n") + 1
+    return pieces or [text]
 
 
 def _entry(document: Document, plugin: str, folder: Traversable, *, given: bool) -> Entry:
@@ -174,19 +161,19 @@ def unreadable(file: Traversable, error: Exception) -> SpecError:
 
 def _children(folder: Traversable, most: int) -> list[tuple[str, Traversable, bool]]:
     """Return (name, entry, whether it is a folder) of what lies in a folder, by name."""
-    found: list[tuple[str, Traversable, bool]] = []
+    children: list[tuple[str, Traversable, bool]] = []
     if isinstance(folder, Path):
         with os.scandir(folder) as entries:
             for entry in entries:
-                found.append((entry.name, folder / entry.name, _is_folder(entry)))
-                if len(found) > most:
+                children.append((entry.name, folder / entry.name, _is_folder(entry)))
+                if len(children) > most:
                     raise _TooManyError
     else:
         for item in folder.iterdir():
-            found.append((item.name, item, item.is_dir()))
-            if len(found) > most:
+            children.append((item.name, item, item.is_dir()))
+            if len(children) > most:
                 raise _TooManyError
-    return sorted(found, key=lambda child: child[0])
+    return sorted(children, key=lambda child: child[0])
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

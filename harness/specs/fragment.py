@@ -17,8 +17,6 @@ from harness.specs.schema import (
     SpecModel,
 )
 
-__all__ = ["AddedLanguage", "AddedWords", "FragmentSpec"]
-
 _NO_PROVENANCE = (
     "'provenance' is missing: how the test items were made, one of "
     f"{', '.join(map(repr, get_args(Provenance)))}"

@@ -19,8 +19,6 @@ import yaml
 from harness.specs import loading
 from harness.storage.files import cache_folder, publish
 
-__all__ = ["FOLDER", "SpecIndex"]
-
 FOLDER = "specs"
 """In the cache folder; has a file for every Python environment."""
 FORMAT = 1
@@ -77,8 +75,8 @@ def _read(path: Path) -> dict[str, dict[str, Any]]:
     header, _, payload = content.partition(b"\n")
     if header + b"\n" != _header(payload):
         return {}
-    found: dict[str, dict[str, Any]] = json.loads(payload)
-    return found
+    documents: dict[str, dict[str, Any]] = json.loads(payload)
+    return documents
 
 
 def _header(payload: bytes) -> bytes:

@@ -12,8 +12,6 @@ import yaml
 
 from harness.errors import Problem, SpecError
 
-__all__ = ["Document", "read_yaml"]
-
 try:
     from yaml import CSafeLoader as _SafeLoader
 except ImportError:  # a PyYAML built without libyaml is slower but reads the same
@@ -91,13 +89,13 @@ class Document:
 
     def texts(self, key: str) -> list[str]:
         """Return the texts of a list, without validating it; other values are skipped."""
-        given = self.data.get(key)
-        return [item for item in given if isinstance(item, str)] if isinstance(given, list) else []
+        values = self.data.get(key)
+        return [item for item in values if isinstance(item, str)] if isinstance(values, list) else []
 
     def line_of(self, path: Iterable[str | int]) -> int | None:
         """Return the 1-based line of a key path, or of the longest known part of it."""
         lines = _lines(self.text)
-        keys = tuple(str(part) if not isinstance(part, int) else part for part in path)
+        keys = tuple(str(key) if not isinstance(key, int) else key for key in path)
         while keys:
             if keys in lines:
                 return lines[keys]
@@ -162,17 +160,17 @@ def _check_nodes(root: yaml.Node, loader: _Loader) -> None:
     total = _Size(0, 0)
 
     def walk(node: yaml.Node, level: int, outer: yaml.Node) -> _Size:
-        known = sizes.get(id(node))
-        if known is None:
+        size = sizes.get(id(node))
+        if size is None:
             if id(node) in sizes:
                 raise _fault("an alias is inside what it names", node)
-            known = sizes[id(node)] = measured(node, level)
+            size = sizes[id(node)] = measured(node, level)
         else:
             # An alias has no line of its own: the list or mapping that has it is named.
-            add(known.values, known.characters, outer)
-        if level + known.levels > MOST_LEVELS:
+            add(size.values, size.characters, outer)
+        if level + size.levels > MOST_LEVELS:
             raise _fault(_TOO_DEEP, outer)
-        return known
+        return size
 
     def measured(node: yaml.Node, level: int) -> _Size:
         sizes[id(node)] = None

@@ -14,8 +14,6 @@ from harness.specs.loading import Document
 from harness.specs.schema import SpecModel
 from harness.specs.validating import key_path
 
-__all__ = ["ValidPart", "valid_part"]
-
 Model = TypeVar("Model", bound=SpecModel)
 ROUNDS = 10
 """Of removing what is faulty: a key that was hidden by another fault may be faulty too."""
@@ -80,8 +78,8 @@ def valid_part(
             if not all(path and _remove(data, path, changed) for path in paths):
                 return None
         else:
-            left = replace(document, data=data)
-            return ValidPart(spec=spec, document=left, replaced=frozenset(changed))
+            reduced = replace(document, data=data)
+            return ValidPart(spec=spec, document=reduced, replaced=frozenset(changed))
     return None
 
 
@@ -100,17 +98,17 @@ def _remove(data: dict[str, Any], path: Sequence[str | int], changed: set[str]) 
         data[top] = NEEDED[top]
         changed.add(top)
         return True
-    place: Any = data
+    container: Any = data
     for key in path[:-1]:
         try:
-            place = place[key]
+            container = container[key]
         except (KeyError, IndexError, TypeError):
             return True  # it went with a fault that is reported behind it
-    if isinstance(place, list) and isinstance(path[-1], int):
-        del place[path[-1] : path[-1] + 1]
+    if isinstance(container, list) and isinstance(path[-1], int):
+        del container[path[-1] : path[-1] + 1]
         changed.add(top)  # the items behind it are moved: their problems would have wrong lines
-    elif isinstance(place, dict):
-        place.pop(path[-1], None)
+    elif isinstance(container, dict):
+        container.pop(path[-1], None)
         if len(path) == 1 or path[:-1] == ["languages"]:
             changed.add(top)
     else:

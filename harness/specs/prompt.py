@@ -9,8 +9,6 @@ from pydantic import Field, model_validator
 from harness.specs.fragment import AddedWords
 from harness.specs.schema import Code, LiteralProvenance, Name, SpecModel
 
-__all__ = ["ALL_LANGUAGES", "Formulation", "LanguageTemplates", "Literals", "PromptSpec"]
-
 ALL_LANGUAGES = "mul"
 """The code of words that belong to no language, such as the class ids of mT5 (ISO 639: multiple languages)."""
 
@@ -105,8 +103,12 @@ class PromptSpec(SpecModel):
     def worded(self, language: str, given: AddedWords) -> PromptSpec:
         """Return the prompt with words, and templates where they are given, that a fragment brings for a language."""
         words = Literals(provenance=given.provenance, source=given.source, words=given.words)
-        own = LanguageTemplates(item=given.item, choice=given.choice, answer=given.answer)
-        templates = self.templates if own == LanguageTemplates() else {**self.templates, language: own}
+        language_templates = LanguageTemplates(item=given.item, choice=given.choice, answer=given.answer)
+        templates = (
+            self.templates
+            if language_templates == LanguageTemplates()
+            else {**self.templates, language: language_templates}
+        )
         return self.model_copy(
             update={"literals": {**self.literals, language: words}, "templates": templates}
         )

@@ -9,8 +9,6 @@ from pydantic import Field, model_validator
 
 from harness.specs.schema import Code, Name, ProtocolName, SpecModel
 
-__all__ = ["PublishedSpec", "SystemScores"]
-
 Percent = Annotated[float, Field(ge=0, le=100)]
 Count = Annotated[int, Field(gt=0)]
 ByTest = dict[str, Percent]
@@ -95,9 +93,9 @@ class PublishedSpec(SystemScores):
         if not self.systems:
             yield self
         for label, system in self.systems.items():
-            own = {
+            by_task = {
                 key: {task: value for task, value in getattr(self, key).items() if task in system.scores}
                 for key in ("comparable", "errata", "items")
             }
-            given = {key: getattr(system, key) for key in SystemScores.model_fields}
-            yield self.model_copy(update={**given, "label": system.label or label, "systems": {}, **own})
+            fields = {key: getattr(system, key) for key in SystemScores.model_fields}
+            yield self.model_copy(update={**fields, "label": system.label or label, "systems": {}, **by_task})

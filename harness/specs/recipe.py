@@ -8,8 +8,6 @@ from pydantic import Field
 
 from harness.specs.schema import Code, Name, SpecModel
 
-__all__ = ["HeadName", "RecipeSpec", "SettingsPatch", "TunedFit", "TunedScore", "Tuning", "Value"]
-
 HeadName = Literal[
     "classification", "multiple_choice", "tagging", "span_extraction", "dual_encoder", "text_to_text"
 ]

@@ -8,8 +8,6 @@ from harness.errors import UsageError
 from harness.models.capabilities import Head, ModelDescription, TrainingSettings
 from harness.specs.recipe import RecipeSpec, SettingsPatch
 
-__all__ = ["resolve_settings"]
-
 
 def resolve_settings(recipe: RecipeSpec, head: Head, stage: str, model: ModelDescription) -> TrainingSettings:
     """Return the settings for a head and stage; later patches win, those for large models last.

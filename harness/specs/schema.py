@@ -12,29 +12,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-__all__ = [
-    "TRANSLATED",
-    "Code",
-    "HubSource",
-    "LanguageEntry",
-    "LiteralProvenance",
-    "LocalSource",
-    "Name",
-    "Phrases",
-    "Preset",
-    "Provenance",
-    "Release",
-    "Source",
-    "SpecModel",
-    "SuiteSpec",
-    "TaskSpec",
-    "TrainingSpec",
-    "Transfer",
-    "Translate",
-    "Variant",
-    "WebSource",
-]
-
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_\-]*$")]
 MadeName = r"[a-z][a-z0-9_]*:[A-Za-z0-9][A-Za-z0-9_.+\-]*"
 """Of a task that a source makes: ``PREFIX:NAME``."""
@@ -85,9 +62,9 @@ class LocalSource(_ReadOtherwise):
 
     def serves(self, conditions: Mapping[str, str]) -> bool:
         """Return whether it is for a cell; a condition that is not known, or still ``{axis}``, rules nothing out."""
-        for name, wanted in self.served.items():
+        for name, accepted in self.served.items():
             value = conditions.get(name)
-            if value is not None and value != f"{{{name}}}" and value not in wanted:
+            if value is not None and value != f"{{{name}}}" and value not in accepted:
                 return False
         return True
 
@@ -197,8 +174,8 @@ class Source(SpecModel):
         """The local alternatives in order; the first whose files exist wins."""
         if self.local is None:
             return ()
-        given = (self.local,) if isinstance(self.local, str) else self.local
-        return tuple(_local(item) if isinstance(item, str) else item for item in given)
+        listed = (self.local,) if isinstance(self.local, str) else self.local
+        return tuple(_local(item) if isinstance(item, str) else item for item in listed)
 
 
 @lru_cache(maxsize=1024)
@@ -323,9 +300,9 @@ class _WithLanguages(SpecModel):
     def names_of(self, language: str) -> dict[str, str]:
         """Return the code of a language in every set of `codes`; a set that does not have the language is missing."""
         entry = self.languages.get(language)
-        own = {} if entry is None else entry.codes
-        sets = {name: given.get(language, given.get("default")) for name, given in self.codes.items()}
-        return {name: code for name, code in (sets | own).items() if code is not None}
+        codes = {} if entry is None else entry.codes
+        sets = {name: table.get(language, table.get("default")) for name, table in self.codes.items()}
+        return {name: code for name, code in (sets | codes).items() if code is not None}
 
     @model_validator(mode="after")
     def _has_a_source(self) -> _WithLanguages:
@@ -454,20 +431,26 @@ class TaskSpec(_WithLanguages):
     @field_validator("variants", mode="after")
     @classmethod
     def _original_is_taken(cls, value: dict[str, Variant]) -> dict[str, Variant]:
-        taken = sorted({"original", *TRANSLATED} & value.keys())
-        if "original" in taken:
+        reserved = sorted({"original", *TRANSLATED} & value.keys())
+        if "original" in reserved:
             raise ValueError("'original' names the task's own files; give this variant another name")
-        if taken:
-            raise ValueError(f"{taken[0]!r} names items made by translation; give this variant another name")
+        if reserved:
+            raise ValueError(
+                f"{reserved[0]!r} names items made by translation; give this variant another name"
+            )
         return value
 
     def release_of(self, language: str, size: int, split: str = "test") -> str | None:
         """Return the name of the release of a split that has so many items in a language, or None where none has."""
-        return next((name for name, own in self.known_releases(language, split).items() if own == size), None)
+        return next(
+            (name for name, count in self.known_releases(language, split).items() if count == size), None
+        )
 
     def known_releases(self, language: str, split: str = "test") -> dict[str, int]:
         """Return the releases of a split with their numbers of items in a language, where these are known."""
-        counts = {name: own.count(language) for name, own in self.releases.items() if own.split == split}
+        counts = {
+            name: release.count(language) for name, release in self.releases.items() if release.split == split
+        }
         return {name: count for name, count in counts.items() if count is not None}
 
 

@@ -12,20 +12,6 @@ from harness.languages.table import known_languages
 from harness.specs.catalog import Catalog
 from harness.specs.task_entry import TaskEntry
 
-__all__ = [
-    "EXCLUSION_MARK",
-    "LANGUAGE_MARK",
-    "SelectedTask",
-    "check_languages",
-    "language_codes",
-    "named_and_excluded",
-    "plain_codes",
-    "plain_patterns",
-    "select",
-    "split_names",
-    "tasks_with",
-]
-
 LANGUAGE_MARK = "@"
 """``@sw`` means all tasks that have Swahili, in Swahili."""
 EXCLUSION_MARK = "!"
@@ -54,7 +40,7 @@ def split_names(values: Iterable[str]) -> list[str]:
     Commas and spaces separate them; the name of a language, such as ``Mandarin Chinese``, may have spaces.
     """
     names: dict[str, None] = {}
-    for words in (part.split() for value in values for part in value.split(",")):
+    for words in (piece.split() for value in values for piece in value.split(",")):
         while words:
             sizes = range(len(words), 1, -1)
             names_of_languages = (
@@ -79,14 +65,14 @@ def named_and_excluded(codes: Iterable[str]) -> tuple[list[str], list[str]]:
     """
     codes = list(codes)
     excluded = [code.removeprefix(EXCLUSION_MARK) for code in codes if code.startswith(EXCLUSION_MARK)]
-    named = [code for code in codes if not code.startswith(EXCLUSION_MARK)]
-    if named and excluded:
+    included = [code for code in codes if not code.startswith(EXCLUSION_MARK)]
+    if included and excluded:
         raise UsageError(
-            f"A list of languages names or excludes them: got {', '.join(named)} and "
-            f"{', '.join(code for code in codes if code not in named)}.",
+            f"A list of languages names or excludes them: got {', '.join(included)} and "
+            f"{', '.join(code for code in codes if code not in included)}.",
             hint="Name the languages to use, or put ! before each one that is excluded.",
         )
-    return named, excluded
+    return included, excluded
 
 
 def plain_codes(catalog: Catalog, codes: Iterable[str]) -> tuple[dict[str, str], list[str]]:
@@ -102,7 +88,9 @@ def plain_codes(catalog: Catalog, codes: Iterable[str]) -> tuple[dict[str, str],
         is_known = not bare or bare in catalog.language_codes()
         mark = code[: len(code) - len(bare)]
         plain[code] = code if is_known else mark + (catalog.languages.code_of(bare) or bare)
-    return plain, [f"{code} is {own} here" for code, own in plain.items() if own != code]
+    return plain, [
+        f"{code} is {harness_code} here" for code, harness_code in plain.items() if harness_code != code
+    ]
 
 
 def plain_patterns(catalog: Catalog, patterns: Iterable[str]) -> tuple[list[str], list[str]]:
@@ -113,8 +101,8 @@ def plain_patterns(catalog: Catalog, patterns: Iterable[str]) -> tuple[list[str]
         prefix = f"{pattern.partition(':')[0]}:" if catalog.is_made(pattern) else ""
         mark = LANGUAGE_MARK if pattern.startswith(LANGUAGE_MARK) else ":"
         name, mark, codes = pattern.removeprefix(prefix).partition(mark)
-        named, remarks = plain_codes(catalog, codes.split("+"))
-        plain.append(f"{prefix}{name}{mark}{'+'.join(named.values())}")
+        by_code, remarks = plain_codes(catalog, codes.split("+"))
+        plain.append(f"{prefix}{name}{mark}{'+'.join(by_code.values())}")
         notes |= dict.fromkeys(remarks)
     return plain, list(notes)
 
@@ -144,12 +132,16 @@ def select(
             unknown.append(error)
             continue
         for task, suite, codes in choices:
-            named, excluded = named_and_excluded(codes or ())
-            before, own = chosen.get(task, []), named or _suite_languages(catalog, task, suite)
+            included, excluded = named_and_excluded(codes or ())
+            before, selected = chosen.get(task, []), included or _suite_languages(catalog, task, suite)
             if excluded:
                 check_languages(catalog, excluded)
-                own = [code for code in own or _default_languages(catalog.task(task)) if code not in excluded]
-            chosen[task] = None if own is None or before is None else [*before, *own]
+                selected = [
+                    code
+                    for code in selected or _default_languages(catalog.task(task))
+                    if code not in excluded
+                ]
+            chosen[task] = None if selected is None or before is None else [*before, *selected]
             if suite is not None:
                 suites.setdefault(task, []).append(suite)
     raise_unknown(unknown)
@@ -169,19 +161,19 @@ def tasks_with(catalog: Catalog, code: str) -> list[str]:
     """
     code = plain_codes(catalog, [code])[0][code]
     check_languages(catalog, [code])
-    found = []
+    tasks = []
     for name in catalog.names("task"):
         try:
             if code in catalog.languages_of(name):
-                found.append(name)
+                tasks.append(name)
         except HarnessError as error:
             catalog.problems.append(error)
-    if not found:
+    if not tasks:
         raise UsageError(
             f"No task has the language {code!r}.",
             hint=f"Run 'harness new language {code} --task TASK' to add it to one.",
         )
-    return found
+    return tasks
 
 
 def check_languages(catalog: Catalog, codes: Iterable[str]) -> None:
@@ -235,11 +227,11 @@ def _tasks_of(catalog: Catalog, name: str) -> list[tuple[str, str | None]]:
 
 def _suite_languages(catalog: Catalog, task: str, suite: str | None) -> list[str] | None:
     """Return the languages of a task that a suite runs, fragments' included; None where it runs all."""
-    own = None if suite is None else catalog.suite(suite).languages.get(task)
-    if own is None:
+    listed = None if suite is None else catalog.suite(suite).languages.get(task)
+    if listed is None:
         return None
     entry = catalog.task(task)
-    return [*own, *(code for code in entry.added if code not in own and code not in entry.on_request)]
+    return [*listed, *(code for code in entry.added if code not in listed and code not in entry.on_request)]
 
 
 def _with_languages(
@@ -247,23 +239,25 @@ def _with_languages(
 ) -> SelectedTask:
     entry = catalog.task(task)
     wanted, excluded = named_and_excluded(wanted or ())
-    asked = _default_languages(entry) if codes is None else list(dict.fromkeys(codes))
+    requested = _default_languages(entry) if codes is None else list(dict.fromkeys(codes))
     if wanted:
-        asked = list(dict.fromkeys(wanted)) if codes is None else [code for code in asked if code in wanted]
-    check_languages(catalog, [code for code in (*asked, *excluded) if code not in entry.spec.languages])
-    asked = [code for code in asked if code not in excluded]
-    found = tuple(code for code in asked if code in entry.spec.languages)
+        requested = (
+            list(dict.fromkeys(wanted)) if codes is None else [code for code in requested if code in wanted]
+        )
+    check_languages(catalog, [code for code in (*requested, *excluded) if code not in entry.spec.languages])
+    requested = [code for code in requested if code not in excluded]
+    available = tuple(code for code in requested if code in entry.spec.languages)
     names = tuple(dict.fromkeys(suites))
-    dropped = [code for code in wanted if names and code in entry.spec.languages and code not in asked]
+    dropped = [code for code in wanted if names and code in entry.spec.languages and code not in requested]
     listed = {code for suite in names for code in _suite_languages(catalog, task, suite) or ()}
     return SelectedTask(
         entry=entry,
-        languages=found,
-        missing=tuple(code for code in asked if code not in entry.spec.languages),
+        languages=available,
+        missing=tuple(code for code in requested if code not in entry.spec.languages),
         unlisted=tuple(code for code in dict.fromkeys(dropped) if code not in listed),
         outside=tuple(code for code in codes or () if wanted and code not in wanted),
         suites=names,
-        published=_published(catalog, entry, found, names),
+        published=_published(catalog, entry, available, names),
     )
 
 
@@ -275,10 +269,10 @@ def _default_languages(entry: TaskEntry) -> list[str]:
 def _published(
     catalog: Catalog, entry: TaskEntry, languages: Sequence[str], suites: Sequence[str]
 ) -> tuple[str, ...]:
-    named = {code for suite in suites for code in catalog.suite(suite).languages.get(entry.spec.task, ())}
-    own = [code for code in entry.spec.languages if code not in entry.added or code in named]
+    listed = {code for suite in suites for code in catalog.suite(suite).languages.get(entry.spec.task, ())}
+    published = [code for code in entry.spec.languages if code not in entry.added or code in listed]
     counted = {
-        code for suite in suites for code in own if catalog.suite(suite).includes(entry.spec.task, code)
+        code for suite in suites for code in published if catalog.suite(suite).includes(entry.spec.task, code)
     }
-    is_of_suites = {code for code in languages if code in own} <= counted
-    return tuple(code for code in own if code in counted or not is_of_suites)
+    is_of_suites = {code for code in languages if code in published} <= counted
+    return tuple(code for code in published if code in counted or not is_of_suites)

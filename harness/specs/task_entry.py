@@ -16,16 +16,6 @@ if TYPE_CHECKING:
     from harness.specs.prompt import PromptSpec
     from harness.specs.schema import LanguageEntry, TaskSpec, TrainingSpec
 
-__all__ = [
-    "DESCRIBING",
-    "Entry",
-    "GivenWords",
-    "TaskEntry",
-    "described_language",
-    "described_languages",
-    "join_fragments",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
@@ -44,8 +34,8 @@ class Entry:
     def languages(self) -> list[str]:
         """The language codes of a task, as written, without validating it."""
         # Published scores and suites have their languages by task, so that the keys are names of tasks.
-        given = None if self.sort in {"published", "suite"} else self.document.data.get("languages")
-        return list(given) if isinstance(given, Mapping) else []
+        entries = None if self.sort in {"published", "suite"} else self.document.data.get("languages")
+        return list(entries) if isinstance(entries, Mapping) else []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,8 +74,12 @@ class TaskEntry:
     @property
     def documents(self) -> list[Document]:
         """The task's document and every fragment's, each once."""
-        found = [self.document, *self.fragments.values(), *(own.document for own in self.words.values())]
-        return list({document.source: document for document in found}.values())
+        all_documents = [
+            self.document,
+            *self.fragments.values(),
+            *(added.document for added in self.words.values()),
+        ]
+        return list({document.source: document for document in all_documents}.values())
 
     def pool_languages(self, language: str) -> tuple[str, ...]:
         """Return the languages whose candidates the queries of a language are ranked against."""
@@ -103,25 +97,25 @@ class TaskEntry:
 
         With those of one language alone, a fragment changes no digest of a prompt in another language.
         """
-        for (preset, code), given in self.words.items():
-            own = preset == prompt.preset and self.spec.task in prompt.tasks
-            if own and language in {None, code}:
-                prompt = prompt.worded(code, given.words)
+        for (preset, code), added in self.words.items():
+            applies = preset == prompt.preset and self.spec.task in prompt.tasks
+            if applies and language in {None, code}:
+                prompt = prompt.worded(code, added.words)
         return prompt
 
 
 def _own_place(spec: TaskSpec, code: str, file: str) -> str:
     """Return what to do with a file that brings a language which the task has itself."""
-    source, known = spec.source(code, "test"), described_languages(spec)
-    codes = known.get(code).codes() if code in known else {"language": code}
+    source, languages = spec.source(code, "test"), described_languages(spec)
+    codes = languages.get(code).codes() if code in languages else {"language": code}
     alternatives = () if source is None else source.alternatives
     paths = [path for item in alternatives if item.serves(codes) for path in item.paths]
     for name, value in codes.items():
         paths = [path.replace(f"{{{name}}}", value) for path in paths]
-    place = (
+    advice = (
         f", and put your items where those of the task are looked for: {' or '.join(paths)}" if paths else ""
     )
-    return f"The task has {code!r} already. Omit the file {file!r}{place}."
+    return f"The task has {code!r} already. Omit the file {file!r}{advice}."
 
 
 def join_fragments(
@@ -147,16 +141,16 @@ def join_fragments(
     folders = dict.fromkeys(spec.languages, entry.folder)
     languages = dict(spec.languages)
     words: dict[tuple[str, str], GivenWords] = {}
-    paths = [one.plugin for one in (entry, *(own for own, _ in fragments)) if one.given]
+    paths = [item.plugin for item in (entry, *(own for own, _ in fragments)) if item.given]
     for fragment, content in fragments:
         for code, language in content.entries.items():
-            for preset, given in language.prompts.items():
-                known = words.get((preset, code))
-                first = plugin_with_words(spec.task, preset, code) if known is None else known.plugin
+            for preset, added_words in language.prompts.items():
+                earlier = words.get((preset, code))
+                first = plugin_with_words(spec.task, preset, code) if earlier is None else earlier.plugin
                 if first is not None:
                     kind = f"table of words in {code!r} for the prompt {preset!r} of task"
                     raise DuplicateNameError(kind, spec.task, first, fragment.plugin, given=paths)
-                own = GivenWords(words=given, plugin=fragment.plugin, document=fragment.document)
+                own = GivenWords(words=added_words, plugin=fragment.plugin, document=fragment.document)
                 words[preset, code] = own
             if language.words_alone:
                 continue
@@ -214,7 +208,7 @@ def described_languages(spec: TaskSpec | TrainingSpec) -> LanguageTable:
 
 def described_language(code: str, given: Mapping[str, Any]) -> Language | None:
     """Return the language that an entry describes in full: with name, script and family; None for other entries."""
-    found: dict[str, Any] = {
+    fields: dict[str, Any] = {
         key: value for key in DESCRIBING if isinstance(value := given.get(key), str) and value
     }
-    return Language(code=code, **found) if found.keys() >= {"name", "script", "family"} else None
+    return Language(code=code, **fields) if fields.keys() >= {"name", "script", "family"} else None

@@ -9,8 +9,6 @@ from typing import Any, Protocol
 
 from harness.errors import BrokenPluginError
 
-__all__ = ["MadeTask", "MakesTasks", "TaskSource"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MadeTask:

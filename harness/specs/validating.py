@@ -12,8 +12,6 @@ from harness.errors import Problem, SpecError, near_names
 from harness.specs.loading import Document
 from harness.specs.schema import SpecModel
 
-__all__ = ["key_path", "validate_document"]
-
 Model = TypeVar("Model", bound=SpecModel)
 SHOWN_CHARACTERS = 500
 """Of a wrong value, in the message about it."""
@@ -24,8 +22,8 @@ def validate_document(model: type[Model], document: Document) -> Model:
     try:
         return model.model_validate_json(json.dumps(document.data), strict=True)
     except ValidationError as error:
-        found = error.errors()
-        faults = [fault for fault in found if not _is_other_branch(fault, found)]
+        errors = error.errors()
+        faults = [fault for fault in errors if not _is_other_branch(fault, errors)]
         problems = [_problem(fault, model, document) for fault in faults]
         raise SpecError(document.source, sorted(problems, key=lambda problem: problem.line or 0)) from error
 
@@ -47,7 +45,7 @@ def _problem(fault: Any, model: type[SpecModel], document: Document) -> Problem:
         path = path[:-1]
     elif not isinstance(fault.get("input"), dict):
         message = f"{message}, found {_shown(fault.get('input'))}"
-    return Problem(message=message, line=document.line_of(path), key=".".join(str(part) for part in path))
+    return Problem(message=message, line=document.line_of(path), key=".".join(str(key) for key in path))
 
 
 def _shown(value: Any) -> str:
@@ -57,7 +55,7 @@ def _shown(value: Any) -> str:
 
 def key_path(fault: Any) -> list[str | int]:
     """Return the keys that lead to a fault that pydantic found."""
-    return [part for part in fault["loc"] if not _is_type_tag(part)]
+    return [key for key in fault["loc"] if not _is_type_tag(key)]
 
 
 def _is_type_tag(part: str | int) -> bool:
@@ -74,14 +72,15 @@ def _is_other_branch(fault: Any, faults: Iterable[Any]) -> bool:
     """
     path = key_path(fault)
     return fault["loc"][-1:] == ("str",) and any(
-        key_path(other)[: len(path)] == path and len(key_path(other)) > len(path) for other in faults
+        key_path(candidate)[: len(path)] == path and len(key_path(candidate)) > len(path)
+        for candidate in faults
     )
 
 
 def _keys_at(model: type[SpecModel], path: Iterable[str | int]) -> set[str]:
     models = [model]
-    for part in path:
-        fields = [item.model_fields[part] for item in models if part in item.model_fields]
+    for name in path:
+        fields = [item.model_fields[name] for item in models if name in item.model_fields]
         if fields:
             models = [inner for field in fields for inner in _models_in(field.annotation)]
     return {key for item in models for key in item.model_fields}

@@ -7,8 +7,6 @@ import numpy.typing as npt
 
 from harness.statistics.cluster import Codes
 
-__all__ = ["recall_balance_p"]
-
 LEAST_PER_POSITION = 10
 """Gold answers per position below which the chi-square distribution is too far from the truth."""
 
@@ -30,15 +28,15 @@ def recall_balance_p(right: npt.NDArray[np.float64], gold: Codes, codes: Codes) 
     from scipy.special import chdtrc
 
     counts = np.bincount(gold)
-    places = len(counts)
-    if places < 2 or counts.min() < LEAST_PER_POSITION or not 0 < right.mean() < 1:
+    positions = len(counts)
+    if positions < 2 or counts.min() < LEAST_PER_POSITION or not 0 < right.mean() < 1:
         return None
-    own = np.eye(places)[gold] - counts / len(gold)
-    parts = (right - right.mean())[:, None] * own[:, 1:]
-    sums = np.zeros((int(codes.max()) + 1, places - 1))
-    np.add.at(sums, codes, parts)
-    if len(sums) < LEAST_PER_POSITION * places:
+    deviations = np.eye(positions)[gold] - counts / len(gold)
+    contributions = (right - right.mean())[:, None] * deviations[:, 1:]
+    sums = np.zeros((int(codes.max()) + 1, positions - 1))
+    np.add.at(sums, codes, contributions)
+    if len(sums) < LEAST_PER_POSITION * positions:
         return None
     total = sums.sum(axis=0)
     statistic = float(total @ np.linalg.pinv(sums.T @ sums) @ total)
-    return float(chdtrc(places - 1, statistic))
+    return float(chdtrc(positions - 1, statistic))

@@ -18,20 +18,6 @@ import numpy.typing as npt
 from harness.statistics.cluster import Codes
 from harness.statistics.interval import Interval
 
-__all__ = [
-    "DRAWS",
-    "Statistic",
-    "bootstrap_counts",
-    "cluster_sums",
-    "count_interval",
-    "distinct_rows",
-    "evaluated",
-    "influence_values",
-    "percentile_interval",
-    "resampled_sums",
-    "seed_of",
-]
-
 Floats = npt.NDArray[np.float64]
 AnyFloats = npt.NDArray[np.floating]
 Statistic = Callable[[Floats], float]
@@ -64,8 +50,8 @@ def cluster_sums(counts: AnyFloats, codes: Codes, groups: int | None = None) -> 
     *lead, _, k = counts.shape
     flat = counts.reshape(-1, len(codes), k)
     sums = np.empty((groups, len(flat), k))
-    for part, column in np.ndindex(len(flat), k):
-        sums[:, part, column] = np.bincount(codes, weights=flat[part, :, column], minlength=groups)
+    for row, column in np.ndindex(len(flat), k):
+        sums[:, row, column] = np.bincount(codes, weights=flat[row, :, column], minlength=groups)
     return sums.reshape(groups, *lead, k)
 
 
@@ -81,7 +67,7 @@ def resampled_sums(sums: AnyFloats, *, draws: int = DRAWS, seed: int = 0) -> Flo
     if not repeated and len(rows) < total:
         rows = np.repeat(rows, numbers, axis=0)
     block = max(1, BLOCK // len(rows))
-    found = np.empty((draws, sums.shape[1]))
+    drawn_sums = np.empty((draws, sums.shape[1]))
     for start in range(0, draws, block):
         count = min(block, draws - start)
         if repeated:
@@ -90,8 +76,8 @@ def resampled_sums(sums: AnyFloats, *, draws: int = DRAWS, seed: int = 0) -> Flo
             drawn = generator.integers(0, total, size=(count, total))
             drawn += np.arange(count)[:, None] * total
             weights = np.bincount(drawn.ravel(), minlength=count * total).reshape(count, total)
-        found[start : start + count] = weights.astype(np.float64) @ rows
-    return found
+        drawn_sums[start : start + count] = weights.astype(np.float64) @ rows
+    return drawn_sums
 
 
 def distinct_rows(rows: AnyFloats) -> tuple[Floats, Codes]:
@@ -117,13 +103,13 @@ def evaluated(statistic: Statistic, sums: Floats) -> Floats:
     A statistic that divides by a sum which is zero in this row is NaN there.
     """
     flat = sums.reshape(-1, sums.shape[-1])
-    found = np.empty(len(flat))
+    values = np.empty(len(flat))
     for index, row in enumerate(flat):
         try:
-            found[index] = statistic(row)
+            values[index] = statistic(row)
         except (ZeroDivisionError, ValueError):
-            found[index] = np.nan
-    return found.reshape(sums.shape[:-1])
+            values[index] = np.nan
+    return values.reshape(sums.shape[:-1])
 
 
 def bootstrap_counts(
@@ -172,7 +158,7 @@ def count_interval(
 
 
 def influence_values(counts: Floats, statistic: Statistic) -> Floats | None:
-    """Return what each item adds to a statistic of the sums of counts, to first order: shape (n,), of sum 0.
+    """Return each item's contribution to a statistic of the sums of counts, to first order: shape (n,), of sum 0.
 
     The empirical influence values over n (Davison and Hinkley 1997, section 2.7.2), from central differences. None
     where the statistic has no value next to the sums.

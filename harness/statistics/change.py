@@ -7,8 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["ChangePoint", "change_points"]
-
 Floats = npt.NDArray[np.float64]
 LEVEL = 0.05
 ROUNDING = 1e-12
@@ -36,31 +34,31 @@ def change_points(scores: Floats, noise: Floats) -> list[ChangePoint]:
         scores: Shape (n,), in the order of time.
         noise: Shape (draws, n): replicates of the scores without any change. Only differences within one matter.
     """
-    found = sorted(_splits(scores, noise, 0, len(scores)))
-    ends = [0, *(at for at, _ in found), len(scores)]
+    splits = sorted(_splits(scores, noise, 0, len(scores)))
+    ends = [0, *(at for at, _ in splits), len(scores)]
     return [
         ChangePoint(at=at, step=float(scores[at:after].mean() - scores[before:at].mean()), p=p)
-        for (at, p), before, after in zip(found, ends[:-2], ends[2:], strict=True)
+        for (at, p), before, after in zip(splits, ends[:-2], ends[2:], strict=True)
     ]
 
 
 def _splits(scores: Floats, noise: Floats, start: int, end: int) -> list[tuple[int, float]]:
-    places = np.arange(start + 1, end)
-    if not len(places):
+    positions = np.arange(start + 1, end)
+    if not len(positions):
         return []
-    own = np.array([scores[at:end].mean() - scores[start:at].mean() for at in places])
+    observed = np.array([scores[at:end].mean() - scores[start:at].mean() for at in positions])
     drawn = np.stack(
-        [noise[:, at:end].mean(axis=1) - noise[:, start:at].mean(axis=1) for at in places], axis=1
+        [noise[:, at:end].mean(axis=1) - noise[:, start:at].mean(axis=1) for at in positions], axis=1
     )
     spread = drawn.std(axis=0)
     # No change lies between two neighbours that answered all items alike.
-    possible = (noise[:, places] - noise[:, places - 1]).std(axis=0) > ROUNDING
+    possible = (noise[:, positions] - noise[:, positions - 1]).std(axis=0) > ROUNDING
     if not possible.any():
         return []
-    steps = np.abs(own[possible]) / spread[possible]
+    steps = np.abs(observed[possible]) / spread[possible]
     largest = (np.abs(drawn[:, possible] - drawn[:, possible].mean(axis=0)) / spread[possible]).max(axis=1)
     p = (1 + int((largest >= steps.max() - ROUNDING).sum())) / (1 + len(noise))
     if p > LEVEL:
         return []
-    at = int(places[possible][steps.argmax()])
+    at = int(positions[possible][steps.argmax()])
     return [*_splits(scores, noise, start, at), (at, p), *_splits(scores, noise, at, end)]

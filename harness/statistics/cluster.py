@@ -8,8 +8,6 @@ from hashlib import blake2b
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["ClusterCodes", "Codes", "draw_codes", "key_codes", "linked_codes", "own_names"]
-
 Codes = npt.NDArray[np.int64]
 
 
@@ -78,7 +76,7 @@ def linked_codes(*keyings: Codes) -> Codes:
 
 
 def draw_codes(
-    parts: Sequence[tuple[str, Sequence[str], Sequence[str | None]]],
+    languages: Sequence[tuple[str, Sequence[str], Sequence[str | None]]],
     *,
     linked: bool,
     unpaired: Collection[str] = (),
@@ -86,14 +84,14 @@ def draw_codes(
     """Return the number of every item's draw, for the items of several languages after each other.
 
     Args:
-        parts: The language, the ids and the clusters of its items. A cluster is one of its language.
+        languages: The language, the ids and the clusters of its items. A cluster is one of its language.
         linked: Whether items of the same id are one draw, as the translations of an item are.
         unpaired: Languages whose ids name other items than those of the same ids elsewhere.
     """
     ids, clusters = ClusterCodes(), ClusterCodes()
-    for language, names, own in parts:
+    for language, names, cluster_keys in languages:
         ids.add(own_names(names, language) if language in unpaired else names)
-        clusters.add([None if key is None else f"{language} {key}" for key in own])
+        clusters.add([None if key is None else f"{language} {key}" for key in cluster_keys])
     if not linked:
         return clusters.codes()
     return linked_codes(ids.codes()) if clusters.alone else linked_codes(ids.codes(), clusters.codes())
@@ -105,15 +103,15 @@ def own_names(ids: Sequence[str], language: str) -> list[str]:
 
 
 def key_codes(keys: Sequence[Sequence[Hashable]]) -> Codes:
-    """Return what `linked_codes` does, for items that have any number of keys each; one without keys is a draw."""
+    """Return draws as in `linked_codes`, for items with any number of keys each; one without keys is a draw."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
     numbers: dict[Hashable, int] = {}
     pairs = [
         (index, len(keys) + numbers.setdefault(key, len(numbers)))
-        for index, own in enumerate(keys)
-        for key in own
+        for index, item_keys in enumerate(keys)
+        for key in item_keys
     ]
     rows, columns = zip(*pairs, strict=True) if pairs else ((), ())
     size = len(keys) + len(numbers)

@@ -13,16 +13,6 @@ from harness.statistics.bootstrap import percentile_interval
 from harness.statistics.cluster import Codes
 from harness.statistics.interval import Interval
 
-__all__ = [
-    "Contrast",
-    "common_variance",
-    "drawn_contrasts",
-    "independent_contrasts",
-    "no_common",
-    "over_seeds",
-    "paired_contrasts",
-]
-
 Floats = npt.NDArray[np.float64]
 Common = Callable[[Floats], float]
 """From the weights of the languages to what `common_variance` returns for their weighted sum."""
@@ -32,7 +22,7 @@ SMALLEST = -690.0
 """Logarithm of the smallest p that is looked for."""
 HALVINGS = 50
 ROUNDING = 1e-12
-"""What differences that are all the same leave."""
+"""Rounding error of differences that are all the same."""
 _NOTHING = Interval(se=None, low=None, high=None, method=None)
 
 
@@ -67,28 +57,28 @@ def paired_contrasts(scores: Floats, strata: Codes, codes: Codes, weights: Float
     """
     counts = np.bincount(strata)
     groups, size = int(codes.max()) + 1, len(counts)
-    means = np.array([np.bincount(strata, weights=own) / counts for own in scores])
+    means = np.array([np.bincount(strata, weights=row) / counts for row in scores])
     residuals = (scores.mean(axis=0) - means.mean(axis=0)[strata]) / counts[strata]
     apart = (scores - means[:, strata]) / counts[strata]
-    places = codes * size + strata
-    sums = np.bincount(places, weights=residuals, minlength=groups * size).reshape(groups, size)
-    members = np.bincount(places, minlength=groups * size).reshape(groups, size)
-    found = []
+    indices = codes * size + strata
+    sums = np.bincount(indices, weights=residuals, minlength=groups * size).reshape(groups, size)
+    members = np.bincount(indices, minlength=groups * size).reshape(groups, size)
+    contrasts = []
     for weight in weights:
         by_seed = means @ weight
-        own = members[:, weight != 0]
-        drawn = int(own.any(axis=1).sum())
+        weighted = members[:, weight != 0]
+        drawn = int(weighted.any(axis=1).sum())
         by_draw = sums @ weight
         if drawn < 2 or float(np.abs(by_draw).max()) < ROUNDING:
             interval = replace(_NOTHING, method="one cluster" if drawn < 2 else "constant")
         else:
             se = math.sqrt(drawn / (drawn - 1) * float(np.square(by_draw).sum()))
-            name = "paired" if ((own > 0).sum(axis=1) > 1).any() else "independent"
-            method = f"{name} clustered t" if (own > 1).any() else f"{name} t"
+            name = "paired" if ((weighted > 0).sum(axis=1) > 1).any() else "independent"
+            method = f"{name} clustered t" if (weighted > 1).any() else f"{name} t"
             interval = _t(float(by_seed.mean()), se, drawn - 1, method, drawn)
         common = common_variance(apart * weight[strata], codes)
-        found.append(_tested(float(by_seed.mean()), interval, by_seed, common))
-    return found
+        contrasts.append(_tested(float(by_seed.mean()), interval, by_seed, common))
+    return contrasts
 
 
 def drawn_contrasts(
@@ -108,7 +98,7 @@ def drawn_contrasts(
         weights: Shape (contrasts, S).
         common: What seeds and items have in common.
     """
-    found = []
+    contrasts = []
     for weight in weights:
         by_seed, interval = values @ weight, drawn
         if replicates is not None:
@@ -116,56 +106,56 @@ def drawn_contrasts(
             interval = percentile_interval(
                 replicates @ weight, method=method, groups=groups, seed=drawn.seed or 0
             )
-        found.append(_tested(float(by_seed.mean()), interval, by_seed, common(weight)))
-    return found
+        contrasts.append(_tested(float(by_seed.mean()), interval, by_seed, common(weight)))
+    return contrasts
 
 
 def independent_contrasts(
-    parts: Sequence[Interval], values: Floats, weights: Floats, *, common: Common = no_common
+    intervals: Sequence[Interval], values: Floats, weights: Floats, *, common: Common = no_common
 ) -> list[Contrast]:
     """Return contrasts of languages whose items were drawn independently of each other.
 
-    The interval recovers the variances from those of the parts, each of its own kind (MOVER; Zou and Donner 2008): with
-    the distances d_s from a score to the end of its interval, those of the contrast are sqrt(sum_s (w_s d_s)^2). Where
-    the items of a part are all right or all wrong, its error is that of the reach of its interval, not 0. There is no
-    interval where a part has none.
+    The interval recovers the variances from those of the languages, each of its own kind (MOVER; Zou and Donner
+    2008): with the distances d_s from a score to the end of its interval, those of the contrast are
+    sqrt(sum_s (w_s d_s)^2). Where the items of a language are all right or all wrong, its error is that of the
+    reach of its interval, not 0. There is no interval where a language has none.
 
     Args:
-        parts: The uncertainty of the scores averaged over seeds.
+        intervals: The uncertainty of the scores averaged over seeds.
         values: Shape (seeds, S): the scores.
         weights: Shape (contrasts, S).
         common: What seeds and items have in common.
     """
     means = values.mean(axis=0)
-    found = []
+    contrasts = []
     for weight in weights:
         by_seed = values @ weight
-        kept = [
-            (part, own, factor)
-            for part, own, factor in zip(parts, means.tolist(), weight.tolist(), strict=True)
+        terms = [
+            (interval, mean, factor)
+            for interval, mean, factor in zip(intervals, means.tolist(), weight.tolist(), strict=True)
             if factor
         ]
-        found.append(_tested(float(by_seed.mean()), _recovered(kept), by_seed, common(weight)))
-    return found
+        contrasts.append(_tested(float(by_seed.mean()), _recovered(terms), by_seed, common(weight)))
+    return contrasts
 
 
-def _recovered(parts: Sequence[tuple[Interval, float, float]]) -> Interval:
-    """Return the interval of a weighted sum from the parts' intervals, scores and weights."""
-    value = sum(weight * own for _, own, weight in parts)
+def _recovered(terms: Sequence[tuple[Interval, float, float]]) -> Interval:
+    """Return the interval of a weighted sum from the intervals, scores and weights of its terms."""
+    value = sum(weight * score for _, score, weight in terms)
     below = above = variance = 0.0
-    for part, own, weight in parts:
-        if part.low is None or part.high is None:
-            return replace(_NOTHING, method=part.method)
-        ends = (own - part.low, part.high - own)
+    for interval, score, weight in terms:
+        if interval.low is None or interval.high is None:
+            return replace(_NOTHING, method=interval.method)
+        ends = (score - interval.low, interval.high - score)
         down, up = ends if weight > 0 else ends[::-1]
         below, above = below + (weight * down) ** 2, above + (weight * up) ** 2
-        variance += (weight * (part.se or max(ends) / NORMAL)) ** 2
+        variance += (weight * (interval.se or max(ends) / NORMAL)) ** 2
     return Interval(
         se=math.sqrt(variance),
         low=max(-1.0, value - math.sqrt(below)),
         high=min(1.0, value + math.sqrt(above)),
         method="independent",
-        groups=sum(part.groups or 2 for part, _, _ in parts),
+        groups=sum(interval.groups or 2 for interval, _, _ in terms),
     )
 
 
@@ -183,7 +173,7 @@ def common_variance(contributions: Floats, codes: Codes) -> float:
     if seeds < 2 or groups < 2:
         return 0.0
     apart = contributions - contributions.mean(axis=0)
-    sums = [np.bincount(codes, weights=own, minlength=groups) for own in apart]
+    sums = [np.bincount(codes, weights=row, minlength=groups) for row in apart]
     return groups / ((groups - 1) * (seeds - 1) * seeds) * float(np.square(sums).sum())
 
 
@@ -202,12 +192,12 @@ def over_seeds(interval: Interval, by_seed: Floats, common: float = 0.0, *, leas
         common: From `common_variance`.
         least: The lowest possible score.
     """
-    parts = _variances(interval, by_seed, common)
-    if interval.se is None or parts[1] == 0:
+    variances = _variances(interval, by_seed, common)
+    if interval.se is None or variances[1] == 0:
         return interval
-    value, reach = float(by_seed.mean()), _reach(interval, parts, len(by_seed), 0.05)
+    value, reach = float(by_seed.mean()), _reach(interval, variances, len(by_seed), 0.05)
     return Interval(
-        se=math.sqrt(sum(parts)),
+        se=math.sqrt(sum(variances)),
         low=max(least, value - reach),
         high=min(1.0, value + reach),
         method=f"{interval.method}, and seeds",
@@ -222,11 +212,11 @@ def _variances(interval: Interval, by_seed: Floats, common: float) -> tuple[floa
     return (items, 0.0) if spread < ROUNDING**2 else (max(0.0, items - common), spread)
 
 
-def _reach(interval: Interval, parts: tuple[float, float], seeds: int, tail: float) -> float:
+def _reach(interval: Interval, variances: tuple[float, float], seeds: int, tail: float) -> float:
     """Return half the interval of the level 1 - tail."""
     from scipy.special import stdtrit
 
-    items, spread = parts
+    items, spread = variances
     quantiles = -stdtrit([max(1.0, (interval.groups or 2) - 1), max(1.0, seeds - 1.0)], tail / 2)
     return float(items * quantiles[0] + spread * quantiles[1]) / math.sqrt(items + spread)
 
@@ -243,13 +233,13 @@ def _t(
 
 def _tested(value: float, interval: Interval, by_seed: Floats, common: float) -> Contrast:
     """Return a contrast with its interval over seeds, and the p at which the interval ends at 0."""
-    found = over_seeds(interval, by_seed, common, least=-1.0)
-    if not found.se:
-        return Contrast(value=value, interval=found)
-    parts = _variances(interval, by_seed, common)
+    total_interval = over_seeds(interval, by_seed, common, least=-1.0)
+    if not total_interval.se:
+        return Contrast(value=value, interval=total_interval)
+    variances = _variances(interval, by_seed, common)
     below, above = SMALLEST, 0.0
     for _ in range(HALVINGS):
         middle = (below + above) / 2
-        is_beyond = _reach(interval, parts, len(by_seed), math.exp(middle)) < abs(value)
+        is_beyond = _reach(interval, variances, len(by_seed), math.exp(middle)) < abs(value)
         below, above = (below, middle) if is_beyond else (middle, above)
-    return Contrast(value=value, interval=found, p=math.exp(above))
+    return Contrast(value=value, interval=total_interval, p=math.exp(above))

@@ -1,11 +1,9 @@
-"""What a standard error comes with."""
+"""A standard error with its interval."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
-
-__all__ = ["Interval"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,11 +23,11 @@ class Interval:
     """Of the resamples."""
 
     def to_json(self) -> dict[str, Any]:
-        """Return what ``results.json`` keeps: ``se``, ``ci``, ``ci_method``, and where they apply what it rests on."""
-        shown: dict[str, Any] = {
+        """Return the fields of ``results.json``; ``clusters``, ``draws`` and ``seed`` only where they apply."""
+        fields: dict[str, Any] = {
             "se": self.se,
             "ci": None if self.low is None or self.high is None else [self.low, self.high],
             "ci_method": self.method,
         }
         further = {"clusters": self.groups, "draws": self.draws, "seed": self.seed}
-        return {**shown, **{name: value for name, value in further.items() if value is not None}}
+        return {**fields, **{name: value for name, value in further.items() if value is not None}}

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from harness.statistics.proportion import wilson
 
-__all__ = ["beyond_margin_p", "largest_drop", "t_interval"]
-
 
 def beyond_margin_p(difference: float, se: float, draws: int, margin: float) -> float:
     """Return the two-sided p of a t test that a score dropped by more than a margin.

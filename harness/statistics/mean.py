@@ -12,18 +12,6 @@ from harness.statistics.cluster import ClusterCodes, Codes, key_codes
 from harness.statistics.interval import Interval
 from harness.statistics.proportion import wilson
 
-__all__ = [
-    "SMALL_SAMPLE",
-    "clustered_mean",
-    "constant_bounds",
-    "correlated_mean",
-    "independent_mean",
-    "mean_of_codes",
-    "paired_difference",
-    "score_correlations",
-    "stratified_mean",
-]
-
 Floats = npt.NDArray[np.float64]
 SMALL_SAMPLE = 200
 """Below so many 0/1 items the normal approximation is poor and Wilson's interval is used."""
@@ -51,7 +39,7 @@ def clustered_mean(items: Floats, clusters: Sequence[str | None], *, level: floa
 
 
 def mean_of_codes(items: Floats, codes: Codes, *, level: float = 0.95) -> Interval:
-    """Return what `clustered_mean` does, for clusters that are numbered 0, 1, ... G - 1; `codes` has shape (n,)."""
+    """Return the uncertainty as in `clustered_mean`, for cluster numbers 0, 1, ... G - 1 of shape (n,)."""
     n = len(items)
     if n == 0:
         return _NOTHING
@@ -89,11 +77,11 @@ def stratified_mean(values: Floats, strata: Codes, codes: Codes, *, level: float
         codes: Shape (n,): the number of each item's draw, 0, 1, ... G - 1.
         level: Coverage of the interval.
     """
-    found = _over_strata(values, strata, codes, "", 0.0, level)
-    if found.method != "constant" or not np.isin(values, (0.0, 1.0)).all():
-        return found
-    own = [strata == stratum for stratum in range(int(strata.max()) + 1)]
-    ends = [constant_bounds(float(values[kept][0]), codes[kept], level=level) for kept in own]
+    interval = _over_strata(values, strata, codes, "", 0.0, level)
+    if interval.method != "constant" or not np.isin(values, (0.0, 1.0)).all():
+        return interval
+    masks = [strata == stratum for stratum in range(int(strata.max()) + 1)]
+    ends = [constant_bounds(float(values[mask][0]), codes[mask], level=level) for mask in masks]
     low, high = np.mean(ends, axis=0)
     groups = int(codes.max()) + 1
     method = "wilson" if groups == len(values) else "clustered wilson"
@@ -119,29 +107,31 @@ def paired_difference(
     return _over_strata(differences, strata, codes, "paired ", -1.0, level)
 
 
-def independent_mean(parts: Sequence[Interval], value: float, *, level: float = 0.95) -> Interval:
+def independent_mean(intervals: Sequence[Interval], value: float, *, level: float = 0.95) -> Interval:
     """Return the uncertainty of the mean of scores in [0, 1] whose items were drawn independently of each other.
 
     SE^2 = sum_s SE_s^2 / S^2. The interval is t with the degrees of freedom of Welch (1947) and Satterthwaite (1946),
-    (sum_s SE_s^2)^2 / sum_s (SE_s^4 / (G_s - 1)). A part whose items are all equal adds nothing; where another one
-    has no standard error there is none, and `method` says why. Where the items of every part are all equal, the ends
+    (sum_s SE_s^2)^2 / sum_s (SE_s^4 / (G_s - 1)). A score whose items are all equal adds nothing; where another one
+    has no standard error there is none, and `method` says why. Where the items of every score are all equal, the ends
     follow from theirs: value - sqrt(sum_s (x_s - low_s)^2) / S, and likewise above (Zou and Donner 2008).
 
     Args:
-        parts: The uncertainty of each score, with its groups.
+        intervals: The uncertainty of each score, with its groups.
         value: The mean of the scores.
         level: Coverage of the interval.
     """
-    groups = [part.groups or 2 for part in parts]
-    without_se = [part.method for part in parts if part.se is None and part.method != "constant"]
-    if not parts or without_se:
+    groups = [interval.groups or 2 for interval in intervals]
+    without_se = [
+        interval.method for interval in intervals if interval.se is None and interval.method != "constant"
+    ]
+    if not intervals or without_se:
         return _without(without_se[0] if without_se else None)
-    variances = np.square([part.se or 0.0 for part in parts])
+    variances = np.square([interval.se or 0.0 for interval in intervals])
     total = float(variances.sum())
     if total == 0:
-        return _of_bounds(parts, value)
+        return _of_bounds(intervals, value)
     freedom = total**2 / float((np.square(variances) / (np.array(groups) - 1)).sum())
-    se = math.sqrt(total) / len(parts)
+    se = math.sqrt(total) / len(intervals)
     return _t(value, se, freedom, "stratified t", level, sum(groups))
 
 
@@ -176,29 +166,35 @@ def score_correlations(contributions: Sequence[Floats], codes: Sequence[Codes]) 
         contributions: By score: what each of its items adds to it, with the sum 0.
         codes: By score: the number of each item's draw, shared by all scores.
     """
-    groups = max(int(own.max()) for own in codes) + 1
+    groups = max(int(score_codes.max()) for score_codes in codes) + 1
     pairs = zip(codes, contributions, strict=True)
-    sums = np.array([np.bincount(own, weights=values, minlength=groups) for own, values in pairs])
+    sums = np.array(
+        [np.bincount(score_codes, weights=values, minlength=groups) for score_codes, values in pairs]
+    )
     scales = np.sqrt(np.square(sums).sum(axis=1))
-    found: Floats = (sums @ sums.T) / np.maximum(np.outer(scales, scales), np.finfo(np.float64).tiny)
-    np.fill_diagonal(found, 1.0)
-    return found
+    correlations: Floats = (sums @ sums.T) / np.maximum(np.outer(scales, scales), np.finfo(np.float64).tiny)
+    np.fill_diagonal(correlations, 1.0)
+    return correlations
 
 
-def _of_bounds(parts: Sequence[Interval], value: float) -> Interval:
+def _of_bounds(intervals: Sequence[Interval], value: float) -> Interval:
     """Return the interval of a mean of independent scores that are all right or all wrong, from their intervals."""
-    ends = [(part.low, part.high) for part in parts if part.low is not None and part.high is not None]
-    if len(ends) < len(parts):
+    ends = [
+        (interval.low, interval.high)
+        for interval in intervals
+        if interval.low is not None and interval.high is not None
+    ]
+    if len(ends) < len(intervals):
         return _without("constant")
     # Such a score is the end of its own interval at 0 or 1, so that one of both distances is 0.
-    below = math.sqrt(sum((1 - low) ** 2 for low, high in ends if high > 1 - ROUNDING)) / len(parts)
-    above = math.sqrt(sum(high**2 for low, high in ends if low < ROUNDING)) / len(parts)
+    below = math.sqrt(sum((1 - low) ** 2 for low, high in ends if high > 1 - ROUNDING)) / len(intervals)
+    above = math.sqrt(sum(high**2 for low, high in ends if low < ROUNDING)) / len(intervals)
     return Interval(
         se=0.0,
         low=max(0.0, value - below),
         high=min(1.0, value + above),
         method="stratified wilson",
-        groups=sum(part.groups or 2 for part in parts),
+        groups=sum(interval.groups or 2 for interval in intervals),
     )
 
 

@@ -15,8 +15,6 @@ import numpy.typing as npt
 from harness.statistics.bootstrap import AnyFloats, Statistic, distinct_rows, evaluated
 from harness.statistics.cluster import Codes
 
-__all__ = ["FLIPS", "half_sums", "least_p", "sign_flip_p", "swap_p"]
-
 Floats = npt.NDArray[np.float64]
 FLIPS = 9_999
 EXACT = 12
@@ -50,7 +48,7 @@ def half_sums(rows: AnyFloats, *, draws: int = FLIPS, seed: int = 0) -> tuple[Fl
             np.float64
         ) @ distinct, False
     ordered = np.repeat(distinct, numbers, axis=0)
-    found = np.empty((draws, m))
+    sums = np.empty((draws, m))
     width = -(-len(ordered) // 8)
     block = max(1, BLOCK // len(ordered))
     for start in range(0, draws, block):
@@ -59,8 +57,8 @@ def half_sums(rows: AnyFloats, *, draws: int = FLIPS, seed: int = 0) -> tuple[Fl
         # As numbers of 8 bytes, the signs of a whole block would be 32 MB.
         for row in range(0, count, EXPANDED):
             signs = np.unpackbits(bits[row : row + EXPANDED], axis=1, count=len(ordered))
-            found[start + row : start + row + len(signs)] = signs.astype(np.float64) @ ordered
-    return found, False
+            sums[start + row : start + row + len(signs)] = signs.astype(np.float64) @ ordered
+    return sums, False
 
 
 def least_p(clusters: int) -> float:
@@ -89,9 +87,9 @@ def sign_flip_p(differences: Floats, codes: Codes, *, draws: int = FLIPS, seed: 
     rounded = np.round(sums / scale, 12)
     # A flip of the sign of -x is one of x: the sum of signs times values does not know whose sign it was.
     magnitudes = np.abs(rounded)
-    halves, whole = half_sums(magnitudes[:, None], draws=draws, seed=seed)
+    halves, exhaustive = half_sums(magnitudes[:, None], draws=draws, seed=seed)
     flipped = 2 * halves[:, 0] - magnitudes.sum()
-    return _tail(flipped, float(rounded.sum()), whole=whole)
+    return _tail(flipped, float(rounded.sum()), exhaustive=exhaustive)
 
 
 def swap_p(
@@ -112,24 +110,27 @@ def swap_p(
         draws: Random swaps; up to 12 clusters that differ are enumerated where there is one array.
         seed: Of the swaps.
     """
-    columns, observed, whole = [], [], len(first) == 1
-    for number, (one, other) in enumerate(zip(first, second, strict=True)):
-        moved = np.asarray(other, dtype=np.float64) - one
+    columns, observed, exhaustive = [], [], len(first) == 1
+    for number, (first_sums, second_sums) in enumerate(zip(first, second, strict=True)):
+        moved = np.asarray(second_sums, dtype=np.float64) - first_sums
         halves, all_of_them = half_sums(moved.reshape(len(moved), -1), draws=draws, seed=seed + number)
         if all_of_them and len(first) > 1:
             halves = halves[np.random.default_rng(seed + number).integers(len(halves), size=draws)]
-        whole = whole and all_of_them
+        exhaustive = exhaustive and all_of_them
         halves = halves.reshape(-1, *moved.shape[1:])
-        total, opposite = one.sum(axis=0, dtype=np.float64), other.sum(axis=0, dtype=np.float64)
+        total, opposite = first_sums.sum(axis=0, dtype=np.float64), second_sums.sum(axis=0, dtype=np.float64)
         columns.append(evaluated(statistic, opposite - halves) - evaluated(statistic, total + halves))
         observed.append(evaluated(statistic, opposite) - evaluated(statistic, total))
-    swapped, seen = np.concatenate(columns, axis=1), np.concatenate(observed)
-    own = [_tail(swapped[:, index], float(seen[index]), whole=whole) for index in range(len(seen))]
-    return _tail(swapped.mean(axis=1), float(seen.mean()), whole=whole), own
+    swapped, observed_differences = np.concatenate(columns, axis=1), np.concatenate(observed)
+    by_stratum = [
+        _tail(swapped[:, index], float(observed_differences[index]), exhaustive=exhaustive)
+        for index in range(len(observed_differences))
+    ]
+    return _tail(swapped.mean(axis=1), float(observed_differences.mean()), exhaustive=exhaustive), by_stratum
 
 
-def _tail(replicates: Floats, observed: float, *, whole: bool) -> float:
+def _tail(replicates: Floats, observed: float, *, exhaustive: bool) -> float:
     as_large = np.abs(replicates) >= abs(observed) * (1 - TOLERANCE)
     # A swap without a score says nothing against the null hypothesis.
     extreme = int((as_large | np.isnan(replicates)).sum())
-    return extreme / len(replicates) if whole else (1 + extreme) / (1 + len(replicates))
+    return extreme / len(replicates) if exhaustive else (1 + extreme) / (1 + len(replicates))

@@ -6,8 +6,6 @@ import math
 from bisect import bisect_left
 from collections.abc import Sequence
 
-__all__ = ["detectable_difference", "mean_sd", "needed_groups", "noncentrality", "paired_sd"]
-
 
 def paired_sd(score: float, correlation: float) -> float:
     """Return the standard deviation of the difference of two systems' right (1) or wrong (0) answers to an item.
@@ -27,7 +25,7 @@ def mean_sd(deviations: Sequence[float], groups: Sequence[int]) -> float:
         deviations: That of a draw in each of the S languages.
         groups: Draws in each of them; at least one.
     """
-    spread = sum(sd**2 / own for sd, own in zip(deviations, groups, strict=True))
+    spread = sum(sd**2 / draws for sd, draws in zip(deviations, groups, strict=True))
     return math.sqrt(spread * sum(groups)) / len(groups)
 
 
@@ -62,8 +60,8 @@ def detectable_difference(sd: float, groups: int, *, alpha: float = 0.05, power:
     """
     if groups < 2:
         return None
-    found = noncentrality(groups - 1, alpha=alpha, power=power) * sd / math.sqrt(groups)
-    return found if found <= 1 else None
+    difference = noncentrality(groups - 1, alpha=alpha, power=power) * sd / math.sqrt(groups)
+    return difference if difference <= 1 else None
 
 
 def needed_groups(

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["mcnemar", "wilson"]
-
 
 def wilson(successes: float, n: float, *, level: float = 0.95) -> tuple[float, float]:
     """Return Wilson's score interval of a proportion (Wilson 1927)."""

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["benjamini_hochberg", "holm", "mean_ranks", "rank_intervals", "tied_with_best"]
-
 Floats = npt.NDArray[np.float64]
 
 
@@ -37,7 +35,7 @@ def rank_intervals(replicates: Floats, *, level: float = 0.95) -> list[tuple[int
     outside = (1 - level) / 2
     low = np.quantile(better + 1, outside, axis=0, method="lower")
     high = np.quantile(better + 1, 1 - outside, axis=0, method="higher")
-    return [(int(one), int(other)) for one, other in zip(low, high, strict=True)]
+    return [(int(lowest), int(highest)) for lowest, highest in zip(low, high, strict=True)]
 
 
 def tied_with_best(values: Sequence[float], p: Sequence[float | None], *, alpha: float = 0.05) -> list[bool]:
@@ -50,9 +48,13 @@ def tied_with_best(values: Sequence[float], p: Sequence[float | None], *, alpha:
         alpha: Family-wise error rate.
     """
     best = max(range(len(values)), key=values.__getitem__)
-    tested = [index for index, own in enumerate(p) if own is not None and index != best]
+    tested = [index for index, p_value in enumerate(p) if p_value is not None and index != best]
     adjusted = dict(
-        zip(tested, holm([own for own in map(p.__getitem__, tested) if own is not None]), strict=True)
+        zip(
+            tested,
+            holm([p_value for p_value in map(p.__getitem__, tested) if p_value is not None]),
+            strict=True,
+        )
     )
     return [bool(adjusted[index] >= alpha) if index in adjusted else True for index in range(len(values))]
 

@@ -1,1 +1,7 @@
 """Files that survive a kill: locks, the journal, records and the run folder."""
+
+from __future__ import annotations
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -15,8 +15,6 @@ import filelock
 
 from harness.errors import StorageError
 
-__all__ = ["FileLock"]
-
 UNSUPPORTED = frozenset({errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL})
 """What file systems without locks answer."""
 PAUSE = 0.2

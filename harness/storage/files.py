@@ -10,18 +10,7 @@ from functools import lru_cache
 from pathlib import Path, PurePath
 
 from harness.errors import StorageError
-from harness.storage.clean_text import redact
-
-__all__ = [
-    "WEIGHT_SUFFIXES",
-    "FileNotWrittenError",
-    "cache_folder",
-    "configuration_files",
-    "file_digest",
-    "is_full",
-    "publish",
-    "write_atomically",
-]
+from harness.storage.redaction import redact
 
 WEIGHT_SUFFIXES = frozenset(
     {".safetensors", ".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack", ".onnx", ".ot", ".gguf"}
@@ -50,9 +39,9 @@ class FileNotWrittenError(StorageError, OSError):
 
 def cache_folder() -> Path:
     """Return where fitted models and downloads are kept: ``$HARNESS_CACHE``, else the user's cache folder."""
-    given = os.environ.get("HARNESS_CACHE")
-    if given:
-        return Path(given)
+    folder = os.environ.get("HARNESS_CACHE")
+    if folder:
+        return Path(folder)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "harness"
 
 
@@ -106,8 +95,8 @@ def _digest(path: Path, identity: tuple[int, ...]) -> str:
     # The identity, which follows links and changes with the content, is part of the cache's key only.
     with path.open("rb", buffering=0) as file:
         # hashlib.file_digest fills a buffer of 256 KiB, also for a file of one line.
-        whole = identity[2] <= _WHOLE
-        return (hashlib.sha256(file.read()) if whole else hashlib.file_digest(file, "sha256")).hexdigest()
+        is_small = identity[2] <= _WHOLE
+        return (hashlib.sha256(file.read()) if is_small else hashlib.file_digest(file, "sha256")).hexdigest()
 
 
 def configuration_files(folder: Path) -> list[str]:
@@ -126,6 +115,6 @@ def _is_ignored(file: PurePath) -> bool:
     return (
         file.suffix.lower() in WEIGHT_SUFFIXES | _DOCUMENT_SUFFIXES
         or (file.suffix in {"", ".txt"} and file.name.upper().startswith(_DOCUMENTS))
-        or any(part.startswith(".") for part in file.parts)
-        or any(part in _OTHER_MODELS or part.startswith("checkpoint-") for part in folders)
+        or any(name.startswith(".") for name in file.parts)
+        or any(name in _OTHER_MODELS or name.startswith("checkpoint-") for name in folders)
     )

@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 from harness.errors import DataError, StorageError, UsageError
-from harness.storage.clean_text import redact
 from harness.storage.journal_log import (
     ABILITIES,
     BODY_AT,
@@ -30,8 +29,7 @@ from harness.storage.journal_log import (
     encode,
     log_paths,
 )
-
-__all__ = ["Journal", "KeyIndex"]
+from harness.storage.redaction import redact
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _MOST_OPEN = 64
@@ -72,30 +70,30 @@ class KeyIndex:
 
     def known(self, keys: Sequence[bytes]) -> npt.NDArray[np.bool_]:
         """Return, for each key, whether it is there; raises `ValueError` for a key that is not 16 bytes long."""
-        found = self._find(keys)[1]
+        present = self._find(keys)[1]
         if self._recent:
-            found |= np.fromiter(map(self._recent.__contains__, keys), np.bool_, len(keys))
-        return found
+            present |= np.fromiter(map(self._recent.__contains__, keys), np.bool_, len(keys))
+        return present
 
     def places(self, keys: Sequence[bytes]) -> list[tuple[int, int, int]]:
         """Return log, position and size of each key; raises `KeyError` with the first that is not there."""
-        at, found = self._find(keys)
-        at[~found] = 0
+        at, present = self._find(keys)
+        at[~present] = 0
         empty = not len(self._keys)
         columns = (
             [0] * len(at) if empty else c[at].tolist() for c in (self._logs, self._positions, self._sizes)
         )
         rows = list(zip(*columns, strict=True))
-        for number in np.flatnonzero(~found).tolist():
-            place = self._recent[keys[number]]
-            rows[number] = (place & 0xFFFF, place >> 48, place >> 16 & 0xFFFFFFFF)
+        for number in np.flatnonzero(~present).tolist():
+            packed = self._recent[keys[number]]
+            rows[number] = (packed & 0xFFFF, packed >> 48, packed >> 16 & 0xFFFFFFFF)
         return rows
 
     def merge(self) -> None:
         """Move what was entered last into the sorted arrays."""
         if not self._recent:
             return
-        places = list(self._recent.values())
+        recent = list(self._recent.values())
         keys = np.frombuffer(b"".join(self._recent), "S16")
         order = np.argsort(keys)
         keys = keys[order]
@@ -104,11 +102,11 @@ class KeyIndex:
         self._recent.clear()
         # Column by column, so that never more than one of them is there twice.
         self._keys = np.insert(self._keys, at, keys)
-        logs = np.array([place & 0xFFFF for place in places], np.uint16)
+        logs = np.array([packed & 0xFFFF for packed in recent], np.uint16)
         self._logs = np.insert(self._logs, at, logs[order])
-        positions = np.array([place >> 48 for place in places], np.uint64)
+        positions = np.array([packed >> 48 for packed in recent], np.uint64)
         self._positions = np.insert(self._positions, at, positions[order])
-        sizes = np.array([place >> 16 & 0xFFFFFFFF for place in places], np.uint32)
+        sizes = np.array([packed >> 16 & 0xFFFFFFFF for packed in recent], np.uint32)
         self._sizes = np.insert(self._sizes, at, sizes[order])
 
     def _find(self, keys: Sequence[bytes]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
@@ -247,14 +245,14 @@ class Journal:
                 raise self._unwritable(error) from error
 
     def _read_logs(self, folders: Sequence[Path]) -> None:
-        seen = set()
+        resolved = set()
         for folder in folders:
             if not folder.is_dir():
                 raise UsageError(
                     f"The run {str(folder.parent)!r} has no answers to reuse: it has no folder {folder.name!r}."
                 )
-            if folder.resolve() not in seen:
-                seen.add(folder.resolve())
+            if folder.resolve() not in resolved:
+                resolved.add(folder.resolve())
                 for path in log_paths(folder):
                     self._read_log(path)
         self._index.merge()

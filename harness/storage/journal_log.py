@@ -26,22 +26,6 @@ from pathlib import Path
 
 from harness.errors import DataError
 
-__all__ = [
-    "ABILITIES",
-    "BODY_AT",
-    "DESCRIPTION",
-    "HEADER",
-    "KEY_BYTES",
-    "LONGEST",
-    "SOURCE_BYTES",
-    "BadStretch",
-    "Log",
-    "ability_name",
-    "decode",
-    "encode",
-    "log_paths",
-]
-
 VERSION = 1
 KEY_BYTES = 16
 SOURCE_BYTES = 8
@@ -163,16 +147,16 @@ class Log:
 
     def _after_header(self) -> int:
         """Return where the first record begins, or 0 where the header is damaged."""
-        found = _HEADER_LINE.match(self._read(0, 64))
-        if found is None or zlib.crc32(found[1]) != int(found[3], 16):
+        header = _HEADER_LINE.match(self._read(0, 64))
+        if header is None or zlib.crc32(header[1]) != int(header[3], 16):
             return 0
-        if int(found[2]) != VERSION:
+        if int(header[2]) != VERSION:
             raise DataError(
                 f"The journal's log {str(self.path)!r} cannot be read: expected version {VERSION} of its format, "
-                f"found version {int(found[2])}.",
+                f"found version {int(header[2])}.",
                 hint="Use the version of the harness that wrote it, or start a new run.",
             )
-        return found.end()
+        return header.end()
 
     def _good_records(self, start: int) -> Iterator[tuple[int, int, bytes]]:
         head, unpack, checksum_of, end = _HEAD.size, _HEAD.unpack_from, zlib.crc32, _END[0]

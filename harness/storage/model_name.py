@@ -6,8 +6,6 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-__all__ = ["folder_names", "model_name"]
-
 _CHECKPOINT = re.compile(
     r"(?i)[0-9a-f]{40}|((checkpoint|ckpt|epoch|(global_)?step|iter)s?[-_]?)?\d+|best|last|final"
 )
@@ -42,16 +40,16 @@ def model_name(
         is_folder or name.startswith(("/", ".", "~")) or "\\" in name or name.partition("@")[0].count("/") > 1
     )
     if is_path:
-        parts = [part for part in re.split(r"[/\\]+", name) if part]
-        if not parts or parts[-1] in {".", "..", "~"}:
-            parts = [*Path(name).expanduser().resolve().parts]
-        if len(parts) > 1 and _CHECKPOINT.fullmatch(parts[-1]):
-            checkpoint = parts.pop()
+        segments = [segment for segment in re.split(r"[/\\]+", name) if segment]
+        if not segments or segments[-1] in {".", "..", "~"}:
+            segments = [*Path(name).expanduser().resolve().parts]
+        if len(segments) > 1 and _CHECKPOINT.fullmatch(segments[-1]):
+            checkpoint = segments.pop()
             revision = revision or checkpoint
-        if len(parts) > 1 and parts[-1] == "snapshots":
-            parts.pop()
-        cached = _HUB_CACHE.fullmatch(parts[-1])
-        name = cached[1].replace("--", "/") if cached else parts[-1]
+        if len(segments) > 1 and segments[-1] == "snapshots":
+            segments.pop()
+        cached = _HUB_CACHE.fullmatch(segments[-1])
+        name = cached[1].replace("--", "/") if cached else segments[-1]
     if revision and _COMMIT.fullmatch(revision):
         revision = revision[:_SHORT_COMMIT]
     return f"{name}@{revision}" if revision else name
@@ -62,8 +60,10 @@ def folder_names(paths: Sequence[Path]) -> list[str]:
     every = {path.absolute().parts for path in paths}
     names = []
     for path in paths:
-        parts = path.absolute().parts
-        sizes = range(1, len(parts) + 1)
-        count = next(size for size in sizes if sum(other[-size:] == parts[-size:] for other in every) == 1)
-        names.append(str(Path(*parts[-count:])))
+        segments = path.absolute().parts
+        sizes = range(1, len(segments) + 1)
+        count = next(
+            size for size in sizes if sum(candidate[-size:] == segments[-size:] for candidate in every) == 1
+        )
+        names.append(str(Path(*segments[-count:])))
     return names

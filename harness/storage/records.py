@@ -18,28 +18,6 @@ from harness.storage.files import FileNotWrittenError, publish
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = [
-    "DERIVED_COLUMNS",
-    "LATER_COLUMNS",
-    "READ_TOGETHER",
-    "RECORD_COLUMNS",
-    "REPEATS",
-    "ItemRecord",
-    "ItemScores",
-    "ItemTokens",
-    "RecordWriter",
-    "answer_text",
-    "find_record",
-    "is_correct",
-    "read_batches",
-    "read_columns",
-    "read_ids",
-    "read_records",
-    "read_scores",
-    "read_table",
-    "read_tokens",
-]
-
 RECORD_COLUMNS = (
     "model",
     "task",
@@ -114,7 +92,7 @@ class ItemRecord:
         value = self.reference
         targets = value.get("targets", value) if isinstance(value, Mapping) else value
         if isinstance(targets, list) and not isinstance(self.prediction, list):
-            if all(isinstance(one, str) for one in targets):
+            if all(isinstance(target, str) for target in targets):
                 return " | ".join(targets)
             return _marked(targets, self.inputs) if _are_spans(targets) else _compact(targets)
         return answer_text(value, self.inputs)
@@ -231,11 +209,11 @@ class RecordWriter:
         for group in _chunks(read_records(sealed), ROW_GROUP):
             completed = []
             for record in group:
-                own: dict[str, Any] = {}
+                scores: dict[str, Any] = {}
                 if record.reference is not None:
-                    own = {name: values[number] for name, values in further.items()}
+                    scores = {name: values[number] for name, values in further.items()}
                     number += 1
-                completed.append(replace(record, scores={**record.scores, **own}))
+                completed.append(replace(record, scores={**record.scores, **scores}))
             self._write(self._file, completed)
         sealed.unlink()
         self._sealed = None
@@ -303,9 +281,9 @@ class _RecordFile:
 
     def discard(self) -> None:
         """Remove the file; what cannot be written to it does not matter any more."""
-        for part in (self._writer, self._sink):
+        for stream in (self._writer, self._sink):
             with suppress(OSError):
-                part.close()
+                stream.close()
         self._temporary.unlink(missing_ok=True)
 
 
@@ -325,7 +303,7 @@ def _column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
         content = [np.packbits(np.array(values, bool), bitorder="little")]
     else:
         content = [np.array([value or 0 for value in values], np.int32)]
-    return pa.Array.from_buffers(kind, len(values), [pa.py_buffer(part) for part in (present, *content)])
+    return pa.Array.from_buffers(kind, len(values), [pa.py_buffer(buffer) for buffer in (present, *content)])
 
 
 def read_records(path: Path) -> Iterator[ItemRecord]:
@@ -348,11 +326,11 @@ def read_scores(path: Path) -> Iterator[ItemScores]:
     for batch in read_batches(path, ("id", "cluster", "scores")):
         columns = batch.to_pydict()
         scores = [json.loads(text) for text in columns["scores"]]
-        kept = [number for number, own in enumerate(scores) if own]
+        scored = [number for number, item_scores in enumerate(scores) if item_scores]
         yield ItemScores(
-            ids=[columns["id"][number] for number in kept],
-            clusters=[columns["cluster"][number] for number in kept],
-            scores=[scores[number] for number in kept],
+            ids=[columns["id"][number] for number in scored],
+            clusters=[columns["cluster"][number] for number in scored],
+            scores=[scores[number] for number in scored],
         )
 
 
@@ -413,8 +391,8 @@ def read_table(path: Path) -> pa.Table:
 
 def _flat_fields(record: ItemRecord) -> dict[str, Any]:
     fields = {name: value for name, value in record.fields.items() if name != "id"}
-    named = fields.pop("inputs", {})
-    return {**named, **fields} if isinstance(named, Mapping) else {"inputs": named, **fields}
+    inputs = fields.pop("inputs", {})
+    return {**inputs, **fields} if isinstance(inputs, Mapping) else {"inputs": inputs, **fields}
 
 
 def _inferred(values: Sequence[Any]) -> pa.Array:
@@ -490,7 +468,7 @@ def answer_text(prediction: Any, inputs: str = "{}") -> str | None:
             return _marked(prediction["spans"], inputs)
     if prediction is None or isinstance(prediction, str):
         return prediction
-    if isinstance(prediction, list) and all(isinstance(part, str) for part in prediction):
+    if isinstance(prediction, list) and all(isinstance(tag, str) for tag in prediction):
         return " ".join(prediction)
     return json.dumps(prediction, ensure_ascii=False, default=dict)
 
@@ -520,15 +498,15 @@ def is_correct(prediction: Any, reference: Any, scores: Mapping[str, Any]) -> bo
 
 def _marked(spans: Sequence[Sequence[Any]], inputs: str) -> str:
     text = json.loads(inputs).get("text")
-    shown = []
+    marked = []
     for start, end, tag in spans:
-        place = text[start:end] if isinstance(text, str) else f"{start}-{end}"
-        shown.append(f"{place} ({tag})")
-    return "; ".join(shown)
+        stretch = text[start:end] if isinstance(text, str) else f"{start}-{end}"
+        marked.append(f"{stretch} ({tag})")
+    return "; ".join(marked)
 
 
 def _are_spans(values: Sequence[Any]) -> bool:
-    return all(isinstance(one, list) and len(one) == 3 for one in values)
+    return all(isinstance(span, list) and len(span) == 3 for span in values)
 
 
 def _places(spans: Sequence[Sequence[Any]]) -> set[tuple[Any, ...]]:

@@ -21,30 +21,6 @@ from pydantic import (
 from harness.errors import DataError
 from harness.storage.model_name import model_name
 
-__all__ = [
-    "SCHEMA",
-    "STOPPED",
-    "CellResult",
-    "DamagedRunError",
-    "Difference",
-    "Entry",
-    "ExtendedScore",
-    "FitResult",
-    "GroupValue",
-    "Look",
-    "Manifest",
-    "MetricValue",
-    "ModelHead",
-    "RunHead",
-    "RunResults",
-    "SuiteScore",
-    "SuiteSummary",
-    "SuiteValue",
-    "TaskScore",
-    "TaskSummary",
-    "Value",
-]
-
 SCHEMA = 1
 STOPPED = "the run was stopped before this cell"
 """The reason of a cell that a stopped run did not come to."""
@@ -81,8 +57,8 @@ class Entry(BaseModel):
             return cls.model_validate_json(json.dumps(content), strict=True)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
-            place, reason = ".".join(map(str, first["loc"])), first["msg"].removeprefix("Value error, ")
-            raise DamagedRunError(f"{path} is damaged at {place!r}: {reason}.", hint=hint) from error
+            location, reason = ".".join(map(str, first["loc"])), first["msg"].removeprefix("Value error, ")
+            raise DamagedRunError(f"{path} is damaged at {location!r}: {reason}.", hint=hint) from error
 
     def has(self, name: str) -> bool:
         """Return whether the file has the key; what it does not have is at its default."""

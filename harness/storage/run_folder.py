@@ -32,20 +32,6 @@ if TYPE_CHECKING:
 
     from harness.storage.journal import Journal
 
-__all__ = [
-    "BY_LANGUAGE",
-    "RESULTS",
-    "STARTED",
-    "FinishedCell",
-    "FittedModel",
-    "Run",
-    "first_difference",
-    "repairable_cells",
-    "reuse_hint",
-    "run_folders",
-    "with_baselines",
-]
-
 RESULTS = "results.json"
 MANIFEST = "manifest.json"
 BY_LANGUAGE = frozenset({"languages", "added", "names", "unpaired"})
@@ -147,12 +133,12 @@ class Run:
         import pyarrow as pa
 
         cells = [cell for cell in self.cells if cell.status == "ok"]
-        for sort, name, known in (
+        for sort, name, existing in (
             ("finished task of this run", task, {cell.task for cell in cells}),
             ("finished language of this run", language, {cell.language for cell in cells}),
         ):
-            if name is not None and name not in known:
-                raise UnknownNameError(sort, name, known)
+            if name is not None and name not in existing:
+                raise UnknownNameError(sort, name, existing)
         chosen = [cell for cell in cells if task in {None, cell.task} and language in {None, cell.language}]
         if not chosen:
             raise UnknownNameError(
@@ -165,12 +151,12 @@ class Run:
             table = read_table(self.records_of(cell))
             view = _view_text(cell.view)
             names = ("task", "language", "protocol", "method", "fit", "seed")
-            own = {name: getattr(cell, name) for name in names}
-            for place, (name, value) in enumerate(
-                {"model": self.manifest.model_name, **own, "view": view}.items()
+            columns = {name: getattr(cell, name) for name in names}
+            for position, (name, value) in enumerate(
+                {"model": self.manifest.model_name, **columns, "view": view}.items()
             ):
                 sort = pa.int64() if name == "seed" else pa.string()
-                table = table.add_column(place, name, pa.array([value] * table.num_rows, sort))
+                table = table.add_column(position, name, pa.array([value] * table.num_rows, sort))
             tables.append(table)
         return pa.concat_tables(tables, promote_options="permissive")
 
@@ -205,11 +191,11 @@ class Run:
                 f"The folder {str(self.path)!r} cannot become a run folder: it is or holds the current folder.",
                 hint="Give a folder of its own, such as runs/first, with --output.",
             )
-        found = sorted(self.path.iterdir()) if os.access(self.path, os.R_OK) else []
-        others = [one.name for one in found if one.name not in LEFT_BY_A_START]
-        if others:
+        entries = sorted(self.path.iterdir()) if os.access(self.path, os.R_OK) else []
+        unexpected = [entry.name for entry in entries if entry.name not in LEFT_BY_A_START]
+        if unexpected:
             raise UsageError(
-                f"The folder {str(self.path)!r} is not empty and holds no run; it has {others[0]!r}.",
+                f"The folder {str(self.path)!r} is not empty and holds no run; it has {unexpected[0]!r}.",
                 hint="Give a new or an empty folder with --output.",
             )
 
@@ -298,29 +284,31 @@ class Run:
 
         Raises `UsageError` if the run started with another model.
         """
-        known = self.manifest.identity
-        if known and known != identity:
-            name = first_difference(known, identity)
+        recorded = self.manifest.identity
+        if recorded and recorded != identity:
+            name = first_difference(recorded, identity)
             raise UsageError(
                 f"The model is not the one that the run {str(self.path)!r} began with: {name} was "
-                f"{known.get(name)!r}, now it is {identity.get(name)!r}.",
+                f"{recorded.get(name)!r}, now it is {identity.get(name)!r}.",
                 hint=reuse_hint(self.path),
             )
-        if not known:
+        if not recorded:
             self._change_manifest(write, identity=dict(identity))
 
     def keep_translators(self, engines: Mapping[str, Mapping[str, Any]], *, write: bool) -> None:
         """Write down what translated the run's texts; raises `UsageError` where it is not what the run began with."""
-        known = self.manifest.translators
+        recorded = self.manifest.translators
         for name, engine in engines.items():
-            before = known.get(name, engine)
+            before = recorded.get(name, engine)
             if before["fingerprint"] != engine["fingerprint"]:
                 raise UsageError(
                     f"The translator {name} is not the one that the run {str(self.path)!r} began with: "
                     f"its fingerprint was {before['fingerprint']}, now it is {engine['fingerprint']}.",
                     hint=reuse_hint(self.path),
                 )
-        self._change_manifest(write and bool(set(engines) - set(known)), translators={**known, **engines})
+        self._change_manifest(
+            write and bool(set(engines) - set(recorded)), translators={**recorded, **engines}
+        )
 
     def keep_trackers(self, ids: Mapping[str, str], *, write: bool) -> None:
         """Write down under which ids trackers have the run, so that a resumed run continues there."""
@@ -354,13 +342,13 @@ class Run:
 
     def finished_cells(self) -> dict[str, FinishedCell]:
         """Return by digest every cell that is finished and whose records are as they were written."""
-        known = {cell["digest"] for cell in self.manifest.cells}
-        found = {}
+        planned = {cell["digest"] for cell in self.manifest.cells}
+        finished = {}
         for file in sorted((self.path / "cells").glob("*.json")):
-            cell = _read_finished(file) if file.stem in known else None
+            cell = _read_finished(file) if file.stem in planned else None
             if cell is not None and _digest(self.records_of(cell.result)) == cell.records:
-                found[file.stem] = cell
-        return found
+                finished[file.stem] = cell
+        return finished
 
     def _write(self, path: Path, text: str) -> None:
         """Write a file of the run, its folder too where that is missing; raises `StorageError`."""
@@ -392,7 +380,7 @@ def run_folders(folders: Sequence[Path]) -> list[Path]:
         for path in (
             []
             if (folder / MANIFEST).is_file()
-            else sorted(own.parent for own in folder.glob(f"*/{MANIFEST}"))
+            else sorted(manifest.parent for manifest in folder.glob(f"*/{MANIFEST}"))
         )
         or [folder]
     ]
@@ -456,8 +444,8 @@ def _read_finished(file: Path) -> FinishedCell | None:
     """Return the content of a file; None where it is broken: then the cell is scored again from the journal."""
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
-        known = content["checksum"] == _checksum(content["cell"])
-        return FinishedCell.model_validate(content["cell"]) if known else None
+        is_intact = content["checksum"] == _checksum(content["cell"])
+        return FinishedCell.model_validate(content["cell"]) if is_intact else None
     except (OSError, ValueError, LookupError, TypeError):
         return None
 

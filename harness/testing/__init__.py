@@ -12,10 +12,12 @@ from harness.testing.examples import SENTENCES, UNUSUAL_TEXTS, head_spec, traini
 
 if TYPE_CHECKING:
     from harness.testing.adapter_contract import AdapterContract
+    from harness.testing.probe import PROBES, is_finite
     from harness.testing.spec_contract import Sample, SpecContract
     from harness.testing.translator_contract import TranslatorContract
 
 __all__ = [
+    "PROBES",
     "SENTENCES",
     "UNUSUAL_TEXTS",
     "AdapterContract",
@@ -23,17 +25,20 @@ __all__ = [
     "SpecContract",
     "TranslatorContract",
     "head_spec",
+    "is_finite",
     "training_examples",
 ]
 
 
 _LAZY = {
+    "PROBES": "probe",
     "AdapterContract": "adapter_contract",
     "Sample": "spec_contract",
     "SpecContract": "spec_contract",
     "TranslatorContract": "translator_contract",
+    "is_finite": "probe",
 }
-"""Names whose modules import pytest."""
+"""Names whose modules import pytest or numpy."""
 
 
 def __getattr__(name: str) -> Any:

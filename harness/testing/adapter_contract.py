@@ -30,8 +30,6 @@ from harness.testing.stream_check import StreamChecks
 from harness.testing.subword_check import SubwordChecks
 from harness.testing.writing_check import WritingChecks
 
-__all__ = ["AdapterContract"]
-
 
 class AdapterContract(
     DeclarationChecks, AnswerChecks, WritingChecks, StateChecks, StreamChecks, SubwordChecks, FitChecks

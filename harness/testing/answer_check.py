@@ -15,13 +15,11 @@ from harness.testing.declaration_check import implemented
 from harness.testing.model_fixture import ModelFixture, ModelUnderTest
 from harness.testing.probe import PROBES, Probe, agree, is_finite
 
-__all__ = ["AnswerChecks"]
-
 every_capability = pytest.mark.parametrize("probe", PROBES.values(), ids=lambda probe: probe.capability.value)
 
 
 class AnswerChecks(ContractSetting):
-    """What the model answers, as it stands and fitted with each head."""
+    """Checks of the model's answers, as it stands and fitted with each head."""
 
     @every_capability
     def test_each_request_gets_one_answer(self, model_fixture: ModelFixture, probe: Probe) -> None:
@@ -134,12 +132,12 @@ class AnswerChecks(ContractSetting):
         probe = PROBES[Capability.TAGS]
         training_set = model_fixture.training_set(Head.TAGGING)
         for under_test in model_fixture.models_under_test(Capability.TAGS):
-            known = set(model_fixture.description.labels)
+            allowed = set(model_fixture.description.labels)
             if training_set is not None and under_test.model is not model_fixture.bare:
                 sentences = [item for item in training_set.examples if isinstance(item, TaggedSentence)]
-                known = {tag for sentence in sentences for tag in sentence.tags or ()}
+                allowed = {tag for sentence in sentences for tag in sentence.tags or ()}
             requests = [*probe.requests, *probe.unusual.values()]
-            unknown = {tag for tags in under_test.model.tag(requests) for tag in tags} - known
+            unknown = {tag for tags in under_test.model.tag(requests) for tag in tags} - allowed
             assert not unknown, (
                 f"{under_test.name} gives the tags {sorted(unknown)}, which it cannot have learnt."
             )

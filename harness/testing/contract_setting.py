@@ -13,11 +13,9 @@ from harness.models.options import AdapterOptions, parse_options
 from harness.testing.examples import head_spec, training_examples
 from harness.testing.model_fixture import ModelFixture, TrainingSet
 
-__all__ = ["ContractSetting"]
-
 
 class ContractSetting:
-    """What a contract class is made of: the author's fixtures `entry` and `ref`, and these defaults."""
+    """Setting of a contract class: the author's fixtures `entry` and `ref`, and these defaults."""
 
     @pytest.fixture(scope="class")
     @classmethod
@@ -40,7 +38,7 @@ class ContractSetting:
 
     @classmethod
     def training_examples(cls, head: Head) -> Sequence[Any]:
-        """Return what a head is trained on; a head without examples is not checked."""
+        """Return the examples that a head is trained on; a head without examples is not checked."""
         return training_examples(head)
 
     @classmethod
@@ -57,7 +55,7 @@ class ContractSetting:
     @pytest.fixture(scope="class")
     @classmethod
     def description(cls, entry: AdapterEntry, ref: str, parsed_options: AdapterOptions) -> ModelDescription:
-        """Return what the adapter says about the model."""
+        """Return the adapter's description of the model."""
         return entry.describe_model(ref, parsed_options)
 
     @pytest.fixture(scope="class")

@@ -22,8 +22,6 @@ from harness.models.capabilities import (
 from harness.testing.contract_setting import ContractSetting
 from harness.testing.model_fixture import ModelFixture
 
-__all__ = ["DeclarationChecks", "implemented"]
-
 _HEAVY = ("datasets", "pandas", "tensorflow", "torch", "transformers", "vllm")
 
 _DESCRIBE = """
@@ -45,14 +43,14 @@ def implemented(model: Any) -> frozenset[Capability]:
 
 
 class DeclarationChecks(ContractSetting):
-    """What `describe` says against what the opened model is."""
+    """Comparison of the description by `describe` with the opened model."""
 
     def test_description_is_of_this_adapter_and_model(
         self, entry: AdapterEntry, ref: str, description: ModelDescription
     ) -> None:
         """The description carries the adapter's name, and the ref as it was given."""
-        found = (description.adapter, description.ref)
-        assert found == (entry.name, ref), f"{entry.name}:{ref} describes itself as {found!r}."
+        identity = (description.adapter, description.ref)
+        assert identity == (entry.name, ref), f"{entry.name}:{ref} describes itself as {identity!r}."
 
     def test_describing_imports_no_model_library(
         self, entry: AdapterEntry, ref: str, options: Mapping[str, str]
@@ -88,9 +86,9 @@ class DeclarationChecks(ContractSetting):
                 f"{model_fixture.name} has heads, but offers no Fits."
             )
         for head, offers in description.after_fit.items():
-            wanted = HEAD_CAPABILITY[head]
-            assert wanted in offers, (
-                f"{model_fixture.name} fitted with {head.value} does not offer {wanted.value}."
+            required = HEAD_CAPABILITY[head]
+            assert required in offers, (
+                f"{model_fixture.name} fitted with {head.value} does not offer {required.value}."
             )
 
     @pytest.mark.parametrize("head", list(Head), ids=lambda head: head.value)
@@ -98,10 +96,10 @@ class DeclarationChecks(ContractSetting):
         """The model fitted with a head has exactly the declared capabilities."""
         if model_fixture.training_set(head) is None:
             pytest.skip(f"{model_fixture.name} is not fitted with {head.value}")
-        found = implemented(model_fixture.fitted(head)[0])
+        offers = implemented(model_fixture.fitted(head)[0])
         declared = _checkable(model_fixture.description.after_fit[head])
-        assert found == declared, (
-            f"{model_fixture.name} fitted with {head.value} has {_names(found)}, but declares {_names(declared)}."
+        assert offers == declared, (
+            f"{model_fixture.name} fitted with {head.value} has {_names(offers)}, but declares {_names(declared)}."
         )
 
     def test_identity_is_stable_text(self, model_fixture: ModelFixture) -> None:

@@ -20,8 +20,6 @@ from harness.data.records import (
 )
 from harness.models.capabilities import Head, HeadSpec
 
-__all__ = ["SENTENCES", "UNUSUAL_TEXTS", "head_spec", "training_examples"]
-
 SENTENCES: tuple[str, ...] = (
     "The cat sleeps on the warm roof.",
     "Anna bought two red apples yesterday.",

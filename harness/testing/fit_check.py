@@ -15,22 +15,20 @@ from harness.testing.declaration_check import implemented
 from harness.testing.model_fixture import ModelFixture, TrainingSet
 from harness.testing.probe import PROBES, agree
 
-__all__ = ["FitChecks"]
-
 _PICKLES = frozenset({".bin", ".ckpt", ".joblib", ".pickle", ".pkl", ".pt", ".pth"})
 
 every_head = pytest.mark.parametrize("head", list(Head), ids=lambda head: head.value)
 
 
 class FitChecks(ContractSetting):
-    """What `fit` and `load_fit` return."""
+    """Checks of the results of `fit` and `load_fit`."""
 
     @every_head
     def test_fitting_twice_gives_the_same(self, model_fixture: ModelFixture, head: Head) -> None:
         """Two fits on the same examples with the same seed give the same answers."""
         training_set = _training_set(model_fixture, head)
-        one, other = model_fixture.fitted(head)[0], model_fixture.fit(head)[0]
-        _check_alike(model_fixture.name, training_set, one, other, "is fitted twice with one seed")
+        first, second = model_fixture.fitted(head)[0], model_fixture.fit(head)[0]
+        _check_alike(model_fixture.name, training_set, first, second, "is fitted twice with one seed")
 
     @every_head
     def test_saved_fit_answers_alike(self, model_fixture: ModelFixture, head: Head) -> None:
@@ -73,7 +71,7 @@ class FitChecks(ContractSetting):
         model_fixture.fit(head, model)
         for probe, answers in zip(offers, before, strict=True):
             again = probe.ask(model, probe.requests, labels)
-            assert all(agree(one, other) for one, other in zip(answers, again, strict=True)), (
+            assert all(agree(earlier, later) for earlier, later in zip(answers, again, strict=True)), (
                 f"{model_fixture.name} changes its {probe.capability.value} answers when {head.value} is fitted."
             )
 

@@ -24,14 +24,12 @@ from harness.models.capabilities import (
 )
 from harness.models.options import AdapterOptions
 
-__all__ = ["ModelFixture", "ModelUnderTest", "TrainingSet"]
-
 _SEED = 7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingSet:
-    """What one head is trained with."""
+    """Examples, head and settings of one training."""
 
     examples: Sequence[Any]
     spec: HeadSpec
@@ -85,7 +83,7 @@ class ModelFixture:
         return self._bare
 
     def training_set(self, head: Head) -> TrainingSet | None:
-        """Return what the head is trained with, or None where the contract does not train it."""
+        """Return the training set of the head, or None where the contract does not train it."""
         return self._lessons.get(head)
 
     def fit(self, head: Head, model: Adapter | None = None) -> tuple[Adapter, Path]:
@@ -120,20 +118,20 @@ class ModelFixture:
 
         Skips the check where there is none.
         """
-        found: list[ModelUnderTest] = []
+        models: list[ModelUnderTest] = []
         if capability in self.description.offers:
-            found.append(ModelUnderTest(name=self.name, model=self.bare, labels=self.description.labels))
+            models.append(ModelUnderTest(name=self.name, model=self.bare, labels=self.description.labels))
         for head, training_set in self._lessons.items():
             if capability in self.description.after_fit.get(head, frozenset()):
                 name = f"{self.name} fitted with {head.value}"
-                found.append(
+                models.append(
                     ModelUnderTest(name=name, model=self.fitted(head)[0], labels=training_set.spec.labels)
                 )
         protocol = capability_protocols()[capability]
-        found = [under_test for under_test in found if isinstance(under_test.model, protocol)]
-        if not found:
+        models = [under_test for under_test in models if isinstance(under_test.model, protocol)]
+        if not models:
             pytest.skip(f"{self.name} does not offer {capability.value}")
-        return found
+        return models
 
     def close(self) -> None:
         """Close everything that was opened."""

@@ -21,8 +21,6 @@ from harness.models.requests import (
 )
 from harness.testing.examples import SENTENCES, UNUSUAL_TEXTS, training_examples
 
-__all__ = ["MAX_TOKENS", "PROBES", "Probe", "agree", "is_finite"]
-
 MAX_TOKENS = 8
 _TOLERANCE = 1e-4
 """How far two answers to the same request may be apart, absolutely and relatively."""
@@ -56,8 +54,8 @@ def agree(one: Any, other: Any, *, tolerance: float = _TOLERANCE) -> bool:
         alike = one.byte_length == other.byte_length
         return alike and agree(one.token_logprobs, other.token_logprobs, tolerance=tolerance)
     if isinstance(one, TextAttention):
-        places = [(part.starts, part.ends) for part in one.segments]
-        alike = places == [(part.starts, part.ends) for part in other.segments]
+        bounds = [(segment.starts, segment.ends) for segment in one.segments]
+        alike = bounds == [(segment.starts, segment.ends) for segment in other.segments]
         return (
             alike and one.truncated == other.truncated and _close(_weights(one), _weights(other), tolerance)
         )
@@ -72,7 +70,7 @@ def _close(one: Any, other: Any, tolerance: float) -> bool:
 
 
 def _weights(answer: TextAttention) -> list[float]:
-    return [score for part in answer.segments for score in part.scores]
+    return [score for segment in answer.segments for score in segment.scores]
 
 
 def is_finite(answer: Any) -> bool:
@@ -131,9 +129,9 @@ def _span_fault(answer: Any, request: SpanQuestion, labels: Sequence[str]) -> st
             if (answer.start, answer.end) == (-1, -1)
             else f"is empty, but at {answer.start}:{answer.end}"
         )
-    found = request.context[answer.start : answer.end] if answer.start >= 0 else ""
-    if found != answer.text:
-        return f"is {answer.text!r} at {answer.start}:{answer.end}, where the context has {found!r}"
+    excerpt = request.context[answer.start : answer.end] if answer.start >= 0 else ""
+    if excerpt != answer.text:
+        return f"is {answer.text!r} at {answer.start}:{answer.end}, where the context has {excerpt!r}"
     return None
 
 
@@ -157,12 +155,17 @@ def _attention_fault(answer: Any, request: TextInput, labels: Sequence[str]) -> 
     texts = [request.text] if request.text_pair is None else [request.text, request.text_pair]
     if len(answer.segments) != len(texts):
         return f"has {len(answer.segments)} segments for {len(texts)} texts"
-    for part, text in zip(answer.segments, texts, strict=True):
-        if not len(part.starts) == len(part.ends) == len(part.scores):
-            return f"has {len(part.starts)} starts, {len(part.ends)} ends and {len(part.scores)} scores"
-        if any(not 0 <= start <= end <= len(text) for start, end in zip(part.starts, part.ends, strict=True)):
+    for segment, text in zip(answer.segments, texts, strict=True):
+        if not len(segment.starts) == len(segment.ends) == len(segment.scores):
+            return (
+                f"has {len(segment.starts)} starts, {len(segment.ends)} ends and {len(segment.scores)} scores"
+            )
+        if any(
+            not 0 <= start <= end <= len(text)
+            for start, end in zip(segment.starts, segment.ends, strict=True)
+        ):
             return f"has a piece outside of the {len(text)} characters of its text"
-        if any(not -_TOLERANCE <= score <= 1 + _TOLERANCE for score in part.scores):
+        if any(not -_TOLERANCE <= score <= 1 + _TOLERANCE for score in segment.scores):
             return "has a score outside of 0 to 1"
     return None
 
@@ -204,13 +207,13 @@ def _questions() -> tuple[SpanQuestion, ...]:
 
 
 def _unusual_questions() -> dict[str, SpanQuestion]:
-    asked = {
+    questions = {
         name: SpanQuestion(id=name, question="Who?", context=text) for name, text in UNUSUAL_TEXTS.items()
     }
     context = "Anna lives in Lagos."
     for name in ("empty", "emoji", "very long"):
-        asked[f"{name} question"] = SpanQuestion(id=name, question=UNUSUAL_TEXTS[name], context=context)
-    return asked
+        questions[f"{name} question"] = SpanQuestion(id=name, question=UNUSUAL_TEXTS[name], context=context)
+    return questions
 
 
 def _sentences() -> tuple[tuple[str, ...], ...]:
@@ -230,14 +233,14 @@ def _choices() -> tuple[Choice, ...]:
 
 
 _SHORT_TEXTS = {name: text for name, text in UNUSUAL_TEXTS.items() if name != "very long"}
-"""What may be a form: its pieces are masked together, so they have to fit into the model."""
+"""Texts that may be a form: their pieces are masked together, so they have to fit into the model."""
 
 _PROBES = (
     Probe(
         capability=Capability.CLASSIFIES,
         requests=tuple(
-            TextInput(text=one, text_pair=other)
-            for one, other in zip(SENTENCES, SENTENCES[::-1], strict=True)
+            TextInput(text=first, text_pair=second)
+            for first, second in zip(SENTENCES, SENTENCES[::-1], strict=True)
         ),
         unusual={name: TextInput(text=text, text_pair=text) for name, text in UNUSUAL_TEXTS.items()},
         ask=lambda model, requests, labels: model.classify(requests, labels),
@@ -283,15 +286,15 @@ _PROBES = (
     Probe(
         capability=Capability.EXPOSES_ATTENTIONS,
         requests=tuple(
-            TextInput(text=one, text_pair=other)
-            for one, other in zip(SENTENCES, SENTENCES[::-1], strict=True)
+            TextInput(text=first, text_pair=second)
+            for first, second in zip(SENTENCES, SENTENCES[::-1], strict=True)
         ),
         unusual={
             **{name: TextInput(text=text, text_pair=text) for name, text in UNUSUAL_TEXTS.items()},
             "no pair": TextInput(text=SENTENCES[0]),
         },
         ask=lambda model, requests, labels: [
-            found for _, found in sorted(model.attentions(requests), key=lambda pair: pair[0])
+            attention for _, attention in sorted(model.attentions(requests), key=lambda pair: pair[0])
         ],
         fault=_attention_fault,
     ),

@@ -31,14 +31,12 @@ from harness.kinds.kind import ReadContext, read_examples
 from harness.kinds.methods import FITTING_PROTOCOLS
 from harness.languages.detection import LEAST_DETECTED, other_language
 from harness.planning.id_alignment import AlignmentCheck
-from harness.planning.run_config import RunConfig
+from harness.planning.run_config import RunConfig, data_options
 from harness.planning.spec_checks import task_problems
 from harness.planning.spec_validation import validate_specs
 from harness.running.cell_reader import CellReader
-from harness.running.session import Session, data_options, open_session, prepare
+from harness.running.session import Session, open_session, prepare
 from harness.specs.task_entry import TaskEntry
-
-__all__ = ["SpecContract"]
 
 Sample = Mapping[tuple[str, ...], list[Any]]
 """Test items by language, or by language and the values of the task's axes."""
@@ -152,17 +150,17 @@ class SpecContract:
         copies = []
         for (code, *_), items in sample.items():
             sides = [own_texts(item, entry.spec) for item in items]
-            written = ("\n".join(own).strip().casefold() for own in sides)
+            written = ("\n".join(item_texts).strip().casefold() for item_texts in sides)
             texts.setdefault(code, set()).update(text for text in written if any(map(str.isalpha, text)))
-            long = [[text for text in own if len(text) >= LEAST_DETECTED] for own in sides]
-            if other := other_language(list(filter(None, long)), entry.languages.get(code)):
+            long = [[text for text in item_texts if len(text) >= LEAST_DETECTED] for item_texts in sides]
+            if detected := other_language(list(filter(None, long)), entry.languages.get(code)):
                 copies.append(
-                    f"{code} is {other[0]!r} in {other[1]} of {other[2]} items by language detection"
+                    f"{code} is {detected[0]!r} in {detected[1]} of {detected[2]} items by language detection"
                 )
         copies += [
-            f"{code} of {other}"
-            for code, other in itertools.permutations(texts, 2)
-            if texts[code] and 2 * len(texts[code] & texts[other]) >= len(texts[code])
+            f"{code} of {original}"
+            for code, original in itertools.permutations(texts, 2)
+            if texts[code] and 2 * len(texts[code] & texts[original]) >= len(texts[code])
         ]
         assert not copies, f"half of the items or more are copies: {', '.join(copies)}; translate them"
 
@@ -181,11 +179,11 @@ class SpecContract:
         }
         if not ids:
             return
-        whole = next(
-            (own for cell, own in ids.items() if cell[0] not in entry.added), next(iter(ids.values()))
+        reference = next(
+            (counts for cell, counts in ids.items() if cell[0] not in entry.added), next(iter(ids.values()))
         )
-        for cell, own in ids.items():
-            further, missing = sorted(own - whole), sorted(whole - own)
+        for cell, counts in ids.items():
+            further, missing = sorted(counts - reference), sorted(reference - counts)
             assert not further, f"{' '.join(cell)} has ids that no other language has: {further[:5]}"
             assert not missing or cell[0] in entry.added, f"{' '.join(cell)} is missing the ids {missing[:5]}"
 
@@ -235,9 +233,9 @@ class SpecContract:
 
 def _require_task(session: Session, task: str) -> None:
     """Fail, in one sentence for every test, where a task is not there: most likely its package is not installed."""
-    known = session.catalog.names("task")
-    if task not in known:
-        error = UnknownNameError("task", task, known)
+    tasks = session.catalog.names("task")
+    if task not in tasks:
+        error = UnknownNameError("task", task, tasks)
         pytest.fail(f"{error} Its package must be installed: run 'pip install -e .' in it.", pytrace=False)
 
 
@@ -258,8 +256,8 @@ def _sample_of(session: Session, entry: TaskEntry, data: str) -> Iterator[tuple[
         conditions = dict(zip(spec.axes, values, strict=True))
         language, folder = entry.languages.get(code), entry.folders.get(code)
         try:
-            found = find_split(finder, source, spec.task, language, "test", folder, conditions)
+            split = find_split(finder, source, spec.task, language, "test", folder, conditions)
         except MissingDataError:
             continue
-        context = ReadContext.of_test(spec, code, found.label_map)
-        yield (code, *values), read_examples(kind, finder.rows(found), context)
+        context = ReadContext.of_test(spec, code, split.label_map)
+        yield (code, *values), read_examples(kind, finder.rows(split), context)

@@ -15,44 +15,42 @@ from harness.testing.contract_setting import ContractSetting
 from harness.testing.model_fixture import ModelFixture
 from harness.testing.probe import PROBES
 
-__all__ = ["StateChecks"]
-
 _TOLERANCE = 1e-4
 _PROBE = PROBES[Capability.EXPOSES_HIDDEN_STATES]
 _SEEDS = (3, 4)
 
 
 class StateChecks(ContractSetting):
-    """What a model that exposes its hidden states says of sentences."""
+    """Checks of the hidden states that a model exposes for sentences."""
 
     def test_the_vector_of_the_sentence_stands_first(self, model_fixture: ModelFixture) -> None:
         """With `sentence_vector` there is one vector more, and those of the words stay as they are."""
         sentences = [*_PROBE.requests, *_PROBE.unusual.values(), ()]
         for under_test in model_fixture.models_under_test(Capability.EXPOSES_HIDDEN_STATES):
             plain = _states(under_test.model, sentences)
-            whole = _states(under_test.model, sentences, sentence_vector=True)
-            for words, one, other in zip(sentences, plain, whole, strict=True):
-                expected = (2, len(words) + 1, one.shape[2])
-                assert other.shape == expected, (
-                    f"{under_test.name} gives {words!r} the shape {other.shape}, expected {expected}."
+            extended = _states(under_test.model, sentences, sentence_vector=True)
+            for words, word_states, all_states in zip(sentences, plain, extended, strict=True):
+                expected = (2, len(words) + 1, word_states.shape[2])
+                assert all_states.shape == expected, (
+                    f"{under_test.name} gives {words!r} the shape {all_states.shape}, expected {expected}."
                 )
-                assert np.isfinite(other).all(), (
+                assert np.isfinite(all_states).all(), (
                     f"{under_test.name} gives {words!r} a vector that is not finite."
                 )
-                assert _close(other[:, 1:], one), (
+                assert _close(all_states[:, 1:], word_states), (
                     f"{under_test.name} gives the words of {words!r} other vectors with `sentence_vector=True`."
                 )
 
     def test_the_vector_of_the_sentence_depends_on_it(self, model_fixture: ModelFixture) -> None:
         """Different sentences have different vectors in the last layer."""
         for under_test in model_fixture.models_under_test(Capability.EXPOSES_HIDDEN_STATES):
-            own = [
+            vectors = [
                 states[-1, 0] for states in _states(under_test.model, _PROBE.requests, sentence_vector=True)
             ]
             alike = [
                 words
-                for words, vector in zip(_PROBE.requests[1:], own[1:], strict=True)
-                if _close(own[0], vector)
+                for words, vector in zip(_PROBE.requests[1:], vectors[1:], strict=True)
+                if _close(vectors[0], vector)
             ]
             assert not alike, (
                 f"{under_test.name} gives {alike[0]!r} the same vector as {_PROBE.requests[0]!r}."
@@ -79,12 +77,12 @@ class StateChecks(ContractSetting):
                 pytest.skip(f"{under_test.name} does not say what its hidden states cover")
             covered = under_test.model.word_coverage(sentences)
             assert len(covered) == len(sentences), f"{under_test.name} loses the coverage of sentences."
-            for words, own, states in zip(
+            for words, cover, states in zip(
                 sentences, covered, _states(under_test.model, sentences), strict=True
             ):
                 zeros = tuple(np.flatnonzero(~states.any(axis=(0, 2))).tolist())
-                assert own.empty == zeros, (
-                    f"{under_test.name} calls the words {own.empty} of {words!r} empty, but {zeros} have no vector."
+                assert cover.empty == zeros, (
+                    f"{under_test.name} calls the words {cover.empty} of {words!r} empty, but {zeros} have no vector."
                 )
 
     def test_an_untrained_twin_is_another_model(self, model_fixture: ModelFixture) -> None:

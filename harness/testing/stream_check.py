@@ -16,8 +16,6 @@ from harness.testing.contract_setting import ContractSetting
 from harness.testing.model_fixture import ModelFixture, ModelUnderTest
 from harness.testing.probe import MAX_TOKENS, PROBES, Probe, agree
 
-__all__ = ["StreamChecks", "collect_stream"]
-
 ABILITIES: Mapping[Capability, Ability] = MappingProxyType(
     {
         Capability.CLASSIFIES: "classify",
@@ -37,7 +35,7 @@ every_ability = pytest.mark.parametrize("capability", list(ABILITIES), ids=lambd
 
 
 class StreamChecks(ContractSetting):
-    """What `Streams.stream` returns, compared with what the methods return."""
+    """Checks of the answers of `Streams.stream` against those of the methods."""
 
     @every_ability
     def test_streamed_answers_are_those_of_the_method(
@@ -48,16 +46,16 @@ class StreamChecks(ContractSetting):
             requests = [*probe.requests, *probe.unusual.values()]
             expected = probe.ask(under_test.model, requests, under_test.labels)
             for size in (len(requests) // 2 + 1, 3):
-                found = collect_stream(
+                answers = collect_stream(
                     under_test.model.stream(call, _blocks(call, requests, size)), under_test.name
                 )
-                missing = set(range(len(requests))) - set(found)
+                missing = set(range(len(requests))) - set(answers)
                 assert not missing, (
                     f"{under_test.name} streams no answer to {len(missing)} of {len(requests)} requests in blocks "
                     f"of {size}."
                 )
                 for index, request in enumerate(requests):
-                    assert agree(expected[index], found[index], tolerance=ROUNDING), (
+                    assert agree(expected[index], answers[index], tolerance=ROUNDING), (
                         f"{under_test.name} answers {request!r} differently when it is streamed in blocks of {size}."
                     )
 
@@ -65,19 +63,19 @@ class StreamChecks(ContractSetting):
     def test_nothing_asked_streams_nothing(self, model_fixture: ModelFixture, capability: Capability) -> None:
         """A call without blocks has no answers."""
         for under_test, _, call in _streaming(model_fixture, capability):
-            found = collect_stream(under_test.model.stream(call, []), under_test.name)
-            assert not found, f"{under_test.name} streams {len(found)} answers to no request."
+            answers = collect_stream(under_test.model.stream(call, []), under_test.name)
+            assert not answers, f"{under_test.name} streams {len(answers)} answers to no request."
 
     @every_ability
     def test_stopping_ends_a_stream(self, model_fixture: ModelFixture, capability: Capability) -> None:
         """No batch begins once `stopping` says so, and what was answered before is right."""
         for under_test, probe, call in _streaming(model_fixture, capability):
             blocks = _blocks(call, probe.requests, 1)
-            found = collect_stream(
+            answers = collect_stream(
                 under_test.model.stream(replace(call, stopping=lambda: True), blocks), under_test.name
             )
-            assert not found, (
-                f"{under_test.name} streams {len(found)} answers although it was to stop at once."
+            assert not answers, (
+                f"{under_test.name} streams {len(answers)} answers although it was to stop at once."
             )
             stopping = chain([False, False], repeat(True)).__next__
             stream = under_test.model.stream(replace(call, stopping=stopping), blocks)
@@ -96,8 +94,8 @@ class StreamChecks(ContractSetting):
             next(stream)
             stream.close()
             again = probe.ask(under_test.model, probe.requests, under_test.labels)
-            for request, one, other in zip(probe.requests, expected, again, strict=True):
-                assert agree(one, other), (
+            for request, before, after in zip(probe.requests, expected, again, strict=True):
+                assert agree(before, after), (
                     f"{under_test.name} answers {request!r} differently after a stream was closed."
                 )
 
@@ -122,7 +120,9 @@ def _streaming(
     """Return the models that have the capability and stream; skip the check where there is none."""
     probe = PROBES[capability]
     models_under_test = [
-        one for one in model_fixture.models_under_test(capability) if isinstance(one.model, Streams)
+        candidate
+        for candidate in model_fixture.models_under_test(capability)
+        if isinstance(candidate.model, Streams)
     ]
     if not models_under_test:
         pytest.skip(f"{model_fixture.name} does not stream {capability.value}")
@@ -144,12 +144,12 @@ def _blocks(call: Call, requests: Sequence[Any], size: int) -> list[Sequence[Any
 
 def collect_stream(stream: Iterator[Any], name: str) -> dict[int, Any]:
     """Return the answers of a stream by the numbers of their requests; fails where an answer comes twice."""
-    found: dict[int, Any] = {}
+    answers: dict[int, Any] = {}
     for answered in stream:
         assert len(answered.indices) == len(answered.answers), (
             f"{name} streams {len(answered.answers)} answers for {len(answered.indices)} requests."
         )
         for index, answer in zip(answered.indices, answered.answers, strict=True):
-            assert index not in found, f"{name} streams the answer {index} twice."
-            found[index] = answer
-    return found
+            assert index not in answers, f"{name} streams the answer {index} twice."
+            answers[index] = answer
+    return answers

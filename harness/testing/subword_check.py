@@ -9,8 +9,6 @@ from harness.models.requests import CountsSubwords, CutsTexts
 from harness.testing.contract_setting import ContractSetting
 from harness.testing.model_fixture import ModelFixture
 
-__all__ = ["SubwordChecks"]
-
 TEXTS = (
     "The cat sleeps.",
     "नमस्ते दुनिया",
@@ -22,7 +20,7 @@ TEXTS = (
 
 
 class SubwordChecks(ContractSetting):
-    """What a model says of the sub-words of texts."""
+    """Checks of a model's sub-words of texts."""
 
     def test_subwords_are_counted_text_by_text(self, model_fixture: ModelFixture) -> None:
         """There is one count per text, whatever other texts are in the batch; an empty text has no token."""
@@ -66,8 +64,8 @@ class SubwordChecks(ContractSetting):
             ((_, attention),) = model.attentions([TextInput(text=text)])
             (segment,) = attention.segments
             pieces = zip(segment.starts, segment.ends, strict=True)
-            covered = {place for start, end in pieces for place in range(start, end)}
-            assert covered >= {place for place, letter in enumerate(text) if letter != " "}, (
+            covered = {position for start, end in pieces for position in range(start, end)}
+            assert covered >= {position for position, letter in enumerate(text) if letter != " "}, (
                 f"{model_fixture.name} has no piece for some letters of {text!r}, only for {sorted(covered)}."
             )
         for under_test in model_fixture.models_under_test(Capability.EXTRACTS_SPANS):

@@ -29,8 +29,6 @@ from harness.data.translation.translators import Translation, Translator, Transl
 from harness.running.session import open_session
 from harness.testing.examples import SENTENCES, UNUSUAL_TEXTS
 
-__all__ = ["TranslatorContract"]
-
 
 class TranslatorContract:
     """Checks that a translator answers every segment in order, whatever the batch, and identifies itself."""
@@ -53,7 +51,7 @@ class TranslatorContract:
     @pytest.fixture(scope="class")
     @classmethod
     def context(cls) -> TranslatorContext:
-        """Return what the factory is called with."""
+        """Return the context that the factory is called with."""
         return open_session().registry
 
     @pytest.fixture(scope="class")
@@ -90,13 +88,13 @@ class TranslatorContract:
         self, translator: Translator, pair: tuple[str, str], segments: Sequence[str]
     ) -> None:
         """There are as many translations as segments, each with a text and how it ended."""
-        for asked in (segments, segments[:1]):
-            answers = translator.translate(asked, *pair)
-            assert len(answers) == len(asked), f"{len(answers)} translations of {len(asked)} segments."
+        for sources in (segments, segments[:1]):
+            answers = translator.translate(sources, *pair)
+            assert len(answers) == len(sources), f"{len(answers)} translations of {len(sources)} segments."
             for answer in answers:
-                given: Any = answer
-                assert isinstance(given, Translation)
-                assert isinstance(given.text, str)
+                translation: Any = answer
+                assert isinstance(translation, Translation)
+                assert isinstance(translation.text, str)
                 assert answer.finish in {"stop", "length"}
 
     def test_no_segment_gets_no_answer(self, translator: Translator, pair: tuple[str, str]) -> None:

@@ -19,8 +19,6 @@ from harness.testing.model_fixture import ModelFixture
 from harness.testing.probe import MAX_TOKENS
 from harness.testing.stream_check import collect_stream
 
-__all__ = ["WritingChecks"]
-
 SCHEMA = {"type": "object", "properties": {"answer": {"enum": [42]}}, "required": ["answer"]}
 CONSTRAINED: Mapping[Constraint, Sequence[tuple[GenerateOptions, tuple[str, ...]]]] = {
     "choices": [(GenerateOptions(choices=names), names) for names in (("Yes", "no"), ("ja", "NEIN"))],
@@ -54,7 +52,7 @@ class WritingChecks(ContractSetting):
             answers = write([(prompt, options) for prompt, options, _ in requests], declared)
             for (_, _, allowed), answer in zip(requests, answers, strict=False):
                 text = "".join(answer.text.split()) if constraint == "json_schema" else answer.text
-                begins = not answer.finished and any(whole.startswith(text) for whole in allowed)
+                begins = not answer.finished and any(complete.startswith(text) for complete in allowed)
                 assert text in allowed or begins, (
                     f"{name} writes {answer.text!r} where its {constraint} allow {', '.join(allowed)}; raise "
                     "CapabilityError where the model cannot keep to them."
@@ -122,7 +120,7 @@ def _write(model: Any, requests: Sequence[Request], declared: bool, *, streams: 
 def _stops(text: str) -> Iterator[tuple[str, ...]]:
     """Yield stop strings of a text from its start, from inside of its first token, and from its middle."""
     # A blank stop string does not end the space before an answer, and \ufffd may be a part of a later letter.
-    pieces = [text[place : place + 2] for place in (0, 1, len(text) // 2)]
+    pieces = [text[start : start + 2] for start in (0, 1, len(text) // 2)]
     pieces = [piece for piece in pieces if piece.strip() and "\ufffd" not in piece]
     yield from ((piece,) for piece in pieces)
     if len(text) > 3 and len(pieces) > 1:

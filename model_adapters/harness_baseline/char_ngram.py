@@ -10,16 +10,14 @@ from typing import Any
 import numpy as np
 from sklearn.feature_extraction.text import HashingVectorizer
 
-from harness import (
+from harness.data import ClassificationExample, MultipleChoiceExample, TaggedSentence
+from harness.models import (
     Choice,
-    ClassificationExample,
     FloatArray,
     Head,
     HeadSpec,
-    MultipleChoiceExample,
     SpanAnswer,
     SpanQuestion,
-    TaggedSentence,
     TextInput,
     TrainingSettings,
 )
@@ -29,8 +27,6 @@ from harness_baseline.linear import COLUMNS, Training, fit_linear, hash_features
 from harness_baseline.span import extract_span, learn_spans
 from harness_baseline.state import FitState, Weights
 from harness_baseline.text import content_words, fold, normalise, overlap_features, shape_of, size_bucket
-
-__all__ = ["CharNgram", "token_features"]
 
 _CHUNK = 1024
 """Texts embedded at a time, which bounds the memory."""
@@ -62,9 +58,9 @@ class CharNgram:
         """
         vectors = np.empty((len(texts), self._dimension), dtype=np.float32)
         for begin in range(0, len(texts), _CHUNK):
-            part = texts[begin : begin + _CHUNK]
+            chunk = texts[begin : begin + _CHUNK]
             counts = sum(
-                length * _count_ngrams(part, (length, length), self._dimension)
+                length * _count_ngrams(chunk, (length, length), self._dimension)
                 for length in range(1, self._ngrams + 1)
             ).toarray()
             rows = np.sign(counts) * np.sqrt(np.abs(counts))
@@ -191,8 +187,8 @@ def _text_features(item: TextInput) -> list[str]:
 
 def _choice_features(item: Choice, index: int) -> list[str]:
     words = content_words(item.choices[index])
-    others = [len(content_words(other)) for other in item.choices[:index] + item.choices[index + 1 :]]
-    names = [f"length {size_bucket(len(words))}", f"longest {len(words) > max(others, default=0)}"]
+    lengths = [len(content_words(choice)) for choice in item.choices[:index] + item.choices[index + 1 :]]
+    names = [f"length {size_bucket(len(words))}", f"longest {len(words) > max(lengths, default=0)}"]
     names += [f"word {word}" for word in sorted(set(words))]
     return names + overlap_features(item.context, item.choices[index])
 
@@ -215,21 +211,21 @@ def token_features(sentences: Sequence[Sequence[str]]) -> Iterator[list[str]]:
     """Yield the names of the features of every token of every sentence."""
     for sentence in sentences:
         words = [_OUTSIDE, _OUTSIDE, *map(_word_features, sentence), _OUTSIDE, _OUTSIDE]
-        for place in range(2, len(words) - 2):
-            (before2, _), (before, _), (own, _), (after, _), (after2, _) = words[place - 2 : place + 3]
-            yield words[place][1] + [
+        for index in range(2, len(words) - 2):
+            (before2, _), (before, _), (word, _), (after, _), (after2, _) = words[index - 2 : index + 3]
+            yield words[index][1] + [
                 f"f-1={before[0]}",
                 f"f+1={after[0]}",
                 f"f-2={before2[0]}",
                 f"f+2={after2[0]}",
                 f"e-1={before[2]}",
                 f"e+1={after[2]}",
-                f"s-1,0={before[1]} {own[1]}",
-                f"s0,1={own[1]} {after[1]}",
-                f"f-1,0={before[0]} {own[0]}",
-                f"f0,1={own[0]} {after[0]}",
+                f"s-1,0={before[1]} {word[1]}",
+                f"s0,1={word[1]} {after[1]}",
+                f"f-1,0={before[0]} {word[0]}",
+                f"f0,1={word[0]} {after[0]}",
                 f"f-1,1={before[0]} {after[0]}",
-                f"e-1,0={before[3]} {own[3]}",
+                f"e-1,0={before[3]} {word[3]}",
             ]
 
 

@@ -8,18 +8,8 @@ from types import MappingProxyType
 
 from pydantic import Field
 
-from harness import (
-    AdapterOptions,
-    Capability,
-    Head,
-    MissingExtraError,
-    ModelDescription,
-    UnknownNameError,
-    UsageError,
-)
-from harness.models.capabilities import HEAD_CAPABILITY
-
-__all__ = ["HEADS", "REFS", "BaselineOptions", "describe"]
+from harness import MissingExtraError, UnknownNameError, UsageError
+from harness.models import HEAD_CAPABILITY, AdapterOptions, Capability, Head, ModelDescription
 
 REFS: Mapping[str, str] = MappingProxyType(
     {

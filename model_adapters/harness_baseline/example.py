@@ -5,21 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from harness import (
+from harness import TrainingError, near_names
+from harness.data import (
     ClassificationExample,
     Example,
-    Head,
-    HeadSpec,
     MultipleChoiceExample,
     RetrievalPair,
     SpanExample,
     TaggedSentence,
-    TextInput,
-    TrainingError,
-    near_names,
 )
-
-__all__ = ["checked_examples", "label_names", "text_input_of"]
+from harness.models import Head, HeadSpec, TextInput
 
 EXAMPLE_TYPE: dict[Head, type[Example]] = {
     Head.CLASSIFICATION: ClassificationExample,
@@ -41,9 +36,9 @@ def checked_examples(train: Sequence[Any], spec: HeadSpec) -> Sequence[Any]:
         )
     for example in train:
         if not isinstance(example, record):
-            found = type(example).__name__
+            type_name = type(example).__name__
             raise TrainingError(
-                f"The head {spec.head.value!r} learns from {record.__name__}, not from {found}."
+                f"The head {spec.head.value!r} learns from {record.__name__}, not from {type_name}."
             )
         fault = _fault(example, spec)
         if fault:
@@ -119,7 +114,7 @@ def _span_fault(example: SpanExample) -> str | None:
     if not example.answers:
         return "has no answer"
     for answer in example.answers:
-        found = example.context[max(answer.start, 0) : max(answer.start, 0) + len(answer.text)]
-        if answer.start < 0 or not answer.text or found != answer.text:
-            return f"has the answer {answer.text!r} at {answer.start}, where its context has {found!r}"
+        span = example.context[max(answer.start, 0) : max(answer.start, 0) + len(answer.text)]
+        if answer.start < 0 or not answer.text or span != answer.text:
+            return f"has the answer {answer.text!r} at {answer.start}, where its context has {span!r}"
     return None

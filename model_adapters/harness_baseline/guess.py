@@ -9,21 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from harness import (
-    Choice,
-    FloatArray,
-    HeadSpec,
-    SpanAnswer,
-    SpanQuestion,
-    TextInput,
-    TrainingSettings,
-)
+from harness.models import Choice, FloatArray, HeadSpec, SpanAnswer, SpanQuestion, TextInput, TrainingSettings
 from harness_baseline.description import BaselineOptions
 from harness_baseline.example import checked_examples, label_names
 from harness_baseline.state import FitState
 from harness_baseline.text import no_span, split_words
-
-__all__ = ["Guess"]
 
 _Hashes = npt.NDArray[np.uint64]
 
@@ -111,14 +101,14 @@ class Guess:
         return (drawn >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
-def hash_text(*parts: str | int) -> int:
+def hash_text(*items: str | int) -> int:
     """Return a 64-bit hash of a sequence of texts and numbers; ``("ab", "c")`` and ``("a", "bc")`` differ.
 
     Python's own ``hash`` differs between processes; this one depends on nothing but its input.
     """
     digest = hashlib.blake2b(digest_size=8)
-    for part in parts:
-        data = str(part).encode("utf-8", "surrogatepass")
+    for item in items:
+        data = str(item).encode("utf-8", "surrogatepass")
         digest.update(len(data).to_bytes(8, "little") + data)
     return int.from_bytes(digest.digest(), "little")
 

@@ -17,10 +17,9 @@ from scipy import sparse
 from sklearn.feature_extraction import FeatureHasher
 from sklearn.linear_model import SGDClassifier
 
-from harness import FloatArray, TrainingError, TrainingSettings
+from harness import TrainingError
+from harness.models import FloatArray, TrainingSettings
 from harness_baseline.state import Weights
-
-__all__ = ["COLUMNS", "Training", "fit_linear", "hash_features", "score"]
 
 COLUMNS = 1 << 18
 """Number of columns that features are hashed into."""
@@ -47,8 +46,8 @@ class Training:
 
     def passes(self, rows: int) -> int:
         """Return how often the rows are visited."""
-        wanted = min(max(math.ceil(self.settings.epochs), 1), MOST_PASSES)
-        return max(wanted, min(-(-FEWEST_ROWS // rows), 100))
+        epochs = min(max(math.ceil(self.settings.epochs), 1), MOST_PASSES)
+        return max(epochs, min(-(-FEWEST_ROWS // rows), 100))
 
 
 def hash_features(rows: Iterable[Sequence[str]]) -> Any:
@@ -82,7 +81,7 @@ def fit_linear(rows: Any, targets: Sequence[int] | Integers, outputs: int, train
     if training.start is None:
         model.fit(rows, targets)
     else:
-        start = [_one_if_two(part) for part in (training.start.coefficients.T, training.start.intercepts)]
+        start = [_one_if_two(weight) for weight in (training.start.coefficients.T, training.start.intercepts)]
         model.fit(rows, targets, coef_init=start[0].astype(np.float64), intercept_init=start[1])
     coefficients, intercepts = model.coef_.T, model.intercept_
     if outputs == 2:  # scikit-learn fits one logit, that of the second label against the first
@@ -105,5 +104,5 @@ def _one_if_two(weights: FloatArray) -> FloatArray:
 
 def score(rows: Any, weights: Weights) -> FloatArray:
     """Return the logits of shape (rows, outputs)."""
-    found: FloatArray = np.asarray(rows @ weights.coefficients + weights.intercepts, dtype=np.float32)
-    return found
+    logits: FloatArray = np.asarray(rows @ weights.coefficients + weights.intercepts, dtype=np.float32)
+    return logits

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from harness import (
+from harness.models import (
     Choice,
     FloatArray,
     Head,
@@ -23,8 +23,6 @@ from harness_baseline.description import BaselineOptions
 from harness_baseline.example import checked_examples, label_names
 from harness_baseline.state import FitState
 from harness_baseline.text import no_span
-
-__all__ = ["Majority"]
 
 _SENTENCE = re.compile(r"\S[^.!?\u061f\u06d4\u0964\u0965\u1362\u3002\uff01\uff1f\n]*")
 
@@ -58,8 +56,8 @@ class Majority:
         counts: list[int] = []
         match spec.head:
             case Head.CLASSIFICATION:
-                seen = Counter(example.label for example in examples)
-                counts = [seen[label] for label in labels]
+                frequencies = Counter(example.label for example in examples)
+                counts = [frequencies[label] for label in labels]
             case Head.TAGGING:
                 tags = Counter(tag for sentence in examples for tag in sentence.tags)
                 counts = [tags[tag] for tag in labels]

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from harness import (
+from harness import CapabilityError, UnknownNameError
+from harness.models import (
     AdapterOptions,
-    CapabilityError,
     Choice,
     EmbedOptions,
     FitOptions,
@@ -22,7 +22,6 @@ from harness import (
     SpanAnswer,
     SpanQuestion,
     TextInput,
-    UnknownNameError,
 )
 from harness_baseline.description import HEADS, BaselineOptions
 from harness_baseline.guess import Guess
@@ -31,9 +30,6 @@ from harness_baseline.state import ALGORITHM, FitState, load_state, save_state
 
 if TYPE_CHECKING:
     from harness_baseline.char_ngram import CharNgram
-
-__all__ = ["Baseline", "Chooser", "Classifier", "SpanExtractor", "Tagger", "open_baseline"]
-
 
 Strategy: TypeAlias = "Majority | Guess | CharNgram"
 """The mathematics of one baseline; answers depend on the request and the state alone."""
@@ -116,9 +112,9 @@ class Baseline:
 
     def _check_head(self, spec: HeadSpec) -> None:
         if spec.head not in HEADS:
-            known = ", ".join(sorted(head.value for head in HEADS))
+            heads = ", ".join(sorted(head.value for head in HEADS))
             raise CapabilityError(
-                f"The baseline {self._ref!r} has no head {spec.head.value!r}; it has {known}."
+                f"The baseline {self._ref!r} has no head {spec.head.value!r}; it has {heads}."
             )
 
 

@@ -18,12 +18,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from harness import SpanAnswer, SpanExample, SpanQuestion
+from harness.data import SpanExample
+from harness.models import SpanAnswer, SpanQuestion
 from harness_baseline.linear import COLUMNS, Training, fit_linear, hash_features
 from harness_baseline.state import Weights
 from harness_baseline.text import Word, fold, is_punctuation, no_span, shape_of, split_words
-
-__all__ = ["extract_span", "learn_spans"]
 
 _SAMPLED = 40
 """Wrong candidates next to each right one in training."""
@@ -94,10 +93,10 @@ class _Passage:
         self.classes = np.array([_class_of(shape) for shape in shapes], dtype=np.int64)
         self.sentences = _sentence_numbers(context, self.words)
         self.firsts, self.lasts = self._candidates()
-        own = [(fold(word.form), shape) for word, shape in zip(self.words, shapes, strict=True)]
-        padded = [_OUTSIDE, *own, _OUTSIDE]
-        self.starts = hash_features(_edge("start", *pair) for pair in zip(own, padded, strict=False))
-        self.ends = hash_features(_edge("end", *pair) for pair in zip(own, padded[2:], strict=True))
+        forms = [(fold(word.form), shape) for word, shape in zip(self.words, shapes, strict=True)]
+        padded = [_OUTSIDE, *forms, _OUTSIDE]
+        self.starts = hash_features(_edge("start", *pair) for pair in zip(forms, padded, strict=False))
+        self.ends = hash_features(_edge("end", *pair) for pair in zip(forms, padded[2:], strict=True))
 
     def candidate(self, start: int, length: int) -> int | None:
         """Return the candidate with the words that a span touches."""
@@ -106,8 +105,8 @@ class _Passage:
         ]
         if not inside:
             return None
-        found = np.flatnonzero((self.firsts == inside[0]) & (self.lasts == inside[-1]))
-        return int(found[0]) if len(found) else None
+        matches = np.flatnonzero((self.firsts == inside[0]) & (self.lasts == inside[-1]))
+        return int(matches[0]) if len(matches) else None
 
     def _candidates(self) -> tuple[Integers, Integers]:
         edge = (self.classes != _CLASSES["."]) | np.array(
@@ -119,9 +118,9 @@ class _Passage:
         longest = _LONGEST_UNSPACED if 2 * single.sum() > len(self.words) else _LONGEST
         lengths, firsts = np.indices((longest, len(self.words))).reshape(2, -1)
         lasts = np.minimum(firsts + lengths, len(self.words) - 1)
-        kept = edge[firsts] & edge[lasts] & (self.sentences[firsts] == self.sentences[lasts])
-        kept &= lasts == firsts + lengths
-        return firsts[kept], lasts[kept]
+        valid = edge[firsts] & edge[lasts] & (self.sentences[firsts] == self.sentences[lasts])
+        valid &= lasts == firsts + lengths
+        return firsts[valid], lasts[valid]
 
 
 @lru_cache(maxsize=64)
@@ -227,12 +226,12 @@ def _match_weights(passage: _Passage, question: Sequence[str]) -> Floats:
     A word that the question has weighs 1 / its number of occurrences in the context; one whose neighbour is
     also its neighbour in the question weighs 0.5 more.
     """
-    wanted, pairs = set(question), set(pairwise(question))
-    seen = Counter(passage.stems)
-    weights = np.array([1 / seen[stem] if stem in wanted else 0.0 for stem in passage.stems])
-    for place, pair in enumerate(pairwise(passage.stems)):
+    stems, pairs = set(question), set(pairwise(question))
+    counts = Counter(passage.stems)
+    weights = np.array([1 / counts[stem] if stem in stems else 0.0 for stem in passage.stems])
+    for index, pair in enumerate(pairwise(passage.stems)):
         if pair in pairs:
-            weights[place : place + 2] += 0.5
+            weights[index : index + 2] += 0.5
     return weights
 
 

@@ -16,9 +16,8 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from harness import AdapterError, FloatArray, Head, HeadSpec
-
-__all__ = ["ALGORITHM", "FitState", "Weights", "load_state", "save_state"]
+from harness import AdapterError
+from harness.models import FloatArray, Head, HeadSpec
 
 ALGORITHM = "2"
 """Version of the features and of the training; a fit of another version is not read."""
@@ -107,16 +106,21 @@ def load_state(directory: Path, ref: str, spec: HeadSpec, options: Mapping[str, 
         packed = (directory / _WEIGHTS).read_bytes() if content.weights else b""
     except (OSError, ValueError) as error:
         raise _fit_error(directory, f"cannot be read: {str(error).splitlines()[0]}") from error
-    wanted: dict[str, Any] = {"algorithm": ALGORITHM, "ref": ref, "head": spec.head, "options": dict(options)}
+    requirements: dict[str, Any] = {
+        "algorithm": ALGORITHM,
+        "ref": ref,
+        "head": spec.head,
+        "options": dict(options),
+    }
     if spec.labels:
-        wanted["labels"] = spec.labels
-    for name, expected in wanted.items():
-        found = getattr(content, name)
+        requirements["labels"] = spec.labels
+    for name, expected in requirements.items():
+        stored = getattr(content, name)
         if name == "labels" and spec.head is Head.TAGGING:
-            if not set(found) <= set(expected):
-                raise _fit_error(directory, f"has the tags {found!r}, but the task has {expected!r}")
-        elif found != expected:
-            raise _fit_error(directory, f"has {name} {found!r}, expected {expected!r}")
+            if not set(stored) <= set(expected):
+                raise _fit_error(directory, f"has the tags {stored!r}, but the task has {expected!r}")
+        elif stored != expected:
+            raise _fit_error(directory, f"has {name} {stored!r}, expected {expected!r}")
     if content.weights and hashlib.sha256(packed).hexdigest() != content.weights:
         raise _fit_error(directory, f"is damaged: {_WEIGHTS} is not what {_JSON} was written for")
     return FitState(
@@ -147,10 +151,10 @@ def _packed(weights: Weights) -> bytes:
 def _unpacked(content: bytes) -> Weights:
     from safetensors.numpy import load
 
-    found = load(content)
-    coefficients = np.zeros((int(found["columns"][0]), len(found["intercepts"])), dtype=np.float32)
-    coefficients[found["rows"]] = found["values"]
-    return Weights(coefficients=coefficients, intercepts=found["intercepts"])
+    arrays = load(content)
+    coefficients = np.zeros((int(arrays["columns"][0]), len(arrays["intercepts"])), dtype=np.float32)
+    coefficients[arrays["rows"]] = arrays["values"]
+    return Weights(coefficients=coefficients, intercepts=arrays["intercepts"])
 
 
 def _fit_error(directory: Path, reason: str) -> AdapterError:

@@ -16,20 +16,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import groupby, pairwise
 
-from harness import SpanAnswer
-
-__all__ = [
-    "Word",
-    "content_words",
-    "fold",
-    "is_punctuation",
-    "no_span",
-    "normalise",
-    "overlap_features",
-    "shape_of",
-    "size_bucket",
-    "split_words",
-]
+from harness.models import SpanAnswer
 
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3031-\u3096\u3099-\u30ff"
@@ -125,20 +112,20 @@ def size_bucket(count: int) -> int:
 
 def overlap_features(first: str, second: str) -> list[str]:
     """Return the names of the buckets that a pair of texts falls into; empty where the texts are empty."""
-    left, right = content_words(first), content_words(second)
+    first_words, second_words = content_words(first), content_words(second)
     grams, other_grams = _trigrams(first), _trigrams(second)
     buckets = {
-        "words of 2 in 1": _shared(left, right),
-        "words of 1 in 2": _shared(right, left),
-        "bigrams of 2 in 1": _shared(list(pairwise(left)), list(pairwise(right))),
+        "words of 2 in 1": _shared(first_words, second_words),
+        "words of 1 in 2": _shared(second_words, first_words),
+        "bigrams of 2 in 1": _shared(list(pairwise(first_words)), list(pairwise(second_words))),
         "trigrams of 2 in 1": _shared(grams, other_grams),
         "trigrams of 1 in 2": _shared(other_grams, grams),
-        "numbers of 2 in 1": _shared(_numbers(left), _numbers(right)),
-        "new words": size_bucket((Counter(right) - Counter(left)).total()),
-        "missing words": size_bucket((Counter(left) - Counter(right)).total()),
-        "length": _share_bucket(len(right), 2 * len(left)),
-        "same bag": int(sorted(left) == sorted(right)),
-        "same order": int(left == right),
+        "numbers of 2 in 1": _shared(_numbers(first_words), _numbers(second_words)),
+        "new words": size_bucket((Counter(second_words) - Counter(first_words)).total()),
+        "missing words": size_bucket((Counter(first_words) - Counter(second_words)).total()),
+        "length": _share_bucket(len(second_words), 2 * len(first_words)),
+        "same bag": int(sorted(first_words) == sorted(second_words)),
+        "same order": int(first_words == second_words),
     }
     crossed = [
         ("words of 2 in 1", "words of 1 in 2"),
@@ -147,21 +134,21 @@ def overlap_features(first: str, second: str) -> list[str]:
         ("new words", "missing words"),
     ]
     names = [f"{name}={bucket}" for name, bucket in buckets.items()]
-    return names + [f"{one}&{other}={buckets[one]}&{buckets[other]}" for one, other in crossed]
+    return names + [f"{name1}&{name2}={buckets[name1]}&{buckets[name2]}" for name1, name2 in crossed]
 
 
-def _shared(inside: Sequence[object], parts: Sequence[object]) -> int:
+def _shared(inside: Sequence[object], elements: Sequence[object]) -> int:
     """Return the bucket of the share of the parts that occur in `inside`, with repetition."""
-    return _share_bucket((Counter(parts) & Counter(inside)).total(), len(parts))
+    return _share_bucket((Counter(elements) & Counter(inside)).total(), len(elements))
 
 
-def _share_bucket(part: float, whole: float) -> int:
+def _share_bucket(count: float, total: float) -> int:
     """Return 0 for none, `_STEPS` + 1 for all, 1 to `_STEPS` in between, and -1 for an empty whole."""
-    if not whole:
+    if not total:
         return -1
-    if part <= 0:
+    if count <= 0:
         return 0
-    return _STEPS + 1 if part >= whole else 1 + int(_STEPS * part / whole)
+    return _STEPS + 1 if count >= total else 1 + int(_STEPS * count / total)
 
 
 def _trigrams(text: str) -> list[str]:

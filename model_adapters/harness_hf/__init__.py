@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from harness import AdapterEntry, Aligner, TranslatorEntry, hookimpl
+from harness import hookimpl
+from harness.data import Aligner, TranslatorEntry
+from harness.models import AdapterEntry
 
 __all__ = ["harness_register_adapters", "harness_register_aligners", "harness_register_translators"]
 

@@ -7,18 +7,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from harness import AdapterError, Head
+from harness import AdapterError
+from harness.models import Head
 from harness_hf.model_folder import ModelConfig
-
-__all__ = [
-    "GENERIC_LABEL",
-    "HEAD_ARCHITECTURE",
-    "TEXT_ENCODERS",
-    "Architecture",
-    "Family",
-    "architecture_of",
-    "read_architecture",
-]
 
 GENERIC_LABEL = "LABEL_"
 """How transformers names labels without a name: ``LABEL_0``."""
@@ -83,13 +74,13 @@ class Architecture:
     """Whether a sequence classifier gives one score, or several labels at once."""
 
 
-def architecture_of(found: ModelConfig) -> Architecture:
+def architecture_of(model: ModelConfig) -> Architecture:
     """Return what the configuration of a model declares; raises `AdapterError` where transformers did not write it."""
     try:
-        return read_architecture(found.config)
+        return read_architecture(model.config)
     except (ValueError, TypeError, KeyError, IndexError) as error:
         raise AdapterError(
-            f"The config.json of {found.ref!r} is not one that transformers wrote: {error}."
+            f"The config.json of {model.ref!r} is not one that transformers wrote: {error}."
         ) from error
 
 

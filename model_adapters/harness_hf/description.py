@@ -5,16 +5,8 @@ from __future__ import annotations
 from importlib.util import find_spec
 from pathlib import Path
 
-from harness import (
-    AdapterError,
-    AdapterOptions,
-    Capability,
-    CapabilityError,
-    Head,
-    ModelDescription,
-    UsageError,
-)
-from harness.models.capabilities import HEAD_CAPABILITY, Constraint
+from harness import AdapterError, CapabilityError, UsageError
+from harness.models import HEAD_CAPABILITY, AdapterOptions, Capability, Constraint, Head, ModelDescription
 from harness_hf.architecture import (
     CAUSAL_TYPES,
     ENCODER_TYPES,
@@ -39,15 +31,6 @@ from harness_hf.model_folder import (
 )
 from harness_hf.options import CausalOptions, EncoderOptions, ModelOptions, Seq2SeqOptions
 from harness_hf.quantization import read_quantization, require_packages
-
-__all__ = [
-    "SEQ2SEQ_OFFERS",
-    "describe",
-    "describe_causal",
-    "describe_seq2seq",
-    "find_architecture",
-    "writes_no_text",
-]
 
 ENCODER_OFFERS = frozenset({Capability.FITS, Capability.EMBEDS, Capability.EXPOSES_HIDDEN_STATES})
 FITTED_HEADS = (
@@ -109,55 +92,55 @@ def describe(ref: str, options: AdapterOptions) -> ModelDescription:
     no encoder, `UsageError` or `AdapterError` for one that cannot be found or understood.
     """
     assert isinstance(options, EncoderOptions)
-    found = read_config(ref, options)
-    architecture = find_architecture(found, options, Family.ENCODER)
+    model = read_config(ref, options)
+    architecture = find_architecture(model, options, Family.ENCODER)
     labels = options.label_names or architecture.labels
     head, note = _usable_head(architecture, labels)
     notes = [note] if note else []
-    record = read_record(found.folder) if found.folder is not None else None
+    record = read_record(model.folder) if model.folder is not None else None
     _require_matching_labels(ref, options, architecture)
     if record is not None and architecture.head is None and record.head is not Head.DUAL_ENCODER:
         head, labels = record.head, record.labels
-    own: frozenset[Capability] = frozenset()
-    if record is None and _has_mask_head(architecture, found.folder):
-        own = frozenset({Capability.FILLS_MASKS})
+    mask_capability: frozenset[Capability] = frozenset()
+    if record is None and _has_mask_head(architecture, model.folder):
+        mask_capability = frozenset({Capability.FILLS_MASKS})
     elif architecture.head is None and record is None:
         notes.append("its checkpoint has no head of a masked language model, so it fills no masks")
-    notes += _adapter_note(found.folder)
+    notes += _adapter_note(model.folder)
     if record is not None and record.head is Head.DUAL_ENCODER:
         settings = record.settings
         notes.append(
             f"a fitted dual encoder: {record.pooling or settings.pooling} pooling, "
             f"queries cut at {settings.max_query_length} pieces, passages at {record.max_length}"
         )
-    elif found.folder is not None:
-        sentence = read_sentence_files(found.folder)
+    elif model.folder is not None:
+        sentence = read_sentence_files(model.folder)
         if sentence.unsupported and options.pooling is None:
             notes.append(f"its folder asks for {sentence.unsupported} to embed: pass -o pooling=mean")
     return ModelDescription(
         adapter="hf-encoder",
         ref=ref,
-        offers=(_offers_with(head) if head else ENCODER_OFFERS) | own,
+        offers=(_offers_with(head) if head else ENCODER_OFFERS) | mask_capability,
         after_fit={fitted: _offers_with(fitted) for fitted in FITTED_HEADS},
         labels=labels if head else (),
-        revision=found.revision,
-        parameters=count_parameters(found.folder) if found.folder else None,
+        revision=model.revision,
+        parameters=count_parameters(model.folder) if model.folder else None,
         layers=architecture.layers,
         note="; ".join(notes),
-        metadata=_metadata(found, architecture),
-        fault=folder_fault(found),
+        metadata=_metadata(model, architecture),
+        fault=folder_fault(model),
     )
 
 
 def describe_causal(ref: str, options: AdapterOptions) -> ModelDescription:
     """Return what the decoder in a local folder, or behind a hub id, offers; raises as `describe` does."""
     assert isinstance(options, CausalOptions)
-    found = read_config(ref, options)
-    architecture = find_architecture(found, options, Family.CAUSAL)
-    record = read_record(found.folder) if found.folder is not None else None
+    model = read_config(ref, options)
+    architecture = find_architecture(model, options, Family.CAUSAL)
+    record = read_record(model.folder) if model.folder is not None else None
     after_fit = {head: ENCODER_OFFERS | {HEAD_CAPABILITY[head]} for head in FITTED_HEADS}
-    embeds_only = record is None and writes_no_text(architecture, found.folder)
-    notes = _adapter_note(found.folder)
+    embeds_only = record is None and writes_no_text(architecture, model.folder)
+    notes = _adapter_note(model.folder)
     if embeds_only:
         notes.append("its checkpoint has no layer that writes text, so it only embeds and is fitted")
     unread = (
@@ -172,12 +155,12 @@ def describe_causal(ref: str, options: AdapterOptions) -> ModelDescription:
         after_fit=after_fit,
         fits_on_request=record is None and not embeds_only,
         labels=() if record is None else record.labels,
-        revision=found.revision,
-        parameters=count_parameters(found.folder) if found.folder else None,
+        revision=model.revision,
+        parameters=count_parameters(model.folder) if model.folder else None,
         layers=architecture.layers,
         note="; ".join(notes),
-        metadata={**_metadata(found, architecture), **unread},
-        fault=folder_fault(found),
+        metadata={**_metadata(model, architecture), **unread},
+        fault=folder_fault(model),
     )
 
 
@@ -199,9 +182,9 @@ def writes_no_text(architecture: Architecture, folder: Path | None) -> bool:
 def describe_seq2seq(ref: str, options: AdapterOptions) -> ModelDescription:
     """Return what the sequence-to-sequence model in a folder, or behind a hub id, offers; raises as `describe` does."""
     assert isinstance(options, Seq2SeqOptions)
-    found = read_config(ref, options)
-    architecture = find_architecture(found, options, Family.SEQ2SEQ)
-    record = read_record(found.folder) if found.folder is not None else None
+    model = read_config(ref, options)
+    architecture = find_architecture(model, options, Family.SEQ2SEQ)
+    record = read_record(model.folder) if model.folder is not None else None
     note = ""
     if record is not None:
         note = (
@@ -215,50 +198,50 @@ def describe_seq2seq(ref: str, options: AdapterOptions) -> ModelDescription:
         constraints=WRITES_WITHIN,
         offers=SEQ2SEQ_OFFERS | ({Capability.TRANSLATES} if translates else set()),
         after_fit={Head.TEXT_TO_TEXT: SEQ2SEQ_OFFERS},
-        revision=found.revision,
-        parameters=count_parameters(found.folder) if found.folder else None,
-        layers=architecture.layers or found.config.get("encoder_layers"),
+        revision=model.revision,
+        parameters=count_parameters(model.folder) if model.folder else None,
+        layers=architecture.layers or model.config.get("encoder_layers"),
         note=note,
-        metadata=_metadata(found, architecture),
-        fault=folder_fault(found),
+        metadata=_metadata(model, architecture),
+        fault=folder_fault(model),
     )
 
 
-def find_architecture(found: ModelConfig, options: ModelOptions, family: Family) -> Architecture:
+def find_architecture(model: ModelConfig, options: ModelOptions, family: Family) -> Architecture:
     """Return the architecture of a model of a family; raises where the model is something else or unknown."""
-    require_packages(found.ref, read_quantization(found.config))
+    require_packages(model.ref, read_quantization(model.config))
     _require_kernel(options)
     if family is not Family.ENCODER and isinstance(options, EncoderOptions) and options.labels is not None:
         raise UsageError(
-            f"The option labels names the outputs of a fine-tuned encoder, and {found.ref!r} is {ADAPTERS[family][1]}.",
+            f"The option labels names the outputs of a fine-tuned encoder, and {model.ref!r} is {ADAPTERS[family][1]}.",
             hint="Omit -o labels.",
         )
-    architecture = architecture_of(found)
+    architecture = architecture_of(model)
     adapter, article, known_types = ADAPTERS[family]
     is_read_alone = family is Family.ENCODER and architecture.model_type in TEXT_ENCODERS
     if architecture.family not in (family, None) and not is_read_alone:
-        right, what, _ = ADAPTERS[architecture.family]
+        scheme, kind, _ = ADAPTERS[architecture.family]
         raise CapabilityError(
-            f"The model {found.ref!r} is {what} ({architecture.model_type}), not {article}.",
-            hint=f"It is for the adapter {right!r}: give it as '{right}:{found.ref}' or 'hf:{found.ref}'.",
+            f"The model {model.ref!r} is {kind} ({architecture.model_type}), not {article}.",
+            hint=f"It is for the adapter {scheme!r}: give it as '{scheme}:{model.ref}' or 'hf:{model.ref}'.",
         )
     if family is Family.SEQ2SEQ and architecture.name.endswith(tuple(HEAD_ARCHITECTURE.values())):
         raise CapabilityError(
-            f"The model {found.ref!r} is a {architecture.name}, which writes no text.",
+            f"The model {model.ref!r} is a {architecture.name}, which writes no text.",
             hint="Give a checkpoint whose architecture ends with ForConditionalGeneration.",
         )
-    known = architecture.model_type in known_types or is_read_alone
+    is_supported = architecture.model_type in known_types or is_read_alone
     if architecture.family is None or (
-        family is Family.SEQ2SEQ and not known and not architecture.remote_code
+        family is Family.SEQ2SEQ and not is_supported and not architecture.remote_code
     ):
         raise AdapterError(
-            f"The config.json of {found.ref!r} has the model_type {architecture.model_type!r}, "
+            f"The config.json of {model.ref!r} has the model_type {architecture.model_type!r}, "
             f"which is not {article} that this adapter knows.",
             hint=f"Run 'harness models {adapter}' to see what it opens.",
         )
-    if architecture.remote_code and not known and not options.trust_remote_code:
+    if architecture.remote_code and not is_supported and not options.trust_remote_code:
         raise AdapterError(
-            f"The model {found.ref!r} ({architecture.model_type}) needs Python code from its own repository.",
+            f"The model {model.ref!r} ({architecture.model_type}) needs Python code from its own repository.",
             hint="Read that code, then allow it with: -o trust_remote_code=true",
         )
     return architecture
@@ -273,8 +256,8 @@ def _require_kernel(options: ModelOptions) -> None:
         )
 
 
-def _metadata(found: ModelConfig, architecture: Architecture) -> dict[str, str]:
-    quantization, base = read_quantization(found.config), _base(found.folder)
+def _metadata(model: ModelConfig, architecture: Architecture) -> dict[str, str]:
+    quantization, base = read_quantization(model.config), _base(model.folder)
     return {
         "model_type": architecture.model_type,
         "architecture": architecture.name,

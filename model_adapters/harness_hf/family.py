@@ -9,14 +9,20 @@ from typing import Any
 from pydantic import create_model
 from pydantic.fields import FieldInfo
 
-from harness import Adapter, AdapterEntry, AdapterOptions, CapabilityError, ModelDescription, parse_options
-from harness.models.options import option_meanings, options_model
+from harness import CapabilityError
+from harness.models import (
+    Adapter,
+    AdapterEntry,
+    AdapterOptions,
+    ModelDescription,
+    option_meanings,
+    options_model,
+    parse_options,
+)
 from harness_hf import harness_register_adapters
 from harness_hf.architecture import Family, architecture_of
 from harness_hf.model_folder import read_config
 from harness_hf.options import ModelOptions
-
-__all__ = ["AnyFamilyOptions", "describe_any", "model_options", "open_any"]
 
 ADAPTER_NAMES: Mapping[Family | None, str] = {
     Family.ENCODER: "hf-encoder",
@@ -56,7 +62,7 @@ def describe_any(ref: str, options: AdapterOptions) -> ModelDescription:
     Raises what that adapter's own description raises, `UsageError` for an option that it does not have, and
     `CapabilityError` for a family without an adapter here.
     """
-    given = options.model_dump(include=options.model_fields_set)
+    fields = options.model_dump(include=options.model_fields_set)
     entries = _entries()
     family = architecture_of(read_config(ref, model_options(options))).family
     name = ADAPTER_NAMES[family]
@@ -65,19 +71,19 @@ def describe_any(ref: str, options: AdapterOptions) -> ModelDescription:
             f"The model {ref!r} is a {family}, and the adapter {name!r} is not installed.",
             hint="Run 'harness models' to see which adapters are.",
         )
-    return entries[name].describe_model(ref, parse_options(entries[name], given))
+    return entries[name].describe_model(ref, parse_options(entries[name], fields))
 
 
 def model_options(options: AdapterOptions) -> ModelOptions:
     """Return the options that all families share, checked; raises `UsageError`."""
-    given = options.model_dump(include=options.model_fields_set & ModelOptions.model_fields.keys())
-    found = parse_options(replace(_entries()["hf"], options="harness_hf.options:ModelOptions"), given)
-    assert isinstance(found, ModelOptions)
-    return found
+    fields = options.model_dump(include=options.model_fields_set & ModelOptions.model_fields.keys())
+    parsed = parse_options(replace(_entries()["hf"], options="harness_hf.options:ModelOptions"), fields)
+    assert isinstance(parsed, ModelOptions)
+    return parsed
 
 
 def open_any(description: ModelDescription, options: AdapterOptions) -> Adapter:
     """Load a model that `describe_any` described, with the adapter that it named."""
     entry = _entries()[description.adapter]
-    given = options.model_dump(include=options.model_fields_set)
-    return entry.open(description, parse_options(entry, given))
+    fields = options.model_dump(include=options.model_fields_set)
+    return entry.open(description, parse_options(entry, fields))

@@ -9,19 +9,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from harness import AdapterError, Head, TrainingSettings
-from harness.models.requests import DevScore
-
-__all__ = [
-    "HEAD_NAME",
-    "RECORD_NAME",
-    "SCALE_NAME",
-    "DualPooling",
-    "FitRecord",
-    "read_record",
-    "require_record",
-    "write_record",
-]
+from harness import AdapterError
+from harness.models import DevScore, Head, TrainingSettings
 
 DualPooling = Literal["pooler", "mean", "cls"]
 RECORD_NAME = "harness_fit.json"
@@ -87,23 +76,23 @@ class FitRecord(BaseModel):
 
     def notices(self) -> tuple[str, ...]:
         """Return what a user should know about how the model was trained, in sentences."""
-        found = []
+        sentences = []
         if self.pooling not in (None, self.settings.pooling):
-            found.append(
+            sentences.append(
                 f"The model has no pooler, so it was fine-tuned for retrieval with pooling {self.pooling!r} instead of "
                 f"{self.settings.pooling!r}, which the recipe says."
             )
         if self.ran_out_at is not None:
-            found.append(
+            sentences.append(
                 f"Fine-tuning ran out of memory at {self.ran_out_at} examples at once and continued with "
                 f"{self.micro_batch}; the effective batch stayed {self.settings.batch_size}."
             )
         if self.fp32_from is not None:
-            found.append(
+            sentences.append(
                 f"The loss or its gradient was not finite at step {self.fp32_from} in mixed precision; the model was "
                 "fine-tuned in float32 from that step."
             )
-        return tuple(found)
+        return tuple(sentences)
 
 
 def require_record(folder: Path, head: Head, labels: tuple[str, ...] | None = None) -> FitRecord:
@@ -115,15 +104,15 @@ def require_record(folder: Path, head: Head, labels: tuple[str, ...] | None = No
             hint="Delete it; the model will be fitted again.",
         )
     if record.head is not head or labels not in (None, record.labels):
-        found, wanted = record.head.value, head.value
+        actual, expected = record.head.value, head.value
         if labels is not None:
-            found, wanted = (
-                f"{found} fit with the labels {list(record.labels)}",
-                f"{wanted} with {list(labels)}",
+            actual, expected = (
+                f"{actual} fit with the labels {list(record.labels)}",
+                f"{expected} with {list(labels)}",
             )
         else:
-            found = f"{found} fit"
-        raise AdapterError(f"The folder {str(folder)!r} holds a {found}; expected {wanted}.")
+            actual = f"{actual} fit"
+        raise AdapterError(f"The folder {str(folder)!r} holds a {actual}; expected {expected}.")
     return record
 
 

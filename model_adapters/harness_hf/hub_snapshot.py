@@ -9,10 +9,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from harness import AdapterError, HarnessError, UsageError, near_names
-from harness.models.hub_access import hub_is_unreachable
+from harness.models import hub_is_unreachable
 from harness_hf.options import ModelOptions
-
-__all__ = ["HUB_ID", "from_hub", "hub_files", "name_and_revision", "near_models", "safetensors_commit"]
 
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?(@[\w.-]+(/[\w.-]+)*)?")
 """``NAME``, ``OWNER/NAME``, and either with ``@REVISION``."""
@@ -126,12 +124,20 @@ def near_models(folder: Path, name: str | None = None) -> str | None:
         readable = parent.is_dir() and os.access(parent, os.R_OK | os.X_OK)
         siblings = [child.name for child in parent.iterdir() if child.is_dir()] if readable else []
         return next(
-            (hint for own in near_names(folder.name, siblings) if (hint := near_models(parent / own, name))),
+            (
+                hint
+                for sibling in near_names(folder.name, siblings)
+                if (hint := near_models(parent / sibling, name))
+            ),
             None,
         )
     models = sorted(child.name for child in folder.iterdir() if (child / "config.json").is_file())
-    shown = near_names(name, models) if name else models[:5]
-    return f"Did you mean {' or '.join(repr(str(folder / model)) for model in shown)}?" if shown else None
+    candidates = near_names(name, models) if name else models[:5]
+    return (
+        f"Did you mean {' or '.join(repr(str(folder / model)) for model in candidates)}?"
+        if candidates
+        else None
+    )
 
 
 def _explain(ref: str, revision: str | None, error: Exception) -> HarnessError:

@@ -7,7 +7,7 @@ import json
 from importlib.metadata import version
 from pathlib import Path
 
-from harness.storage.files import configuration_files, file_digest
+from harness.storage import configuration_files, file_digest
 from harness_hf.fit_record import HEAD_NAME, RECORD_NAME, SCALE_NAME
 from harness_hf.model_folder import (
     ADAPTER_CONFIG,
@@ -16,8 +16,6 @@ from harness_hf.model_folder import (
     weight_files,
 )
 from harness_hf.pickled_weights import conversion_identity
-
-__all__ = ["LIBRARIES", "folder_identity", "library_versions", "weights_digest"]
 
 LIBRARIES = ("torch", "transformers", "tokenizers")
 UNREAD = {
@@ -35,10 +33,10 @@ def folder_identity(folder: Path) -> dict[str, str]:
     """
     folders = [adapter_base(folder), folder] if (folder / ADAPTER_CONFIG).is_file() else [folder]
     read = ""
-    for number, own in enumerate(folders):
-        heads = [name for name in (SCALE_NAME, HEAD_NAME) if (own / name).is_file()]
-        names = sorted({*configuration_files(own), *heads, *sentence_module_files(own)})
-        read += "".join(f"{number}/{name}={_content_digest(own / name)}\n" for name in names)
+    for number, source in enumerate(folders):
+        heads = [name for name in (SCALE_NAME, HEAD_NAME) if (source / name).is_file()]
+        names = sorted({*configuration_files(source), *heads, *sentence_module_files(source)})
+        read += "".join(f"{number}/{name}={_content_digest(source / name)}\n" for name in names)
     files = hashlib.sha256(read.encode()).hexdigest()
     return {"weights": weights_digest(folder), "files": files, **conversion_identity(folder)}
 

@@ -30,23 +30,6 @@ from harness_hf.model_folder import (
 from harness_hf.options import ModelOptions
 from harness_hf.quantization import read_quantization
 
-__all__ = [
-    "choose_device",
-    "choose_dtype",
-    "choose_precision",
-    "first_line",
-    "load_tokenizer",
-    "open_network",
-    "open_tokenizer",
-    "piece_limit",
-    "place",
-    "placing",
-    "quiet_transformers",
-    "read_tokenizer",
-    "require_fitting_vocabulary",
-    "require_weights",
-]
-
 POSITIONS_AFTER_PADDING = frozenset(
     "camembert data2vec-text mpnet roberta roberta-prelayernorm xlm-roberta xlm-roberta-xl".split()
 )
@@ -86,9 +69,9 @@ def read_tokenizer(folder: Path, ref: str, options: ModelOptions, **keywords: An
             )
     except Exception as error:
         raise AdapterError(f"The tokenizer of {ref!r} cannot be opened: {first_line(error)}") from error
-    named = set((getattr(tokenizer, "vocab_files_names", None) or {}).values())
-    if named and not any(is_vocabulary(file.name, named) for file in folder.iterdir()):
-        raise AdapterError(no_tokenizer(ref, sorted(named)[0]))
+    vocabulary_files = set((getattr(tokenizer, "vocab_files_names", None) or {}).values())
+    if vocabulary_files and not any(is_vocabulary(file.name, vocabulary_files) for file in folder.iterdir()):
+        raise AdapterError(no_tokenizer(ref, sorted(vocabulary_files)[0]))
     return tokenizer
 
 
@@ -229,18 +212,18 @@ def _require_all_layers(ref: str, network: Any, ignored: Iterable[str]) -> None:
     Ignored weights of a head for another task are usual.
     """
     prefix = f"{network.base_model_prefix}."
-    own = {
+    sizes = {
         name.removeprefix(prefix): len(module)
         for name, module in network.named_modules()
         if isinstance(module, torch.nn.ModuleList)
     }
     for key in sorted(ignored):
-        parts = key.removeprefix(prefix).split(".")
-        for place, part in enumerate(parts):
-            name = ".".join(parts[:place])
-            if part.isdecimal() and int(part) >= own.get(name, int(part) + 1):
+        keys = key.removeprefix(prefix).split(".")
+        for depth, number in enumerate(keys):
+            name = ".".join(keys[:depth])
+            if number.isdecimal() and int(number) >= sizes.get(name, int(number) + 1):
                 raise AdapterError(
-                    f"The weights of {ref!r} have {key!r}, but its config.json has {own[name]} layers, numbered from "
+                    f"The weights of {ref!r} have {key!r}, but its config.json has {sizes[name]} layers, numbered from "
                     "0: the others would be ignored.",
                     hint="Set the number of layers in config.json to that of the weights.",
                 )
@@ -271,17 +254,19 @@ def choose_device(name: str) -> torch.device:
         return _numbered_gpu(name)
     if name == "cpu" or not torch.cuda.is_available():
         return torch.device("cpu")
-    given = os.environ.get("LOCAL_RANK")
-    if given is None:
+    local_rank = os.environ.get("LOCAL_RANK")
+    if local_rank is None:
         return torch.device("cuda")
-    if not given.isdecimal():
-        raise AdapterError(f"The environment variable LOCAL_RANK is {given!r}; expected a number from 0.")
-    if int(given) >= torch.cuda.device_count():
+    if not local_rank.isdecimal():
         raise AdapterError(
-            f"Process {given} of this machine has no GPU of its own: torch sees {torch.cuda.device_count()}.",
+            f"The environment variable LOCAL_RANK is {local_rank!r}; expected a number from 0."
+        )
+    if int(local_rank) >= torch.cuda.device_count():
+        raise AdapterError(
+            f"Process {local_rank} of this machine has no GPU of its own: torch sees {torch.cuda.device_count()}.",
             hint="Start as many processes as there are GPUs, or pass -o device=cpu.",
         )
-    return torch.device("cuda", int(given))
+    return torch.device("cuda", int(local_rank))
 
 
 def _numbered_gpu(name: str) -> torch.device:

@@ -17,18 +17,9 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from transformers.pytorch_utils import Conv1D
 
-from harness import AdapterError, TrainingError, TrainingSettings
+from harness import AdapterError, TrainingError
+from harness.models import TrainingSettings
 from harness_hf.model_folder import ADAPTER_CONFIG, ADAPTER_WEIGHTS, read_json
-
-__all__ = [
-    "add_low_rank",
-    "attach_low_rank",
-    "is_adapted",
-    "merge_adapter",
-    "quantization",
-    "require_packages",
-    "require_same_shape",
-]
 
 # On import it warns that a kernel for CPUs, which is faster, is not installed; transformers imports it with peft.
 logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
@@ -100,9 +91,9 @@ def add_low_rank(network: Any, settings: TrainingSettings, base: str, revision: 
     try:
         network.add_adapter(config)
     except ValueError as error:
-        named = ", ".join(settings.lora_targets) or "linear layers"
+        layers = ", ".join(settings.lora_targets) or "linear layers"
         raise TrainingError(
-            f"The model {base!r} ({network.config.model_type}) has no layers that lora_targets names: {named}.",
+            f"The model {base!r} ({network.config.model_type}) has no layers that lora_targets names: {layers}.",
             hint="Omit lora_targets, which takes all linear layers.",
         ) from error
     config.base_model_name_or_path, config.revision = base, revision
@@ -118,15 +109,17 @@ def attach_low_rank(network: Any, folder: Path, *, trainable: bool = False) -> N
     _use_plain_kernel(network)
     declared = read_json(folder / ADAPTER_CONFIG)
     if declared.get("peft_type") != "LORA" or declared.get("modules_to_save"):
-        what = f"modules_to_save {declared['modules_to_save']}" if declared.get("modules_to_save") else None
+        content = (
+            f"modules_to_save {declared['modules_to_save']}" if declared.get("modules_to_save") else None
+        )
         raise AdapterError(
-            f"The folder {str(folder)!r} holds an adapter with {what or declared.get('peft_type')}; "
+            f"The folder {str(folder)!r} holds an adapter with {content or declared.get('peft_type')}; "
             "only plain LoRA is read.",
             hint="Load it with peft, call merge_and_unload, and save the merged model with save_pretrained.",
         )
     try:
         weights = load_file(folder / ADAPTER_WEIGHTS)
-        found = network.load_adapter(
+        report = network.load_adapter(
             peft_config=LoraConfig.from_pretrained(str(folder)),
             adapter_state_dict=weights,
             is_trainable=trainable,
@@ -136,7 +129,7 @@ def attach_low_rank(network: Any, folder: Path, *, trainable: bool = False) -> N
             f"The adapter in {str(folder)!r} does not fit its base: {type(error).__name__}: {error}."
         ) from error
     faulty = sorted(
-        {*found.missing_keys, *found.unexpected_keys, *(key for key, *_ in found.mismatched_keys)}
+        {*report.missing_keys, *report.unexpected_keys, *(key for key, *_ in report.mismatched_keys)}
     )
     if faulty:
         raise AdapterError(f"The adapter in {str(folder)!r} does not fit its base: see {faulty[0]!r}.")
@@ -170,8 +163,8 @@ def merge_adapter(network: Any, folder: Path) -> tuple[Any, frozenset[str]]:
         raise AdapterError(
             f"The adapter in {str(folder)!r} does not fit its base: {type(error).__name__}: {error}."
         ) from error
-    whole = (name.removeprefix("base_model.model.") for name in weights if ".lora_" not in name)
-    return merged, frozenset(whole)
+    saved_modules = (name.removeprefix("base_model.model.") for name in weights if ".lora_" not in name)
+    return merged, frozenset(saved_modules)
 
 
 def _use_plain_kernel(network: Any) -> None:
@@ -187,15 +180,15 @@ def _use_plain_kernel(network: Any) -> None:
 def require_same_shape(folder: Path, settings: TrainingSettings) -> None:
     """Raise `TrainingError` where the adapter in a folder cannot be trained further with these settings."""
     declared = read_json(folder / ADAPTER_CONFIG)
-    found = (declared.get("r"), declared.get("lora_alpha"))
-    if found != (settings.lora_rank, settings.lora_alpha):
-        wanted = (
+    shape = (declared.get("r"), declared.get("lora_alpha"))
+    if shape != (settings.lora_rank, settings.lora_alpha):
+        recipe = (
             "no lora_rank"
             if settings.lora_rank is None
             else f"rank {settings.lora_rank}, alpha {settings.lora_alpha}"
         )
         raise TrainingError(
-            f"The folder {str(folder)!r} holds an adapter with rank {found[0]} and alpha {found[1]}; "
-            f"the recipe has {wanted}.",
+            f"The folder {str(folder)!r} holds an adapter with rank {shape[0]} and alpha {shape[1]}; "
+            f"the recipe has {recipe}.",
             hint="Give both the same recipe, or merge the adapter into its base with peft first.",
         )

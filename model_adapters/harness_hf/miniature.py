@@ -16,8 +16,6 @@ from harness_hf.architecture import Family, architecture_of
 from harness_hf.loading import first_line, quiet_transformers
 from harness_hf.model_folder import ModelConfig
 
-__all__ = ["save_miniature"]
-
 SPECIAL = ("<pad>", "<s>", "</s>", "<unk>", "<mask>")
 LAYERS, HEADS = 2, 2
 SIZES = {
@@ -54,27 +52,29 @@ AUTO_CLASSES = {
 """For a config.json that names no class."""
 
 
-def save_miniature(found: ModelConfig, folder: Path) -> None:
+def save_miniature(model: ModelConfig, folder: Path) -> None:
     """Save the tiny model and its tokenizer; raises `AdapterError` for what transformers has no class of."""
-    architecture = architecture_of(found)
+    architecture = architecture_of(model)
     kind = architecture.model_type
     if kind not in CONFIG_MAPPING or architecture.family is None:
         code = "it needs the code of its own repository" if architecture.remote_code else "it is unknown"
         raise AdapterError(
-            f"No tiny model of {found.ref!r} can be made: transformers has no architecture {kind!r}, {code}."
+            f"No tiny model of {model.ref!r} can be made: transformers has no architecture {kind!r}, {code}."
         )
     tokenizer = _tokenizer(architecture.family)
     try:
-        whole = CONFIG_MAPPING[kind].from_dict(dict(found.config)).to_dict()
-        config = CONFIG_MAPPING[kind].from_dict(_shrink(whole, len(tokenizer)))
+        full_config = CONFIG_MAPPING[kind].from_dict(dict(model.config)).to_dict()
+        config = CONFIG_MAPPING[kind].from_dict(_shrink(full_config, len(tokenizer)))
         auto = getattr(transformers, AUTO_CLASSES[architecture.family])
-        named = getattr(transformers, architecture.name, None)
+        architecture_class = getattr(transformers, architecture.name, None)
         torch.manual_seed(0)
-        network = (auto.from_config if named is None else named._from_config)(config)
+        network = (auto.from_config if architecture_class is None else architecture_class._from_config)(
+            config
+        )
         with quiet_transformers():
             network.float().save_pretrained(folder)
     except Exception as error:
-        raise AdapterError(f"No tiny model of {found.ref!r} can be made: {first_line(error)}") from error
+        raise AdapterError(f"No tiny model of {model.ref!r} can be made: {first_line(error)}") from error
     tokenizer.save_pretrained(folder)
 
 

@@ -6,16 +6,20 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from harness import AdapterOptions, Capability, FitOptions, Head, HeadSpec, TrainingSettings
-from harness.models.capabilities import HEAD_CAPABILITY
-from harness.testing import head_spec, training_examples
-from harness.testing.probe import PROBES, is_finite
+from harness.models import (
+    HEAD_CAPABILITY,
+    AdapterOptions,
+    Capability,
+    FitOptions,
+    Head,
+    HeadSpec,
+    TrainingSettings,
+)
+from harness.testing import PROBES, head_spec, is_finite, training_examples
 from harness_hf.family import AnyFamilyOptions, describe_any, model_options, open_any
 from harness_hf.loading import first_line
 from harness_hf.miniature import save_miniature
 from harness_hf.model_folder import read_config
-
-__all__ = ["check_model"]
 
 WORKS = "works"
 ITEMS = 4
@@ -34,10 +38,10 @@ def check_model(ref: str, options: AdapterOptions) -> dict[str, str]:
     with TemporaryDirectory() as name:
         folder = Path(name) / "model"
         save_miniature(read_config(ref, model_options(options)), folder)
-        own = AnyFamilyOptions.model_validate({"device": "cpu"})
-        description = describe_any(str(folder), own)
+        cpu_options = AnyFamilyOptions.model_validate({"device": "cpu"})
+        description = describe_any(str(folder), cpu_options)
         results["adapter"] = description.adapter
-        model: Any = open_any(description, own)
+        model: Any = open_any(description, cpu_options)
         for capability in sorted(description.offers & PROBES.keys()):
             results[capability.value] = _ask(model, capability, description.labels)
         for head in sorted(description.after_fit):

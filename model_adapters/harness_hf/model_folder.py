@@ -10,42 +10,12 @@ from math import prod
 from pathlib import Path
 from typing import Any, Literal
 
-from harness import (
-    AdapterError,
-    AdapterOptions,
-    ModelDescription,
-    UsageError,
-)
+from harness import AdapterError, UsageError
+from harness.models import AdapterOptions, ModelDescription
 from harness_hf.hub_snapshot import HUB_ID, from_hub, near_models
 from harness_hf.options import ModelOptions
 from harness_hf.pickled_weights import PickledModel
 from harness_hf.quantization import read_quantization, unpacked_size
-
-__all__ = [
-    "ADAPTER_CONFIG",
-    "ADAPTER_WEIGHTS",
-    "SENTENCE_FILES",
-    "TOKENIZER_CONFIG",
-    "DenseModule",
-    "ModelConfig",
-    "Pooling",
-    "SentenceFiles",
-    "adapted_head",
-    "adapter_base",
-    "count_parameters",
-    "fetch_folder",
-    "folder_fault",
-    "is_vocabulary",
-    "no_tokenizer",
-    "read_config",
-    "read_json",
-    "read_sentence_files",
-    "resolve_folder",
-    "sentence_module_files",
-    "tensor_names",
-    "token_counter",
-    "weight_files",
-]
 
 WEIGHTS = "model.safetensors"
 SAFE_SUFFIX = ".safetensors"
@@ -122,9 +92,9 @@ def read_config(ref: str, options: ModelOptions) -> ModelConfig:
     )
 
 
-def is_vocabulary(name: str, named: Collection[str] = ()) -> bool:
+def is_vocabulary(name: str, vocabulary_files: Collection[str] = ()) -> bool:
     """Return whether a file can be that of a vocabulary; the class of a tokenizer does not name all that it reads."""
-    return name in named or name.startswith(VOCABULARY_NAMES) or name.endswith(VOCABULARY_SUFFIXES)
+    return name in vocabulary_files or name.startswith(VOCABULARY_NAMES) or name.endswith(VOCABULARY_SUFFIXES)
 
 
 def no_tokenizer(ref: str, file: str) -> str:
@@ -135,22 +105,22 @@ def no_tokenizer(ref: str, file: str) -> str:
     )
 
 
-def folder_fault(found: ModelConfig) -> str:
+def folder_fault(model: ModelConfig) -> str:
     """Return why weights or tokenizer of a model cannot be opened; empty where they can, or only opening shows it."""
-    folder = found.folder
+    folder = model.folder
     if (
-        found.weights_fault
+        model.weights_fault
         or folder is None
         or (folder / ADAPTER_CONFIG).is_file()
         or any(is_vocabulary(file.name) for file in folder.iterdir())
     ):
-        return found.weights_fault
+        return model.weights_fault
     config = folder / TOKENIZER_CONFIG
-    settings = {**found.config, **(read_json(config) if config.is_file() else {})}
+    settings = {**model.config, **(read_json(config) if config.is_file() else {})}
     reads_bytes = (
         str(settings.get("tokenizer_class")) in WITHOUT_VOCABULARY or settings.get("model_type") in BYTE_TYPES
     )
-    return "" if reads_bytes or "auto_map" in settings else no_tokenizer(found.ref, VOCABULARY_NAMES[0])
+    return "" if reads_bytes or "auto_map" in settings else no_tokenizer(model.ref, VOCABULARY_NAMES[0])
 
 
 def token_counter(
@@ -245,22 +215,22 @@ def adapter_base(folder: Path, options: ModelOptions | None = None) -> Path:
     Raises `AdapterError` where the adapter names none, it is not found, or it is an adapter itself.
     """
     config = read_json(folder / ADAPTER_CONFIG)
-    named = config.get("base_model_name_or_path")
-    if not isinstance(named, str) or not named:
+    base_name = config.get("base_model_name_or_path")
+    if not isinstance(base_name, str) or not base_name:
         raise AdapterError(f"The file {str(folder / ADAPTER_CONFIG)!r} names no base_model_name_or_path.")
-    base = Path(named).expanduser()
-    if not base.is_dir() and (base.is_absolute() or not HUB_ID.fullmatch(named)):
+    base = Path(base_name).expanduser()
+    if not base.is_dir() and (base.is_absolute() or not HUB_ID.fullmatch(base_name)):
         raise AdapterError(
-            f"The base model {named!r} of the adapter {str(folder)!r} is not there.",
+            f"The base model {base_name!r} of the adapter {str(folder)!r} is not there.",
             hint=f"Put it back, or change base_model_name_or_path in {ADAPTER_CONFIG}.",
         )
     if not (base / ADAPTER_CONFIG).is_file():
         revision = None if base.is_dir() else config.get("revision")
-        ref = f"{named}@{revision}" if revision else named
+        ref = f"{base_name}@{revision}" if revision else base_name
         base = resolve_folder(ref, (options or ModelOptions()).model_copy(update={"revision": None}), None)
     if (base / ADAPTER_CONFIG).is_file():
         raise AdapterError(
-            f"The base model {named!r} of the adapter {str(folder)!r} is an adapter itself.",
+            f"The base model {base_name!r} of the adapter {str(folder)!r} is an adapter itself.",
             hint="Merge that one into its base with peft (merge_and_unload) first.",
         )
     return base
@@ -286,9 +256,9 @@ def adapted_head(folder: Path) -> dict[str, Any]:
 def _weights_name(folder: Path) -> str:
     """Return the file, or the index of several files, that transformers reads: one that config.json names is first."""
     config = folder / "config.json"
-    named = read_json(config).get("transformers_weights") if config.is_file() else None
-    if named is not None:
-        return str(named)
+    file = read_json(config).get("transformers_weights") if config.is_file() else None
+    if file is not None:
+        return str(file)
     index = f"model{INDEX_SUFFIX}"
     return index if not (folder / WEIGHTS).is_file() and (folder / index).is_file() else WEIGHTS
 
@@ -407,8 +377,8 @@ class SentenceFiles:
     def prefix(self, side: Literal["query", "passage"]) -> str:
         """Return the prompt of queries or passages, else the default one, else nothing."""
         names = QUERY_PROMPTS if side == "query" else PASSAGE_PROMPTS
-        found = next((name for name in names if name in self.prompts), self.default_prompt)
-        return self.prompts.get(found or "", "")
+        prompt_name = next((name for name in names if name in self.prompts), self.default_prompt)
+        return self.prompts.get(prompt_name or "", "")
 
 
 def read_sentence_files(folder: Path) -> SentenceFiles:
@@ -475,16 +445,16 @@ class _ModuleReader:
 
     def _read_pooling(self, path: Path) -> None:
         config = _read_optional(path)
-        named = config.get("pooling_mode")
-        if named is None:
-            named = [name for key, name in POOLING_KEYS.items() if config.get(key) is True]
+        modes = config.get("pooling_mode")
+        if modes is None:
+            modes = [name for key, name in POOLING_KEYS.items() if config.get(key) is True]
             # A mode that is on, and that the table does not know, must not be dropped.
-            named += [
+            modes += [
                 key
                 for key in config
                 if key.startswith("pooling_mode_") and config[key] and key not in POOLING_KEYS
             ]
-        names = [named] if isinstance(named, str) else list(named)
+        names = [modes] if isinstance(modes, str) else list(modes)
         if not names:
             raise AdapterError(
                 f"The file {str(path)!r} names no way of pooling.", hint="Pass -o pooling=mean."
@@ -518,21 +488,21 @@ def _modules(folder: Path) -> list[tuple[str, str]]:
     """
     file = folder / "modules.json"
     if not file.is_file():
-        own = (folder / "1_Pooling" / "config.json").is_file()
-        return [("Transformer", ""), ("Pooling", "1_Pooling")] if own else []
+        has_pooling = (folder / "1_Pooling" / "config.json").is_file()
+        return [("Transformer", ""), ("Pooling", "1_Pooling")] if has_pooling else []
     listed = _load_json(file)
-    if not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
+    if not isinstance(listed, list) or not all(isinstance(module, dict) for module in listed):
         raise AdapterError(f"The file {str(file)!r} holds no list of modules.")
-    found = []
-    for one in listed:
-        kind, path = str(one.get("type")), str(one.get("path") or "")
+    modules = []
+    for module in listed:
+        kind, path = str(module.get("type")), str(module.get("path") or "")
         if path in (".", "..") or (path and not _is_in_folder(path)):
             raise AdapterError(
                 f"The file {str(file)!r} names the module folder {path!r}; expected one in the model's folder."
             )
-        own = kind.startswith("sentence_transformers.")
-        found.append((kind.rpartition(".")[2] if own else kind, path))
-    return found
+        is_library_class = kind.startswith("sentence_transformers.")
+        modules.append((kind.rpartition(".")[2] if is_library_class else kind, path))
+    return modules
 
 
 def _read_optional(path: Path) -> dict[str, Any]:

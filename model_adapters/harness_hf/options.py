@@ -8,9 +8,7 @@ from typing import Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from harness import AdapterOptions, ReasoningOptions, SamplingOptions
-
-__all__ = ["CausalOptions", "EncoderOptions", "ModelOptions", "Seq2SeqOptions"]
+from harness.models import AdapterOptions, ReasoningOptions, SamplingOptions
 
 
 class ModelOptions(AdapterOptions):

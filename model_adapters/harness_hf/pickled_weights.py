@@ -18,8 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness import AdapterError
-from harness.storage.file_lock import FileLock
-from harness.storage.files import cache_folder, configuration_files, file_digest
+from harness.storage import FileLock, cache_folder, configuration_files, file_digest
 from harness_hf.hub_snapshot import (
     SNAPSHOT_PATTERNS,
     from_hub,
@@ -28,8 +27,6 @@ from harness_hf.hub_snapshot import (
     safetensors_commit,
 )
 from harness_hf.options import ModelOptions
-
-__all__ = ["PickledModel", "conversion_identity"]
 
 RECORD = ".conversion.json"
 """Hidden, so that it is no file of the model."""
@@ -164,9 +161,9 @@ def _only_pickled(names: Iterable[str]) -> list[str]:
     stem = "adapter_model" if "adapter_config.json" in names else "pytorch_model"
     for name in sorted(names):
         if (match := PICKLED.fullmatch(name)) and match["stem"] == stem:
-            place = match["folder"] or ""
-            safe = f"{place}{stem.removeprefix('pytorch_')}.safetensors"
-            is_extra = match["part"] and f"{place}{stem}.bin" in names
+            folder = match["folder"] or ""
+            safe = f"{folder}{stem.removeprefix('pytorch_')}.safetensors"
+            is_extra = match["part"] and f"{folder}{stem}.bin" in names
             if not is_extra and not names & {safe, f"{safe}.index.json"}:
                 pickled.append(name)
     return pickled

@@ -9,9 +9,8 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from harness import AdapterError, TrainingSettings
-
-__all__ = ["Quantization", "read_quantization", "require_packages", "require_trainable", "unpacked_size"]
+from harness import AdapterError
+from harness.models import TrainingSettings
 
 PACKAGES: Mapping[str, tuple[tuple[str, str], ...]] = {
     "aqlm": (("aqlm", "aqlm"),),
@@ -59,27 +58,29 @@ class Quantization:
 
 def read_quantization(config: Mapping[str, Any]) -> Quantization | None:
     """Return what the config.json of a model says of its quantisation; None for weights that are stored as they are."""
-    given = config.get("quantization_config")
-    if not isinstance(given, Mapping):
+    fields = config.get("quantization_config")
+    if not isinstance(fields, Mapping):
         return None
-    named = given.get("quant_method") or "bitsandbytes"
-    method = str(getattr(named, "value", named))  # transformers has an enumeration, a file has a text
-    bits = given.get("bits") if isinstance(given.get("bits"), int) else None
-    form = f"{bits} bit" if bits else str(given.get("fmt") or given.get("format") or "")
+    method_name = fields.get("quant_method") or "bitsandbytes"
+    method = str(
+        getattr(method_name, "value", method_name)
+    )  # transformers has an enumeration, a file has a text
+    bits = fields.get("bits") if isinstance(fields.get("bits"), int) else None
+    form = f"{bits} bit" if bits else str(fields.get("fmt") or fields.get("format") or "")
     if method == "bitsandbytes":
-        bits = 4 if given.get("load_in_4bit") else 8
-        form = str(given.get("bnb_4bit_quant_type") or "fp4") if bits == 4 else "int8"
+        bits = 4 if fields.get("load_in_4bit") else 8
+        form = str(fields.get("bnb_4bit_quant_type") or "fp4") if bits == 4 else "int8"
     elif method == "compressed-tensors":
-        bits = _group_bits(given)
+        bits = _group_bits(fields)
     return Quantization(method=method, form=form, bits=bits)
 
 
-def _group_bits(given: Mapping[str, Any]) -> int | None:
+def _group_bits(fields: Mapping[str, Any]) -> int | None:
     """Return the bits that all groups of a compressed-tensors configuration share."""
-    groups = given.get("config_groups")
+    groups = fields.get("config_groups")
     weights = [group.get("weights") or {} for group in groups.values()] if isinstance(groups, Mapping) else []
-    found = {weight.get("num_bits") for weight in weights}
-    only = found.pop() if len(found) == 1 else None
+    widths = {weight.get("num_bits") for weight in weights}
+    only = widths.pop() if len(widths) == 1 else None
     return only if isinstance(only, int) else None
 
 
@@ -104,10 +105,10 @@ def require_trainable(ref: str, config: Any, settings: TrainingSettings) -> None
         config: Of the network, as transformers made it.
         settings: Of the training; one with a `lora_rank` trains other weights.
     """
-    given = getattr(config, "quantization_config", None)
-    if given is None or settings.lora_rank is not None:
+    configuration = getattr(config, "quantization_config", None)
+    if configuration is None or settings.lora_rank is not None:
         return
-    content = given if isinstance(given, Mapping) else given.to_dict()
+    content = configuration if isinstance(configuration, Mapping) else configuration.to_dict()
     quantization = read_quantization({"quantization_config": content})
     title = "" if quantization is None else f", {quantization.title}"
     raise AdapterError(
@@ -127,8 +128,8 @@ def unpacked_size(files: Iterable[Path], quantization: Quantization) -> int | No
     for file in files:
         with safe_open(file, framework="np") as opened:
             for name in opened.keys():  # noqa: SIM118, RUF100
-                part = opened.get_slice(name)
-                tensors[name] = (prod(part.get_shape()), BITS.get(part.get_dtype(), 8))
+                tensor = opened.get_slice(name)
+                tensors[name] = (prod(tensor.get_shape()), BITS.get(tensor.get_dtype(), 8))
     if quantization.method not in COUNTED:
         return None
     total = 0

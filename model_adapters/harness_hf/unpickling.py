@@ -17,8 +17,6 @@ from pathlib import Path
 import torch
 from huggingface_hub import save_torch_state_dict
 
-__all__ = ["main", "read_weights"]
-
 SHARD_SIZE = 2_000_000_000
 SHARD_END = re.compile(r"(-\d+-of-\d+)?\.bin$")
 
@@ -51,12 +49,12 @@ def read_weights(files: Sequence[Path]) -> dict[str, torch.Tensor]:
     Tied weights share storage: they are kept once, under the name of the embedding rather than that of the layer that
     is tied to it, so that a class without that layer finds it; transformers ties them again when it loads the model.
     """
-    named = [item for file in files for item in _read_file(file).items()]
-    named.sort(key=lambda item: next(rank for rank, name in enumerate(TIED_TO) if name.search(item[0])))
+    tensors = [item for file in files for item in _read_file(file).items()]
+    tensors.sort(key=lambda item: next(rank for rank, name in enumerate(TIED_TO) if name.search(item[0])))
     weights: dict[str, torch.Tensor] = {}
     views: set[tuple[object, ...]] = set()
     storages: set[int] = set()
-    for name, tensor in named:
+    for name, tensor in tensors:
         storage = tensor.untyped_storage().data_ptr()
         view = (storage, tensor.storage_offset(), tensor.shape, tensor.stride(), tensor.dtype)
         if tensor.numel() and view in views:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from harness import AdapterEntry, hookimpl
+from harness import hookimpl
+from harness.models import AdapterEntry
 
 __all__ = ["harness_register_adapters"]
 

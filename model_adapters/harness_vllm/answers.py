@@ -8,18 +8,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from harness import AdapterError
 
-__all__ = [
-    "Answer",
-    "Choice",
-    "Choices",
-    "Embeddings",
-    "Models",
-    "ServedModel",
-    "Tokens",
-    "read_answer",
-    "read_choices",
-]
-
 ROUNDING = 1e-3
 """A log-probability above 0 by less than this is 0."""
 SHOWN = 60
@@ -139,12 +127,12 @@ def read_answer(record: type[T], answer: Any, url: str, *, hint: str | None = No
         return record.model_validate(answer)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-    field = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]).lstrip(".")
+    field = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in first["loc"]).lstrip(".")
     if first["type"] == "missing":
         raise AdapterError(f"The server at {url} answered without {field}.", hint=hint)
-    found, expected = first["input"], first["msg"].removeprefix("Input ")
+    actual, expected = first["input"], first["msg"].removeprefix("Input ")
     raise AdapterError(
-        f"The server at {url} gave {str(found)[:SHOWN]!r} ({type(found).__name__}) as {field or 'its answer'}; "
+        f"The server at {url} gave {str(actual)[:SHOWN]!r} ({type(actual).__name__}) as {field or 'its answer'}; "
         f"it {expected}.",
         hint=hint,
     )
@@ -152,15 +140,15 @@ def read_answer(record: type[T], answer: Any, url: str, *, hint: str | None = No
 
 def read_choices(answer: Any, count: int, url: str) -> tuple[list[Choice], Usage]:
     """Return the choices for `count` prompts in the order of the prompts; raises `AdapterError` for any others."""
-    found = read_answer(Choices, answer, url)
-    if len(found.choices) != count:
+    completion = read_answer(Choices, answer, url)
+    if len(completion.choices) != count:
         raise AdapterError(
-            f"The server at {url} gave {len(found.choices)} choices for {count} prompts.",
+            f"The server at {url} gave {len(completion.choices)} choices for {count} prompts.",
             hint="If it takes only one prompt per request, pass -o prompts_per_request=1."
             if count > 1
             else None,
         )
-    ordered = sorted(found.choices, key=lambda choice: choice.index)
+    ordered = sorted(completion.choices, key=lambda choice: choice.index)
     if [choice.index for choice in ordered] != list(range(count)):
         raise AdapterError(f"The server at {url} numbered its {count} choices wrongly.")
-    return ordered, found.usage or Usage()
+    return ordered, completion.usage or Usage()

@@ -21,9 +21,7 @@ import httpx
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt
 
 from harness import AdapterError, UsageError
-from harness.storage.clean_text import add_secret, clean_json, clean_text
-
-__all__ = ["Address", "Client", "NoAnswer", "StatusError", "Unreachable", "is_url", "read_key"]
+from harness.storage import add_secret, clean_json, clean_text
 
 FIRST_WAIT = 0.5
 SECONDS_TO_CONNECT = 10.0
@@ -382,20 +380,20 @@ class Address:
     def parse(cls, url: str) -> Address:
         """Return the parts of a URL; raises `UsageError` for one that no server can have, or that holds a key."""
         try:
-            parts = urlsplit(url)
-            port = parts.port
+            split = urlsplit(url)
+            port = split.port
         except ValueError as error:
             raise UsageError(f"The address {_without_user(url)!r} is no URL: {error}.") from error
-        if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
+        if split.username is not None or split.password is not None or split.query or split.fragment:
             raise UsageError(
                 f"The address {_without_user(url.split('?', maxsplit=1)[0])!r} holds more than host, port and path.",
                 hint="Put a key into an environment variable and name it with -o key_env=NAME.",
             )
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        if split.scheme not in ("http", "https") or not split.hostname:
             raise UsageError(f"The address {url!r} is not of the form http://HOST:PORT/v1.")
-        secure = parts.scheme == "https"
+        secure = split.scheme == "https"
         default = 443 if secure else 80
-        return cls(secure=secure, host=parts.hostname, port=port or default, base=parts.path.rstrip("/"))
+        return cls(secure=secure, host=split.hostname, port=port or default, base=split.path.rstrip("/"))
 
     @property
     def root(self) -> str:
@@ -437,6 +435,6 @@ def read_key(name: str) -> str | None:
 
 
 def _without_user(url: str) -> str:
-    scheme, mark, rest = url.partition("://")
-    host, slash, path = rest.partition("/")
+    scheme, mark, location = url.partition("://")
+    host, slash, path = location.partition("/")
     return f"{scheme}{mark}{host.rpartition('@')[2]}{slash}{path}"

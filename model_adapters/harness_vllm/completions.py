@@ -8,25 +8,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness import (
-    AdapterError,
-    CapabilityError,
+from harness import AdapterError, CapabilityError
+from harness.models import (
+    KNOWN_MARKERS,
     Generated,
     GenerateOptions,
+    Markers,
     Turn,
+    split_reasoning,
+    within_stops,
 )
-from harness.models.reasoning import KNOWN_MARKERS, Markers, split_reasoning, within_stops
 from harness_vllm.answers import Choice, read_choices
-
-__all__ = [
-    "Reading",
-    "Written",
-    "chat_messages",
-    "check_constraint",
-    "constraint_fields",
-    "read_written",
-    "sampling_fields",
-]
 
 FINISHED = frozenset({"stop"})
 CUT = frozenset({"length", "content_filter"})
@@ -71,15 +63,17 @@ def constraint_fields(options: GenerateOptions, *, guided: bool) -> dict[str, An
         "regex": options.regex,
         "json": options.json_schema,
     }
-    given = {name: value for name, value in values.items() if value is not None}
-    if len(given) > 1:
-        raise CapabilityError(f"Text can be constrained in one way at a time, not by {' and '.join(given)}.")
-    if not given:
+    constraints = {name: value for name, value in values.items() if value is not None}
+    if len(constraints) > 1:
+        raise CapabilityError(
+            f"Text can be constrained in one way at a time, not by {' and '.join(constraints)}."
+        )
+    if not constraints:
         return {}
     return (
-        {f"guided_{name}": value for name, value in given.items()}
+        {f"guided_{name}": value for name, value in constraints.items()}
         if guided
-        else {"structured_outputs": given}
+        else {"structured_outputs": constraints}
     )
 
 
@@ -136,12 +130,12 @@ def _parts(choice: Choice, reading: Reading) -> tuple[str | None, str]:
     """Return the reasoning, None where there is none, and the answer; a server may have separated them itself."""
     message = choice.message
     if message is None:
-        found = split_reasoning(choice.text or "", reading.markers, opened=reading.opened)
-        return found.reasoning, found.answer
+        split = split_reasoning(choice.text or "", reading.markers, opened=reading.opened)
+        return split.reasoning, split.answer
     if separated := message.reasoning or message.reasoning_content:
         return separated.strip(), (message.content or "").lstrip()
-    found = split_reasoning(message.content or "", reading.markers, opened=reading.opened)
-    return found.reasoning, found.answer
+    split = split_reasoning(message.content or "", reading.markers, opened=reading.opened)
+    return split.reasoning, split.answer
 
 
 def check_constraint(generated: Generated, options: GenerateOptions, url: str) -> None:
@@ -153,14 +147,14 @@ def check_constraint(generated: Generated, options: GenerateOptions, url: str) -
         return
     text = generated.text
     if options.choices is not None:
-        kept = text in options.choices
+        is_met = text in options.choices
     elif options.regex is not None:
-        kept = _matches(options.regex, text)
+        is_met = _matches(options.regex, text)
     elif options.json_schema is not None:
-        kept = _is_json(text)
+        is_met = _is_json(text)
     else:
         return
-    if not kept:
+    if not is_met:
         raise AdapterError(
             f"The server at {url} ignored the constraint on its text: it wrote {text[:80]!r}.",
             hint="Use vLLM, or generate without constraints.",

@@ -9,23 +9,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness import (
-    AdapterError,
-    AdapterOptions,
-    Capability,
-    CapabilityError,
-    HarnessError,
-    ModelDescription,
-    UsageError,
-    near_names,
-)
+from harness import AdapterError, CapabilityError, HarnessError, UsageError, near_names
+from harness.models import AdapterOptions, Capability, ModelDescription
 from harness_vllm.answers import ServedModel
 from harness_vllm.client import Address, Client, StatusError, is_url, read_key
 from harness_vllm.endpoints import check_same_model, parse_addresses
 from harness_vllm.options import ChatOptions, ClientOptions, VllmOptions
 from harness_vllm.served import choose_model, read_models
-
-__all__ = ["describe_chat", "describe_vllm", "read_served", "token_counter", "tokenizer_source"]
 
 DESCRIBE_TIMEOUT = 5.0
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
@@ -108,10 +98,10 @@ def tokenizer_source(ref: str, served: ServedModel, options: VllmOptions, *, loc
     if options.tokenizer is not None:
         return options.tokenizer
     # A folder of that name on another machine may hold another model.
-    known = served.root if is_url(ref) and local else ref
-    if known is None or is_url(known) or not (Path(known).expanduser() / "tokenizer.json").is_file():
+    source = served.root if is_url(ref) and local else ref
+    if source is None or is_url(source) or not (Path(source).expanduser() / "tokenizer.json").is_file():
         return None
-    return str(Path(known).expanduser())
+    return str(Path(source).expanduser())
 
 
 def _tokenizer_fault(ref: str, served: ServedModel | None, options: VllmOptions) -> str:
@@ -178,12 +168,12 @@ def read_served(ref: str, options: ClientOptions, key_env: str) -> list[ServedMo
     Raises `UsageError` where their models have different names or context lengths.
     """
     addresses = parse_addresses(ref)
-    found = [_read_one(address, options, key_env) for address in addresses]
-    known = [
-        {"model": model.name, "context_length": str(model.context_length or "unknown")} for model in found
+    models = [_read_one(address, options, key_env) for address in addresses]
+    identities = [
+        {"model": model.name, "context_length": str(model.context_length or "unknown")} for model in models
     ]
-    check_same_model(addresses, known)
-    return found
+    check_same_model(addresses, identities)
+    return models
 
 
 def _read_one(address: Address, options: ClientOptions, key_env: str) -> ServedModel:

@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from harness import AdapterError, Answered, Call, CapabilityError, EmbedOptions, FloatArray, Side
+from harness import AdapterError, CapabilityError
+from harness.models import Answered, Call, EmbedOptions, FloatArray, Side
 from harness_vllm.answers import Embeddings, read_answer
 from harness_vllm.client import StatusError
 from harness_vllm.session import ServerModel, ServerSession, ability_error, in_order
-
-__all__ = ["EmbeddingModel"]
 
 TEXTS_PER_REQUEST = 32
 
@@ -50,19 +49,19 @@ class EmbeddingModel(ServerModel):
         """Yield what `embed` returns, one request's texts at a time; raises as it does."""
         if call.ability != "embed":
             raise ability_error(self._session.model, call.ability)
-        wanted: EmbedOptions = call.arguments.get("options") or EmbedOptions()
-        self._check(wanted)
-        prefix = self._prefixes[call.arguments["side"]] if wanted.prefixes else ""
-        return self._batches(call, blocks, prefix, wanted)
+        options: EmbedOptions = call.arguments.get("options") or EmbedOptions()
+        self._check(options)
+        prefix = self._prefixes[call.arguments["side"]] if options.prefixes else ""
+        return self._batches(call, blocks, prefix, options)
 
     def _batches(
-        self, call: Call, blocks: Sequence[Sequence[str]], prefix: str, wanted: EmbedOptions
+        self, call: Call, blocks: Sequence[Sequence[str]], prefix: str, options: EmbedOptions
     ) -> Generator[Answered, None, None]:
         batches, firsts, first = [], [], 0
         for block in blocks:
             for start in range(0, len(block), TEXTS_PER_REQUEST):
                 texts = [prefix + text for text in block[start : start + TEXTS_PER_REQUEST]]
-                batches.append(self._payload(texts, wanted))
+                batches.append(self._payload(texts, options))
                 firsts.append(first + start)
             first += len(block)
         length: int | None = None
@@ -76,20 +75,20 @@ class EmbeddingModel(ServerModel):
                 indices = range(firsts[number], firsts[number] + len(vectors))
                 yield Answered(indices=indices, answers=list(vectors))
 
-    def _check(self, wanted: EmbedOptions) -> None:
-        if wanted.layer not in (None, "last"):
+    def _check(self, options: EmbedOptions) -> None:
+        if options.layer not in (None, "last"):
             raise CapabilityError(
-                f"A vLLM server embeds from the last layer, not from the layer {wanted.layer!r}.",
+                f"A vLLM server embeds from the last layer, not from the layer {options.layer!r}.",
                 hint="Use hf:MODEL, which reads any layer.",
             )
-        if wanted.pooling is not None and wanted.pooling != self._pooling:
+        if options.pooling is not None and options.pooling != self._pooling:
             raise CapabilityError(
-                f"The server pools by {self._pooling or 'what its model folder says'}, not by {wanted.pooling!r}.",
-                hint=f"Let the adapter start it with -o pooling={wanted.pooling}, or use hf:MODEL.",
+                f"The server pools by {self._pooling or 'what its model folder says'}, not by {options.pooling!r}.",
+                hint=f"Let the adapter start it with -o pooling={options.pooling}, or use hf:MODEL.",
             )
 
-    def _payload(self, texts: list[str], wanted: EmbedOptions) -> dict[str, Any]:
-        limit, context = wanted.max_length, self._session.context_length
+    def _payload(self, texts: list[str], options: EmbedOptions) -> dict[str, Any]:
+        limit, context = options.max_length, self._session.context_length
         if limit is not None and context is not None:
             limit = min(limit, context)
         return {
@@ -111,12 +110,14 @@ class EmbeddingModel(ServerModel):
                 hint="vLLM embeds when it was started with --runner pooling.",
             ) from error
         texts = payload["input"]
-        found = sorted(read_answer(Embeddings, answer, self._url).data, key=lambda entry: entry.index)
-        if [entry.index for entry in found] != list(range(len(texts))):
-            raise AdapterError(f"The server at {self._url} gave {len(found)} vectors for {len(texts)} texts.")
-        if len({len(entry.embedding) for entry in found}) != 1:
+        embeddings = sorted(read_answer(Embeddings, answer, self._url).data, key=lambda entry: entry.index)
+        if [entry.index for entry in embeddings] != list(range(len(texts))):
+            raise AdapterError(
+                f"The server at {self._url} gave {len(embeddings)} vectors for {len(texts)} texts."
+            )
+        if len({len(entry.embedding) for entry in embeddings}) != 1:
             raise AdapterError(f"The server at {self._url} returned vectors of different lengths.")
-        vectors = np.array([entry.embedding for entry in found])
+        vectors = np.array([entry.embedding for entry in embeddings])
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         bad = ~(np.isfinite(lengths[:, 0]) & (lengths[:, 0] > 0))
         if bad.any():

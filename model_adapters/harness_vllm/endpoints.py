@@ -11,8 +11,6 @@ from typing import Any
 from harness import AdapterError, UsageError
 from harness_vllm.client import Address, Client, NoAnswer, StatusError, Unreachable
 
-__all__ = ["Endpoints", "check_same_model", "parse_addresses"]
-
 SECONDS_TO_PROVE_LIFE = 5.0
 """How long a server that left a request unanswered has to list its models."""
 
@@ -22,15 +20,15 @@ def parse_addresses(ref: str) -> list[Address]:
     return list(dict.fromkeys(Address.parse(url.strip()) for url in ref.split(",") if url.strip()))
 
 
-def check_same_model(addresses: Sequence[Address], found: Sequence[Mapping[str, str]]) -> None:
+def check_same_model(addresses: Sequence[Address], identities: Sequence[Mapping[str, str]]) -> None:
     """Raise `UsageError` where what identifies the model of one server is not what identifies the first one's."""
-    first, *others = found
-    for address, other in zip(addresses[1:], others, strict=True):
-        for name in sorted({*first, *other}):
-            if first.get(name) != other.get(name):
+    first, *further = identities
+    for address, candidate in zip(addresses[1:], further, strict=True):
+        for name in sorted({*first, *candidate}):
+            if first.get(name) != candidate.get(name):
                 raise UsageError(
                     f"The servers {addresses[0]} and {address} do not serve the same model: {name} is "
-                    f"{first.get(name, 'unknown')!r} and {other.get(name, 'unknown')!r}.",
+                    f"{first.get(name, 'unknown')!r} and {candidate.get(name, 'unknown')!r}.",
                     hint="Give each of them a run of its own.",
                 )
 

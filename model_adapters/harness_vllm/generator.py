@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from typing import Any
 
-from harness import (
-    AdapterError,
+from harness import AdapterError, CapabilityError
+from harness.models import (
     Answered,
     Call,
-    CapabilityError,
     Generated,
     GenerateOptions,
     LikelihoodAnswer,
@@ -17,9 +16,9 @@ from harness import (
     Prompt,
     ReasoningOptions,
     SubwordCount,
+    SystemTurns,
     Turn,
 )
-from harness.models.requests import SystemTurns
 from harness_vllm.client import StatusError
 from harness_vllm.completions import (
     Written,
@@ -35,8 +34,6 @@ from harness_vllm.responses import as_chat, responses_payload
 from harness_vllm.scoring import NEUTRAL, Ids
 from harness_vllm.session import ServerModel, ServerSession, ability_error, in_order, one_by_one
 from harness_vllm.tokenizing import Tokenizer, cut_prompt, token_ids
-
-__all__ = ["ChatModel", "GeneratingModel"]
 
 
 class GeneratingModel(ServerModel):
@@ -103,39 +100,39 @@ class GeneratingModel(ServerModel):
                 hint="Ask for fewer tokens, or start the server with a larger max_model_len.",
             )
         opened = not isinstance(prompt, str) and self._opens_reasoning(prompt)
-        asked = Asked.of(self._reasoning, options, opened=opened)
-        if asked.expects and not isinstance(prompt, str):
-            generated = self._converse(prompt, options, asked).generated
+        request = Asked.of(self._reasoning, options, opened=opened)
+        if request.expects and not isinstance(prompt, str):
+            generated = self._converse(prompt, options, request).generated
         else:
             unasked = self._texts if isinstance(prompt, str) else self._conversations
-            generated = unasked.ask(lambda one: self._write(prompt, options, one).generated, asked)
-        generated = asked.judged(generated, lambda text: len(self._tokenizer.pieces(text)))
+            generated = unasked.ask(lambda attempt: self._write(prompt, options, attempt).generated, request)
+        generated = request.judged(generated, lambda text: len(self._tokenizer.pieces(text)))
         check_constraint(generated, options, self._completions)
         return generated
 
-    def _write(self, prompt: Prompt, options: GenerateOptions, asked: Asked) -> Written:
+    def _write(self, prompt: Prompt, options: GenerateOptions, request: Asked) -> Written:
         if isinstance(prompt, str):
-            return self._complete(self._tokenizer.encode(prompt), options, asked)
-        return self._converse(prompt, options, asked)
+            return self._complete(self._tokenizer.encode(prompt), options, request)
+        return self._converse(prompt, options, request)
 
-    def _complete(self, ids: Ids, options: GenerateOptions, asked: Asked) -> Written:
+    def _complete(self, ids: Ids, options: GenerateOptions, request: Asked) -> Written:
         limit = self._prompt_limit(options)
         ids, truncated = cut_prompt(ids, limit, len(self._tokenizer.prefix))
-        fields = self._fields(options, asked, len(ids))
+        fields = self._fields(options, request, len(ids))
         answer = self._session.client.post("/completions", {**fields, "prompt": list(ids)})
-        return read_written(answer, self._completions, truncated=truncated, reading=asked.reading)
+        return read_written(answer, self._completions, truncated=truncated, reading=request.reading)
 
-    def _converse(self, turns: tuple[Turn, ...], options: GenerateOptions, asked: Asked) -> Written:
+    def _converse(self, turns: tuple[Turn, ...], options: GenerateOptions, request: Asked) -> Written:
         return self._system.send(
-            turns, lambda sent: self._send_turns(sent, options, asked), self._template_ids
+            turns, lambda sent: self._send_turns(sent, options, request), self._template_ids
         )
 
-    def _send_turns(self, turns: tuple[Turn, ...], options: GenerateOptions, asked: Asked) -> Written:
-        length = len(self._chat_ids(turns)) if asked.has_budget and self._session.context_length else 0
+    def _send_turns(self, turns: tuple[Turn, ...], options: GenerateOptions, request: Asked) -> Written:
+        length = len(self._chat_ids(turns)) if request.has_budget and self._session.context_length else 0
         limit = self._prompt_limit(options)
         if limit is not None and length > limit:
-            return self._complete(self._chat_ids(turns), options, asked)
-        fields = self._fields(options, asked, length)
+            return self._complete(self._chat_ids(turns), options, request)
+        fields = self._fields(options, request, length)
         payload = {**fields, **chat_fields(self._reasoning), "messages": chat_messages(turns)}
         try:
             answer = self._session.client.post("/chat/completions", payload)
@@ -145,11 +142,11 @@ class GeneratingModel(ServerModel):
             ids = self._chat_ids(turns) if error.status == 400 and limit is not None else ()
             if limit is None or len(ids) <= limit:
                 raise
-            return self._complete(ids, options, asked)
-        written = read_written(answer, self._session.url("/chat/completions"), reading=asked.reading)
+            return self._complete(ids, options, request)
+        written = read_written(answer, self._session.url("/chat/completions"), reading=request.reading)
         # A server that finds too little room writes less than requested, without a warning.
         if limit is not None and written.prompt_tokens is not None and written.prompt_tokens > limit:
-            return self._complete(self._chat_ids(turns), options, asked)
+            return self._complete(self._chat_ids(turns), options, request)
         return written
 
     def _opens_reasoning(self, turns: tuple[Turn, ...]) -> bool:
@@ -158,20 +155,22 @@ class GeneratingModel(ServerModel):
             markers = self._reasoning.markers()
             try:
                 ids = self._chat_ids(turns)
-                ends = [self._tokenizer.pieces(one.start + end) for one in markers for end in ("", "\n")]
+                ends = [
+                    self._tokenizer.pieces(marker.start + end) for marker in markers for end in ("", "\n")
+                ]
             except (AdapterError, CapabilityError):  # a server without this route, or a chat template
                 ids, ends = (), []
             self._opens = any(ids[-len(end) :] == end for end in ends if end)
         return self._opens
 
-    def _fields(self, options: GenerateOptions, asked: Asked, length: int) -> dict[str, Any]:
+    def _fields(self, options: GenerateOptions, request: Asked, length: int) -> dict[str, Any]:
         """Return the fields of a request whose prompt has so many tokens."""
         constraint = constraint_fields(options, guided=self._session.guided)
         context = self._session.context_length
         room = None if context is None else context - length
-        sampling = asked.fields(room)
+        sampling = request.fields(room)
         # The marks may be special tokens, which vLLM else omits.
-        marks = {"skip_special_tokens": False} if asked.has_budget else {}
+        marks = {"skip_special_tokens": False} if request.has_budget else {}
         return {"model": self._session.model, **NEUTRAL, **sampling, **constraint, **marks}
 
     def _prompt_limit(self, options: GenerateOptions) -> int | None:
@@ -187,14 +186,14 @@ class GeneratingModel(ServerModel):
     def subword_counts(self, texts: Sequence[str]) -> list[SubwordCount]:
         """Return the tokens of each text without special tokens; one request per text where the server counts."""
         pieces, unknown = self._tokenizer.pieces, self._tokenizer.unknown
-        found = (
+        tokens = (
             self._session.map(pieces, list(texts))
             if self._tokenizer.remote
             else [pieces(text) for text in texts]
         )
         return [
             SubwordCount(tokens=len(ids), unknown=None if unknown is None else ids.count(unknown))
-            for ids in found
+            for ids in tokens
         ]
 
     def context_length(self) -> int | None:
@@ -263,25 +262,25 @@ class ChatModel(ServerModel):
     def _generate(self, item: tuple[Prompt, GenerateOptions]) -> Generated:
         prompt, options = item
         turns = (Turn(role="user", text=prompt),) if isinstance(prompt, str) else prompt
-        asked = Asked.of(self._options, options)
-        if asked.expects:
-            generated = self._post(turns, options, asked)
+        request = Asked.of(self._options, options)
+        if request.expects:
+            generated = self._post(turns, options, request)
         else:
-            generated = self._unasked.ask(lambda one: self._post(turns, options, one), asked)
-        generated = asked.judged(generated)
+            generated = self._unasked.ask(lambda attempt: self._post(turns, options, attempt), request)
+        generated = request.judged(generated)
         check_constraint(generated, options, self._session.url(self._path))
         return generated
 
-    def _post(self, turns: tuple[Turn, ...], options: GenerateOptions, asked: Asked) -> Generated:
-        return self._system.send(turns, lambda sent: self._send_turns(sent, options, asked), None)
+    def _post(self, turns: tuple[Turn, ...], options: GenerateOptions, request: Asked) -> Generated:
+        return self._system.send(turns, lambda sent: self._send_turns(sent, options, request), None)
 
-    def _send_turns(self, turns: tuple[Turn, ...], options: GenerateOptions, asked: Asked) -> Generated:
+    def _send_turns(self, turns: tuple[Turn, ...], options: GenerateOptions, request: Asked) -> Generated:
         session, chosen = self._session, self._options
-        fields = {**asked.fields(session.context_length), **_response_format(options)}
+        fields = {**request.fields(session.context_length), **_response_format(options)}
         if chosen.api == "responses":
             payload = responses_payload(session.model, turns, fields, chosen.reasoning_effort)
             answer = as_chat(session.client.post(self._path, payload), session.url(self._path))
-            return read_written(answer, session.url(self._path), reading=asked.reading).generated
+            return read_written(answer, session.url(self._path), reading=request.reading).generated
         fields[chosen.token_limit_field] = fields.pop("max_tokens")
         payload = {
             "model": session.model,
@@ -290,15 +289,15 @@ class ChatModel(ServerModel):
             **chat_fields(chosen),
         }
         answer = session.client.post(self._path, payload)
-        return read_written(answer, session.url(self._path), reading=asked.reading).generated
+        return read_written(answer, session.url(self._path), reading=request.reading).generated
 
 
 def _response_format(options: GenerateOptions) -> dict[str, Any]:
     """Return OpenAI's field for a JSON schema; it has none for choices or regular expressions."""
     if options.choices is not None or options.regex is not None:
-        what = "choices" if options.choices is not None else "a regular expression"
+        constraint = "choices" if options.choices is not None else "a regular expression"
         raise CapabilityError(
-            f"A chat endpoint cannot constrain text by {what}.",
+            f"A chat endpoint cannot constrain text by {constraint}.",
             hint="Run without --constrained, or use vllm:URL.",
         )
     if options.json_schema is None:

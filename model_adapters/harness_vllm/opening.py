@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from harness import Adapter, AdapterOptions, ModelDescription, UsageError
+from harness import UsageError
+from harness.models import Adapter, AdapterOptions, ModelDescription
 from harness_vllm.answers import ServedModel
 from harness_vllm.client import Address, Client, is_url, read_key
 from harness_vllm.description import read_served, tokenizer_source
@@ -26,8 +27,6 @@ from harness_vllm.served import (
 from harness_vllm.server import CACHES_PREFIXES, OwnServer, own_server
 from harness_vllm.session import ServerSession
 from harness_vllm.tokenizing import Tokenizer, open_tokenizer
-
-__all__ = ["open_chat", "open_vllm"]
 
 ANSWER_OPTIONS = (
     "runner",
@@ -165,8 +164,8 @@ def _connect(
 
 
 def _context_length(served: ServedModel, options: VllmOptions) -> int | None:
-    known = [length for length in (options.max_model_len, served.context_length) if length is not None]
-    return min(known, default=None)
+    lengths = [length for length in (options.max_model_len, served.context_length) if length is not None]
+    return min(lengths, default=None)
 
 
 def _tokenizer(

@@ -6,9 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from harness import ReasoningOptions
-
-__all__ = ["ChatOptions", "ClientOptions", "VllmOptions"]
+from harness.models import ReasoningOptions
 
 
 class ClientOptions(ReasoningOptions):

@@ -10,8 +10,6 @@ from harness import AdapterError
 from harness_vllm.client import Client
 from harness_vllm.scoring import Form, Ids, ScoredPrompt, read_scores, scoring_payload
 
-__all__ = ["require_order"]
-
 LONGEST = 288
 """Tokens of a prompt at most: two blocks of the cache, which has 16 tokens a block on GPUs and 128 on CPUs."""
 NOISE = 0.5
@@ -35,18 +33,18 @@ def require_order(
     """
     length = min(LONGEST, limit or LONGEST)
     body = (ids * (length // len(ids) + 1))[:length]
-    first, second, other = body, (*body[:-2], *body[:2]), body[::-1]
-    found: dict[Ids, list[ScoredPrompt]] = {}
-    for order in ((first, second, other, first), (other, second, first, second)):
+    first, second, third = body, (*body[:-2], *body[:2]), body[::-1]
+    scores: dict[Ids, list[ScoredPrompt]] = {}
+    for order in ((first, second, third, first), (third, second, first, second)):
         for start in range(0, len(order), prompts_per_request):
             prompts = order[start : start + prompts_per_request]
             url = client.address.url(client.address.base + "/completions")
             answer = client.post("/completions", scoring_payload(model, prompts, form))
             for prompt, scored in zip(prompts, read_scores(answer, prompts, form, url), strict=True):
-                found.setdefault(prompt, []).append(scored)
+                scores.setdefault(prompt, []).append(scored)
     differences = (
         abs(number - again)
-        for same in found.values()
+        for same in scores.values()
         for scored in same[1:]
         for number, again in zip(same[0].logprobs, scored.logprobs, strict=True)
     )

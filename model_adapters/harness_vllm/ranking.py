@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
 
-from harness import AdapterError, Answered, Call, LikelihoodAnswer, LikelihoodRequest
+from harness import AdapterError
+from harness.models import Answered, Call, LikelihoodAnswer, LikelihoodRequest
 from harness_vllm.answers import read_choices
 from harness_vllm.client import NoAnswer, StatusError
 from harness_vllm.order import require_order
@@ -23,8 +24,6 @@ from harness_vllm.scoring import (
 )
 from harness_vllm.session import ServerSession
 from harness_vllm.tokenizing import PROBE, Boundary, Tokenizer, cut_continuation
-
-__all__ = ["Ranker", "Scoring"]
 
 Scoring = Literal["auto", "prompt_logprobs", "echo", "next_token"]
 SAME = 1e-3
@@ -77,15 +76,15 @@ class Ranker:
         """Return how log-probabilities were read, where it was not from whole prompts as always."""
         if self._difference is None:
             return []
-        found = f"the two ways differed by {self._difference:.1g} in a check"
+        difference = f"the two ways differed by {self._difference:.1g} in a check"
         if not self._reads_next:
-            return [f"All continuations were scored as whole prompts, not by their next token: {found}."]
+            return [f"All continuations were scored as whole prompts, not by their next token: {difference}."]
         if not (read := self._read[True]):
             return []
-        others = ", the others as whole prompts" if self._read[False] else ""
+        remainder = ", the others as whole prompts" if self._read[False] else ""
         return [
             f"{read} of {read + self._read[False]} continuations were scored by the next token of their "
-            f"context{others}: {found}."
+            f"context{remainder}: {difference}."
         ]
 
     def rank(
@@ -108,22 +107,22 @@ class Ranker:
             first += len(block)
         with closing(self._session.stream(self._score, batches, call.stopping)) as stream:
             for number, scored in stream:
-                found = {
+                answers = {
                     index: _answer(requests[index], splits[index], scored[ids])
                     for ids, indices in batches[number].requests.items()
                     for index in indices
                 }
                 for ids, indices in batches[number].requests.items():
                     self._read[scored[ids].next_token] += len(indices)
-                yield Answered(indices=list(found), answers=list(found.values()))
+                yield Answered(indices=list(answers), answers=list(answers.values()))
 
     def _split_all(self, requests: Sequence[LikelihoodRequest], call: Call) -> Sequence[Boundary]:
         """Return the tokens of every request; fewer where the user stops the run."""
         if not self._tokenizer.remote:
             # Threads would only take turns here.
             return [self._split(request) for request in requests]
-        found = dict(self._session.stream(self._split, requests, call.stopping))
-        return [found[index] for index in sorted(found)]
+        splits = dict(self._session.stream(self._split, requests, call.stopping))
+        return [splits[index] for index in sorted(splits)]
 
     def _split(self, request: LikelihoodRequest) -> Boundary:
         if not request.continuation:
@@ -149,27 +148,29 @@ class Ranker:
                 contexts.setdefault(split.ids[:-1], {})[split.ids] = None
         choices = [list(prompts) for prompts in contexts.values() if len(prompts) > 1]
         apart = {ids for prompts in choices for ids in prompts}
-        whole = [[ids] for ids in requests if ids not in apart]
+        singles = [[ids] for ids in requests if ids not in apart]
         return [
             _Batch(requests={ids: requests[ids] for ids in prompts}, next_token=next_token)
-            for groups, next_token in ((choices, True), (whole, False))
+            for groups, next_token in ((choices, True), (singles, False))
             for prompts in self._shares(groups)
         ]
 
     def _shares(self, groups: Sequence[Sequence[Ids]]) -> list[list[Ids]]:
         """Return the prompts of each request; one group costs the server one prompt."""
         size = max(1, min(self._prompts_per_request, -(-len(groups) // self._session.concurrency)))
-        left = iter(groups)
-        return [[ids for group in islice(left, size) for ids in group] for _ in range(0, len(groups), size)]
+        remaining = iter(groups)
+        return [
+            [ids for group in islice(remaining, size) for ids in group] for _ in range(0, len(groups), size)
+        ]
 
     def _score(self, batch: _Batch) -> dict[Ids, ScoredPrompt]:
         prompts = list(batch.requests)
-        found = self._score_next(prompts) if batch.next_token else {}
-        rest = [ids for ids in prompts if ids not in found]
-        for first in range(0, len(rest), self._prompts_per_request):
-            part = rest[first : first + self._prompts_per_request]
-            found |= zip(part, self._score_whole(part), strict=True)
-        return found
+        scores = self._score_next(prompts) if batch.next_token else {}
+        unscored = [ids for ids in prompts if ids not in scores]
+        for first in range(0, len(unscored), self._prompts_per_request):
+            chunk = unscored[first : first + self._prompts_per_request]
+            scores |= zip(chunk, self._score_whole(chunk), strict=True)
+        return scores
 
     def _score_whole(self, prompts: Sequence[Ids], form: Form | None = None) -> list[ScoredPrompt]:
         used = form or self._form or "prompt_logprobs"
@@ -182,14 +183,14 @@ class Ranker:
         """Return the prompts whose last token is in the server's answer."""
         contexts = list(dict.fromkeys(ids[:-1] for ids in prompts))
         tables = dict(zip(contexts, self._next_tables(contexts, {ids[-1] for ids in prompts}), strict=True))
-        found = {}
+        scores = {}
         for ids in prompts:
             table = tables[ids[:-1]]
             if (number := table.get(ids[-1])) is not None:
-                found[ids] = ScoredPrompt(
+                scores[ids] = ScoredPrompt(
                     logprobs=(number,), likeliest=(number >= max(table.values()),), next_token=True
                 )
-        return found
+        return scores
 
     def _next_tables(self, contexts: Sequence[Ids], tokens: set[int]) -> list[dict[int, float]]:
         payload = next_token_payload(self._session.model, contexts, tokens)
@@ -207,8 +208,8 @@ class Ranker:
 
         Raises `AdapterError` for a server whose log-probabilities depend on the order of requests.
         """
-        known: Mapping[str, Form] = {"echo": "echo", "prompt_logprobs": "prompt_logprobs"}
-        form = known.get(self._scoring) or self._find_form(prompt)
+        forms: Mapping[str, Form] = {"echo": "echo", "prompt_logprobs": "prompt_logprobs"}
+        form = forms.get(self._scoring) or self._find_form(prompt)
         if not self._orderly:
             self._require_order(form)
         if form == "prompt_logprobs" and self._scoring != form:
@@ -268,7 +269,7 @@ class Ranker:
             return None
         scored = self._score_whole([(*context, token) for token, _ in numbers], "prompt_logprobs")
         return max(
-            abs(whole.logprobs[-1] - number) for whole, (_, number) in zip(scored, numbers, strict=True)
+            abs(prompt.logprobs[-1] - number) for prompt, (_, number) in zip(scored, numbers, strict=True)
         )
 
 

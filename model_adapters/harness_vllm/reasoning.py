@@ -11,10 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from harness import Generated, GenerateOptions, ReasoningOptions
+from harness.models import Generated, GenerateOptions, ReasoningOptions
 from harness_vllm.completions import Reading, sampling_fields
-
-__all__ = ["Asked", "Unasked", "chat_fields"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +47,8 @@ class Asked:
         """Return how the text is sampled, within so many tokens of prompt and answer."""
         options = self.options
         if self.has_budget:
-            wanted = self.budget + options.max_tokens
-            most = wanted if room is None else max(options.max_tokens, min(wanted, room))
+            tokens = self.budget + options.max_tokens
+            most = tokens if room is None else max(options.max_tokens, min(tokens, room))
             options = replace(options, max_tokens=most, stop=())
         return sampling_fields(options)
 
@@ -82,18 +80,18 @@ class Unasked:
     def __init__(self) -> None:
         self._reasons = False
 
-    def ask(self, write: Callable[[Asked], Generated], asked: Asked) -> Generated:
+    def ask(self, write: Callable[[Asked], Generated], request: Asked) -> Generated:
         """Return the answer with room for reasoning where the model reasons, else the usual one.
 
         It is asked a second time where the first request was the other one: stop strings and the limit of the answer
         may have ended the reasoning, or not have ended the answer.
         """
-        first = asked if self._reasons else asked.without_budget()
-        found = write(first)
-        if (found.reasoning is not None) != first.has_budget:
-            found = write(asked.without_budget() if first.has_budget else asked)
-        self._reasons = found.reasoning is not None
-        return found
+        first = request if self._reasons else request.without_budget()
+        generated = write(first)
+        if (generated.reasoning is not None) != first.has_budget:
+            generated = write(request.without_budget() if first.has_budget else request)
+        self._reasons = generated.reasoning is not None
+        return generated
 
 
 MARKS = 16

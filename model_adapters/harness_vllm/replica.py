@@ -6,11 +6,10 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from harness import AdapterError, AdapterOptions
+from harness import AdapterError
+from harness.models import AdapterOptions
 from harness_vllm.options import VllmOptions
 from harness_vllm.server import OwnServer, own_server
-
-__all__ = ["serve"]
 
 SECONDS_BETWEEN_CHECKS = 2.0
 

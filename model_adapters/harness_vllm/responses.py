@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from harness import AdapterError, Turn
+from harness import AdapterError
+from harness.models import Turn
 from harness_vllm.answers import Answer, read_answer
 from harness_vllm.completions import chat_messages
-
-__all__ = ["as_chat", "responses_payload"]
 
 
 class Part(Answer):
@@ -62,8 +61,8 @@ def responses_payload(
     model: str, turns: Sequence[Turn], fields: dict[str, Any], effort: str | None
 ) -> dict[str, Any]:
     """Return the request of a conversation; `fields` are those of chat completions, without a limit's own name."""
-    kept: dict[str, Any] = {name: fields[name] for name in ("temperature", "top_p") if name in fields}
-    payload: dict[str, Any] = {"model": model, "input": chat_messages(turns), "store": False, **kept}
+    sampling: dict[str, Any] = {name: fields[name] for name in ("temperature", "top_p") if name in fields}
+    payload: dict[str, Any] = {"model": model, "input": chat_messages(turns), "store": False, **sampling}
     payload["max_output_tokens"] = fields["max_tokens"]
     if effort is not None:
         payload["reasoning"] = {"effort": effort, "summary": "auto"}
@@ -77,22 +76,24 @@ def as_chat(answer: Any, url: str) -> dict[str, Any]:
 
     Raises `AdapterError` for one that does not fit, and for one that failed.
     """
-    found = read_answer(Response, answer, url)
-    reason = None if found.incomplete_details is None else found.incomplete_details.reason
+    response = read_answer(Response, answer, url)
+    reason = None if response.incomplete_details is None else response.incomplete_details.reason
     cut = "length" if reason == "max_output_tokens" else reason
     endings: dict[str, str | None] = {"completed": "stop", "incomplete": cut}
-    if found.status not in endings:
-        raise AdapterError(f"The server at {url} gave an answer with the status {found.status!r}.")
-    thought = [one for one in found.output if one.type == "reasoning"]
-    parts = [part.text for one in thought for part in one.content or one.summary or ()]
-    texts = [part.text for one in found.output if one.type == "message" for part in one.content or ()]
-    usage = found.usage or Used()
+    if response.status not in endings:
+        raise AdapterError(f"The server at {url} gave an answer with the status {response.status!r}.")
+    thoughts = [item for item in response.output if item.type == "reasoning"]
+    reasoning = [content.text for item in thoughts for content in item.content or item.summary or ()]
+    texts = [
+        content.text for item in response.output if item.type == "message" for content in item.content or ()
+    ]
+    usage = response.usage or Used()
     details = usage.output_tokens_details or Details()
     return {
         "choices": [
             {
-                "message": {"content": "".join(texts), "reasoning": "\n".join(parts) or None},
-                "finish_reason": endings[found.status],
+                "message": {"content": "".join(texts), "reasoning": "\n".join(reasoning) or None},
+                "finish_reason": endings[response.status],
             }
         ],
         "usage": {

@@ -12,17 +12,6 @@ from typing import Any, Literal
 from harness import AdapterError
 from harness_vllm.answers import Choice, read_choices
 
-__all__ = [
-    "NEUTRAL",
-    "Form",
-    "Ids",
-    "ScoredPrompt",
-    "next_token_payload",
-    "read_next_tokens",
-    "read_scores",
-    "scoring_payload",
-]
-
 Form = Literal["prompt_logprobs", "echo"]
 Ids = tuple[int, ...]
 
@@ -61,11 +50,11 @@ def scoring_payload(model: str, prompts: Sequence[Ids], form: Form) -> dict[str,
     ``prompt_logprobs: 0`` is vLLM's own and gives the prompt's tokens alone, with their ranks; ``echo`` with
     ``logprobs: 1`` is the older form of OpenAI's completions.
     """
-    wanted: dict[str, Any] = (
+    fields: dict[str, Any] = (
         {"prompt_logprobs": 0} if form == "prompt_logprobs" else {"echo": True, "logprobs": 1}
     )
     prompt = [list(ids) for ids in prompts] if len(prompts) > 1 else list(prompts[0])
-    return {"model": model, "prompt": prompt, "max_tokens": 1, "temperature": 0, **wanted}
+    return {"model": model, "prompt": prompt, "max_tokens": 1, "temperature": 0, **fields}
 
 
 def read_scores(answer: Any, prompts: Sequence[Ids], form: Form, url: str) -> list[ScoredPrompt]:
@@ -103,10 +92,12 @@ def _from_prompt_logprobs(choice: Choice, ids: Ids, url: str) -> ScoredPrompt:
         )
     if len(entries) != len(ids):
         raise _other_tokens(url, f"{len(entries)} tokens instead of {len(ids)}")
-    own = [(entry or {}).get(str(token)) for entry, token in zip(entries[1:], ids[1:], strict=True)]
-    scores = [score for score in own if score is not None]
-    if len(scores) < len(own):
-        position = own.index(None) + 1
+    optional_scores = [
+        (entry or {}).get(str(token)) for entry, token in zip(entries[1:], ids[1:], strict=True)
+    ]
+    scores = [score for score in optional_scores if score is not None]
+    if len(scores) < len(optional_scores):
+        position = optional_scores.index(None) + 1
         raise _other_tokens(
             url, f"no log-probability and rank of token {ids[position]} in prompt_logprobs[{position}]"
         )
@@ -148,8 +139,10 @@ def _check_token_names(names: Sequence[Any], ids: Ids, url: str) -> None:
             raise _other_tokens(url, f"{name!r} in logprobs.tokens[{position}] instead of token {token}")
 
 
-def _other_tokens(url: str, found: str) -> AdapterError:
-    return AdapterError(f"The server at {url} did not score the tokens that it was sent: it gave {found}.")
+def _other_tokens(url: str, difference: str) -> AdapterError:
+    return AdapterError(
+        f"The server at {url} did not score the tokens that it was sent: it gave {difference}."
+    )
 
 
 def next_token_payload(model: str, contexts: Sequence[Ids], tokens: Iterable[int]) -> dict[str, Any]:

@@ -6,18 +6,9 @@ import hashlib
 from pathlib import Path
 
 from harness import AdapterError, UnknownNameError, UsageError
-from harness.storage.files import WEIGHT_SUFFIXES, configuration_files, file_digest
+from harness.storage import WEIGHT_SUFFIXES, configuration_files, file_digest
 from harness_vllm.answers import Models, ServedModel, read_answer
 from harness_vllm.client import Client
-
-__all__ = [
-    "ServedModel",
-    "choose_model",
-    "folder_fingerprint",
-    "read_models",
-    "served_fingerprint",
-    "server_version",
-]
 
 
 def read_models(
@@ -30,13 +21,13 @@ def read_models(
     return read_answer(Models, answer, url, hint=hint).data
 
 
-def choose_model(models: list[ServedModel], wanted: str | None, url: str) -> ServedModel:
+def choose_model(models: list[ServedModel], name: str | None, url: str) -> ServedModel:
     """Return the model of that name, or the only one; raises `UsageError` with the names otherwise."""
     by_name = {model.name: model for model in models}
-    if wanted is not None:
-        if wanted not in by_name:
-            raise UnknownNameError(f"model at the server {url}", wanted, by_name)
-        return by_name[wanted]
+    if name is not None:
+        if name not in by_name:
+            raise UnknownNameError(f"model at the server {url}", name, by_name)
+        return by_name[name]
     if len(by_name) != 1:
         names = ", ".join(sorted(by_name)[:12]) or "none"
         raise UsageError(
@@ -61,10 +52,10 @@ def folder_fingerprint(folder: Path) -> dict[str, str]:
     names = sorted({*configuration_files(folder), *weights})
     if not names:
         raise FileNotFoundError(str(folder))
-    whole = hashlib.sha256()
+    digest = hashlib.sha256()
     for name in names:
-        whole.update(f"{name}={file_digest(folder / name)}\n".encode())
-    return {"files": whole.hexdigest()}
+        digest.update(f"{name}={file_digest(folder / name)}\n".encode())
+    return {"files": digest.hexdigest()}
 
 
 def served_fingerprint(served: ServedModel, *, local: bool) -> dict[str, str]:
@@ -73,14 +64,14 @@ def served_fingerprint(served: ServedModel, *, local: bool) -> dict[str, str]:
     A path on another machine gives no digest, but it distinguishes two models of one name.
     """
     reported = {"server.parent": served.parent, "server.root": served.root}
-    found = {name: value for name, value in reported.items() if value is not None}
+    fingerprint = {name: value for name, value in reported.items() if value is not None}
     if not local or served.root is None:
-        return found
+        return fingerprint
     try:
         folder = Path(served.root).expanduser()
         files = folder_fingerprint(folder) if folder.is_dir() else {}
     except (OSError, RuntimeError):
-        return found
+        return fingerprint
     if files:
-        del found["server.root"]
-    return {**found, **files}
+        del fingerprint["server.root"]
+    return {**fingerprint, **files}

@@ -20,12 +20,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from harness import AdapterError, UsageError
-from harness.storage.clean_text import add_secret, clean_text
+from harness.storage import add_secret, clean_text
 from harness_vllm import launcher
 from harness_vllm.client import Address
 from harness_vllm.options import VllmOptions
-
-__all__ = ["OwnServer", "own_server", "server_command"]
 
 MODULE = "vllm.entrypoints.openai.api_server"
 SECONDS_BETWEEN_LINES = 10.0
@@ -55,7 +53,7 @@ def server_command(
     command += ["--host", host, "--port", str(port), "--runner", options.runner]
     # Without these a model folder's generation_config.json changes sampling, and the log grows by request.
     command += ["--generation-config", "vllm", "--disable-uvicorn-access-log"]
-    given = {
+    settings = {
         "--dtype": options.dtype,
         "--max-model-len": options.max_model_len,
         "--tensor-parallel-size": options.tensor_parallel_size,
@@ -65,7 +63,7 @@ def server_command(
         "--max-num-seqs": options.max_num_seqs,
         "--revision": options.revision,
     }
-    for flag, value in given.items():
+    for flag, value in settings.items():
         command += [] if value is None else [flag, str(value)]
     if options.pooling is not None and options.runner == "pooling":
         command += ["--pooler-config", f'{{"pooling_type": "{options.pooling.upper()}"}}']
@@ -166,8 +164,8 @@ class OwnServer:
         text = os.pread(descriptor, TAIL_BYTES, max(0, size - TAIL_BYTES)).decode("utf-8", "replace")
         lines = [line.rstrip() for line in clean_text(text).splitlines() if line.strip()]
         cause = next((line for line in lines[:-TAIL_LINES] if ERROR.search(line)), None)
-        shown = [*([] if cause is None else [cause, "..."]), *lines[-TAIL_LINES:]]
-        return "\n".join(f"  {line}" for line in shown) or "  (it wrote nothing)"
+        excerpt = [*([] if cause is None else [cause, "..."]), *lines[-TAIL_LINES:]]
+        return "\n".join(f"  {line}" for line in excerpt) or "  (it wrote nothing)"
 
     # The process ----------------------------------------------------------------------------------------
 

@@ -15,12 +15,11 @@ from typing import Any, Generic, TypeVar
 
 from packaging.version import InvalidVersion, Version
 
-from harness import Ability, AdapterError, Answered, Call, CapabilityError
+from harness import AdapterError, CapabilityError
+from harness.models import Ability, Answered, Call
 from harness_vllm.client import Unreachable
 from harness_vllm.endpoints import Endpoints
 from harness_vllm.server import OwnServer
-
-__all__ = ["ServerModel", "ServerSession", "ability_error", "in_order", "one_by_one"]
 
 STRUCTURED_SINCE = Version("0.12")
 """This version of vLLM removed the ``guided_*`` fields in favour of ``structured_outputs``."""
@@ -230,11 +229,11 @@ def one_by_one(
 
 def in_order(stream: Generator[Answered, None, None], count: int) -> list[Any]:
     """Return the answers of a whole stream in the order of the `count` requests."""
-    found: dict[int, Any] = {}
+    answers: dict[int, Any] = {}
     with closing(stream):
         for answered in stream:
-            found.update(zip(answered.indices, answered.answers, strict=True))
-    return [found[index] for index in range(count)]
+            answers.update(zip(answered.indices, answered.answers, strict=True))
+    return [answers[index] for index in range(count)]
 
 
 def ability_error(model: str, ability: Ability) -> CapabilityError:
@@ -244,8 +243,8 @@ def ability_error(model: str, ability: Ability) -> CapabilityError:
 
 def _is_before(version: str, limit: Version) -> bool:
     try:
-        found = Version(version)
+        parsed = Version(version)
     except InvalidVersion:
         return False
     # A build from a checkout without tags calls itself 0.1.dev1, however new it is.
-    return not found.is_devrelease and found.release < limit.release
+    return not parsed.is_devrelease and parsed.release < limit.release

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness import AdapterError, AdapterOptions, ModelDescription
-from harness.models.hub_access import hub_is_unreachable
+from harness import AdapterError
+from harness.models import AdapterOptions, ModelDescription, hub_is_unreachable
 from harness_vllm.client import is_url
 from harness_vllm.options import VllmOptions
-
-__all__ = ["fetch_folder"]
 
 SMALL_FILES = ["*.json", "*.model", "*.txt", "*.jinja", "*.py", "*.tiktoken"]
 IGNORED = ["original/*", "onnx/*", "openvino/*", "coreml/*"]

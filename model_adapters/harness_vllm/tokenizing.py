@@ -13,16 +13,6 @@ from harness_vllm.answers import Tokens, read_answer
 from harness_vllm.client import StatusError
 from harness_vllm.endpoints import Endpoints
 
-__all__ = [
-    "Boundary",
-    "LocalTokenizer",
-    "ServerTokenizer",
-    "Tokenizer",
-    "cut_continuation",
-    "cut_prompt",
-    "open_tokenizer",
-]
-
 PROBE = f"The harness compares: कखग, Привет, 123 été. {' '.join(string.printable)}"
 """A text that different tokenizers split differently."""
 REMEMBERED = 4096
@@ -101,10 +91,10 @@ class LocalTokenizer:
         if first == len(ids):
             raise _no_token(continuation)
         straddles = offsets[first][0] < edge
-        whole = _with_prefix(self.prefix, ids)
-        if first == 0 and len(whole) == len(ids):
-            whole = (self._start_token(), *whole)
-        return Boundary(ids=whole, start=len(whole) - len(ids) + first, straddles=straddles)
+        sequence = _with_prefix(self.prefix, ids)
+        if first == 0 and len(sequence) == len(ids):
+            sequence = (self._start_token(), *sequence)
+        return Boundary(ids=sequence, start=len(sequence) - len(ids) + first, straddles=straddles)
 
     def _start_token(self) -> int:
         if self._first is None:
@@ -152,10 +142,10 @@ class ServerTokenizer:
             first += 1
         if first == len(ids):
             raise _no_token(continuation)
-        whole = _with_prefix(self.prefix, ids)
-        if first == 0 and len(whole) == len(ids):
-            whole = (self._start_token(), *whole)
-        return Boundary(ids=whole, start=len(whole) - len(ids) + first, straddles=first < len(alone))
+        sequence = _with_prefix(self.prefix, ids)
+        if first == 0 and len(sequence) == len(ids):
+            sequence = (self._start_token(), *sequence)
+        return Boundary(ids=sequence, start=len(sequence) - len(ids) + first, straddles=first < len(alone))
 
     def _ask(self, text: str, *, special: bool = False) -> list[int]:
         if not text:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from harness import Launcher, hookimpl
+from harness import hookimpl
+from harness.running import Launcher
 
 __all__ = ["harness_register_launchers"]
 

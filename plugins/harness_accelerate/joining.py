@@ -14,10 +14,8 @@ from accelerate.commands.config.config_args import default_config_file, load_con
 from accelerate.commands.launch import launch_command_parser
 
 from harness import AdapterError, UsageError
-from harness.running.launch import PARENT_LOCK, STATUS_VARIABLE
-from harness.storage.file_lock import FileLock
-
-__all__ = ["TorchProcesses", "asked_processes", "join", "read_asked"]
+from harness.running import PARENT_LOCK, STATUS_VARIABLE
+from harness.storage import FileLock
 
 PATIENCE = datetime.timedelta(hours=24)
 """How long the other processes wait for one that scores or fits; one that has ended is noticed at once."""
@@ -49,13 +47,15 @@ class TorchProcesses:
         size = torch.tensor([len(message)], dtype=torch.int64)
         sizes = [torch.zeros_like(size) for _ in range(self.count)]
         torch.distributed.all_gather(sizes, size, group=self._group)
-        longest = max(1, *(int(one) for one in sizes))
+        longest = max(1, *(int(length) for length in sizes))
         padded = torch.zeros(longest, dtype=torch.uint8)
         if message:
             padded[: len(message)] = torch.frombuffer(bytearray(message), dtype=torch.uint8)
-        parts = [torch.empty_like(padded) for _ in range(self.count)]
-        torch.distributed.all_gather(parts, padded, group=self._group)
-        return [part[: int(one)].numpy().tobytes() for part, one in zip(parts, sizes, strict=True)]
+        messages = [torch.empty_like(padded) for _ in range(self.count)]
+        torch.distributed.all_gather(messages, padded, group=self._group)
+        return [
+            tensor[: int(length)].numpy().tobytes() for tensor, length in zip(messages, sizes, strict=True)
+        ]
 
     def close(self) -> None:
         """Leave the group; a second call does nothing."""
@@ -73,13 +73,13 @@ def join(*, cpu: bool = False) -> TorchProcesses | None:
     whatever its ``--num_processes`` says.
     """
     count = int(os.environ.get("WORLD_SIZE", "1"))
-    asked = asked_processes()
-    if asked is not None and asked != count:
+    requested = asked_processes()
+    if requested is not None and requested != count:
         raise UsageError(
-            f"accelerate was asked for {asked} processes and started {count}: it knows no other way on a CPU.",
-            hint=f"Run 'harness eval --num-processes {asked} ...' (-o accelerate=FILE configures them), or "
+            f"accelerate was asked for {requested} processes and started {count}: it knows no other way on a CPU.",
+            hint=f"Run 'harness eval --num-processes {requested} ...' (-o accelerate=FILE configures them), or "
             f"'ACCELERATE_USE_CPU=true torchrun "
-            f"--nproc_per_node {asked} -m harness eval ...'.",
+            f"--nproc_per_node {requested} -m harness eval ...'.",
         )
     if count == 1:
         return None
@@ -127,16 +127,16 @@ def asked_processes() -> int | None:
         line = Path(f"/proc/{os.getppid()}/cmdline").read_bytes()
     except OSError:
         return None
-    return read_asked([part.decode(errors="replace") for part in line.split(b"\0") if part])
+    return read_asked([argument.decode(errors="replace") for argument in line.split(b"\0") if argument])
 
 
 def read_asked(command: list[str]) -> int | None:
     """Return the number of processes that an ``accelerate launch`` command line asks for, None for no number."""
-    given = _arguments(command)
-    if given is None:
+    launch_arguments = _arguments(command)
+    if launch_arguments is None:
         return None
     try:
-        arguments, _ = launch_command_parser().parse_known_args(given)
+        arguments, _ = launch_command_parser().parse_known_args(launch_arguments)
     except SystemExit:
         return None
     if arguments.num_processes is not None:
@@ -149,7 +149,9 @@ def read_asked(command: list[str]) -> int | None:
 
 def _arguments(command: list[str]) -> list[str] | None:
     """Return what follows ``accelerate launch`` or ``python -m accelerate.commands.launch``."""
-    for place, part in enumerate(command):
-        if part == MODULE or (part == "launch" and any("accelerate" in word for word in command[:place])):
-            return command[place + 1 :]
+    for index, argument in enumerate(command):
+        if argument == MODULE or (
+            argument == "launch" and any("accelerate" in word for word in command[:index])
+        ):
+            return command[index + 1 :]
     return None

@@ -22,10 +22,8 @@ from accelerate.commands.launch import _validate_launch_command, launch_command_
 from accelerate.utils.launch import prepare_multi_gpu_env
 
 from harness import UsageError
-from harness.running.launch import PARENT_LOCK, STATUS_VARIABLE
-from harness.storage.file_lock import FileLock
-
-__all__ = ["launch_command", "read_configuration", "start"]
+from harness.running import PARENT_LOCK, STATUS_VARIABLE
+from harness.storage import FileLock
 
 CRASHED = 1
 INTERRUPTED = 130
@@ -49,12 +47,14 @@ def read_configuration(file: str | None, count: int | None) -> tuple[int, dict[s
     if file is None and not Path(default_config_file).is_file():
         return count or 1, {}
     file = file or default_config_file
-    given = ["--config_file", file, *(["--num_processes", str(count)] if count is not None else [])]
+    options = ["--config_file", file, *(["--num_processes", str(count)] if count is not None else [])]
     before = dict(os.environ)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            parsed = launch_command_parser().parse_args([*given, "--main_process_port", "0", "-m", "harness"])
+            parsed = launch_command_parser().parse_args(
+                [*options, "--main_process_port", "0", "-m", "harness"]
+            )
             arguments, _, _ = _validate_launch_command(parsed)
             environment = prepare_multi_gpu_env(arguments)
             processes, machines = int(arguments.num_processes or 1), int(arguments.num_machines or 1)

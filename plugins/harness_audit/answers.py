@@ -17,20 +17,19 @@ from typing import Any
 
 import numpy as np
 
-from harness import Finding, HarnessError, Metric, MetricContext, MetricResult
-from harness.metrics.retrieval import CUT_OFF
+from harness import HarnessError
+from harness.metrics import CUT_OFF, Metric, MetricContext, MetricResult
+from harness.planning import Finding
 from harness_audit.split import AuditedSplit, named_ids
-
-__all__ = ["ROUNDING", "Scored", "Trial", "judged", "kinds_with_answers", "trials"]
 
 SEED = 0
 ROUNDING = 1e-9
 SURE = 4.0
 """Standard errors by which an answer drawn by chance may be better than its expectation."""
 OVERLAP = 0.15
-"""What texts that are not the answer may share with it."""
+"""Score that a wrong text may have from words in common with the answer."""
 REJECTIONS = (ArithmeticError, HarnessError, LookupError, TypeError, ValueError)
-"""What a metric raises for answers that it does not take."""
+"""Errors that a metric raises for answers that it rejects."""
 
 Examples = Sequence[Any]
 
@@ -56,7 +55,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scored:
-    """What a metric gives a trial."""
+    """The score of a trial by one metric, and the items behind it."""
 
     goodness: float | None
     """As a fraction, 1 being best; None where the metric rejects the answers."""
@@ -72,29 +71,29 @@ class Scored:
         references: Sequence[Any],
         context: MetricContext,
     ) -> Scored:
-        """Return what a trial scores; items are looked for where it is not what may be expected."""
-        own = replace(
+        """Return the score of a trial, with the items at fault where it is not one that the trial may have."""
+        item_context = replace(
             context,
             clusters=[example.cluster for example in examples],
             groups=[example.group for example in examples],
             tags=[example.meta for example in examples],
         )
         try:
-            result = metric.compute(list(trial.outputs), list(references), own)
+            result = metric.compute(list(trial.outputs), list(references), item_context)
         except REJECTIONS:
             return cls(goodness=None)
         value = result.value if metric.higher_is_better else 1 - result.value
         if trial.is_expected(value):
             return cls(goodness=value)
-        places = _items_at_fault(metric, result, best=float(trial.check == "gold"))
-        return cls(goodness=value, at_fault=[examples[place].id for place in places])
+        positions = _items_at_fault(metric, result, best=float(trial.check == "gold"))
+        return cls(goodness=value, at_fault=[examples[position].id for position in positions])
 
 
 def _items_at_fault(metric: Metric, result: MetricResult, *, best: float) -> list[int]:
     """Return the items that are not scored `best`, or, of sums, those without which the value is nearer to it."""
     goal = best if metric.higher_is_better else 1 - best
     if result.items is not None:
-        return [int(place) for place in np.flatnonzero(~(np.abs(result.items - goal) <= ROUNDING))]
+        return [int(position) for position in np.flatnonzero(~(np.abs(result.items - goal) <= ROUNDING))]
     if result.counts is None or metric.from_counts is None:
         return []
     total = result.counts.sum(axis=0)
@@ -104,7 +103,7 @@ def _items_at_fault(metric: Metric, result: MetricResult, *, best: float) -> lis
             values = [metric.from_counts(total - row) for row in result.counts]
     except REJECTIONS:
         return []
-    return [place for place, value in enumerate(values) if abs(value - goal) < away - ROUNDING]
+    return [position for position, value in enumerate(values) if abs(value - goal) < away - ROUNDING]
 
 
 # What is reported ---------------------------------------------------------------------------------------
@@ -115,15 +114,15 @@ def judged(split: AuditedSplit, metric: Metric, trial: Trial, scored: Scored) ->
     value = scored.goodness
     is_gold = trial.check == "gold"
     if value is None and is_gold:
-        found = "an error: its references cannot be predicted"
+        score = "an error: its references cannot be predicted"
     elif value is None or trial.is_expected(value):
         return
     else:
         items = f" ({named_ids(scored.at_fault)})" if scored.at_fault else ""
-        found = f"{value * 100:.{2 if is_gold else 1}f}{items}"
+        score = f"{value * 100:.{2 if is_gold else 1}f}{items}"
     most = "100" if is_gold else f"at most {trial.ceiling * 100:.1f}"
     name = "gold as prediction" if is_gold else trial.name
-    yield split.finding(trial.check, f"{most} ({metric.name}, {split.title}) for {name}", found)
+    yield split.finding(trial.check, f"{most} ({metric.name}, {split.title}) for {name}", score)
 
 
 # The answers --------------------------------------------------------------------------------------------
@@ -152,7 +151,7 @@ def _shuffled(values: Sequence[Any]) -> list[Any]:
 
 
 def _guessed(values: Sequence[Any], observed: int) -> float:
-    """Return what a draw from the gold values may score: how often two of them agree, and what chance may add."""
+    """Return the highest score of a draw from the gold values: how often two of them agree, and a margin for chance."""
     counts = Counter(values)
     agree = sum((count / len(values)) ** 2 for count in counts.values())
     return min(1.0, agree + SURE * 0.5 / sqrt(max(1, observed)))
@@ -216,20 +215,20 @@ def _list_trials(
     def constant(label: str) -> float:
         # One tag for all tokens is one chunk of its type, right where the sentence is one entity; a tag that begins a
         # chunk is one per token, right where an entity has one token, whatever tag the entity begins with.
-        own = _type(label)
-        whole = sum(set(map(_type, tags)) == {own} for tags in references) / len(references)
-        return max(_of_parts(max(counts[label], single[own]) / len(flat)), _of_parts(whole))
+        chunk_type = _type(label)
+        one_chunk = sum(set(map(_type, tags)) == {chunk_type} for tags in references) / len(references)
+        return max(_of_parts(max(counts[label], single[chunk_type]) / len(flat)), _of_parts(one_chunk))
 
-    found = [Trial(name="gold", check="gold", outputs=[list(tags) for tags in references], ceiling=1.0)]
+    tag_trials = [Trial(name="gold", check="gold", outputs=[list(tags) for tags in references], ceiling=1.0)]
     for label in labels:
         outputs = [[label] * size for size in sizes]
         name = f"the constant {label!r}"
-        found.append(Trial(name=name, check="constant", outputs=outputs, ceiling=constant(label)))
-    found.append(Trial(name="empty answers", check="empty", outputs=[[] for _ in sizes], ceiling=0.0))
+        tag_trials.append(Trial(name=name, check="constant", outputs=outputs, ceiling=constant(label)))
+    tag_trials.append(Trial(name="empty answers", check="empty", outputs=[[] for _ in sizes], ceiling=0.0))
     mixed = iter(_shuffled(flat))
     outputs = [[next(mixed) for _ in tags] for tags in references]
     ceiling = max(_guessed(flat, len(references)), _of_parts(_guessed(flat, len(flat))))
-    return [*found, Trial(name="shuffled gold", check="shuffled", outputs=outputs, ceiling=ceiling)]
+    return [*tag_trials, Trial(name="shuffled gold", check="shuffled", outputs=outputs, ceiling=ceiling)]
 
 
 def _type(tag: str) -> str:
@@ -240,9 +239,9 @@ def _single_types(references: Sequence[Sequence[str]]) -> Iterator[str]:
     """Yield the type of every token that is a chunk of its own."""
     for tags in references:
         types = [_type(tag) for tag in tags]
-        for before, own, after in zip([None, *types], types, [*types[1:], None], strict=False):
-            if own not in (before, after):
-                yield own
+        for before, current, after in zip([None, *types], types, [*types[1:], None], strict=False):
+            if current not in (before, after):
+                yield current
 
 
 def _answer_trials(
@@ -254,12 +253,12 @@ def _answer_trials(
 
     size = len(references)
     first = [answers[0] for answers in references]
-    found = [said("gold", "gold", first, 1.0), said("empty answers", "empty", [""] * size, 0.0)]
+    text_trials = [said("gold", "gold", first, 1.0), said("empty answers", "empty", [""] * size, 0.0)]
     [often] = _most_common(first, 1)
     most = sum(often in answers for answers in references) / size + OVERLAP
-    found.append(said(f"the constant {often[:40]!r}", "constant", [often] * size, most))
+    text_trials.append(said(f"the constant {often[:40]!r}", "constant", [often] * size, most))
     most = _guessed([text.casefold() for text in first], size) + OVERLAP
-    return [*found, said("shuffled gold", "shuffled", _shuffled(first), most)]
+    return [*text_trials, said("shuffled gold", "shuffled", _shuffled(first), most)]
 
 
 def _number_trials(examples: Examples, references: Sequence[str], labels: Sequence[str]) -> list[Trial]:
@@ -287,10 +286,10 @@ def _written_trials(
         Trial(
             name=name,
             check=check,
-            outputs=[{"text": text, "copied": False} for text in own],
+            outputs=[{"text": text, "copied": False} for text in answers],
             ceiling=ceiling,
         )
-        for name, check, own, ceiling in texts
+        for name, check, answers, ceiling in texts
     ]
 
 
@@ -298,19 +297,24 @@ def _marked_trials(examples: Examples, references: Sequence[Any], labels: Sequen
     gold = [[list(span) for span in spans] for spans in references]
 
     def marked(name: str, check: str, spans: Sequence[Any], ceiling: float) -> Trial:
-        return Trial(name=name, check=check, outputs=[{"spans": own} for own in spans], ceiling=ceiling)
+        outputs = [{"spans": item_spans} for item_spans in spans]
+        return Trial(name=name, check=check, outputs=outputs, ceiling=ceiling)
 
-    found = [marked("gold", "gold", gold, 1.0), marked("empty answers", "empty", [[] for _ in gold], 0.0)]
-    names = [span[2] for own in gold for span in own]
+    mark_trials = [
+        marked("gold", "gold", gold, 1.0),
+        marked("empty answers", "empty", [[] for _ in gold], 0.0),
+    ]
+    names = [span[2] for item_spans in gold for span in item_spans]
     for tag in sorted(set(names)):
-        whole = [[[0, len(example.text), tag]] for example in examples]
-        share = sum(span in own for [span], own in zip(whole, gold, strict=True)) / len(gold)
-        found.append(marked(f"whole texts as {tag!r}", "constant", whole, _of_parts(share)))
+        full_texts = [[[0, len(example.text), tag]] for example in examples]
+        pairs = zip(full_texts, gold, strict=True)
+        share = sum(span in item_spans for [span], item_spans in pairs) / len(gold)
+        mark_trials.append(marked(f"whole texts as {tag!r}", "constant", full_texts, _of_parts(share)))
     if names:
         mixed = iter(_shuffled(names))
-        spans = [[[start, end, next(mixed)] for start, end, _ in own] for own in gold]
-        found.append(marked("shuffled tags", "shuffled", spans, _guessed(names, len(gold))))
-    return found
+        spans = [[[start, end, next(mixed)] for start, end, _ in item_spans] for item_spans in gold]
+        mark_trials.append(marked("shuffled tags", "shuffled", spans, _guessed(names, len(gold))))
+    return mark_trials
 
 
 def _ranking_trials(
@@ -327,23 +331,24 @@ def _ranking_trials(
 
     def ranked(name: str, check: str, rankings: Sequence[Sequence[str]], ceiling: float) -> Trial:
         outputs = [
-            {"candidates": list(own[:CUT_OFF]), "further": list(own[CUT_OFF : CUT_OFF + further])}
-            for own in rankings
+            {"candidates": list(ranking[:CUT_OFF]), "further": list(ranking[CUT_OFF : CUT_OFF + further])}
+            for ranking in rankings
         ]
         return Trial(name=name, check=check, outputs=outputs, ceiling=ceiling)
 
-    def share(others: Sequence[Collection[str]]) -> float:
-        return sum(not set(own).isdisjoint(ids) for own, ids in zip(gold, others, strict=True)) / size
+    def share(rankings: Sequence[Collection[str]]) -> float:
+        pairs = zip(gold, rankings, strict=True)
+        return sum(not set(targets).isdisjoint(ids) for targets, ids in pairs) / size
 
     often = _most_common(list(chain.from_iterable(gold)), CUT_OFF)
-    one, several = [often[:1]] * size, [often] * size
-    others = _shuffled(gold)
+    single, several = [often[:1]] * size, [often] * size
+    shuffled = _shuffled(gold)
     return [
         ranked("gold", "gold", gold, 1.0),
-        ranked(f"the constant {often[0]!r}", "constant", one, share(one)),
+        ranked(f"the constant {often[0]!r}", "constant", single, share(single)),
         ranked(f"the same {len(often)} candidates for all queries", "constant", several, share(several)),
         ranked("empty rankings", "empty", [[]] * size, 0.0),
-        ranked("the right candidates of other queries", "shuffled", others, share(others)),
+        ranked("the right candidates of other queries", "shuffled", shuffled, share(shuffled)),
     ]
 
 

@@ -8,16 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from harness import Finding, HarnessError, Metric, MetricContext, MissingDataError, Note, TaskAudit
-from harness.planning.id_alignment import is_numbered, pairing_order
-from harness.planning.resolution import LockedSplit, TasksResolver
-from harness.planning.translations import source_language
-from harness.prompts.preset import compile_prompt
-from harness.prompts.preview import Rendering, render_item
-from harness.prompts.prompter import Prompter
-from harness.specs.selection import SelectedTask
+from harness import HarnessError, MissingDataError
+from harness.metrics import Metric, MetricContext
+from harness.planning import (
+    Finding,
+    LockedSplit,
+    Note,
+    TaskAudit,
+    TasksResolver,
+    is_numbered,
+    pairing_order,
+    source_language,
+)
+from harness.prompts import Prompter, Rendering, compile_prompt, render_item
+from harness.specs import SelectedTask
 from harness_audit.answers import Scored, judged, kinds_with_answers, trials
 from harness_audit.choice import candidate_findings, identical_notes, position_notes
 from harness_audit.damage import damage_notes
@@ -39,18 +46,18 @@ from harness_audit.prompt import (
     TaskPrompt,
     compiled_prompts,
     field_findings,
+    label_findings as label_word_findings,
     literal_findings,
     word_conflicts,
 )
-from harness_audit.prompt import label_findings as label_word_findings
 from harness_audit.split import AuditedSplit, SplitReader
 from harness_audit.variant import variant_results
 from harness_audit.writing import Writing
 
 if TYPE_CHECKING:
-    from harness import CheckSetting, TaskEntry, TaskKind, TaskSpec
-
-__all__ = ["TaskAuditor"]
+    from harness.kinds import TaskKind
+    from harness.planning import CheckSetting
+    from harness.specs import TaskEntry, TaskSpec
 
 WRITTEN = 50
 """Items of every language, spread over its file, whose written answers are read back."""
@@ -67,7 +74,7 @@ class TaskAuditor:
         self._locked = setting.locked
 
     def check(self, entry: TaskEntry, *, only: Sequence[str] = ()) -> TaskAudit:
-        """Return what is found of a task; raises no error for faults of its data, which are findings.
+        """Return the findings and notes of a task; faults of its data are findings and raise no error.
 
         `only` names the languages that the user asks about; findings of other languages are skipped.
         """
@@ -95,15 +102,15 @@ class TaskAuditor:
         results += reader.findings
         if only:
             results = [item for item in results if not item.languages or {*item.languages} & {*only}]
-        shown = [split for split in tests if not only or split.language in only]
+        audited = [split for split in tests if not only or split.language in only]
         return TaskAudit(
             task=spec.task,
-            languages=tuple(dict.fromkeys(split.language for split in shown)),
-            items=sum(len(split.examples) for split in shown),
+            languages=tuple(dict.fromkeys(split.language for split in audited)),
+            items=sum(len(split.examples) for split in audited),
             findings=joined_findings(item for item in results if isinstance(item, Finding)),
             notes=[item for item in results if isinstance(item, Note)],
             skipped=skipped,
-            prompts=list(_rendered(kind, presets, shown)),
+            prompts=list(_rendered(kind, presets, audited)),
         )
 
     def _split(self, entry: TaskEntry, kind: TaskKind, split: AuditedSplit) -> Results:
@@ -127,8 +134,8 @@ class TaskAuditor:
 
     def _metrics(self, entry: TaskEntry) -> list[Metric]:
         """Return the headline metrics that score any method's answers."""
-        found = [self._registry.metrics.get(name) for name in entry.spec.headline]
-        return [metric for metric in found if metric.methods is None]
+        metrics = [self._registry.metrics.get(name) for name in entry.spec.headline]
+        return [metric for metric in metrics if metric.methods is None]
 
     # Prompts --------------------------------------------------------------------------------------------
 
@@ -137,7 +144,10 @@ class TaskAuditor:
         names = sorted(self._catalog.presets(entry.spec.task), key="default".__ne__)
         specs = [self._catalog.prompt(entry.spec.task, preset) for preset in names]
         pairs = [(spec, self._catalog.inherited_prompt(spec)) for spec in specs]
-        return [(entry.worded(one), None if other is None else entry.worded(other)) for one, other in pairs]
+        return [
+            (entry.worded(spec), None if inherited is None else entry.worded(inherited))
+            for spec, inherited in pairs
+        ]
 
     def _prompts(
         self, entry: TaskEntry, kind: TaskKind, presets: Sequence[Any], tests: Sequence[AuditedSplit]
@@ -156,10 +166,10 @@ class TaskAuditor:
                 yield from self._written(entry, kind, split, prompt)
         item = kind.prompt_item(tests[0].examples[0])
         inputs = [name for name in spec.input_names if name in item.fields]
-        others = [name for name in ("context", "question", "tokens", "text") if name in item.fields]
+        text_fields = [name for name in ("context", "question", "tokens", "text") if name in item.fields]
         for prompts in by_preset.values():
-            yield from field_findings(prompts, item, inputs or others)
-        yield from word_conflicts([one for own in by_preset.values() for one in own], spec.label_names)
+            yield from field_findings(prompts, item, inputs or text_fields)
+        yield from word_conflicts(list(chain.from_iterable(by_preset.values())), spec.label_names)
 
     def _written(self, entry: TaskEntry, kind: TaskKind, split: AuditedSplit, prompt: TaskPrompt) -> Results:
         name = f"{kind.name}:generate"
@@ -189,16 +199,18 @@ class TaskAuditor:
             resolution = TasksResolver(self._catalog, self._finder).resolve([selected])
         except MissingDataError:
             return
-        for split, kept in resolution.diff(self._locked.lock):
+        for split, locked in resolution.diff(self._locked.lock):
             if not isinstance(split, LockedSplit):
                 continue
-            found = "no entry for them" if kept is None else f"others: {split.difference(kept, 'the lock')}"
+            change = (
+                "no entry for them" if locked is None else f"others: {split.difference(locked, 'the lock')}"
+            )
             yield Finding(
                 task=entry.spec.task,
                 languages=(split.language,),
                 check="lock",
                 expected=f"the data of {split.title} that {str(self._locked.path)!r} locks",
-                found=found,
+                found=change,
             )
 
 
@@ -223,7 +235,7 @@ def _skipped(
     tests: Sequence[AuditedSplit],
     only: Sequence[str],
 ) -> Iterator[str]:
-    """Yield what was not audited because its data are not there, each with the reason."""
+    """Yield a sentence with its reason for each check that was skipped because its data are missing."""
     codes = only or list(spec.languages)
     missing = [code for code in codes if code in reader.missing]
     if missing:

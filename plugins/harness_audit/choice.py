@@ -1,4 +1,4 @@
-"""What is wrong with the choices of items: identical ones, other numbers in other languages, one position too often."""
+"""Checks of the choices of items: identical ones, other numbers in other languages, one position too often."""
 
 from __future__ import annotations
 
@@ -7,15 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from harness import Finding, Note, TaskSpec
-from harness.planning.translations import source_language
+from harness.planning import Finding, Note, source_language
+from harness.specs import TaskSpec
 from harness_audit.split import AuditedSplit, named_ids
 
 if TYPE_CHECKING:
-    from harness import Reader
-    from harness.data.sources import DataFinder
-
-__all__ = ["candidate_findings", "identical_notes", "position_notes"]
+    from harness.data import DataFinder, Reader
 
 EQUAL = "equal"
 """The option of readers that skip pairs of identical sentences: ``keep`` reads them too."""
@@ -41,9 +38,9 @@ def identical_notes(
     options = {} if files.reader is None else reader_of(files.reader).options
     if EQUAL not in options or files.options.get(EQUAL) == "keep":
         return
-    whole = replace(split.found, files=replace(files, options={**files.options, EQUAL: "keep"}))
+    unfiltered = replace(split.found, files=replace(files, options={**files.options, EQUAL: "keep"}))
     skipped = [
-        str(row.fields["id"]) for row in finder.rows(whole) if row.fields["right"] == row.fields["wrong"]
+        str(row.fields["id"]) for row in finder.rows(unfiltered) if row.fields["right"] == row.fields["wrong"]
     ]
     if skipped:
         count = f"{len(skipped):,} of {len(split.examples) + len(skipped):,} pairs of the {split.title} split"
@@ -61,17 +58,17 @@ def candidate_findings(spec: TaskSpec, tests: Sequence[AuditedSplit]) -> Iterato
         if spec.pairs(split.language) and hasattr(split.examples[0], "wrong")
     }
     for split in tests:
-        own = counted.get((split.language, split.axes), {})
-        others = [sizes for (_, axes), sizes in counted.items() if axes == split.axes]
-        theirs = counted.get((source_language(spec), split.axes)) or next(iter(others), {})
-        differ = [name for name, size in own.items() if theirs.get(name, size) != size]
+        ours = counted.get((split.language, split.axes), {})
+        same_axes = [sizes for (_, axes), sizes in counted.items() if axes == split.axes]
+        theirs = counted.get((source_language(spec), split.axes)) or next(iter(same_axes), {})
+        differ = [name for name, size in ours.items() if theirs.get(name, size) != size]
         if differ:
             name = differ[0]
             expected = (
                 f"as many candidates as the same items of the {split.title} split have in other languages"
             )
-            found = f"{len(differ):,} with others (first: item {name!r} has {own[name]} and {theirs[name]})"
-            yield split.finding("parallel candidates", expected, found)
+            count = f"{len(differ):,} with others (first: item {name!r} has {ours[name]} and {theirs[name]})"
+            yield split.finding("parallel candidates", expected, count)
 
 
 def position_notes(spec: TaskSpec, split: AuditedSplit, references: Sequence[Any]) -> Iterator[Note]:

@@ -15,18 +15,16 @@ from itertools import pairwise
 from statistics import StatisticsError, correlation
 from typing import TYPE_CHECKING, Any
 
-from harness import Finding, Note, TaskSpec
-from harness.data.records import BitextExample, SourceText
-from harness.languages.detection import LEAST_DETECTED, other_language
-from harness.languages.table import Language, LanguageTable
+from harness.data import BitextExample, SourceText
+from harness.languages import LEAST_DETECTED, Language, LanguageTable, other_language
+from harness.planning import Finding, Note
+from harness.specs import TaskSpec
 from harness_audit.data import script_results
 from harness_audit.overlap import item_text
 from harness_audit.split import AuditedSplit
 
 if TYPE_CHECKING:
-    from harness.planning.task_checks import CheckedItems
-
-__all__ = ["damage_notes", "item_remarks"]
+    from harness.planning import CheckedItems
 
 LEAST_ITEMS = 20
 """Items of the smallest split in which something can be too frequent."""
@@ -49,7 +47,7 @@ _NUMBER = re.compile(r"\d+")
 
 
 def item_remarks(items: CheckedItems) -> Iterator[str]:
-    """Yield what a run says of items before its first cell, as sentences."""
+    """Yield the sentences about items that a run shows before its first cell."""
     split = AuditedSplit(
         owner=items.spec.task,
         language=items.language,
@@ -88,7 +86,7 @@ def _sentences(split: AuditedSplit, of: str) -> Iterator[str]:
 
 
 def _repeats(spec: TaskSpec, split: AuditedSplit, references: Sequence[Any], of: str) -> Iterator[str]:
-    """Yield what is the same in too many items: label, whole text, text of a field; and texts without a letter."""
+    """Yield signs of repetition: a label, text or field text that too many items share; and texts without a letter."""
     texts = [item_text(example) for example in split.examples]
     size = len(texts)
     if isinstance(references[0], str) and len(set(references)) == 1:
@@ -119,16 +117,18 @@ def _is_doubled(tokens: Sequence[str]) -> bool:
 
 def _language(split: AuditedSplit, language: Language, of: str) -> Iterator[str]:
     """Yield that most items have no text in their language, where the detector is installed (`other_language`)."""
-    other = other_language([texts for example in split.examples if (texts := _long_texts(example))], language)
-    if other is not None and other[2] >= LEAST_ITEMS:
-        yield f"{other[1]} of {other[2]} items of {of} are in {other[0]!r} by language detection"
+    detected = other_language(
+        [texts for example in split.examples if (texts := _long_texts(example))], language
+    )
+    if detected is not None and detected[2] >= LEAST_ITEMS:
+        yield f"{detected[1]} of {detected[2]} items of {of} are in {detected[0]!r} by language detection"
 
 
 def _long_texts(example: Any) -> list[str]:
     """Return the texts of an item, each by itself; none where one is too short for the detector."""
     names = ("question", "context", "query", "target", "source", "reference")
-    given = () if getattr(example, "inputs", None) else (getattr(example, name, None) for name in names)
-    texts = [text for text in given if isinstance(text, str)] or [item_text(example)]
+    fields = () if getattr(example, "inputs", None) else (getattr(example, name, None) for name in names)
+    texts = [text for text in fields if isinstance(text, str)] or [item_text(example)]
     return texts if min(map(len, texts)) >= LEAST_DETECTED else []
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with the data of a task: label maps, labels, ids, counts, scripts, placeholders, overlap of splits."""
+"""Checks of the data of a task: label maps, labels, ids, counts, scripts, placeholders, overlap of splits."""
 
 from __future__ import annotations
 
@@ -11,31 +11,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
-from harness import Finding, Note, TaggedSentence, TaskSpec
-from harness.data.records import MarkedText
-from harness.languages.scripts import text_scripts
-from harness.languages.table import LanguageTable
-from harness.planning.id_alignment import ItemIds, misalignment, stands_for_source
-from harness.planning.translations import source_language
-from harness.specs.schema import SPLITS, Provenance, Source
+from harness.data import MarkedText, TaggedSentence
+from harness.languages import LanguageTable, text_scripts
+from harness.planning import Finding, ItemIds, Note, misalignment, source_language, stands_for_source
+from harness.specs import SPLITS, Provenance, Source, TaskSpec
 from harness_audit.overlap import TextIndex, item_text
 from harness_audit.split import AuditedSplit, named_ids
-
-__all__ = [
-    "copy_results",
-    "count_findings",
-    "id_results",
-    "joined_findings",
-    "label_findings",
-    "label_map_findings",
-    "overlap_findings",
-    "parallel_results",
-    "placeholder_notes",
-    "provenance_notes",
-    "script_matches",
-    "script_results",
-    "stand_in_notes",
-]
 
 PLACEHOLDERS = frozenset({"", "ns", "n/a", "na", "nan", "null", "none", "-", "--", "?"})
 """Texts that mark a missing text; PAWS-X has ``NS`` for sentences that were not translated."""
@@ -71,8 +52,8 @@ def joined_findings(findings: Iterable[Finding]) -> list[Finding]:
         codes = groups.setdefault((item.task, item.check, item.expected, item.found), [])
         codes += [code for code in item.languages if code not in codes]
     return [
-        Finding(task=task, languages=tuple(codes), check=check, expected=expected, found=found)
-        for (task, check, expected, found), codes in groups.items()
+        Finding(task=task, languages=tuple(codes), check=check, expected=expected, found=observed)
+        for (task, check, expected, observed), codes in groups.items()
     ]
 
 
@@ -85,32 +66,32 @@ def label_map_findings(spec: TaskSpec) -> Iterator[Finding]:
     meanings: dict[tuple[str, str, str], dict[str, str]] = {}
     for code, split in itertools.product(spec.languages, SPLITS):
         source = spec.source(code, split)
-        for place, own in () if source is None else _label_maps(source):
-            maps.setdefault((split, place), {})[code] = own
-            for raw, label in own.items():
-                meanings.setdefault((place, code, raw), {}).setdefault(label, split)
+        for location, label_map in () if source is None else _label_maps(source):
+            maps.setdefault((split, location), {})[code] = label_map
+            for raw, label in label_map.items():
+                meanings.setdefault((location, code, raw), {}).setdefault(label, split)
 
     def finding(code: str, expected: str, found: str) -> Finding:
         return Finding(task=spec.task, languages=(code,), check="label map", expected=expected, found=found)
 
-    for (name, place), by_language in maps.items():
-        texts = {code: json.dumps(dict(sorted(own.items()))) for code, own in by_language.items()}
+    for (name, location), by_language in maps.items():
+        texts = {code: json.dumps(dict(sorted(label_map.items()))) for code, label_map in by_language.items()}
         usual, _ = Counter(texts.values()).most_common(1)[0]
-        expected = f"the label map {usual} of the other languages in the {name} split ({place})"
+        expected = f"the label map {usual} of the other languages in the {name} split ({location})"
         yield from (finding(code, expected, text) for code, text in texts.items() if text != usual)
-    for (place, code, raw), labels in meanings.items():
+    for (location, code, raw), labels in meanings.items():
         if len(labels) > 1:
-            found = " and ".join(
-                f"{label!r} in the {split} split ({place})" for label, split in labels.items()
+            meaning = " and ".join(
+                f"{label!r} in the {split} split ({location})" for label, split in labels.items()
             )
-            yield finding(code, f"one label for the value {raw!r}", found)
+            yield finding(code, f"one label for the value {raw!r}", meaning)
 
 
 def _label_maps(source: Source) -> Iterator[tuple[str, Mapping[str, str]]]:
-    """Yield what each place of a source makes of its labels, by a name that does not hold the language."""
+    """Yield the label map of each location of a source, by a name of the location that is free of the language."""
     for item in source.alternatives:
-        own = source.label_map if item.label_map is None else item.label_map
-        yield f"local {' '.join(item.paths)}", own or {}
+        label_map = source.label_map if item.label_map is None else item.label_map
+        yield f"local {' '.join(item.paths)}", label_map or {}
     if source.hub is not None:
         yield f"Hub {source.hub.path}", source.hub.label_map or {}
 
@@ -151,19 +132,21 @@ def parallel_results(
         first = next(key for key in labelled if key[1] == split.axes)
         source = (source_language(spec), split.axes)
         compared = source if source in labelled else first
-        own, gold = labelled[split.language, split.axes], labelled[compared]
-        common = own.keys() & gold.keys()
-        others = [name for name in own if name in common and own[name] != gold[name]]
-        if not others:
+        ours, theirs = labelled[split.language, split.axes], labelled[compared]
+        common = ours.keys() & theirs.keys()
+        differing = [name for name in ours if name in common and ours[name] != theirs[name]]
+        if not differing:
             continue
-        name, same = others[0], len(common) - len(others)
-        shown = f"(first: item {name!r} is {own[name]!r}, and {gold[name]!r} in {compared[0]})"
+        name, same = differing[0], len(common) - len(differing)
+        example = f"(first: item {name!r} is {ours[name]!r}, and {theirs[name]!r} in {compared[0]})"
         if same < LEAST_AGREEMENT * len(common):
-            found = f"{same:,} of {len(common):,} that agree {shown}"
-            yield split.finding("parallel labels", f"the labels of the same items in {compared[0]}", found)
+            agreement = f"{same:,} of {len(common):,} that agree {example}"
+            yield split.finding(
+                "parallel labels", f"the labels of the same items in {compared[0]}", agreement
+            )
         else:
-            count = f"{len(others):,} of {len(common):,} labels"
-            sentence = f"{count} differ from those of the same items in {compared[0]} {shown}"
+            count = f"{len(differing):,} of {len(common):,} labels"
+            sentence = f"{count} differ from those of the same items in {compared[0]} {example}"
             yield split.note("parallel labels", sentence)
 
 
@@ -185,21 +168,22 @@ def id_results(
     """
     splits = {(split.language, split.axes): split for split in tests}
     for (code, axes), split in splits.items():
-        other = next((splits[name, axes] for name in order if (name, axes) in splits), split)
-        if other is split or not spec.pairs(code):
+        counterpart = next((splits[name, axes] for name in order if (name, axes) in splits), split)
+        if counterpart is split or not spec.pairs(code):
             continue
-        own, theirs = (
-            ItemIds(ids=[example.id for example in one.examples], numbered=numbered(one))
-            for one in (split, other)
+        ours, theirs = (
+            ItemIds(ids=[example.id for example in side.examples], numbered=numbered(side))
+            for side in (split, counterpart)
         )
-        whole = stands_for_source(spec, other.language)
-        known = {*own.ids}
-        if sentence := misalignment(own, theirs, other.language, whole=whole):
-            expected = f"the ids of {other.language!r} in the {split.title} split, or 'parallel: false' below {code!r}"
+        replaces_source = stands_for_source(spec, counterpart.language)
+        ids = {*ours.ids}
+        if sentence := misalignment(ours, theirs, counterpart.language, whole=replaces_source):
+            ids_of = f"the ids of {counterpart.language!r} in the {split.title} split"
+            expected = f"{ids_of}, or 'parallel: false' below {code!r}"
             yield split.finding("parallel ids", expected, sentence)
-        elif missing := [name for name in theirs.ids if name not in known]:
-            if spec.release_of(code, len(own.ids)) is None:
-                count = f"{len(missing):,} of {len(theirs.ids):,} items of {other.language}"
+        elif missing := [name for name in theirs.ids if name not in ids]:
+            if spec.release_of(code, len(ours.ids)) is None:
+                count = f"{len(missing):,} of {len(theirs.ids):,} items of {counterpart.language}"
                 sentence = f"{count} are missing in the {split.title} split ({named_ids(missing)})"
                 yield split.note("parallel ids", sentence)
 
@@ -245,8 +229,8 @@ def count_findings(spec: TaskSpec, split: AuditedSplit) -> Iterator[Finding]:
     if files.origin == "sample" or files.stands_in or not spec.known_releases(split.language):
         return
     if spec.release_of(split.language, size) is None:
-        known = " or ".join(f"{count:,}" for count in spec.known_releases(split.language).values())
-        expected = f"{known} items in the {split.title} split, as published"
+        published = " or ".join(f"{count:,}" for count in spec.known_releases(split.language).values())
+        expected = f"{published} items in the {split.title} split, as published"
         yield split.finding("count", expected, f"{size:,}")
 
 
@@ -263,14 +247,14 @@ def placeholder_notes(split: AuditedSplit) -> Iterator[Note]:
     names: Counter[str] = Counter()
     items = []
     for example in split.examples:
-        found = set(filter(_is_placeholder, _replaceable(example)))
-        items += [example.id] if found else []
-        names.update(found)
+        placeholders = set(filter(_is_placeholder, _replaceable(example)))
+        items += [example.id] if placeholders else []
+        names.update(placeholders)
     if items:
-        shown = ", ".join(f"{name!r}" for name, _ in names.most_common(3))
+        frequent = ", ".join(f"{name!r}" for name, _ in names.most_common(3))
         count = f"{len(items):,} of {len(split.examples):,} items of the {split.title} split"
         yield split.note(
-            "placeholder", f"{count} have a placeholder for a text ({shown}; {named_ids(items)})"
+            "placeholder", f"{count} have a placeholder for a text ({frequent}; {named_ids(items)})"
         )
 
 
@@ -289,8 +273,8 @@ def _is_placeholder(text: str) -> bool:
     """Return whether a text marks a missing one; invisible characters do not count."""
     if len(text.strip()) > LONGEST:
         return False
-    seen = "".join(character for character in text if unicodedata.category(character)[0] not in "CZ")
-    return seen.casefold() in PLACEHOLDERS
+    visible = "".join(character for character in text if unicodedata.category(character)[0] not in "CZ")
+    return visible.casefold() in PLACEHOLDERS
 
 
 def _with_text(examples: Iterable[Any]) -> list[Any]:
@@ -305,13 +289,13 @@ def _replaceable(example: Any) -> list[str]:
     if isinstance(example, TaggedSentence | MarkedText):
         return []
     names = ("question", "context", "query", "target", "text")
-    given = [value for name in names if isinstance(value := getattr(example, name, None), str)]
+    texts = [value for name in names if isinstance(value := getattr(example, name, None), str)]
     if getattr(example, "context", None) == "":  # a question that is asked without a passage
-        given.remove("")
+        texts.remove("")
     inputs = getattr(example, "inputs", None)
     if isinstance(inputs, Mapping) and inputs:
-        given = [*inputs.values()]
-    return [*given, *getattr(example, "choices", ())]
+        texts = [*inputs.values()]
+    return [*texts, *getattr(example, "choices", ())]
 
 
 def script_results(split: AuditedSplit, languages: LanguageTable) -> Iterator[Finding | Note]:
@@ -321,18 +305,19 @@ def script_results(split: AuditedSplit, languages: LanguageTable) -> Iterator[Fi
     """
     expected = languages.get(split.language).script
     scripts = _scripts(_with_text(split.examples))
-    found = {name: script for name, script in scripts.items() if not script_matches(script, expected)}
-    if not found:
+    foreign = {name: script for name, script in scripts.items() if not script_matches(script, expected)}
+    if not foreign:
         return
-    counts = Counter(found.values()).most_common(3)
-    shown = ", ".join(f"{count:,} in {script}" for script, count in counts) + f" ({named_ids(list(found))})"
+    counts = Counter(foreign.values()).most_common(3)
+    summary = ", ".join(f"{count:,} in {script}" for script, count in counts)
+    summary += f" ({named_ids(list(foreign))})"
     size = len(split.examples)
-    if 2 * len(found) > size and not split.axes:
+    if 2 * len(foreign) > size and not split.axes:
         most = f"most items of the {split.title} split in the script {expected}"
-        yield split.finding("script", most, f"of {size:,} items {shown}")
+        yield split.finding("script", most, f"of {size:,} items {summary}")
         return
     some = f"of {size:,} items of the {split.title} split are romanised or mostly in another script than"
-    yield split.note("script", f"{some} {expected}: {shown}")
+    yield split.note("script", f"{some} {expected}: {summary}")
 
 
 def _scripts(examples: Sequence[Any]) -> dict[str, str]:
@@ -341,13 +326,13 @@ def _scripts(examples: Sequence[Any]) -> dict[str, str]:
     targets = [getattr(example, "target", getattr(example, "reference", None)) for example in examples]
     if all(isinstance(target, str) for target in targets):
         sides.append([str(target) for target in targets])
-    found = {}
+    by_id = {}
     sentence = [text_scripts(texts, sign=LETTERS_A_SIGN) for texts in sides]
     for example, *scripts in zip(examples, *sentence, strict=True):
-        known = [script for script in scripts if script is not None and script != "Zyyy"]
-        if known:
-            found[example.id] = min(known, key="Latn".__eq__)
-    return found
+        letter_scripts = [script for script in scripts if script is not None and script != "Zyyy"]
+        if letter_scripts:
+            by_id[example.id] = min(letter_scripts, key="Latn".__eq__)
+    return by_id
 
 
 def overlap_findings(
@@ -357,20 +342,21 @@ def overlap_findings(
     for split in learned:
         index = TextIndex(_with_text(split.examples))
         used = set(split.found.files.paths)
-        named = f"the {split.title} split of {split.owner!r}"
+        title = f"the {split.title} split of {split.owner!r}"
         for test in tests:
             is_same = bool(used & set(test.found.files.paths))
             if is_same and split.split == "train":
-                expected = f"a {test.title} split that is not {named}"
+                expected = f"a {test.title} split that is not {title}"
                 yield test.finding("overlap", expected, f"the same file {Path(min(used)).name!r}")
             if is_same or (split.owner == spec.task and split.axes != test.axes):
                 continue
             overlap = index.overlap(_with_text(test.examples))
             if overlap.exact or overlap.near:
-                own, other = overlap.example or ("", "")
+                test_id, learned_id = overlap.example or ("", "")
                 yield test.finding(
                     "overlap",
-                    f"no item of the {test.title} split in {named} ({split.language})",
+                    f"no item of the {test.title} split in {title} ({split.language})",
                     f"of {len(test.examples):,} items {overlap.exact:,} exact and {overlap.near:,} near "
-                    f"duplicates (first: {test.split} item {own!r} = {split.split} item {other!r}, {overlap.text!r})",
+                    f"duplicates (first: {test.split} item {test_id!r} = {split.split} item {learned_id!r}, "
+                    f"{overlap.text!r})",
                 )

@@ -15,8 +15,6 @@ from textwrap import shorten
 from typing import Any
 from zlib import crc32
 
-__all__ = ["LEAST_TOKENS", "Overlap", "TextIndex", "item_text", "text_tokens"]
-
 NEAR = 0.8
 WIDTH = 3
 SKETCH = 4
@@ -59,7 +57,7 @@ def item_text(example: Any) -> str:
 
 
 def text_tokens(text: str) -> list[str]:
-    """Return what texts are compared by: words without case, and the characters of scripts without spaces."""
+    """Return the tokens by which texts are compared: words without case; characters in scripts without spaces."""
     return _TOKEN.findall(unicodedata.normalize("NFKC", text).casefold())
 
 
@@ -68,10 +66,10 @@ def _shingles(tokens: Sequence[str]) -> frozenset[int]:
     return frozenset(crc32(run.encode("utf-8", "surrogatepass")) for run in runs)
 
 
-def _one_changed(tokens: Sequence[str], others: Sequence[str]) -> bool:
-    if len(tokens) != len(others):
+def _one_changed(tokens: Sequence[str], candidate: Sequence[str]) -> bool:
+    if len(tokens) != len(candidate):
         return False
-    return sum(own != other for own, other in zip(tokens, others, strict=True)) == 1
+    return sum(first != second for first, second in zip(tokens, candidate, strict=True)) == 1
 
 
 class TextIndex:
@@ -105,13 +103,13 @@ class TextIndex:
         for example in examples:
             size += 1
             tokens = text_tokens(item_text(example))
-            other = self._exact.get(" ".join(tokens)) if tokens else None
-            if other is not None:
+            duplicate = self._exact.get(" ".join(tokens)) if tokens else None
+            if duplicate is not None:
                 exact += 1
-            elif len(tokens) >= LEAST_TOKENS and (other := self._near(tokens)) is not None:
+            elif len(tokens) >= LEAST_TOKENS and (duplicate := self._near(tokens)) is not None:
                 near += 1
-            if other is not None and first is None:
-                first = (example.id, other)
+            if duplicate is not None and first is None:
+                first = (example.id, duplicate)
                 text = shorten(item_text(example), SHOWN, placeholder=" ...") or item_text(example)[:SHOWN]
         return Overlap(exact=exact, near=near, of=size, example=first, text=text)
 
@@ -119,8 +117,8 @@ class TextIndex:
         shingles = _shingles(tokens)
         for value in sorted(shingles)[:SKETCH]:
             for row in self._sketches.get(value, ())[:MOST_COMPARED]:
-                other = self._shingles[row]
-                alike = len(shingles & other) >= NEAR * len(shingles | other)
+                candidate = self._shingles[row]
+                alike = len(shingles & candidate) >= NEAR * len(shingles | candidate)
                 if alike or _one_changed(tokens, self._tokens[row]):
                     return self._ids[row]
         return None

@@ -1,4 +1,4 @@
-"""What is wrong with the prompts of a task: fields that are not shown, wrong label words, words in another script.
+"""Checks of the prompts of a task: fields that are not shown, wrong label words, words in another script.
 
 Prompts are rendered with marks in the place of every field, so that it is seen what a model is shown of an item.
 """
@@ -9,21 +9,12 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from harness import Finding, HarnessError, PromptItem, SpecError, TaskSpec
-from harness.languages.scripts import text_scripts
-from harness.languages.table import LanguageTable
-from harness.prompts.preset import CompiledPrompt, choose_literals
-from harness.specs.prompt import ALL_LANGUAGES, PromptSpec
+from harness import HarnessError, SpecError
+from harness.languages import LanguageTable, text_scripts
+from harness.planning import Finding
+from harness.prompts import CompiledPrompt, PromptItem, choose_literals
+from harness.specs import ALL_LANGUAGES, PromptSpec, TaskSpec
 from harness_audit.data import script_matches
-
-__all__ = [
-    "TaskPrompt",
-    "compiled_prompts",
-    "field_findings",
-    "label_findings",
-    "literal_findings",
-    "word_conflicts",
-]
 
 CORE = "qzx{}xzq"
 SHOWN = "Field qzx{}xzq."
@@ -70,15 +61,15 @@ class TaskPrompt:
             name: value if name in selectors else SHOWN.format(name) for name, value in item.fields.items()
         }
         texts = tuple(SHOWN.format(name) for name in item.choices) if item.texts else ()
-        asked = replace(item, fields=fields, texts=texts)
-        text = self._text(asked).casefold()
+        marked = replace(item, fields=fields, texts=texts)
+        text = self._text(marked).casefold()
         names = {*item.fields, *(item.choices if item.texts else ())}
-        shown = {name for name in names - selectors if CORE.format(name).casefold() in text}
+        visible = {name for name in names - selectors if CORE.format(name).casefold() in text}
         for name in selectors:
-            others = [replace(asked, fields={**asked.fields, name: value}) for value in sorted(tables)]
-            if any(self._changes(text, other) for other in others):
-                shown.add(name)
-        return shown
+            variants = [replace(marked, fields={**marked.fields, name: value}) for value in sorted(tables)]
+            if any(self._changes(text, variant) for variant in variants):
+                visible.add(name)
+        return visible
 
     def _changes(self, text: str, item: PromptItem) -> bool:
         try:
@@ -121,16 +112,16 @@ def field_findings(
 
     `inputs` are the fields that every prompt must show, also where a preset shows them in no language.
     """
-    shown = []
+    fields_by_prompt = []
     for prompt in prompts:
         try:
-            shown.append((prompt, prompt.shown_fields(item)))
+            fields_by_prompt.append((prompt, prompt.shown_fields(item)))
         except HarnessError as error:
             sentence = " ".join(str(error).split()).rstrip(".")
             yield prompt.finding("template", "an item that can be rendered", sentence)
-    wanted = sorted({*inputs}.union(*(names for _, names in shown)))
-    for prompt, names in shown:
-        if missing := [name for name in wanted if name not in {*names, *prompt.spec.omits}]:
+    required = sorted({*inputs}.union(*(names for _, names in fields_by_prompt)))
+    for prompt, names in fields_by_prompt:
+        if missing := [name for name in required if name not in {*names, *prompt.spec.omits}]:
             sentence = ", ".join(map(repr, sorted(names))) or "nothing of the item"
             yield prompt.finding("template", f"{', '.join(map(repr, missing))} of the item", sentence)
 
@@ -147,14 +138,14 @@ def label_findings(prompt: TaskPrompt, item: PromptItem) -> Iterator[Finding]:
     except SpecError as error:
         yield prompt.finding("label words", "a word for every label", str(error.problems[0].message))
         return
-    places: dict[str, str] = {}
+    labels: dict[str, str] = {}
     for label, word in zip(item.choices, words, strict=True) if not item.texts else ():
-        other = places.setdefault(_plain(word), label)
+        first = labels.setdefault(_plain(word), label)
         if not word.strip():
             yield prompt.finding("label words", "a word for every label", f"none for {label!r}")
-        elif other != label:
-            found = f"{word!r} for {other!r} and {label!r}"
-            yield prompt.finding("label words", "another word for every label", found)
+        elif first != label:
+            clash = f"{word!r} for {first!r} and {label!r}"
+            yield prompt.finding("label words", "another word for every label", clash)
     contexts = {prompt.compiled.context(replace(item, gold=name, texts=item.texts)) for name in item.choices}
     if len(contexts) > 1:
         yield prompt.finding("leak", "one context whatever the gold label is", f"{len(contexts)} contexts")
@@ -181,15 +172,15 @@ def literal_findings(task: str, spec: PromptSpec, languages: LanguageTable) -> I
 
 def word_conflicts(prompts: Sequence[TaskPrompt], labels: Sequence[str]) -> Iterator[Finding]:
     """Yield words that mean one label in a preset and another label in another preset of the language."""
-    known: dict[tuple[str, str], tuple[str, str]] = {}
+    meanings: dict[tuple[str, str], tuple[str, str]] = {}
     for prompt in prompts:
         for label in labels:
             word = _plain(prompt.words.get(f"label.{label}", ""))
             if not any(character.isalpha() for character in word):
                 continue
-            other, where = known.setdefault((prompt.language, word), (label, prompt.spec.prompt))
-            if other != label:
-                expected = f"{word!r} for {other!r}, as in {where!r},"
+            first, where = meanings.setdefault((prompt.language, word), (label, prompt.spec.prompt))
+            if first != label:
+                expected = f"{word!r} for {first!r}, as in {where!r},"
                 yield prompt.finding("label words", expected, f"it for {label!r}")
 
 

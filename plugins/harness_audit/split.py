@@ -7,19 +7,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from harness import DataError, Finding, MissingDataError, Note, ReadContext, UsageError, read_examples
-from harness.data.pool import CandidatePool
-from harness.data.sources import find_split
-from harness.specs.task_entry import described_languages
+from harness import DataError, MissingDataError, UsageError
+from harness.data import CandidatePool, find_split
+from harness.kinds import ReadContext, read_examples
+from harness.planning import Finding, Note
+from harness.specs import described_languages
 
 if TYPE_CHECKING:
-    from harness import TaskEntry, TaskSpec
-    from harness.data.sources import DataFinder, FoundData
-    from harness.registry.registry import Registry
-    from harness.specs.catalog import Catalog
-    from harness.specs.schema import TrainingSpec
-
-__all__ = ["AuditedSplit", "SplitReader", "named_ids"]
+    from harness.data import DataFinder, FoundData
+    from harness.registry import Registry
+    from harness.specs import Catalog, TaskEntry, TaskSpec, TrainingSpec
 
 NAMED = 3
 """Items that a sentence names."""
@@ -95,8 +92,8 @@ class SplitReader:
         """Return the splits to learn from that the specs name and that were not found, once `learned` was read."""
         return [
             f"the {split} split of {owner!r}"
-            for (owner, split), found in self._asked.items()
-            if split in LEARNED and not found
+            for (owner, split), exists in self._asked.items()
+            if split in LEARNED and not exists
         ]
 
     def tests(self) -> Iterator[AuditedSplit]:
@@ -124,17 +121,17 @@ class SplitReader:
             for values in itertools.product(*spec.axes.values()) if code in spec.languages else ():
                 conditions = dict(zip(spec.axes, values, strict=True))
                 language, folder = entry.languages.get(code), entry.folders.get(code)
-                found = self._read(spec, spec.task, language, split, folder, conditions)
-                if found is not None:
-                    yield found
+                audited = self._read(spec, spec.task, language, split, folder, conditions)
+                if audited is not None:
+                    yield audited
 
     def _training(self, name: str) -> Iterator[AuditedSplit]:
         training, document = self._catalog.training(name)
         languages = described_languages(training)
         for code, split in itertools.product(training.languages, LEARNED):
-            found = self._read(training, name, languages.get(code), split, document.folder, {})
-            if found is not None:
-                yield found
+            audited = self._read(training, name, languages.get(code), split, document.folder, {})
+            if audited is not None:
+                yield audited
 
     def _read(
         self,
@@ -150,7 +147,7 @@ class SplitReader:
             return None
         self._asked.setdefault((owner, split), False)
         try:
-            found = find_split(self._finder, source, owner, language, split, folder, conditions)
+            resolved = find_split(self._finder, source, owner, language, split, folder, conditions)
         except MissingDataError:
             return None
         self._asked[owner, split] = True
@@ -159,8 +156,8 @@ class SplitReader:
         kind = self._registry.kinds.get(spec.kind)
         try:
             cluster = getattr(spec, "cluster", None) if split == "test" else None
-            context = ReadContext.of(spec, owner, language.code, split, found.label_map, cluster=cluster)
-            examples = read_examples(kind, self._finder.rows(found), context)
+            context = ReadContext.of(spec, owner, language.code, split, resolved.label_map, cluster=cluster)
+            examples = read_examples(kind, self._finder.rows(resolved), context)
             if split == "test" and kind.join is not None and self._entry.spec.pool_source is not None:
                 pool = self._candidates(language.code)
                 examples = examples if pool is None else kind.join(examples, pool)
@@ -181,7 +178,7 @@ class SplitReader:
             language=language.code,
             split=split,
             axes=tuple(conditions.values()),
-            found=found,
+            found=resolved,
             examples=examples,
         )
 
@@ -202,12 +199,12 @@ class SplitReader:
         for code in codes:
             language, folder = self._entry.languages.get(code), self._entry.folders.get(code)
             try:
-                found = find_split(self._finder, source, spec.task, language, "candidates", folder)
+                resolved = find_split(self._finder, source, spec.task, language, "candidates", folder)
             except MissingDataError:
                 missing.append(code)
                 continue
             context = ReadContext(owner=spec.task, language=code, split="test", inputs=spec.input_names)
-            candidates += [make(row, context) for row in self._finder.rows(found)]
+            candidates += [make(row, context) for row in self._finder.rows(resolved)]
             read.append(code)
         if not candidates:
             return None

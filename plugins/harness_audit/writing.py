@@ -1,4 +1,4 @@
-"""What texts of known worth score once a method has read them: gold, and nothing."""
+"""Scores of texts of known worth once a method has read them: gold, and nothing."""
 
 from __future__ import annotations
 
@@ -6,26 +6,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness import (
-    Finding,
-    Generated,
-    GenerateOptions,
-    Method,
-    MethodContext,
-    Metric,
-    MetricContext,
-    Note,
-    Prompt,
-    TaskKind,
-    TaskSpec,
-)
-from harness.languages.table import Language
-from harness.prompts.prompter import Prompter
+from harness.kinds import Method, MethodContext, TaskKind
+from harness.languages import Language
+from harness.metrics import Metric, MetricContext
+from harness.models import Generated, GenerateOptions, Prompt
+from harness.planning import Finding, Note
+from harness.prompts import Prompter
+from harness.specs import TaskSpec
 from harness_audit.answers import Scored, Trial
 from harness_audit.prompt import TaskPrompt
 from harness_audit.split import named_ids
-
-__all__ = ["Writing"]
 
 LEAST_CARRIED = 0.8
 """The least that gold answers must score once they were written and read."""
@@ -43,7 +33,7 @@ class _Writer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Writing:
-    """What a cell of written answers is scored with."""
+    """The method, metrics and items with which written answers are scored."""
 
     spec: TaskSpec
     kind: TaskKind
@@ -98,5 +88,5 @@ class Writing:
             )
         name = "the gold answers, written as the prompt has them," if check == "gold" else "no text"
         expected = "100" if check == "gold" else "at most 0.0"
-        found = f"{value * 100:.1f}" + (f" ({named_ids(scored.at_fault)})" if scored.at_fault else "")
-        return prompt.finding(f"written {check}", f"{expected} ({metric.name}) for {name}", found)
+        score = f"{value * 100:.1f}" + (f" ({named_ids(scored.at_fault)})" if scored.at_fault else "")
+        return prompt.finding(f"written {check}", f"{expected} ({metric.name}) for {name}", score)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from harness import hookimpl
 
 if TYPE_CHECKING:
-    from harness import ReportFormat, Run
+    from harness import Run
+    from harness.reporting import ReportFormat
 
 __all__ = ["harness_register_reports"]
 
@@ -19,7 +20,7 @@ __all__ = ["harness_register_reports"]
 @hookimpl
 def harness_register_reports() -> list[ReportFormat]:
     """Return the board as a report format, so that ``harness report --format board`` writes one."""
-    from harness import ReportFormat
+    from harness.reporting import ReportFormat
 
     return [ReportFormat(name="board", suffix=".html", render=_render, summary="one interactive page")]
 

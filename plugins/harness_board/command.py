@@ -8,9 +8,7 @@ from typing import Annotated
 import typer
 
 from harness import UsageError
-from harness.cli.output import echo
-
-__all__ = ["app"]
+from harness.cli import echo
 
 app = typer.Typer(add_completion=False)
 
@@ -53,9 +51,9 @@ def board(
     """Write a board: systems side by side on tasks and languages, as pages that need no server."""
     # Imported here so that help stays fast.
     from harness import Run, open_session
-    from harness.cli.output import check_output_file, write_file, write_rows
-    from harness.reporting.render.rows import csv_text
-    from harness.storage.run_folder import run_folders, with_baselines
+    from harness.cli import check_output_file, write_file, write_rows
+    from harness.reporting import csv_text
+    from harness.storage import run_folders, with_baselines
     from harness_board.document import COLUMNS, board_rows
     from harness_board.drilling import diagnosed, with_diagnosis
     from harness_board.gathering import gather

@@ -1,4 +1,4 @@
-"""What a board holds: systems, tasks, languages and scores, as the page's script reads them.
+"""Content of a board: systems, tasks, languages and scores, as the page's script reads them.
 
 Scores are in points (percent), as papers print them.
 """
@@ -11,11 +11,8 @@ from datetime import date
 from itertools import accumulate, groupby, zip_longest
 from typing import Any
 
-from harness.metrics.naming import metric_name
-from harness.reporting.blocks.model import Section
-from harness.reporting.cost.report import EquityReport
-
-__all__ = ["COLUMNS", "MOST_TEXT", "Board", "Score", "System", "TaskColumn", "board_rows", "packed"]
+from harness.metrics import metric_name
+from harness.reporting import EquityReport, Section
 
 SCHEMA = 1
 DIGITS = 3

@@ -7,11 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any
 
-from harness import ItemRecord, Run, UsageError
+from harness import Run, UsageError
+from harness.storage import ItemRecord
 from harness_board.document import Board
 from harness_board.run_reading import view_text
-
-__all__ = ["diagnosed", "with_diagnosis"]
 
 KINDS = ("single", "pairwise", "data")
 """What a board shows of a diagnosis; rows of other kinds (calibration, confusion) belong to reports."""
@@ -49,7 +48,7 @@ def diagnosed(runs: Sequence[Run]) -> list[dict[str, Any]]:
     Raises `UsageError` for no runs; a pair that cannot be compared is skipped.
     """
     from harness import open_session
-    from harness.analysis.diagnosis import DiagnosisOptions, diagnose
+    from harness.analysis import DiagnosisOptions, diagnose
 
     if not runs:
         raise UsageError("--with-diagnosis needs runs: published scores have no items.")

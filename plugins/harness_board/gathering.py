@@ -9,9 +9,10 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness import Run, SuiteSummary, UnknownNameError, UsageError
-from harness.languages.table import known_languages
-from harness.reporting.cost.report import equity_report
+from harness import Run, UnknownNameError, UsageError
+from harness.languages import known_languages
+from harness.reporting import equity_report
+from harness.storage import SuiteSummary
 from harness_board.document import Board, Score, System, TaskColumn
 from harness_board.metadata import SystemMetadata
 from harness_board.published import (
@@ -25,10 +26,7 @@ from harness_board.run_reading import run_systems, run_tasks
 from harness_board.sections import checklist_sections, extension_section
 
 if TYPE_CHECKING:
-    from harness.specs.catalog import Catalog
-    from harness.specs.schema import SuiteSpec
-
-__all__ = ["gather"]
+    from harness.specs import Catalog, SuiteSpec
 
 SAME_SCORE = 1e-9
 """Points by which two scores of the same answers may differ."""

@@ -12,11 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from harness import UsageError
-from harness.specs.loading import read_yaml
-from harness.specs.schema import SpecModel
-from harness.specs.validating import validate_document
-
-__all__ = ["Amount", "SystemMetadata", "read_metadata"]
+from harness.specs import SpecModel, read_yaml, validate_document
 
 Unit = Literal["tokens", "words", "characters", "bytes", "sentences", "sentence_pairs", "documents"]
 

@@ -27,24 +27,14 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from harness import DataError, UsageError
-from harness.languages.table import known_languages
-from harness.reporting.overview.run_remarks import few_items
+from harness.languages import known_languages
+from harness.reporting import few_items
 from harness.statistics import wilson
 from harness_board.document import Score, System, TaskColumn
 from harness_board.metadata import SystemMetadata, read_metadata
 
 if TYPE_CHECKING:
-    from harness.specs.catalog import Catalog
-    from harness.specs.published import PublishedSpec
-
-__all__ = [
-    "ScoreTable",
-    "catalog_tasks",
-    "published_metadata",
-    "published_systems",
-    "read_scores",
-    "table_systems",
-]
+    from harness.specs import Catalog, PublishedSpec
 
 ASIDE = frozenset({"model", "setting", "avg", "avg_printed", "mean_of_cells", "note"})
 LONG = ("model", "task", "metric", "score")

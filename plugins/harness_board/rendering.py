@@ -13,15 +13,11 @@ from pathlib import Path
 from urllib.parse import quote
 
 from harness import UsageError
-from harness.reporting.blocks.number import INTERVAL_LEGEND
-from harness.reporting.blocks.remark import counted
-from harness.reporting.render.page import page, template
+from harness.reporting import INTERVAL_LEGEND, counted, page, template
 from harness_board.document import Board
 from harness_board.run_reading import LEGEND
 from harness_board.sections import equity_section
 from harness_board.standing import Standing, standing
-
-__all__ = ["board_page", "board_style", "part_page", "script", "site_pages", "write_site"]
 
 MODULES = ("compute.mjs", "text.mjs", "draw.mjs", "chart.mjs", "compare.mjs", "why.mjs", "main.mjs")
 _IMPORT = re.compile(r"^import .*;\n", re.MULTILINE)
@@ -137,7 +133,7 @@ def _address(kind: str, name: str) -> str:
 
 def write_site(board: Board, folder: Path) -> int:
     """Write the pages into a folder and return their number; raises `UsageError` where it cannot be written."""
-    from harness.storage.files import write_atomically
+    from harness.storage import write_atomically
 
     pages = site_pages(board)
     try:

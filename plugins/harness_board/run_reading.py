@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from harness import Run, TaskScore
-from harness.languages.table import known_languages, recorded_name
-from harness.reporting.overview.item_origin import ADDED, PROVENANCE_MARKS, is_added, origin_mark
-from harness.scores.aggregation import CellGroups, cells_of_row, group_cells
+from harness import Run
+from harness.languages import known_languages, recorded_name
+from harness.reporting import ADDED, PROVENANCE_MARKS, is_added, origin_mark
+from harness.scores import CellGroups, cells_of_row, group_cells
+from harness.storage import TaskScore
 from harness_board.document import Score, System, TaskColumn
-
-__all__ = ["LEGEND", "language_marks", "run_systems", "run_tasks", "view_text"]
 
 OTHER_SPLIT = "*"
 LEGEND = {

@@ -6,18 +6,28 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from harness import Run
-from harness.metrics.naming import metric_name
-from harness.reporting.blocks.model import Block, Fold, Notes, Section, Table, rows_of
-from harness.reporting.blocks.number import percent
-from harness.reporting.cost.report import EquityReport
-from harness.reporting.cost.table import SIDE_LEGEND, side_notes, side_table
-from harness.reporting.overview.item_origin import ADDED, is_added
-from harness.reporting.overview.matrix import Matrix, matrices
-from harness.reporting.overview.score_table import error_table
-from harness.reporting.sections import installed_sections, read_sections
+from harness.metrics import metric_name
+from harness.reporting import (
+    ADDED,
+    SIDE_LEGEND,
+    Block,
+    EquityReport,
+    Fold,
+    Matrix,
+    Notes,
+    Section,
+    Table,
+    error_table,
+    installed_sections,
+    is_added,
+    matrices,
+    percent,
+    read_sections,
+    rows_of,
+    side_notes,
+    side_table,
+)
 from harness_board.run_reading import view_text
-
-__all__ = ["checklist_sections", "equity_section", "extension_section"]
 
 
 def extension_section(runs: Sequence[Run]) -> Section | None:
@@ -87,7 +97,7 @@ def equity_section(
 
 
 def checklist_sections(runs: Sequence[Run]) -> dict[str, tuple[Section, ...]]:
-    """Return what the checklists of runs show, by task; other tasks have no entry."""
+    """Return the checklist sections of runs, by task; other tasks have no entry."""
     sections: dict[str, tuple[Section, ...]] = {}
     for run in runs:
         for matrix in matrices(run):

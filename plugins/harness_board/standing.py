@@ -10,10 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from harness.scores.suites import overall
+from harness.scores import overall
 from harness_board.document import Board, System, TaskColumn
-
-__all__ = ["Standing", "points", "standing"]
 
 Means = Mapping[str, tuple[float | None, str]]
 """Task -> a system's score, and its sign: `°` for one that is not comparable, `~` for one over fewer languages."""

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 from harness import hookimpl
 
 if TYPE_CHECKING:
-    from harness import Metric, Reader, ReportSection
+    from harness.data import Reader
+    from harness.metrics import Metric
+    from harness.reporting import ReportSection
 
 __all__ = ["harness_register_metrics", "harness_register_readers", "harness_register_reports"]
 
@@ -32,7 +34,7 @@ def harness_register_metrics() -> Iterable[Metric]:
 @hookimpl
 def harness_register_reports() -> Iterable[ReportSection]:
     """Return the section of failing test cases."""
-    from harness import ReportSection
+    from harness.reporting import ReportSection
 
     return [
         ReportSection(

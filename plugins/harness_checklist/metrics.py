@@ -14,14 +14,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from harness import Bounds, GroupScore, Metric, MetricContext, MetricResult, check_pairs, field_of
-from harness.metrics.metric import Floats
+from harness.metrics import (
+    Bounds,
+    Floats,
+    GroupScore,
+    Metric,
+    MetricContext,
+    MetricResult,
+    check_pairs,
+    field_of,
+)
 from harness.statistics import wilson
 
 if TYPE_CHECKING:
     from harness_checklist.suites.suite import Profile
-
-__all__ = ["METRICS", "profile_from_tag", "profile_tag"]
 
 Count = Callable[[bool, bool], tuple[float, float]]
 """Whether a case passed and whether it has a defect -> what it adds to numerator and denominator."""
@@ -45,18 +51,20 @@ def _passes(prediction: Any, reference: Any, tags: Mapping[str, str], index: int
     if not isinstance(reference, list) or not reference:
         raise ValueError(f"Item {index}: expected a list of answers as the reference, found {reference!r}.")
     profile = profile_from_tag(tags.get("normalise", ""))
-    given = field_of(prediction, "text", index)
-    if given is None:
+    text = field_of(prediction, "text", index)
+    if text is None:
         return False
-    return any(profile.clean(str(given)) == profile.clean(answer) for answer in reference)
+    return any(profile.clean(str(text)) == profile.clean(answer) for answer in reference)
 
 
 def _item_passes(predictions: Sequence[Any], references: Sequence[Any], context: MetricContext) -> list[bool]:
     check_pairs(predictions, references)
     tags = context.tags or [{}] * len(references)
     return [
-        _passes(prediction, reference, own, index)
-        for index, (prediction, reference, own) in enumerate(zip(predictions, references, tags, strict=True))
+        _passes(prediction, reference, item_tags, index)
+        for index, (prediction, reference, item_tags) in enumerate(
+            zip(predictions, references, tags, strict=True)
+        )
     ]
 
 
@@ -66,8 +74,8 @@ def _example_error(
     failed = 1.0 - np.asarray(_item_passes(predictions, references, context), dtype=np.float64)
     groups: dict[str, GroupScore] = {}
     for name in dict.fromkeys(group for group in context.groups if group is not None):
-        own = failed[[group == name for group in context.groups]]
-        groups[name] = GroupScore(value=float(own.mean()), n=len(own))
+        errors = failed[[group == name for group in context.groups]]
+        groups[name] = GroupScore(value=float(errors.mean()), n=len(errors))
     return MetricResult(value=float(failed.mean()), items=failed, groups=groups)
 
 
@@ -79,24 +87,26 @@ def _by_case(count: Count) -> Callable[[Sequence[Any], Sequence[Any], MetricCont
         clusters = context.clusters or [None] * len(passed)
         tags = context.tags or [{}] * len(passed)
         first: dict[str, int] = {}
-        places = [
+        rows = [
             index if cluster is None else first.setdefault(cluster, index)
             for index, cluster in enumerate(clusters)
         ]
-        whole = dict.fromkeys(places, True)
-        defective = dict.fromkeys(places, False)
-        for index, place in enumerate(places):
-            whole[place] &= passed[index]
-            defective[place] |= bool(tags[index].get("defect"))
+        case_passed = dict.fromkeys(rows, True)
+        defective = dict.fromkeys(rows, False)
+        for index, row in enumerate(rows):
+            case_passed[row] &= passed[index]
+            defective[row] |= bool(tags[index].get("defect"))
         counts = np.zeros((len(passed), 2))
-        for place in whole:
-            counts[place] = count(whole[place], defective[place])
+        for row in case_passed:
+            counts[row] = count(case_passed[row], defective[row])
         groups: dict[str, GroupScore] = {}
         names = context.groups or [None] * len(passed)
         for name in dict.fromkeys(group for group in names if group is not None):
-            part = counts[[group == name for group in names]].sum(axis=0)
-            if part[1]:
-                groups[name] = GroupScore(value=_ratio(part), n=int(part[1]), bounds=_bounds(part))
+            group_counts = counts[[group == name for group in names]].sum(axis=0)
+            if group_counts[1]:
+                groups[name] = GroupScore(
+                    value=_ratio(group_counts), n=int(group_counts[1]), bounds=_bounds(group_counts)
+                )
         total = counts.sum(axis=0)
         return MetricResult(value=_ratio(total), counts=counts, groups=groups, bounds=_bounds(total))
 

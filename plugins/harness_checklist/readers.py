@@ -6,12 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness import Reader, Row, UsageError
+from harness import UsageError
+from harness.data import Reader, Row
 
 if TYPE_CHECKING:
     from harness_checklist.generation.case import Case
-
-__all__ = ["READERS", "case_rows"]
 
 CASES = 200
 """Cases of a test, as in the paper."""
@@ -69,8 +68,8 @@ def _read_released(paths: Sequence[Path], options: Mapping[str, str]) -> Iterato
     for path in paths:
         suite = read_released(path)
         if language not in suite.languages:
-            known = ", ".join(suite.languages)
-            raise UsageError(f"{path} has no templates in {language!r}; it has {known}.")
+            codes = ", ".join(suite.languages)
+            raise UsageError(f"{path} has no templates in {language!r}; it has {codes}.")
         number = 0
         for test in suite.languages[language].tests:
             for case in draw_cases(suite, test, language, n, seed).cases:

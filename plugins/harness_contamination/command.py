@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from harness.cli.option import JsonFile, takes_settings
+from harness.cli import JsonFile, takes_settings
 
 if TYPE_CHECKING:
-    from harness.running.session import Prepared
+    from harness.running import Prepared
     from harness_contamination.material import Material
     from harness_contamination.signs import Sign
-
-__all__ = ["app"]
 
 Fresh = Annotated[
     Path | None, typer.Option("--fresh", help="Texts that no training data has; a line is CODE, tab, text.")
@@ -49,10 +47,15 @@ def contamination(
     """
     # Imported here so that help stays fast.
     import harness
-    from harness.cli.configuration import make_config
-    from harness.cli.output import check_output_file, echo, reporting_broken_plugins, write_rows
-    from harness.cli.table import print_table
-    from harness.running.session import prepare
+    from harness.cli import (
+        check_output_file,
+        echo,
+        make_config,
+        print_table,
+        reporting_broken_plugins,
+        write_rows,
+    )
+    from harness.running import prepare
     from harness_contamination.comparison import SEED
     from harness_contamination.material import read_fresh, read_material
     from harness_contamination.signs import sign_rows
@@ -84,8 +87,9 @@ def _measured(
     """Return the signs of all cells, and what the model is; raises `CapabilityError` for one without probabilities."""
     from contextlib import closing
 
-    from harness import Capability, CapabilityError
-    from harness.cli.live import show_progress
+    from harness import CapabilityError
+    from harness.cli import show_progress
+    from harness.models import Capability
     from harness_contamination.signs import measure_signs
 
     model = prepared.plan.model

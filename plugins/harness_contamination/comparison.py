@@ -8,8 +8,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse, stats
 
-__all__ = ["SEED", "difference_p", "order_rate", "order_test", "rank_rate", "rank_test", "similarity"]
-
 Floats = npt.NDArray[np.float64]
 ALPHA = 0.05
 SEED = 0

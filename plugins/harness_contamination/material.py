@@ -10,11 +10,8 @@ from typing import Any
 import numpy as np
 
 from harness import UsageError
-from harness.running.cell_reader import CellReader
-from harness.running.session import Prepared
+from harness.running import CellReader, Prepared
 from harness_contamination.comparison import SEED
-
-__all__ = ["Material", "read_fresh", "read_material"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from harness import CountsTokens, GenerateOptions, Generates, HarnessError, LikelihoodRequest
+from harness import HarnessError
+from harness.models import CountsTokens, GenerateOptions, Generates, LikelihoodRequest
 from harness.statistics import holm
 from harness_contamination import comparison
 from harness_contamination.comparison import ALPHA, SEED
 from harness_contamination.material import Material
-
-__all__ = ["Sign", "halves", "measure_signs", "min_k", "overlap", "random_orders", "sign_rows"]
 
 LEAST_SHARDS, LEAST_FRESH = 5, 10
 LOWEST = 0.2

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from harness import hookimpl
 
 if TYPE_CHECKING:
-    from harness import Feature
+    from harness.data import Feature
 
 
 @hookimpl

@@ -19,11 +19,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from harness import FeatureContext
-from harness.data.features import Items
+from harness.data import FeatureContext, Items
 from harness_diagnosis.length import answers, word_lists
-
-__all__ = ["answer_question", "question_context", "sentence_bleu"]
 
 Floats = npt.NDArray[np.float64]
 ORDERS = 4

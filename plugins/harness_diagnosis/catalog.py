@@ -7,11 +7,9 @@ from collections.abc import Callable, Mapping
 from importlib import resources
 from typing import Any, Final
 
-from harness import Feature
+from harness.data import Feature
 from harness_diagnosis import bleu, label, length, question, script, span, vocabulary
 from harness_diagnosis.paper import printed_edges
-
-__all__ = ["FEATURES"]
 
 _SOURCES: Final = {
     "paper": "Ruder et al. (2021), XTREME-R, appendix K",

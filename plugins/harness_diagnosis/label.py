@@ -7,20 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from harness import FeatureContext
-from harness.data.features import Items
-
-__all__ = [
-    "cause_or_effect",
-    "entity_frequency",
-    "gold_label",
-    "language_field",
-    "query_to_target",
-    "rank_of_gold",
-    "resource",
-    "tag_of",
-    "target_language",
-]
+from harness.data import FeatureContext, Items
 
 Names = Sequence[str | None]
 _RESOURCES: Final = ((1.0, "high"), (0.1, "medium"), (0.0, "low"))

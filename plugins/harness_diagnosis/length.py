@@ -8,27 +8,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from harness import FeatureContext
-from harness.data.features import Items
-from harness.languages.segmentation import word_counts, words
-
-__all__ = [
-    "answer_length",
-    "answers",
-    "choice_lengths",
-    "input_length",
-    "length",
-    "overlap",
-    "ratio",
-    "word_lists",
-]
+from harness.data import FeatureContext, Items
+from harness.languages import word_counts, words
 
 Floats = npt.NDArray[np.float64]
 Compute = Callable[[Items, FeatureContext], Floats | None]
 
 
 def length(name: str) -> Compute:
-    """Return what counts the words of a field."""
+    """Return a function that counts the words of a field."""
 
     def compute(items: Items, context: FeatureContext) -> Floats | None:
         return items.word_counts(name)
@@ -37,7 +25,7 @@ def length(name: str) -> Compute:
 
 
 def input_length(number: int) -> Compute:
-    """Return what counts the words of the first (0) or second (1) text of a pair, in the order of the spec."""
+    """Return a function that counts the words of the first (0) or second (1) text of a pair, in spec order."""
 
     def compute(items: Items, context: FeatureContext) -> Floats | None:
         names = items.input_names
@@ -47,7 +35,7 @@ def input_length(number: int) -> Compute:
 
 
 def ratio(part: Compute, whole: Compute) -> Compute:
-    """Return what divides one count by another; NaN where the other is 0."""
+    """Return a function that divides one count by another; NaN where the other is 0."""
 
     def compute(items: Items, context: FeatureContext) -> Floats | None:
         above, below = part(items, context), whole(items, context)

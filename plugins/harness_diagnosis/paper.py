@@ -17,9 +17,7 @@ from functools import cache
 from importlib import resources
 from typing import Final
 
-from harness.data.buckets import Bucket
-
-__all__ = ["TASKS", "printed_edges"]
+from harness.data import Bucket
 
 TASKS: Final = {"xquad": "25", "wikiann": "26"}
 """The task of each table."""

@@ -9,12 +9,9 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
 
-from harness import FeatureContext
-from harness.data.features import Items
-from harness.languages.segmentation import words
+from harness.data import FeatureContext, Items
+from harness.languages import words
 from harness_diagnosis.length import word_lists
-
-__all__ = ["UNKNOWN", "question_type"]
 
 UNKNOWN = "not known"
 """The type of a question with no English translation in the run and no word of ``question_words.tsv``."""

@@ -6,11 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from harness import FeatureContext
-from harness.data.features import Items
-from harness.languages.scripts import SCRIPTS, script_counts, text_scripts
-
-__all__ = ["item_script", "item_texts", "latin_side"]
+from harness.data import FeatureContext, Items
+from harness.languages import SCRIPTS, script_counts, text_scripts
 
 
 def item_texts(items: Items) -> list[list[str]]:

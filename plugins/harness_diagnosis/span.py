@@ -7,12 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from harness import FeatureContext
-from harness.analysis.items import spans_of
-from harness.data.features import Items, Spans
-from harness.languages.segmentation import character_counts, word_counts
-
-__all__ = ["characters", "density", "position", "sentence_length", "span_length", "tag"]
+from harness.analysis import spans_of
+from harness.data import FeatureContext, Items, Spans
+from harness.languages import character_counts, word_counts
 
 Floats = npt.NDArray[np.float64]
 _OUTSIDE = "O"

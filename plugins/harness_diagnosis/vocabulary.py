@@ -9,13 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from harness import FeatureContext
-from harness.data.features import Items
-from harness.languages.segmentation import word_counts
+from harness.data import FeatureContext, Items
+from harness.languages import word_counts
 from harness_diagnosis.length import word_lists
 from harness_diagnosis.script import item_texts
-
-__all__ = ["fertility", "unknown_words"]
 
 Floats = npt.NDArray[np.float64]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from harness import hookimpl
 
 if TYPE_CHECKING:
-    from harness import ReportFormat
+    from harness.reporting import ReportFormat
 
 __all__ = ["harness_register_reports"]
 

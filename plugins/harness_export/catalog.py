@@ -8,12 +8,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness import ReportFormat, UsageError
+from harness import UsageError
+from harness.reporting import ReportFormat
 
 if TYPE_CHECKING:
     from harness import Run
-
-__all__ = ["FORMATS", "TARGETS", "Target", "require_real_data", "write_files"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +84,7 @@ def require_real_data(runs: Sequence[Run]) -> None:
 
 def write_files(files: Mapping[str, str], folder: Path) -> list[Path]:
     """Write files below a folder and return their paths; raises `UsageError` where one cannot be written."""
-    from harness.cli.output import write_file
+    from harness.cli import write_file
 
     written = []
     for name, text in files.items():

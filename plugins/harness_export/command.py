@@ -7,8 +7,6 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["app"]
-
 app = typer.Typer(add_completion=False)
 
 
@@ -34,7 +32,7 @@ def export(
     Example: harness export runs/e5-small --to eee --output e5-small.json
     """
     from harness import Run, UsageError, open_session
-    from harness.cli.output import check_output_file, echo, reporting_broken_plugins, write_file
+    from harness.cli import check_output_file, echo, reporting_broken_plugins, write_file
     from harness_export.catalog import TARGETS, require_real_data, write_files
 
     runs = [Run(folder) for folder in folders]

@@ -22,8 +22,6 @@ from harness_export.score import (
     without_none,
 )
 
-__all__ = ["SCHEMA_VERSION", "files"]
-
 SCHEMA_VERSION = "0.3.0"
 SPLITS = {"train": "train", "validation": "val", "test": "test"}
 SELF_DEPLOYED = ("hf-", "baseline")

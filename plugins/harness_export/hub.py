@@ -15,8 +15,6 @@ import yaml
 from harness import Run
 from harness_export.score import Score, clean_model_name, distinct_names, safe_name, scores, without_none
 
-__all__ = ["eval_results", "model_index"]
-
 PIPELINES = {
     "sequence_classification": "text-classification",
     "token_tagging": "token-classification",
@@ -37,14 +35,14 @@ def model_index(runs: Sequence[Run]) -> Mapping[str, str]:
     Tools join results of one data set, config, split and revision, so that the config says what else differs.
     """
     run = runs[0]
-    found = list(scores(run))
+    run_scores = list(scores(run))
     cells: dict[str, tuple[str, list[Score]]] = {}
-    for score, name in zip(found, distinct_names(found), strict=True):
+    for score, name in zip(run_scores, distinct_names(run_scores), strict=True):
         cells.setdefault(score.cell.digest, (name, []))[1].append(score)
-    if not found:
+    if not run_scores:
         return {}
     model = clean_model_name(run)
-    results = [_result(run, own, name) for name, own in cells.values()]
+    results = [_result(run, cell_scores, name) for name, cell_scores in cells.values()]
     return {f"{safe_name(model)}.yaml": _dumped({"model-index": [{"name": model, "results": results}]})}
 
 

@@ -6,11 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from harness import Run
-from harness.reporting.overview.material import read_material
-from harness.reporting.overview.systems import system_table, systems_latex
+from harness.reporting import read_material, system_table, systems_latex
 from harness_export.score import clean_model_name
-
-__all__ = ["files"]
 
 
 def files(runs: Sequence[Run]) -> Mapping[str, str]:

@@ -11,10 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness import Run
-from harness.languages.table import known_languages
+from harness.languages import known_languages
 from harness_export.score import Score, created, safe_name, scores
-
-__all__ = ["files"]
 
 KINDS = {"bitext_retrieval", "ranked_retrieval"}
 Key = tuple[str, str | None, int | None, str]
@@ -34,13 +32,13 @@ def files(runs: Sequence[Run]) -> Mapping[str, str]:
 
 def _name(key: Key, keys: Sequence[Key]) -> str:
     task, protocol, seed, view = key
-    twins = [other for other in keys if other[0] == task]
-    parts = [
-        str(part)
-        for place, part in enumerate((task, protocol, f"seed-{seed}", view))
-        if place == 0 or len({other[place] for other in twins}) > 1
+    twins = [sibling for sibling in keys if sibling[0] == task]
+    labels = [
+        str(field)
+        for index, field in enumerate((task, protocol, f"seed-{seed}", view))
+        if index == 0 or len({sibling[index] for sibling in twins}) > 1
     ]
-    return f"{safe_name('_'.join(parts)).strip('-')}.json"
+    return f"{safe_name('_'.join(labels)).strip('-')}.json"
 
 
 def _text(run: Run, key: Key, cells: Mapping[str, Sequence[Score]]) -> str:
@@ -62,17 +60,17 @@ def _text(run: Run, key: Key, cells: Mapping[str, Sequence[Score]]) -> str:
 
 def _subset(run: Run, code: str, own: Sequence[Score]) -> dict[str, Any]:
     headline = next((score for score in own if score.headline), own[0])
-    found: dict[str, Any] = {"main_score": headline.value.value, "main_score_metric": headline.metric}
+    metrics: dict[str, Any] = {"main_score": headline.value.value, "main_score_metric": headline.metric}
     for score in own:
         value = score.value
-        found[score.metric] = value.value
-        found |= {f"{score.metric}_se": value.se} if value.se is not None else {}
+        metrics[score.metric] = value.value
+        metrics |= {f"{score.metric}_se": value.se} if value.se is not None else {}
         if value.ci is not None:
-            found |= {f"{score.metric}_ci_low": value.ci[0], f"{score.metric}_ci_high": value.ci[1]}
+            metrics |= {f"{score.metric}_ci_low": value.ci[0], f"{score.metric}_ci_high": value.ci[1]}
     searched = run.manifest.tasks[headline.cell.task]
     languages = ["en", code] if searched.kind == "bitext_retrieval" and code != "en" else [code]
     return {
-        **found,
+        **metrics,
         "hf_subset": code,
         "languages": [_language_script(each) for each in languages],
         "num_samples": headline.cell.n,

@@ -9,20 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness import CellResult, MetricValue, Run, open_session
-from harness.languages.table import known_languages
-
-__all__ = [
-    "Score",
-    "clean_model_name",
-    "created",
-    "distinct_names",
-    "language_details",
-    "safe_name",
-    "scores",
-    "texts",
-    "without_none",
-]
+from harness import Run, open_session
+from harness.languages import known_languages
+from harness.storage import CellResult, MetricValue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,10 +8,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from harness import FleetBackend, JobRunner, Session, UnknownNameError, UsageError
-from harness.errors import require_extra
-
-__all__ = ["open_backend"]
+from harness import UnknownNameError, UsageError, require_extra
+from harness.running import FleetBackend, JobRunner, Session
 
 
 def open_backend(session: Session, name: str, options: Mapping[str, str]) -> JobRunner:
@@ -31,9 +29,9 @@ def open_backend(session: Session, name: str, options: Mapping[str, str]) -> Job
         read = model.model_validate(dict(options))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"]))
+        option = ".".join(map(str, first["loc"]))
         raise UsageError(
-            f"The option {place!r} of the backend {name!r} got {first.get('input')!r}: {first['msg']}."
+            f"The option {option!r} of the backend {name!r} got {first.get('input')!r}: {first['msg']}."
         ) from error
     runner: JobRunner = _load(backend, backend.target)(read)
     return runner

@@ -7,15 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness import HarnessError, Run, Session
-from harness.analysis.merge import merge
-from harness.storage.files import file_digest
-from harness.storage.run_folder import RESULTS
+from harness import HarnessError, Run
+from harness.analysis import merge_runs
+from harness.running import Session
+from harness.storage import RESULTS, file_digest
 from harness_fleet.fleet_file import FleetModel, PlannedJob
 from harness_fleet.folder import Fleet
 from harness_fleet.state import is_running, last_line
-
-__all__ = ["Collected", "Gap", "collect", "gaps"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +32,7 @@ def gaps(fleet: Fleet) -> list[Gap]:
 
 
 def _gaps_of(fleet: Fleet, model: FleetModel) -> Iterator[Gap]:
-    found: dict[str, list[str]] = {}
+    cells_by_reason: dict[str, list[str]] = {}
     for job in fleet.jobs_of(model):
         try:
             cells = Run(fleet.run(job.name)).cells
@@ -44,8 +42,8 @@ def _gaps_of(fleet: Fleet, model: FleetModel) -> Iterator[Gap]:
         for cell in cells:
             if cell.status == "failed" or cell.is_stopped:
                 reason = cell.reason if cell.status == "failed" else "not reached"
-                found.setdefault(reason, []).append(f"{cell.task}:{cell.language}")
-    for reason, names in found.items():
+                cells_by_reason.setdefault(reason, []).append(f"{cell.task}:{cell.language}")
+    for reason, names in cells_by_reason.items():
         distinct = tuple(dict.fromkeys(names))
         yield Gap(model=model.model, cells=distinct, count=len(names), reason=reason)
 
@@ -83,17 +81,17 @@ def collect(fleet: Fleet, session: Session) -> Collected:
     notes: list[str] = []
     for model in fleet.file.models:
         jobs = fleet.jobs_of(model)
-        parts = [fleet.run(job.name) for job in jobs if (fleet.run(job.name) / RESULTS).is_file()]
+        shards = [fleet.run(job.name) for job in jobs if (fleet.run(job.name) / RESULTS).is_file()]
         running = [job.name for job in jobs if is_running(fleet.folder(job.name))]
         if running:
             notes.append(f"{model.model} is not collected yet: {', '.join(running)} runs")
-        if running or not parts:
+        if running or not shards:
             continue
         result = fleet.result(model)
-        if model.shards > 1 and not _is_newest(result, parts):
+        if model.shards > 1 and not _is_newest(result, shards):
             shutil.rmtree(result, ignore_errors=True)
             try:
-                merged = merge(parts, result, session.registry.metrics, incomplete=True)
+                merged = merge_runs(shards, result, session.registry.metrics, incomplete=True)
             except HarnessError as error:
                 notes.append(f"{model.model} is not collected: {error}")
                 continue
@@ -102,11 +100,11 @@ def collect(fleet: Fleet, session: Session) -> Collected:
     return Collected(runs=runs, notes=notes)
 
 
-def _is_newest(result: Path, parts: list[Path]) -> bool:
+def _is_newest(result: Path, shards: list[Path]) -> bool:
     """Return whether a merged run was made of the results that the parts have now; clocks of hosts may differ."""
     try:
         sources = Run(result).manifest.merged_from
     except HarnessError:
         return False
     merged = [source.get("results") for source in sources]
-    return merged == [file_digest(part / RESULTS) for part in parts]
+    return merged == [file_digest(shard / RESULTS) for shard in shards]

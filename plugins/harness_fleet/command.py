@@ -8,27 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from harness import UsageError
-from harness.cli.option import (
-    AllowCode,
-    BatchTokens,
-    ConfigFile,
-    JsonFile,
-    key_values,
-    settings,
-    takes_settings,
-)
-from harness.cli.output import echo
-from harness.planning.run_config import OUTPUT, RUN
+from harness.cli import AllowCode, BatchTokens, ConfigFile, JsonFile, echo, takes_settings
+from harness.planning import OUTPUT, RUN, key_values, settings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from harness import JobRunner, Session
-    from harness.planning.run_config import RunConfig
+    from harness.planning import RunConfig
+    from harness.running import JobRunner, Session
     from harness_fleet.folder import Consent, Fleet
     from harness_fleet.grouping import Group
-
-__all__ = ["app"]
 
 JOBS = "Jobs and machines"
 INTERRUPTED = 130
@@ -90,7 +79,7 @@ def submit(
             rich_help_panel=OUTPUT,
         ),
     ] = None,
-    **given: Any,
+    **fields: Any,
 ) -> int:
     """Evaluate many models with the options of eval, as jobs that open one model once.
 
@@ -98,14 +87,14 @@ def submit(
     """
     if context.invoked_subcommand is not None:
         return 0
-    from harness.running.session import open_session
+    from harness.running import open_session
     from harness_fleet.backend import open_backend
     from harness_fleet.fleet_file import Resources
     from harness_fleet.folder import TRUST, Consent, check_new, new_folder
     from harness_fleet.showing import show_groups
     from harness_fleet.submission import make_fleet
 
-    configs = _configs({**given, "batch_tokens": batch_tokens}, models or [], config)
+    configs = _configs({**fields, "batch_tokens": batch_tokens}, models or [], config)
     folder, first = output or new_folder(), configs[0]
     check_new(folder)
     session = open_session(first.tasks_from, allow_code=first.allow_code)
@@ -123,8 +112,7 @@ def submit(
 
 def _planned(configs: Sequence[RunConfig], session: Session, jobs: int) -> list[Group]:
     """Return the jobs of all models; raises `UsageError` where one cannot be evaluated, after naming all such."""
-    from harness.cli.live import show_steps
-    from harness.cli.output import reporting_broken_plugins
+    from harness.cli import reporting_broken_plugins, show_steps
     from harness_fleet.grouping import plan_models
 
     with reporting_broken_plugins(session.registry.plugins, session.catalog), show_steps():
@@ -136,19 +124,19 @@ def _planned(configs: Sequence[RunConfig], session: Session, jobs: int) -> list[
     return groups
 
 
-def _configs(given: dict[str, Any], models: Sequence[str], file: Path | None) -> list[RunConfig]:
+def _configs(fields: dict[str, Any], models: Sequence[str], file: Path | None) -> list[RunConfig]:
     """Return the configuration of every model; a file may name a single one."""
-    from harness.cli.configuration import make_config
+    from harness.cli import make_config
 
     repeated = next((model for number, model in enumerate(models) if model in models[:number]), None)
     if repeated is not None:
         raise UsageError(f"The model {repeated!r} was given twice.", hint="Give every --model once.")
-    own = [make_config(given | ({"model": model} if model else {}), file) for model in models or [""]]
+    configs = [make_config(fields | ({"model": model} if model else {}), file) for model in models or [""]]
     for name in OWN - {"model"}:
         setting = settings()[name]
-        if getattr(own[0], name) != setting.default:
+        if getattr(configs[0], name) != setting.default:
             raise UsageError(f"harness submit takes no {setting.long.removeprefix('--')!r} from --config.")
-    return own
+    return configs
 
 
 def _run(
@@ -159,7 +147,7 @@ def _run(
     names: Sequence[str] | None = None,
 ) -> int:
     """Start jobs; collect them unless a scheduler continues without this process; return the exit status."""
-    from harness import JobState
+    from harness.running import JobState
     from harness_fleet.submission import start_jobs
 
     if start_jobs(fleet, runner, consent, names):
@@ -173,8 +161,7 @@ def _run(
 
 
 def _collect(fleet: Fleet, session: Session) -> int:
-    from harness_fleet.collecting import collect as collect_runs
-    from harness_fleet.collecting import gaps
+    from harness_fleet.collecting import collect as collect_runs, gaps
     from harness_fleet.showing import show_gaps, show_results
 
     show_results(collect_runs(fleet, session))
@@ -184,8 +171,8 @@ def _collect(fleet: Fleet, session: Session) -> int:
 @app.command()
 def status(folder: Folder, json_file: JsonFile = None) -> None:
     """Show the states of the jobs and how many cells are done, while they run and afterwards."""
-    from harness.cli.output import check_output_file, write_rows
-    from harness.running.session import open_session
+    from harness.cli import check_output_file, write_rows
+    from harness.running import open_session
     from harness_fleet.backend import open_backend
     from harness_fleet.folder import Fleet
     from harness_fleet.showing import show_status, status_rows
@@ -210,7 +197,7 @@ def collect(
     ] = False,
 ) -> int:
     """Make one run of each model's jobs, and print a summary of all models."""
-    from harness.running.session import open_session
+    from harness.running import open_session
     from harness_fleet.collecting import gaps
     from harness_fleet.folder import Fleet
     from harness_fleet.showing import show_gaps
@@ -237,7 +224,7 @@ def retry(
 
     Backend and resources are those of before, unless others are given.
     """
-    from harness.running.session import open_session
+    from harness.running import open_session
     from harness_fleet.backend import open_backend
     from harness_fleet.folder import TRUST, Consent, Fleet
     from harness_fleet.state import job_states, unfinished
@@ -245,17 +232,19 @@ def retry(
     fleet, session, consents = Fleet(folder), open_session(), key_values(option)
     if set(consents) - {TRUST}:
         raise UsageError(f"harness submit retry takes no option but {TRUST}.", hint="Submit a new fleet.")
-    known, name = fleet.file, backend or fleet.file.backend
-    options = (known.backend_options if name == known.backend else {}) | key_values(backend_option)
+    fleet_file, name = fleet.file, backend or fleet.file.backend
+    options = (fleet_file.backend_options if name == fleet_file.backend else {}) | key_values(backend_option)
     runner = open_backend(session, name, options)
     queued = runner.states(fleet.jobs())
     names = unfinished(fleet, job_states(fleet, queued), queued)
     if not names:
         echo(f"No job is left to run. See: harness submit status {folder}")
         return 0
-    asked = {"gpus": gpus, "memory_gib": memory, "minutes": minutes}
-    changed = {key: value for key, value in asked.items() if value is not None}
-    fleet.change(backend=name, backend_options=options, resources=known.resources.model_copy(update=changed))
+    requested = {"gpus": gpus, "memory_gib": memory, "minutes": minutes}
+    changed = {key: value for key, value in requested.items() if value is not None}
+    fleet.change(
+        backend=name, backend_options=options, resources=fleet_file.resources.model_copy(update=changed)
+    )
     echo(
         f"Running again: {', '.join(names)}" if len(names) < 9 else f"Running {len(names)} jobs again.",
         err=True,

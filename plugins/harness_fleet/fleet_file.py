@@ -7,8 +7,6 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-__all__ = ["FleetFile", "FleetModel", "PlannedJob", "Resources", "safe_name"]
-
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9.-]{0,99}$")]
 """A name that is a safe file name."""
 LONGEST = 40

@@ -18,14 +18,12 @@ from typing import Any, Self
 
 from pydantic import ValidationError
 
-from harness import DataError, FleetJob, UsageError
-from harness.planning.run_config import RunConfig
-from harness.storage.file_lock import FileLock
-from harness.storage.files import cache_folder, write_atomically
+from harness import DataError, UsageError
+from harness.planning import RunConfig
+from harness.running import FleetJob
+from harness.storage import FileLock, cache_folder, write_atomically
 from harness_fleet.fleet_file import FleetFile, FleetModel, PlannedJob
 from harness_fleet.job import CONFIG, JOB, now
-
-__all__ = ["TRUST", "Consent", "Fleet", "check_new", "new_folder"]
 
 FILE, LOCK = "fleet.json", "fleet.lock"
 OWN = frozenset({"output", "num_processes", "allow_code"})
@@ -66,8 +64,8 @@ class Fleet:
             ) from error
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
-            place = ".".join(map(str, first["loc"]))
-            raise DataError(f"{file} is damaged at {place!r}: {first['msg']}.") from error
+            field = ".".join(map(str, first["loc"]))
+            raise DataError(f"{file} is damaged at {field!r}: {first['msg']}.") from error
 
     @classmethod
     def create(cls, path: Path, file: FleetFile, configs: Sequence[RunConfig]) -> Self:
@@ -110,7 +108,7 @@ class Fleet:
     def jobs(self, consent: Consent | None = None, names: Sequence[str] | None = None) -> list[FleetJob]:
         """Return the jobs as backends take them: all, or those with these names."""
         models = {model.name: model.model for model in self.file.models}
-        asked, further = self.file.resources, () if consent is None else consent.arguments()
+        resources, further = self.file.resources, () if consent is None else consent.arguments()
         program, chosen = (sys.executable, "-m", "harness_fleet.job"), None if names is None else set(names)
         return [
             FleetJob(
@@ -120,10 +118,10 @@ class Fleet:
                 model=models[job.model],
                 options={**self._options(job.name), **({} if consent is None else consent.options())},
                 after=job.after,
-                gpus=asked.gpus,
-                processes=asked.processes,
-                memory_gib=asked.memory_gib,
-                minutes=asked.minutes,
+                gpus=resources.gpus,
+                processes=resources.processes,
+                memory_gib=resources.memory_gib,
+                minutes=resources.minutes,
             )
             for job in self.file.jobs
             if chosen is None or job.name in chosen

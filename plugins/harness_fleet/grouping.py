@@ -5,16 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from harness import HarnessError, Session
-from harness.planning.plan import Plan, require_cells
-from harness.planning.run_config import RunConfig
-from harness.planning.shards import Shard, shard_sizes, shared_fits
-from harness.progress import show_step
-from harness.running.session import prepare
-from harness.running.start import make_metrics_ready
+from harness import HarnessError, show_step
+from harness.planning import Plan, RunConfig, Shard, require_cells, shard_sizes, shared_fits
+from harness.running import Session, make_metrics_ready, prepare
 from harness_fleet.fleet_file import FleetModel, PlannedJob, safe_name
-
-__all__ = ["Group", "PlannedRun", "divide", "plan_models"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,18 +69,18 @@ def divide(plan: Plan, config: RunConfig, name: str, jobs: int) -> Group:
         shards=count,
     )
     if count == 1:
-        whole = PlannedJob(name=name, model=name, cells=len(plan.cells))
-        return Group(model=model, jobs=(PlannedRun(job=whole, config=config),))
-    made: list[PlannedRun] = []
+        single = PlannedJob(name=name, model=name, cells=len(plan.cells))
+        return Group(model=model, jobs=(PlannedRun(job=single, config=config),))
+    runs: list[PlannedRun] = []
     after: dict[int, list[str]] = {}
     for number, shared in enumerate(shared_fits(plan, count), start=1):
         job = PlannedJob(name=f"{name}-fit-{number}", model=name, cells=0)
-        made.append(PlannedRun(job=job, config=replace(config, shard=str(shared.alone), fits_only=True)))
-        for part in shared.shards:
-            after.setdefault(part, []).append(job.name)
+        runs.append(PlannedRun(job=job, config=replace(config, shard=str(shared.alone), fits_only=True)))
+        for dependent in shared.shards:
+            after.setdefault(dependent, []).append(job.name)
     for index, cells in enumerate(shard_sizes(plan, count), start=1):
         needed = tuple(after.get(index, ()))
         job = PlannedJob(name=f"{name}-{index}-of-{count}", model=name, cells=cells, after=needed)
         shard = Shard(index=index, count=count)
-        made.append(PlannedRun(job=job, config=replace(config, shard=str(shard))))
-    return Group(model=model, jobs=tuple(made))
+        runs.append(PlannedRun(job=job, config=replace(config, shard=str(shard))))
+    return Group(model=model, jobs=tuple(runs))

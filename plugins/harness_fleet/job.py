@@ -16,11 +16,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from harness import JobState
-from harness.storage.file_lock import FileLock
-from harness.storage.files import write_atomically
-
-__all__ = ["CONFIG", "JOB", "LOCK", "STATUS", "main", "now", "read_job"]
+from harness.running import JobState
+from harness.storage import FileLock, write_atomically
 
 JOB, CONFIG, STATUS, LOCK = "job.json", "config.yaml", "status.json", "job.lock"
 CELLS_FAILED = 1
@@ -45,41 +42,41 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--model", help="Use this model in place of the job's.")
     parser.add_argument("--allow-code", action="store_true")
     parser.add_argument("--trust-remote-code")
-    given = parser.parse_args(arguments)
-    folder = given.folder.absolute()
+    namespace = parser.parse_args(arguments)
+    folder = namespace.folder.absolute()
     lock = FileLock(folder / LOCK)
     if not lock.acquire(patience=PATIENCE):
-        from harness.cli.output import echo
+        from harness.cli import echo
 
         echo(f"The job in {folder} is run already by {lock.holder()}.", err=True)
         return IN_USE
     try:
-        return _run(folder, given)
+        return _run(folder, namespace)
     finally:
         lock.release()
 
 
-def _run(folder: Path, given: argparse.Namespace) -> int:
+def _run(folder: Path, namespace: argparse.Namespace) -> int:
     job = read_job(folder)
-    known = {"started": now(), "host": socket.gethostname(), "pid": os.getpid()}
-    _write_status(folder, {"state": JobState.RUNNING, **known})
+    process = {"started": now(), "host": socket.gethostname(), "pid": os.getpid()}
+    _write_status(folder, {"state": JobState.RUNNING, **process})
     os.environ["HARNESS_CACHE"] = job["cache"]
     if Path(job["cwd"]).is_dir():  # names of models and their options may be paths seen from there
         os.chdir(job["cwd"])
     run = Path(job["run"])
-    status = _evaluate([*_arguments(folder, job, run), *_consent(given)])
+    status = _evaluate([*_arguments(folder, job, run), *_consent(namespace)])
     if status == CELLS_FAILED:
         status = UNFINISHED if job["fits_only"] or not _is_finished(run) else 0
-    _write_status(folder, {"state": JobState.of_status(status), "code": status, **known, "ended": now()})
+    _write_status(folder, {"state": JobState.of_status(status), "code": status, **process, "ended": now()})
     return status
 
 
 def _evaluate(arguments: list[str]) -> int:
     """Run ``harness eval`` in this process, which the signals of a scheduler reach, and return its exit status."""
-    from harness.cli.main import main as harness
+    from harness.cli import run_command
 
     sys.argv = ["harness", *arguments]  # what it starts further processes with
-    return harness(arguments)
+    return run_command(arguments)
 
 
 def _arguments(folder: Path, job: dict[str, Any], run: Path) -> list[str]:
@@ -90,12 +87,12 @@ def _arguments(folder: Path, job: dict[str, Any], run: Path) -> list[str]:
     return [*arguments, *(["--num-processes", str(job["processes"])] if job["processes"] > 1 else [])]
 
 
-def _consent(given: argparse.Namespace) -> list[str]:
+def _consent(namespace: argparse.Namespace) -> list[str]:
     """Return what only the command line may say, not a file."""
-    trust = given.trust_remote_code
+    trust = namespace.trust_remote_code
     return [
-        *(["--model", given.model] if given.model else []),
-        *(["--allow-code"] if given.allow_code else []),
+        *(["--model", namespace.model] if namespace.model else []),
+        *(["--allow-code"] if namespace.allow_code else []),
         *(["-o", f"trust_remote_code={trust}"] if trust else []),
     ]
 

@@ -13,9 +13,9 @@ from typing import IO
 
 from pydantic import Field
 
-from harness import AdapterOptions, FleetJob, JobState, UsageError
-
-__all__ = ["LocalOptions", "LocalRunner", "gpu_names"]
+from harness import UsageError
+from harness.models import AdapterOptions
+from harness.running import FleetJob, JobState
 
 PAUSE = 0.1
 """Seconds between two looks at the running jobs."""
@@ -56,18 +56,18 @@ class _Room:
         if job.gpus <= 0:
             return {}
         if job.gpus < 1:
-            shared = [name for name, part in self.free.items() if part >= job.gpus]
+            shared = [name for name, share in self.free.items() if share >= job.gpus]
             # The fullest one first, so that whole GPUs stay whole.
             return {min(shared, key=lambda name: self.free[name]): job.gpus} if shared else None
-        whole = [name for name, part in self.free.items() if part >= 1]
-        return dict.fromkeys(whole[: int(job.gpus)], 1.0) if len(whole) >= job.gpus else None
+        free = [name for name, share in self.free.items() if share >= 1]
+        return dict.fromkeys(free[: int(job.gpus)], 1.0) if len(free) >= job.gpus else None
 
     def take(self, job: FleetJob, gpus: Mapping[str, float], sign: int = -1) -> None:
         """Give room to a job, or with `sign` 1 get it back."""
         self.workers += sign
         self.memory += sign * (job.memory_gib or 0)
-        for name, part in gpus.items():
-            self.free[name] = round(self.free[name] + sign * part, 6)
+        for name, share in gpus.items():
+            self.free[name] = round(self.free[name] + sign * share, 6)
 
 
 @dataclass(slots=True)
@@ -162,8 +162,8 @@ class LocalRunner:
     def _stop(self, progress: _Progress, room: _Room) -> None:
         """Interrupt what runs and wait for it; a Ctrl-C meanwhile interrupts it at once, a further one kills it."""
         for number in (signal.SIGTERM, signal.SIGTERM, signal.SIGKILL):
-            for one in progress.running:
-                one.process.send_signal(number)
+            for running in progress.running:
+                running.process.send_signal(number)
             try:
                 while progress.running:
                     self._end(progress, room)
@@ -174,16 +174,16 @@ class LocalRunner:
 
     def _end(self, progress: _Progress, room: _Room) -> None:
         """Take what has ended from the running jobs, and interrupt those whose time is up."""
-        for one in list(progress.running):
-            status = one.process.poll()
+        for running in list(progress.running):
+            status = running.process.poll()
             if status is not None:
-                one.log.close()
-                progress.running.remove(one)
-                room.take(one.job, one.gpus, sign=1)
-                progress.set(one.job.name, JobState.of_status(status))
-            elif one.ends is not None and time.monotonic() > one.ends:
-                one.ends = None
-                one.process.send_signal(signal.SIGTERM)
+                running.log.close()
+                progress.running.remove(running)
+                room.take(running.job, running.gpus, sign=1)
+                progress.set(running.job.name, JobState.of_status(status))
+            elif running.ends is not None and time.monotonic() > running.ends:
+                running.ends = None
+                running.process.send_signal(signal.SIGTERM)
 
 
 def _start(job: FleetJob, gpus: Mapping[str, float], threads: Mapping[str, str]) -> _Running:
@@ -212,7 +212,7 @@ def gpu_names() -> list[str]:
     program = shutil.which("nvidia-smi")
     if program is None:
         return []
-    found = subprocess.run(
+    listing = subprocess.run(
         [program, "--query-gpu=index", "--format=csv,noheader"], capture_output=True, text=True, check=False
     )
-    return found.stdout.split() if found.returncode == 0 else []
+    return listing.stdout.split() if listing.returncode == 0 else []

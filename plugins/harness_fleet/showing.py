@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from harness import JobState, Run
-from harness.cli.display import show_runs
-from harness.cli.output import echo
-from harness.cli.table import print_table
-from harness.reporting.blocks.remark import counted
+from harness import Run
+from harness.cli import echo, print_table, show_runs
+from harness.reporting import counted
+from harness.running import JobState
 from harness_fleet.collecting import Collected, Gap
 from harness_fleet.folder import Fleet
 from harness_fleet.grouping import Group
 from harness_fleet.state import count_cells, state_counts
 from harness_fleet.watching import BROKEN, job_line
-
-__all__ = ["show_gaps", "show_groups", "show_results", "show_status", "status_rows"]
 
 SHOWN = 8
 """Cells of a reason, and jobs that broke, that are listed."""
@@ -44,9 +41,9 @@ def status_rows(fleet: Fleet, states: Mapping[str, JobState]) -> list[dict[str, 
     rows = []
     for model in fleet.file.models:
         count = count_cells(fleet, fleet.jobs_of(model))
-        own = {job.name: str(states[job.name]) for job in fleet.file.jobs if job.model == model.name}
+        job_states = {job.name: str(states[job.name]) for job in fleet.file.jobs if job.model == model.name}
         cells = {"planned": count.planned, "done": count.done, "failed": count.failed}
-        rows.append({"model": model.model, "name": model.name, **cells, "jobs": own})
+        rows.append({"model": model.model, "name": model.name, **cells, "jobs": job_states})
     return rows
 
 
@@ -72,26 +69,26 @@ def show_status(fleet: Fleet, states: Mapping[str, JobState], rows: Sequence[Map
 
 
 def _next_step(fleet: Fleet, states: Mapping[str, JobState], *, failed: bool) -> str:
-    found = set(states.values())
+    present = set(states.values())
     held = fleet.lock().is_held()
-    if JobState.RUNNING in found or (held and JobState.WAITING in found):
+    if JobState.RUNNING in present or (held and JobState.WAITING in present):
         return f"It is running. What is done so far: harness submit collect {fleet.path}"
-    if found == {JobState.DONE} and not failed:
+    if present == {JobState.DONE} and not failed:
         return f"Results: harness submit collect {fleet.path}"
     return f"Run again what is not done: harness submit retry {fleet.path}"
 
 
-def show_gaps(fleet: Fleet, found: Sequence[Gap]) -> int:
+def show_gaps(fleet: Fleet, gaps: Sequence[Gap]) -> int:
     """Print what is missing or failed, and return the exit status: 1 where anything is."""
-    for gap in found:
+    for gap in gaps:
         more = f" and {len(gap.cells) - SHOWN} more" if len(gap.cells) > SHOWN else ""
         cells = f"{', '.join(gap.cells[:SHOWN])}{more}"
         echo(f"{gap.model}: {counted(gap.count, 'cell')} without a score ({cells}): {gap.reason}")
-    if found:
+    if gaps:
         echo(f"Run again what is not done: harness submit retry {fleet.path}")
     else:
         echo(f"Every cell of {counted(len(fleet.file.models), 'model')} has a score.")
-    return int(bool(found))
+    return int(bool(gaps))
 
 
 def show_results(collected: Collected) -> None:

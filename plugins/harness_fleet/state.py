@@ -10,32 +10,20 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from harness import HarnessError, JobState, Run
-from harness.storage.file_lock import FileLock
-from harness.storage.run_folder import RESULTS
+from harness import HarnessError, Run
+from harness.running import JobState
+from harness.storage import RESULTS, FileLock
 from harness_fleet.fleet_file import PlannedJob
 from harness_fleet.folder import Fleet
 from harness_fleet.job import LOCK, STATUS
 
-__all__ = [
-    "CellCount",
-    "count_cells",
-    "forget",
-    "is_running",
-    "job_states",
-    "last_line",
-    "read_status",
-    "state_counts",
-    "unfinished",
-]
-
 ORDER = (JobState.DONE, JobState.RUNNING, JobState.WAITING, JobState.FAILED, JobState.LOST)
-NOTHING: Mapping[str, JobState] = {}
+BLANK: Mapping[str, JobState] = {}
 TAIL = 4096
 """Bytes at the end of a log in which its last line is looked for."""
 
 
-def job_states(fleet: Fleet, known: Mapping[str, JobState] = NOTHING) -> dict[str, JobState]:
+def job_states(fleet: Fleet, backend_states: Mapping[str, JobState] = BLANK) -> dict[str, JobState]:
     """Return the states of all jobs, from their folders and from what the backend knows of them.
 
     What a job wrote when it ended counts. One that wrote no end runs where its lock is held; where it is not, the
@@ -49,11 +37,11 @@ def job_states(fleet: Fleet, known: Mapping[str, JobState] = NOTHING) -> dict[st
         if state in {None, JobState.RUNNING} and is_running(folder):
             state = JobState.RUNNING
         elif state is None:
-            state = known.get(job.name, JobState.WAITING)
+            state = backend_states.get(job.name, JobState.WAITING)
         elif state is JobState.DONE and not _is_readable(fleet.run(job.name) / RESULTS):
             state = JobState.LOST
         elif state in {JobState.RUNNING, JobState.LOST}:  # a scheduler may have it in its queue again
-            state = known.get(job.name, JobState.LOST)
+            state = backend_states.get(job.name, JobState.LOST)
         # Jobs come after those that they need.
         if state is JobState.WAITING and any(states.get(name) is JobState.FAILED for name in job.after):
             state = JobState.FAILED
@@ -104,13 +92,15 @@ def state_counts(states: Mapping[str, JobState]) -> str:
     return ", ".join(f"{counts[state]:,} {state}" for state in ORDER if counts[state])
 
 
-def unfinished(fleet: Fleet, states: Mapping[str, JobState], known: Mapping[str, JobState]) -> list[str]:
+def unfinished(
+    fleet: Fleet, states: Mapping[str, JobState], backend_states: Mapping[str, JobState]
+) -> list[str]:
     """Return the jobs that did not come to their end or have failed cells; not those that run or are queued."""
     return [
         job.name
         for job in fleet.file.jobs
         if states[job.name] is not JobState.RUNNING
-        and known.get(job.name) not in {JobState.RUNNING, JobState.WAITING}
+        and backend_states.get(job.name) not in {JobState.RUNNING, JobState.WAITING}
         and not (states[job.name] is JobState.DONE and count_cells(fleet, [job]).is_whole)
     ]
 

@@ -6,18 +6,16 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from harness import HarnessError, JobRunner, UsageError
-from harness.cli.output import echo
-from harness.registry.requirement import installed_version
-from harness.running.signals import Interruption
+from harness import HarnessError, UsageError
+from harness.cli import echo
+from harness.registry import installed_version
+from harness.running import Interruption, JobRunner
 from harness_fleet.fleet_file import FleetFile, Resources
 from harness_fleet.folder import Consent, Fleet
 from harness_fleet.grouping import Group
 from harness_fleet.job import now
 from harness_fleet.state import forget, job_states
 from harness_fleet.watching import watching
-
-__all__ = ["make_fleet", "start_jobs"]
 
 
 def make_fleet(
@@ -29,7 +27,7 @@ def make_fleet(
 ) -> Fleet:
     """Write the folder of a fleet and return it; raises `UsageError` where that is not possible."""
     # First what others wait for.
-    jobs = sorted((one for group in groups for one in group.jobs), key=lambda one: not one.job.fits_only)
+    jobs = sorted((run for group in groups for run in group.jobs), key=lambda run: not run.job.fits_only)
     file = FleetFile(
         schema=1,
         created=now(),
@@ -39,9 +37,9 @@ def make_fleet(
         backend_options=dict(options),
         resources=resources,
         models=tuple(group.model for group in groups),
-        jobs=tuple(one.job for one in jobs),
+        jobs=tuple(run.job for run in jobs),
     )
-    return Fleet.create(folder, file, [one.config for one in jobs])
+    return Fleet.create(folder, file, [run.config for run in jobs])
 
 
 def start_jobs(fleet: Fleet, runner: JobRunner, consent: Consent, names: Sequence[str] | None = None) -> bool:

@@ -9,13 +9,10 @@ from contextlib import contextmanager
 from rich.live import Live
 from rich.text import Text
 
-from harness import JobState
-from harness.cli.display import stderr
-from harness.cli.output import echo, printable
+from harness.cli import echo, printable, stderr
+from harness.running import JobState
 from harness_fleet.folder import Fleet
 from harness_fleet.state import count_cells, last_line, read_status, state_counts
-
-__all__ = ["job_line", "watching"]
 
 ENDED = frozenset({JobState.DONE, JobState.FAILED, JobState.LOST})
 BROKEN = frozenset({JobState.FAILED, JobState.LOST})
@@ -56,8 +53,8 @@ def job_line(fleet: Fleet, name: str, state: JobState) -> str:
     status = read_status(folder)
     if status is None:
         return f"{name}: not started: a job that it needs failed"
-    what = "interrupted" if state is JobState.LOST and "code" in status else state
-    return f"{name}: {what}: {last_line(folder) or f'it printed nothing; its folder is {folder}'}"
+    outcome = "interrupted" if state is JobState.LOST and "code" in status else state
+    return f"{name}: {outcome}: {last_line(folder) or f'it printed nothing; its folder is {folder}'}"
 
 
 def _lines(fleet: Fleet, states: Mapping[str, JobState]) -> Text:

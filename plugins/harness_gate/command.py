@@ -7,8 +7,6 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["app"]
-
 app = typer.Typer(add_completion=False)
 
 
@@ -36,15 +34,15 @@ def gate(
     """
     # Imported here so that help stays fast.
     from harness import HarnessError, Run, open_session
-    from harness.cli.display import print_report
-    from harness.cli.output import (
+    from harness.cli import (
         check_output_file,
+        print_report,
         printable,
         reporting_broken_plugins,
         write_file,
         write_rows,
     )
-    from harness.reporting.render.markdown import render_markdown
+    from harness.reporting import render_markdown
     from harness_gate.policy import read_policy
     from harness_gate.report import decision_blocks, decision_rows, junit_text
     from harness_gate.verdict import EXIT, UNREADABLE, decide

@@ -6,10 +6,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from harness import CellResult, Run
-from harness.analysis.systems import System, SystemGroup, group_systems
-
-__all__ = ["Pair", "find_pairs"]
+from harness import Run
+from harness.analysis import System, SystemGroup, group_systems
+from harness.storage import CellResult
 
 Key = tuple[str, str | None, int | None, str]
 """Task, protocol, seed, and the whole view as JSON: the same in both runs where cells are compared."""

@@ -7,12 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from harness import Code, UsageError
-from harness.specs.loading import read_yaml
-from harness.specs.schema import SpecModel
-from harness.specs.validating import validate_document
-
-__all__ = ["Policy", "read_policy"]
+from harness import UsageError
+from harness.specs import Code, SpecModel, read_yaml, validate_document
 
 Points = Annotated[float, Field(gt=0, le=100)]
 

@@ -7,17 +7,22 @@ from dataclasses import asdict, replace
 from typing import Any, Literal
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from harness import Notes
-from harness import Table as ReportTable
-from harness.cli.output import printable
-from harness.metrics.naming import metric_name
-from harness.reporting.blocks.model import Block, Field, Note, rows_of
-from harness.reporting.blocks.number import p_text, percent, signed
-from harness.reporting.blocks.remark import counted
-from harness.reporting.render.console import SAMPLE_WARNING
+from harness.cli import printable
+from harness.metrics import metric_name
+from harness.reporting import (
+    SAMPLE_WARNING,
+    Block,
+    Field,
+    Note,
+    Notes,
+    Table as ReportTable,
+    counted,
+    p_text,
+    percent,
+    rows_of,
+    signed,
+)
 from harness_gate.verdict import Check, Decision, Verdict
-
-__all__ = ["decision_blocks", "decision_rows", "junit_text"]
 
 SHOWN = 12
 """Rows of the table without --details: the whole stays within a screen."""

@@ -12,16 +12,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from harness import Metric, Run
-from harness.analysis.comparison import LanguageComparison, TaskComparison, compare_group
-from harness.analysis.pairing import run_difference_notes
-from harness.analysis.significance import Difference, Scores
+from harness import NamedTable, Run
+from harness.analysis import (
+    Difference,
+    LanguageComparison,
+    Scores,
+    TaskComparison,
+    compare_group,
+    run_difference_notes,
+)
+from harness.metrics import Metric
 from harness.statistics import benjamini_hochberg, beyond_margin_p, holm, largest_drop, t_interval
-from harness.table import Table
 from harness_gate.pairing import Pair, find_pairs
 from harness_gate.policy import Policy
-
-__all__ = ["EXIT", "UNREADABLE", "Check", "Decision", "Verdict", "decide"]
 
 Verdict = Literal["GO", "NO-GO", "INCONCLUSIVE"]
 UNSHARED = "no item is common to the runs"
@@ -83,7 +86,7 @@ class Decision:
         return EXIT[self.outcome]
 
 
-def decide(new: Run, base: Run, metrics: Table[Metric], policy: Policy) -> Decision:
+def decide(new: Run, base: Run, metrics: NamedTable[Metric], policy: Policy) -> Decision:
     """Return the verdicts on a new run against a base run.
 
     Raises:
@@ -138,7 +141,7 @@ def _not_tested(tests: Sequence[Check], tasks: Iterable[str], codes: Iterable[st
     return names + [f"language {code!r}" for code in codes if code not in languages]
 
 
-def _tests(pair: Pair, metrics: Table[Metric], policy: Policy) -> Iterator[Check]:
+def _tests(pair: Pair, metrics: NamedTable[Metric], policy: Policy) -> Iterator[Check]:
     """Yield the tests of one task: by metric its languages, and their mean where there are several."""
     metric = policy.tasks[pair.task].metric if pair.task in policy.tasks else None
     compared = None if pair.group is None else compare_group(pair.group, metrics, metric=metric)
@@ -195,8 +198,8 @@ def _unequal(part: LanguageComparison) -> str:
         "inputs differ": part.differing,
         "gold answers differ": part.regraded,
     }
-    found = [f"{name}: {count}" for name, count in counts.items() if count]
-    return f"the items are not the same ({', '.join(found)})" if found else ""
+    reasons = [f"{name}: {count}" for name, count in counts.items() if count]
+    return f"the items are not the same ({', '.join(reasons)})" if reasons else ""
 
 
 def _measured(test: Check, scores: Scores, metric: Metric, n: int, policy: Policy) -> Check:

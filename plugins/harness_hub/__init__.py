@@ -10,8 +10,7 @@ from harness import hookimpl
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from harness import DataRef, ResolvedData
-    from harness.data.resolve import SourceState
+    from harness.data import DataRef, ResolvedData, SourceState
 
 
 @hookimpl

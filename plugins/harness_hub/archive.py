@@ -15,10 +15,8 @@ from typing import IO
 from urllib.parse import quote
 
 from harness import MissingDataError, near_names
-from harness.data.resolve import WebFiles
-from harness.storage.files import FileNotWrittenError, publish, write_atomically
-
-__all__ = ["unpack"]
+from harness.data import WebFiles
+from harness.storage import FileNotWrittenError, publish, write_atomically
 
 CHUNK = 1 << 20
 LISTING = "members.txt"

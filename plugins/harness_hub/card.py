@@ -1,4 +1,4 @@
-"""What a dataset's card says: its configurations, the files of their splits, how they are read, and its label names."""
+"""A dataset's card: configurations, the files of their splits, how they are read, and label names."""
 
 from __future__ import annotations
 
@@ -9,19 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Self
 
 from harness import DataError, MissingDataError, near_names
-from harness.data.readers.column import wanted_columns
-from harness.data.resolve import HubFiles
-
-__all__ = [
-    "Card",
-    "Recipe",
-    "check_inside",
-    "class_names",
-    "in_plain_words",
-    "label_map",
-    "script_name",
-    "single_configs",
-]
+from harness.data import HubFiles, wanted_columns
 
 ALL, SEVERAL = "*", "+"
 """All configs of a dataset, and what stands between the names of several."""

@@ -12,11 +12,9 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from harness import DataError, DataRef, MissingDataError
-from harness.data.readers.column import wanted_columns, wanted_records
-from harness.data.readers.structured import source_columns
-from harness.data.resolve import HubFiles, SourceState
-from harness.models.hub_access import hub_is_unreachable
+from harness import DataError, MissingDataError
+from harness.data import DataRef, HubFiles, SourceState, source_columns, wanted_columns, wanted_records
+from harness.models import hub_is_unreachable
 from harness_hub.card import (
     Card,
     Recipe,
@@ -26,8 +24,6 @@ from harness_hub.card import (
     single_configs,
 )
 from harness_hub.snapshot import file_features, hub_problem, kept_file
-
-__all__ = ["inspect"]
 
 REQUESTS = 16
 """Requests at once."""

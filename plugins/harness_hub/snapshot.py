@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from harness import DataRef, MissingDataError, ResolvedData
-from harness.data.resolve import HubFiles, State
-from harness.models.hub_access import hub_is_unreachable
+from harness import MissingDataError
+from harness.data import DataRef, HubFiles, ResolvedData, State
+from harness.models import hub_is_unreachable
 from harness_hub.card import (
     Card,
     Recipe,
@@ -24,8 +24,6 @@ from harness_hub.card import (
     script_name,
     single_configs,
 )
-
-__all__ = ["fetch", "file_features", "hub_problem", "kept_file"]
 
 LONGEST_CONFIG = 60
 """Characters of a config in the name of a folder; longer ones are named by a digest."""

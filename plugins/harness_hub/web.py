@@ -20,14 +20,10 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
-from harness import DataRef, MissingDataError, ResolvedData
-from harness.data.resolve import WebFiles
-from harness.progress import show_step
-from harness.storage.file_lock import FileLock
-from harness.storage.files import FileNotWrittenError, write_atomically
+from harness import MissingDataError, show_step
+from harness.data import DataRef, ResolvedData, WebFiles
+from harness.storage import FileLock, FileNotWrittenError, write_atomically
 from harness_hub.archive import unpack
-
-__all__ = ["LARGEST", "MIRROR", "fetch_from_web"]
 
 MIRROR = "HARNESS_WEB_MIRROR"
 LARGEST = 4 * 2**30

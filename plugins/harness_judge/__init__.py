@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from harness import hookimpl
 
 if TYPE_CHECKING:
-    from harness import Method, Metric, TaskKind
+    from harness.kinds import Method, TaskKind
+    from harness.metrics import Metric
 
 
 @hookimpl

@@ -7,8 +7,6 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["app"]
-
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, help="Let a second model rate the answers of finished runs."
 )
@@ -33,7 +31,7 @@ def export(
     """
     # Imported here so that help stays fast.
     from harness import Run
-    from harness.cli.output import echo
+    from harness.cli import echo
     from harness_judge.rubric import read_rubric
     from harness_judge.task_folder import write_tasks
 
@@ -67,8 +65,7 @@ def report(
     Example: harness judge report runs/judged --calibration runs/judged-mgsm
     """
     from harness import Run
-    from harness.cli.output import check_output_file, echo, write_rows
-    from harness.cli.table import print_table
+    from harness.cli import check_output_file, echo, print_table, write_rows
     from harness_judge.report import KAPPA, calibrations, report_rows, report_table
 
     check_output_file(json_file, ".json")

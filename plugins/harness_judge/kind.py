@@ -6,21 +6,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from harness import (
-    ClassificationExample,
-    PromptItem,
-    ReadContext,
-    Row,
-    TaskKind,
-    TaskSpec,
-    cluster_of,
-    meta_of,
-    text_of,
-)
-from harness.kinds.choosing import choice_methods
-from harness.kinds.kind import id_of, label_of
-
-__all__ = ["KIND", "METHODS", "JudgementSpec"]
+from harness.data import ClassificationExample, Row
+from harness.kinds import ReadContext, TaskKind, choice_methods, cluster_of, id_of, label_of, meta_of, text_of
+from harness.prompts import PromptItem
+from harness.specs import TaskSpec
 
 
 class JudgementSpec(TaskSpec):

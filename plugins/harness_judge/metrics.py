@@ -9,9 +9,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from harness import Metric, MetricContext, MetricResult, check_pairs, field_of, mean_of_items
-
-__all__ = ["FIRST", "METRICS", "ORDERS", "SECOND"]
+from harness.metrics import Metric, MetricContext, MetricResult, check_pairs, field_of, mean_of_items
 
 Floats = npt.NDArray[np.float64]
 FIRST: Final = "1"

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from harness import CellResult, MetricValue, Run, UsageError
-from harness.reporting.blocks.number import percent, uncertainty
-
-__all__ = ["calibrations", "report_rows", "report_table"]
+from harness import Run, UsageError
+from harness.reporting import percent, uncertainty
+from harness.storage import CellResult, MetricValue
 
 KAPPA = "judge_kappa"
 Condition = tuple[str, str | None]

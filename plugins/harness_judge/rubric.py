@@ -8,13 +8,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from harness import Code, UnknownNameError, UsageError
-from harness.specs.loading import read_yaml
-from harness.specs.prompt import Literals
-from harness.specs.schema import Name, SpecModel
-from harness.specs.validating import validate_document
-
-__all__ = ["Rubric", "read_rubric"]
+from harness import UnknownNameError, UsageError
+from harness.specs import Code, Literals, Name, SpecModel, read_yaml, validate_document
 
 INPUTS = {
     "gold": ("source", "reference", "answer"),

@@ -10,12 +10,10 @@ from typing import Any
 
 import yaml
 
-from harness import CellResult, DataError, ItemRecord, Run, UsageError
-from harness.storage.files import write_atomically
+from harness import DataError, Run, UsageError
+from harness.storage import CellResult, ItemRecord, write_atomically
 from harness_judge.metrics import ORDERS
 from harness_judge.rubric import Rubric
-
-__all__ = ["write_tasks"]
 
 Item = dict[str, Any]
 Cells = Mapping[tuple[str, str], CellResult]

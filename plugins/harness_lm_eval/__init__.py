@@ -13,15 +13,10 @@ from harness import hookimpl
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from harness import (
-        DataRef,
-        Method,
-        Reader,
-        ReportFormat,
-        ResolvedData,
-        TaskKind,
-        TaskSource,
-    )
+    from harness.data import DataRef, Reader, ResolvedData
+    from harness.kinds import Method, TaskKind
+    from harness.reporting import ReportFormat
+    from harness.specs import TaskSource
 
 
 @hookimpl
@@ -35,7 +30,7 @@ def harness_register_readers() -> Iterable[Reader]:
 @hookimpl
 def harness_register_task_sources() -> Iterable[TaskSource]:
     """Return the source of ``lm_eval:NAME``."""
-    from harness import TaskSource
+    from harness.specs import TaskSource
 
     return [
         TaskSource(
@@ -66,7 +61,7 @@ def harness_register_methods() -> Iterable[Method]:
 @hookimpl
 def harness_register_reports() -> Iterable[ReportFormat]:
     """Return the format of lm-eval's result files."""
-    from harness import ReportFormat
+    from harness.reporting import ReportFormat
     from harness_lm_eval.result_file import render, write
 
     summary = "lm-eval's results JSON; with --output FOLDER its samples too"

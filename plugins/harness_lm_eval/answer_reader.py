@@ -6,12 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from harness import DataError, Reader, Row
-from harness.data.readers.column import Column
-from harness.data.readers.reader import choice
-from harness.data.readers.structured import read_jsonl, read_parquet
-
-__all__ = ["READER"]
+from harness import DataError
+from harness.data import Column, Reader, Row, choice, read_jsonl, read_parquet
 
 
 def read(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:

@@ -9,28 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from harness import (
+from harness import ContractError, DataError
+from harness.data import Prediction
+from harness.kinds import Method, MethodContext
+from harness.metrics import Metric, MetricContext, MetricResult, check_pairs
+from harness.models import (
     Capability,
-    ContractError,
-    DataError,
     GenerateOptions,
     Generates,
     LikelihoodAnswer,
     LikelihoodRequest,
-    Method,
-    MethodContext,
-    Metric,
-    MetricContext,
-    MetricResult,
-    Prediction,
     ScoresContinuations,
-    check_pairs,
 )
 from harness_lm_eval.live_task import LiveTask, aggregated, live_task
 from harness_lm_eval.task_document import GENERATION, LIKELIHOOD
 from harness_lm_eval.task_kind import LmEvalExample, LmEvalSpec
-
-__all__ = ["METHODS", "PERCENT", "generate_options", "likelihood_request", "make_metric", "result_key"]
 
 MAX_TOKENS = 256
 """``DEFAULT_MAX_GEN_TOKS`` of ``lm_eval/defaults.py``."""

@@ -17,12 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from harness import DataError, HarnessError, MissingDataError, ResolvedData
-from harness.data.resolve import HubFiles
-from harness.storage.files import write_atomically
+from harness import DataError, HarnessError, MissingDataError
+from harness.data import HubFiles, ResolvedData
+from harness.storage import write_atomically
 from harness_lm_eval.task_index import TaskPlace, code_is_allowed, find_place, installed_version
-
-__all__ = ["LiveTask", "Scored", "aggregated", "live_task", "resolve_requests"]
 
 FEWSHOT_SEED = 1234
 RANDOM_SEED = 0

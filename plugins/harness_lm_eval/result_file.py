@@ -14,12 +14,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from harness import CellResult, ItemRecord, MetricValue, Run, TaskScore, UsageError
-from harness.metrics.catalog import METRICS
-from harness.storage.files import write_atomically
+from harness import Run, UsageError
+from harness.metrics import METRICS
+from harness.storage import CellResult, ItemRecord, MetricValue, TaskScore, write_atomically
 from harness_lm_eval.answering import PERCENT, result_key
-
-__all__ = ["render", "write"]
 
 _NAMES: Final = {"accuracy": "acc"}
 """Metrics that have another name in lm-eval."""
@@ -29,7 +27,7 @@ _UNKNOWN: Final = (
     *("random_seed", "numpy_seed", "torch_seed", "fewshot_seed"),
 )
 _UNSAFE: Final = re.compile(r"[\"<>:/|\\?*\[\]]+")
-"""What ``sanitize_model_name`` of ``lm_eval/utils.py`` replaces."""
+"""Characters that ``sanitize_model_name`` of ``lm_eval/utils.py`` replaces."""
 
 
 def render(runs: Sequence[Run]) -> str:

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from harness import MadeTask, Problem, SpecError, UsageError, near_names
+from harness import Problem, SpecError, UsageError, near_names
+from harness.specs import MadeTask
 from harness_lm_eval.task_family import family_members, family_names
 from harness_lm_eval.task_index import (
     CODE_VARIABLE,
@@ -24,8 +25,6 @@ from harness_lm_eval.task_index import (
     read_task,
 )
 from harness_lm_eval.task_language import read_language
-
-__all__ = ["GENERATION", "LIKELIHOOD", "SOURCE", "make_document"]
 
 LIKELIHOOD: Final = "lm_eval_likelihood"
 GENERATION: Final = "lm_eval_generation"

@@ -7,8 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from harness_lm_eval.task_index import TaskFile, TaskPlace, find_places, names_of, read_task
 from harness_lm_eval.task_language import known_code, read_language
 
-__all__ = ["family_members", "family_names"]
-
 
 def family_names(pattern: str) -> list[str]:
     """Return the tasks of a task, a group, a tag, a glob, or a name without its language.

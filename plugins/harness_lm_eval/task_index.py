@@ -20,21 +20,6 @@ import yaml
 
 from harness import Problem, SpecError, UnknownNameError, UsageError
 
-__all__ = [
-    "CODE_VARIABLE",
-    "INCLUDE_VARIABLE",
-    "PREFIX",
-    "Python",
-    "TaskFile",
-    "TaskPlace",
-    "code_is_allowed",
-    "find_place",
-    "find_places",
-    "installed_version",
-    "names_of",
-    "read_task",
-]
-
 PREFIX: Final = "lm_eval"
 INCLUDE_VARIABLE: Final = "HARNESS_LM_EVAL_INCLUDE"
 """Names folders with further task files, as lm-eval's ``--include_path``; their tasks go before its own."""

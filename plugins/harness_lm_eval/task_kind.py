@@ -8,9 +8,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from harness import DataError, Example, ReadContext, Row, TaskKind, TaskSpec
-
-__all__ = ["KINDS", "GenerationSpec", "LikelihoodSpec", "LmEvalExample", "LmEvalSpec"]
+from harness import DataError
+from harness.data import Example, Row
+from harness.kinds import ReadContext, TaskKind
+from harness.specs import TaskSpec
 
 
 class LmEvalSpec(TaskSpec):

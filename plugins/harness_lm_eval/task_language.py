@@ -7,9 +7,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
-from harness.languages.table import known_languages
-
-__all__ = ["known_code", "read_language"]
+from harness.languages import known_languages
 
 _LOCALE = re.compile(r"([A-Za-z]{2})[_-][A-Z]{2}")
 """A language with its country: ``HI_IN`` is Hindi, though ``in`` alone once meant Indonesian."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from harness import hookimpl
 
 if TYPE_CHECKING:
-    from harness import Reader
+    from harness.data import Reader
 
 __all__ = ["harness_register_readers"]
 

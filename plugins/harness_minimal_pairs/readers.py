@@ -8,12 +8,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from harness import DataError, Reader, Row
-from harness.data.readers.reader import choice
-from harness.data.readers.structured import JSONL, PARQUET
-from harness.data.readers.text import is_blank_line, is_blank_row, numbered_lines, without_blank_lines
-
-__all__ = ["READERS"]
+from harness import DataError
+from harness.data import (
+    JSONL,
+    PARQUET,
+    Reader,
+    Row,
+    choice,
+    is_blank_line,
+    is_blank_row,
+    numbered_lines,
+    without_blank_lines,
+)
 
 FORMATS: Final = ("csv", "judged", "jsonl", "parquet")
 GAP: Final = "<mask>"
@@ -47,9 +53,9 @@ def _read_pairs(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[R
 def _sentence(record: Row, column: str, side: str) -> str:
     text = record.fields.get(column)
     if not isinstance(text, str) or not text.strip():
-        found = ", ".join(map(repr, record.fields)) if column not in record.fields else repr(text)
+        content = ", ".join(map(repr, record.fields)) if column not in record.fields else repr(text)
         raise DataError(
-            f"{record.where}: expected the {side} sentence in the column {column!r}, found {found}."
+            f"{record.where}: expected the {side} sentence in the column {column!r}, found {content}."
         )
     return text.strip()
 

@@ -6,11 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from harness import DataError, Reader, Row, UsageError
-from harness.data.readers.structured import parse_json, read_parquet
-from harness.data.readers.text import is_blank_line, numbered_lines, without_blank_lines
-
-__all__ = ["XWINOGRAD"]
+from harness import DataError, UsageError
+from harness.data import (
+    Reader,
+    Row,
+    is_blank_line,
+    numbered_lines,
+    parse_json,
+    read_parquet,
+    without_blank_lines,
+)
 
 COLUMNS: Final = 7
 GAP: Final = "_"
@@ -70,14 +75,14 @@ def _fields(cells: Sequence[str], path: Path, line: int) -> dict[str, Any]:
 
 def _place(sentence: str, tokens: Sequence[str], wanted: int, path: Path, line: int) -> int:
     """Return where a token begins: pronouns occur several times in a sentence, and only tokens are numbered."""
-    place = 0
+    end = 0
     for token in (_QUOTES.get(token, token) for token in tokens[: wanted + 1]):
-        found = sentence.find(token, place)
-        if found < 0:
+        position = sentence.find(token, end)
+        if position < 0:
             raise DataError(
-                f"{path}:{line}: expected the token {token!r} in {sentence!r} from character {place + 1} on."
+                f"{path}:{line}: expected the token {token!r} in {sentence!r} from character {end + 1} on."
             )
-        start, place = found, found + len(token)
+        start, end = position, position + len(token)
     return start
 
 

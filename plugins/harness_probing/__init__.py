@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from harness import hookimpl
 
 if TYPE_CHECKING:
-    from harness import Method, ReportFormat, ReportSection
+    from harness.kinds import Method
+    from harness.reporting import ReportFormat, ReportSection
 
 
 @hookimpl

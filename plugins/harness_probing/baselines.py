@@ -22,8 +22,6 @@ import numpy.typing as npt
 
 from harness_probing.problem import Numbers, Targets
 
-__all__ = ["Baselines", "control_classes", "fit_baselines", "type_keys"]
-
 Keys = npt.NDArray[np.uint64]
 
 
@@ -48,12 +46,13 @@ class Baselines:
 
 def fit_baselines(train: Targets) -> Baselines:
     """Return the baselines of a train split."""
-    found: defaultdict[str, Counter[int]] = defaultdict(Counter)
+    counts_by_type: defaultdict[str, Counter[int]] = defaultdict(Counter)
     if train.types:
         for word, number in zip(train.types, train.classes.tolist(), strict=True):
-            found[word][number] += 1
+            counts_by_type[word][number] += 1
     by_type = {
-        word: min(counts, key=lambda number: (-counts[number], number)) for word, counts in found.items()
+        word: min(counts, key=lambda number: (-counts[number], number))
+        for word, counts in counts_by_type.items()
     }
     return Baselines(majority=int(train.counts().argmax()), by_type=by_type)
 
@@ -75,12 +74,12 @@ def control_classes(keys: Keys, distribution: Sequence[float], seeds: Sequence[i
     shares = np.asarray(distribution, dtype=np.float64)
     bounds = np.cumsum(shares) / shares.sum()
     bounds[np.flatnonzero(shares)[-1] :] = 1.0
-    found = np.empty((len(seeds), len(keys)), dtype=np.int64)
+    classes = np.empty((len(seeds), len(keys)), dtype=np.int64)
     for row, seed in enumerate(seeds):
         mixed = _splitmix(keys ^ _splitmix(np.full(1, seed, dtype=np.uint64)))
         uniform = (mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53
-        found[row] = np.searchsorted(bounds, uniform, side="right")
-    return found
+        classes[row] = np.searchsorted(bounds, uniform, side="right")
+    return classes
 
 
 def _splitmix(values: Keys) -> Keys:

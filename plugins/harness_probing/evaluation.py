@@ -12,13 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from harness import FloatArray
+from harness.models import FloatArray
 from harness_probing.fitting import FittedProbes
 from harness_probing.problem import Numbers, ProbeItem
 from harness_probing.scores import ClusterTally, Counts, confusion_counts
 from harness_probing.states import checked_states
-
-__all__ = ["Evaluator", "Items", "Predictions", "TestCounts"]
 
 Predictions = Mapping[int, Numbers]
 """Layer number to class numbers, shape (seeds, positions), for the layers that are reported."""
@@ -46,10 +44,10 @@ class Evaluator:
 
     def __init__(self, probes: Sequence[FittedProbes], *, layers: Sequence[int], shift: int = 0) -> None:
         """Take the probes of all problems, the layers of the states that will come, and the first vector's position."""
-        self.probes = {own.problem.name: own for own in probes}
+        self.probes = {fitted.problem.name: fitted for fitted in probes}
         self.layers, self.shift = tuple(layers), shift
-        self.counts = {name: _no_counts(own) for name, own in self.probes.items()}
-        self._wide = {name: _wide(own) for name, own in self.probes.items()}
+        self.counts = {name: _no_counts(fitted) for name, fitted in self.probes.items()}
+        self._wide = {name: _wide(fitted) for name, fitted in self.probes.items()}
 
     def add(self, block: Sequence[tuple[FloatArray, Items]]) -> list[tuple[str, ProbeItem, Predictions]]:
         """Count the items of sentences, each given with its states of shape (layers, vectors, dimension).
@@ -62,10 +60,10 @@ class Evaluator:
             return []
         for states, items in block:
             checked_states(states, len(self.layers), states.shape[1], f"test sentence {items[0][1].id!r}")
-        whole = np.concatenate([states for states, _ in block], axis=1, dtype=np.float32)
+        stacked = np.concatenate([states for states, _ in block], axis=1, dtype=np.float32)
         starts = np.cumsum([0, *(states.shape[1] for states, _ in block)])
-        found: list[tuple[str, ProbeItem, Predictions]] = []
-        for name, own in self.probes.items():
+        outcomes: list[tuple[str, ProbeItem, Predictions]] = []
+        for name, fitted in self.probes.items():
             placed = [
                 (item, start - self.shift)
                 for (_, items), start in zip(block, starts.tolist(), strict=False)
@@ -73,12 +71,12 @@ class Evaluator:
                 if problem == name
             ]
             rows = [start + position for item, start in placed for position in item.positions]
-            predicted = self._counted(own, whole, [item for item, _ in placed], rows) if rows else {}
+            predicted = self._counted(fitted, stacked, [item for item, _ in placed], rows) if rows else {}
             end = 0
             for item, _ in placed:
-                part = slice(end, end := end + len(item.positions))
-                found.append((name, item, {layer: values[:, part] for layer, values in predicted.items()}))
-        return found
+                span = slice(end, end := end + len(item.positions))
+                outcomes.append((name, item, {layer: values[:, span] for layer, values in predicted.items()}))
+        return outcomes
 
     def _counted(
         self, own: FittedProbes, states: FloatArray, items: Sequence[ProbeItem], rows: Sequence[int]
@@ -110,26 +108,26 @@ class Evaluator:
         )
         expected = np.stack(every, axis=1)
         weight, bias = self._wide[own.problem.name]
-        kept = {}
+        predictions = {}
         for index, layer in enumerate(own.layers):
             logits = torch.addmm(bias[index], states[self.layers.index(layer)], weight[index])
             predicted = logits.view(-1, seeds, tasks, classes).argmax(dim=-1).permute(1, 2, 0).cpu().numpy()
             counts.confusion[:, :, index] += confusion_counts(expected, predicted, classes)
             if layer in counts.clusters.layers:
-                kept[layer] = predicted[:, 0]
-        return kept
+                predictions[layer] = predicted[:, 0]
+        return predictions
 
 
 def _no_counts(own: FittedProbes) -> TestCounts:
     seeds, tasks, layers, _, classes = own.weight.shape
     last = own.layers[-1]
     # The published view takes the layer that is best on test, which is not known before the end.
-    kept = own.layers if own.settings.choose_on == "test" else tuple(sorted({own.best_layer, last}))
+    counted_layers = own.layers if own.settings.choose_on == "test" else tuple(sorted({own.best_layer, last}))
     return TestCounts(
         confusion=np.zeros((seeds, tasks, layers, classes, classes), dtype=np.int64),
         mix=None if own.mix is None else np.zeros((classes, classes), dtype=np.int64),
         baselines={name: np.zeros((classes, classes), dtype=np.int64) for name in own.baselines.names()},
-        clusters=ClusterTally(layers=kept, seeds=seeds, classes=classes),
+        clusters=ClusterTally(layers=counted_layers, seeds=seeds, classes=classes),
     )
 
 

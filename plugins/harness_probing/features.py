@@ -14,8 +14,6 @@ from harness_probing.problem import Numbers
 from harness_probing.scores import Floats
 from harness_probing.states import States
 
-__all__ = ["Scaling", "layer_blocks", "read_features", "scaling_of"]
-
 ROWS = 2_048
 CONSTANT = 1e-12
 """A feature whose variance is below this share of its squared mean is constant up to rounding."""
@@ -39,10 +37,10 @@ class Scaling:
 
     def apply(self, features: torch.Tensor) -> None:
         """Scale features of shape (layers, n, dimension) in place."""
-        for own, mean, scale in zip(features, self.mean, self.scale, strict=True):
-            shift = torch.as_tensor(mean.astype(np.float32), device=own.device)
-            factor = torch.as_tensor((1 / scale).astype(np.float32), device=own.device)
-            for block in own.split(ROWS):
+        for layer, mean, scale in zip(features, self.mean, self.scale, strict=True):
+            shift = torch.as_tensor(mean.astype(np.float32), device=layer.device)
+            factor = torch.as_tensor((1 / scale).astype(np.float32), device=layer.device)
+            for block in layer.split(ROWS):
                 block.sub_(shift).mul_(factor)
 
 
@@ -54,11 +52,11 @@ def scaling_of(features: torch.Tensor) -> Scaling:
     """
     layers, n, dimension = features.shape
     scaling = Scaling.none(layers, dimension)
-    for index, own in enumerate(features):
-        shift = own[0].clone()
-        total = torch.zeros(dimension, dtype=torch.float64, device=own.device)
+    for index, layer in enumerate(features):
+        shift = layer[0].clone()
+        total = torch.zeros(dimension, dtype=torch.float64, device=layer.device)
         squares = torch.zeros_like(total)
-        for block in own.split(ROWS):
+        for block in layer.split(ROWS):
             differences = (block - shift).double()
             total += differences.sum(dim=0)
             squares += differences.square_().sum(dim=0)
@@ -75,15 +73,15 @@ def read_features(states: States, rows: Numbers, layers: Sequence[int], device: 
 
     Raises `ContractError` where a state is not finite.
     """
-    found = torch.empty((len(layers), len(rows), states.dimension), dtype=torch.float32, device=device)
+    features = torch.empty((len(layers), len(rows), states.dimension), dtype=torch.float32, device=device)
     for index, layer in enumerate(layers):
         for start in range(0, len(rows), ROWS):
             block = torch.from_numpy(states.read(layer, rows[start : start + ROWS]))
             # A finite sum says that all are; one that is not may have overflowed.
             if not math.isfinite(float(block.sum())) and not bool(torch.isfinite(block).all()):
                 raise ContractError(f"The hidden states of layer {layer} are not finite (NaN or infinite).")
-            found[index, start : start + ROWS] = block
-    return found
+            features[index, start : start + ROWS] = block
+    return features
 
 
 def layer_blocks(layers: Sequence[int], *, bytes_per_layer: int, device: torch.device) -> list[range]:

@@ -19,8 +19,6 @@ from harness_probing.settings import ProbeSettings
 from harness_probing.states import States
 from harness_probing.training import LabelledFeatures, TrainedProbes, train_probes
 
-__all__ = ["FittedProbes", "SplitTargets", "best_layer", "fit_probes"]
-
 Tensor = torch.Tensor
 ROWS = 4_096
 COPIES = 3
@@ -110,8 +108,8 @@ def fit_probes(
 
 def _check(targets: SplitTargets) -> None:
     name = targets.train.problem.name
-    for split, own in (("train", targets.train), ("dev", targets.dev)):
-        if not len(own):
+    for split, split_targets in (("train", targets.train), ("dev", targets.dev)):
+        if not len(split_targets):
             raise DataError(f"The problem {name!r} has no labelled items in {split}.")
     counts = targets.train.counts()
     if np.count_nonzero(counts) < 2:
@@ -141,8 +139,8 @@ class _Fitting:
 
     def _all_classes(self, targets: Targets) -> Tensor:
         """Return the classes of the task and its control task: shape (seeds, tasks, n)."""
-        own = np.broadcast_to(targets.classes, (len(self.settings.seeds), len(targets)))
-        tasks = [own]
+        gold = np.broadcast_to(targets.classes, (len(self.settings.seeds), len(targets)))
+        tasks = [gold]
         if self.settings.control:
             keys = type_keys(targets.types)
             tasks.append(control_classes(keys, self.counts.tolist(), self.settings.seeds))
@@ -162,7 +160,7 @@ class _Fitting:
         self.probes.append(probes)
         self.confusions.append(_confusion(probes, judging))
         if self.settings.fractions:
-            first, judge = (replace(own, classes=own.classes[:1]) for own in (learnt, judging))
+            first, judge = (replace(features, classes=features.classes[:1]) for features in (learnt, judging))
             self.codes.append(online_code(first, judge, self.settings, seed=self.settings.seeds[0]))
 
     def _features(
@@ -224,14 +222,14 @@ def best_layer(layers: Sequence[int], values: Floats) -> int:
 def _confusion(probes: TrainedProbes, judging: LabelledFeatures) -> Counts:
     """Return confusion counts on dev: shape (seeds, tasks, layers, gold, predicted)."""
     seeds, tasks, layers, _, classes = probes.weight.shape
-    found = np.zeros((layers, seeds, tasks, classes, classes), dtype=np.int64)
+    confusion = np.zeros((layers, seeds, tasks, classes, classes), dtype=np.int64)
     for layer in range(layers):
         wide = probes.weight[:, :, layer].permute(2, 0, 1, 3).reshape(-1, seeds * tasks * classes)
         for start in range(0, len(judging.sentences), ROWS):
-            part = slice(start, start + ROWS)
-            logits = (judging.features[layer, part] @ wide).view(-1, seeds, tasks, classes)
+            rows = slice(start, start + ROWS)
+            logits = (judging.features[layer, rows] @ wide).view(-1, seeds, tasks, classes)
             predicted = (logits + probes.bias[:, :, layer]).argmax(dim=-1).permute(1, 2, 0)
-            found[layer] += confusion_counts(
-                judging.classes[..., part].cpu().numpy(), predicted.cpu().numpy(), classes
+            confusion[layer] += confusion_counts(
+                judging.classes[..., rows].cpu().numpy(), predicted.cpu().numpy(), classes
             )
-    return np.moveaxis(found, 0, 2)
+    return np.moveaxis(confusion, 0, 2)

@@ -18,8 +18,6 @@ from harness_probing.problem import Numbers
 from harness_probing.settings import ProbeSettings
 from harness_probing.training import LabelledFeatures, TrainedProbes, nll, train_probes
 
-__all__ = ["CodeLengths", "online_code", "portion_ends", "sending_order"]
-
 ROWS = 4_096
 SMALLEST_DEV = 1_000
 
@@ -46,8 +44,8 @@ def portion_ends(items: int, fractions: Sequence[float]) -> list[int]:
 def sending_order(sentences: Numbers, seed: int) -> Numbers:
     """Return the items in the order in which they are sent: sentences shuffled, a sentence's items together."""
     numbers, ranks = np.unique(sentences, return_inverse=True)
-    place = np.random.default_rng([seed, 0x0DE]).permutation(len(numbers))
-    return np.argsort(place[ranks], kind="stable").astype(np.int64)
+    position = np.random.default_rng([seed, 0x0DE]).permutation(len(numbers))
+    return np.argsort(position[ranks], kind="stable").astype(np.int64)
 
 
 def online_code(
@@ -82,12 +80,12 @@ def online_code(
 def _bits(probes: TrainedProbes, train: LabelledFeatures, items: Numbers) -> torch.Tensor:
     """Return how many bits the probes need for these labels: shape (tasks, layers)."""
     _, tasks, layers, _, classes = probes.weight.shape
-    found = torch.zeros((tasks, layers), dtype=torch.float64)
+    bits = torch.zeros((tasks, layers), dtype=torch.float64)
     for start in range(0, len(items), ROWS):
-        part = train.part(items[start : start + ROWS])
+        block = train.part(items[start : start + ROWS])
         for layer in range(layers):
             wide = probes.weight[0, :, layer].permute(1, 0, 2).reshape(-1, tasks * classes)
-            logits = (part.features[layer] @ wide).view(-1, tasks, classes) + probes.bias[0, :, layer]
-            lengths = nll(logits.double(), part.classes[0].T)
-            found[:, layer] += lengths.sum(dim=0).cpu() / math.log(2)
-    return found
+            logits = (block.features[layer] @ wide).view(-1, tasks, classes) + probes.bias[0, :, layer]
+            lengths = nll(logits.double(), block.classes[0].T)
+            bits[:, layer] += lengths.sum(dim=0).cpu() / math.log(2)
+    return bits

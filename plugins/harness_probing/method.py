@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from harness import Capability, Method, MethodContext, Prediction
-
-__all__ = ["METHODS", "PRESETS_BY_METHOD"]
+from harness.data import Prediction
+from harness.kinds import Method, MethodContext
+from harness.models import Capability
 
 KINDS = ("sequence_classification", "token_tagging", "word_labelling")
 PRESETS_BY_METHOD = {"probe": "default", "probe_paper": "paper"}

@@ -22,8 +22,6 @@ from harness_probing.settings import ProbeSettings
 from harness_probing.states import States
 from harness_probing.training import dev_weights, epoch_batches, initial_weights, nll
 
-__all__ = ["ScalarMix", "train_mix"]
-
 ROWS = 1_024
 SCALAR_RATE = 10.0
 """The mixing numbers learn so many times faster than the probe: a step of Adam moves each number by the rate."""
@@ -74,15 +72,15 @@ def train_mix(
     loss that is not finite.
     """
     learner = _Learner(train[0].dimension, train[1].counts(), layers, scaling, settings, device)
-    known = train[1].counts()[dev[1].classes] > 0
+    in_train = train[1].counts()[dev[1].classes] > 0
     judged = replace(
         dev[1],
-        vectors=dev[1].vectors[known],
-        classes=dev[1].classes[known],
-        sentences=dev[1].sentences[known],
+        vectors=dev[1].vectors[in_train],
+        classes=dev[1].classes[in_train],
+        sentences=dev[1].sentences[in_train],
     )
-    weights = torch.as_tensor(dev_weights(settings, dev[1].sentences)[known], device=device)
-    best, waited, kept = math.inf, 0, learner.copy()
+    weights = torch.as_tensor(dev_weights(settings, dev[1].sentences)[in_train], device=device)
+    best, waited, parameters = math.inf, 0, learner.copy()
     for epoch in range(settings.max_epochs):
         learner.run_epoch(*train, epoch)
         loss = learner.dev_loss(dev[0], judged, weights)
@@ -90,10 +88,10 @@ def train_mix(
             raise TrainingError(f"The loss of the scalar mix is not finite after {epoch + 1} epoch(s).")
         waited = 0 if loss < best else waited + 1
         if loss < best:
-            best, kept = loss, learner.copy()
+            best, parameters = loss, learner.copy()
         if waited >= settings.patience:
             break
-    return learner.mix(kept)
+    return learner.mix(parameters)
 
 
 class _Learner:
@@ -114,7 +112,7 @@ class _Learner:
         self.seed, rate = settings.seeds[0], settings.learning_rate
         start = initial_weights(settings, self.seed, dimension, len(counts))
         numbers = [torch.zeros(len(layers)), torch.ones(())]
-        self.parameters = [part.clone().to(device).requires_grad_() for part in (*numbers, *start)]
+        self.parameters = [tensor.clone().to(device).requires_grad_() for tensor in (*numbers, *start)]
         self.optimizer = torch.optim.AdamW(
             [
                 {"params": self.parameters[:2], "lr": SCALAR_RATE * rate, "weight_decay": 0.0},
@@ -125,7 +123,7 @@ class _Learner:
         self.masks = torch.Generator(device).manual_seed(self.seed)
 
     def copy(self) -> list[torch.Tensor]:
-        return [part.detach().clone() for part in self.parameters]
+        return [parameter.detach().clone() for parameter in self.parameters]
 
     def _nll(
         self, states: States, targets: Targets, items: Numbers | slice, *, learning: bool
@@ -153,8 +151,8 @@ class _Learner:
     def dev_loss(self, states: States, targets: Targets, weights: torch.Tensor) -> float:
         total = 0.0
         for start in range(0, len(targets), ROWS):
-            part = slice(start, start + ROWS)
-            total += float((self._nll(states, targets, part, learning=False) * weights[part]).sum())
+            rows = slice(start, start + ROWS)
+            total += float((self._nll(states, targets, rows, learning=False) * weights[rows]).sum())
         return total / float(weights.sum())
 
     def mix(self, kept: Sequence[torch.Tensor]) -> ScalarMix:

@@ -11,15 +11,15 @@ from typing import Any
 
 import torch
 
-from harness import CapabilityError, FloatArray, MethodContext, StorageError
+from harness import CapabilityError, StorageError
+from harness.kinds import MethodContext
+from harness.models import FloatArray
 from harness_probing.evaluation import Evaluator, Items
 from harness_probing.fitting import FittedProbes, SplitTargets, fit_probes
 from harness_probing.problem import SENTENCE, ProbeItem, ProbeProblem, item_maker, level_of
 from harness_probing.result import Outcome, OutcomeRecorder
 from harness_probing.sentences import Block, ModelReader, SentencePool, shared_blocks
 from harness_probing.settings import ProbeSettings
-
-__all__ = ["outcome_of"]
 
 SHARED = 0.5
 """Problems are prepared together where they share this part of the train sentences of the smaller one."""
@@ -36,11 +36,11 @@ def outcome_of(adapter: Any, context: MethodContext, preset: str) -> Outcome:
     if start + _name(context) not in cache:
         for name, prepared in _Group(adapter, context, preset).prepared().items():
             cache[start + name] = prepared
-    found = cache[start + _name(context)]
-    if isinstance(found, Exception):
-        raise found
-    assert isinstance(found, Outcome)
-    return found
+    outcome = cache[start + _name(context)]
+    if isinstance(outcome, Exception):
+        raise outcome
+    assert isinstance(outcome, Outcome)
+    return outcome
 
 
 def _name(context: MethodContext) -> str:
@@ -102,26 +102,26 @@ class _Group:
         """Return the problems that read the train sentences of `own`, itself included."""
         if len(self._contexts) < 2:
             return [own]
-        known: dict[str, frozenset[bytes]] = self._context.cache.setdefault("probing sentences", {})
+        digests: dict[str, frozenset[bytes]] = self._context.cache.setdefault("probing sentences", {})
         keys = {name: f"{self._context.data} {name}" for name in self._contexts}
         for name, context in self._contexts.items():
-            if keys[name] not in known:
-                known[keys[name]] = _sentences(context)
-        mine = known[keys[own]]
-        found = [own]
+            if keys[name] not in digests:
+                digests[keys[name]] = _sentences(context)
+        mine = digests[keys[own]]
+        companions = [own]
         for name in keys.keys() - {own}:
-            other = known[keys[name]]
-            smaller = min(len(mine), len(other))
-            if smaller and len(mine & other) >= SHARED * smaller:
-                found.append(name)
-        return sorted(found)
+            theirs = digests[keys[name]]
+            smaller = min(len(mine), len(theirs))
+            if smaller and len(mine & theirs) >= SHARED * smaller:
+                companions.append(name)
+        return sorted(companions)
 
     def _probe(self, tasks: dict[str, _Task]) -> None:
         """Fit the probes of all problems, and go through their test items with them."""
         sentence_vector = any(SENTENCE in item.positions for task in tasks.values() for item in task.train)
         reader = ModelReader(self._adapter, sentence_vector=sentence_vector)
-        own = self._fitted(reader, tasks, self._settings)
-        tasks = {name: task for name, task in tasks.items() if name in own.evaluator.probes}
+        trained = self._fitted(reader, tasks, self._settings)
+        tasks = {name: task for name, task in tasks.items() if name in trained.evaluator.probes}
         if not tasks:
             return
         twin, note = self._untrained()
@@ -131,14 +131,14 @@ class _Group:
                 seeds = self._context.seeds[:1]
                 settings = replace(self._settings, seeds=seeds, control=False, fractions=(), mix=False)
                 random = self._fitted(ModelReader(twin, sentence_vector=sentence_vector), tasks, settings)
-            self._evaluate(tasks, own, random)
+            self._evaluate(tasks, trained, random)
         finally:
             if twin is not None:
                 twin.close()
         for name in tasks:
             with self._alone(name):
                 baseline = None if random is None else random.evaluator
-                self._found[name] = own.recorders[name].outcome(own.evaluator, baseline, note)
+                self._found[name] = trained.recorders[name].outcome(trained.evaluator, baseline, note)
 
     def _untrained(self) -> tuple[Any, str]:
         make = getattr(self._adapter, "untrained", None)
@@ -211,7 +211,7 @@ class _Pass:
         waiting: list[tuple[FloatArray, Items]] = []
         for index, states in self.reader.states([words for words, _ in block]):
             waiting.append((states, block[index][1]))
-            if sum(one.shape[1] for one, _ in waiting) >= BLOCK_VECTORS:
+            if sum(vectors.shape[1] for vectors, _ in waiting) >= BLOCK_VECTORS:
                 self._record(waiting)
                 waiting = []
         self._record(waiting)
@@ -248,4 +248,4 @@ def _sentences(context: MethodContext) -> frozenset[bytes]:
         raise
     except Exception:  # noqa: BLE001, RUF100  raised again when the cell itself is prepared
         return frozenset()
-    return frozenset(blake2b(json.dumps(own).encode(), digest_size=8).digest() for own in words)
+    return frozenset(blake2b(json.dumps(sentence).encode(), digest_size=8).digest() for sentence in words)

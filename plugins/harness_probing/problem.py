@@ -13,19 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from harness import MethodContext
-
-__all__ = [
-    "Level",
-    "Numbers",
-    "ProbeItem",
-    "ProbeProblem",
-    "Targets",
-    "Words",
-    "item_maker",
-    "level_of",
-    "output_of",
-]
+from harness.kinds import MethodContext
 
 Numbers = npt.NDArray[np.int64]
 Level = Literal["word", "sentence"]

@@ -18,15 +18,13 @@ import numpy as np
 import torch
 
 from harness import ContractError, DataError
-from harness.models.requests import WordCoverage
+from harness.models import WordCoverage
 from harness.statistics import seed_of
 from harness_probing.evaluation import Evaluator, Predictions, TestCounts
 from harness_probing.fitting import FittedProbes, best_layer
 from harness_probing.problem import ProbeItem
 from harness_probing.scores import METRICS, Counts, confusion_scores
 from harness_probing.sentences import coverage_of
-
-__all__ = ["Outcome", "OutcomeRecorder", "problem_result"]
 
 Covered = tuple[ProbeItem, WordCoverage]
 SEEN, UNSEEN = 0, 1
@@ -64,7 +62,7 @@ class OutcomeRecorder:
     ) -> None:
         self._probes = probes
         self._level = probes.problem.level
-        self._coverage = {split: coverage_of(self._level, own) for split, own in coverage.items()}
+        self._coverage = {split: coverage_of(self._level, covered) for split, covered in coverage.items()}
         self._coverage["test"] = Counter()
         self._train = {
             "language": train_language,
@@ -97,10 +95,10 @@ class OutcomeRecorder:
         unseen = np.array([word not in self._known for word in item.types], dtype=np.int64)
         self._types.update(item.types)
         for layer in self._layers:
-            for seed, own in enumerate(predictions[layer]):
-                self._predicted[layer][seed].extend(own.tolist())
+            for seed, classes in enumerate(predictions[layer]):
+                self._predicted[layer][seed].extend(classes.tolist())
                 if item.classes is not None:
-                    np.add.at(self._confusion[layer][:, seed], (unseen, np.asarray(item.classes), own), 1)
+                    np.add.at(self._confusion[layer][:, seed], (unseen, np.asarray(item.classes), classes), 1)
 
     def outcome(self, evaluator: Evaluator, random: Evaluator | None, note: str) -> Outcome:
         """Return what was found, after the last item; raises `DataError` for a problem without test items."""
@@ -123,7 +121,7 @@ class OutcomeRecorder:
         self, result: Mapping[str, Any], layer: int, random: Evaluator | None, note: str
     ) -> Mapping[str, Any]:
         settings = self._probes.settings
-        found: Mapping[str, Any] = _plain(
+        details: Mapping[str, Any] = _plain(
             {
                 "schema": 1,
                 "preset": settings.name,
@@ -133,7 +131,7 @@ class OutcomeRecorder:
                     "numpy": np.__version__,
                     "harness": importlib.metadata.version("multilingual-harness"),
                 },
-                "coverage": {split: dict(own) for split, own in self._coverage.items()},
+                "coverage": {split: dict(counts) for split, counts in self._coverage.items()},
                 "train": self._train,
                 "level": self._level,
                 "problem": result,
@@ -142,7 +140,7 @@ class OutcomeRecorder:
                 "unseen_types": self._unseen(layer) if self._level == "word" else None,
             }
         )
-        return found
+        return details
 
     def _random(self, random: Evaluator | None) -> dict[str, Any] | None:
         name = self._probes.problem.name
@@ -155,7 +153,7 @@ class OutcomeRecorder:
 
     def _unseen(self, layer: int) -> dict[str, Any]:
         confusion: Counts = self._confusion[layer]
-        scores = [confusion_scores(confusion[part])["weighted_f1"].mean() for part in (SEEN, UNSEEN)]
+        scores = [confusion_scores(confusion[subset])["weighted_f1"].mean() for subset in (SEEN, UNSEEN)]
         items = confusion[:, 0].sum(axis=(1, 2)).tolist()
         return {
             "types": len(self._types),
@@ -170,9 +168,9 @@ class OutcomeRecorder:
 def _plain(value: Any) -> Any:
     """Return plain JSON, in which what is not a number is null."""
     if isinstance(value, Mapping):
-        return {key: _plain(own) for key, own in value.items()}
+        return {key: _plain(child) for key, child in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(own) for own in value]
+        return [_plain(child) for child in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -242,16 +240,16 @@ def _layer(own: FittedProbes, counts: TestCounts, index: int) -> dict[str, Any]:
 def _at(own: FittedProbes, counts: TestCounts, layer: int) -> dict[str, Any]:
     """Return the scores of one layer, with intervals where its clusters were counted."""
     scores = confusion_scores(counts.confusion[:, 0, own.layers.index(layer)])
-    found: dict[str, Any] = {"layer": layer, "clusters": len(counts.clusters)}
+    row: dict[str, Any] = {"layer": layer, "clusters": len(counts.clusters)}
     intervals = {}
     if layer in counts.clusters.layers:
         seed = seed_of("probing", own.problem.name, str(layer))
         intervals = counts.clusters.intervals(layer, seed=seed)
     for name in METRICS:
-        found[name] = _over_seeds(scores[name])
+        row[name] = _over_seeds(scores[name])
         if name in intervals:
-            found[name] |= intervals[name].to_json()
-    return found
+            row[name] |= intervals[name].to_json()
+    return row
 
 
 def _mix(own: FittedProbes, counts: TestCounts) -> dict[str, Any] | None:
@@ -271,5 +269,5 @@ def _scores(confusion: Counts) -> dict[str, float]:
 
 def _over_seeds(values: Sequence[float] | Any) -> dict[str, float | None]:
     """Return the mean over seeds, and their standard deviation where there are several."""
-    found = np.asarray(values, dtype=np.float64)
-    return {"value": float(found.mean()), "sd": float(found.std(ddof=1)) if len(found) > 1 else None}
+    scores = np.asarray(values, dtype=np.float64)
+    return {"value": float(scores.mean()), "sd": float(scores.std(ddof=1)) if len(scores) > 1 else None}

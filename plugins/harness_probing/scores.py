@@ -10,16 +10,6 @@ import numpy.typing as npt
 from harness.statistics import DRAWS, Interval, percentile_interval, resampled_sums
 from harness_probing.problem import Numbers
 
-__all__ = [
-    "METRICS",
-    "ClusterTally",
-    "Counts",
-    "Floats",
-    "confusion_counts",
-    "confusion_scores",
-    "tally_scores",
-]
-
 Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.integer]
 METRICS = ("weighted_f1", "macro_f1", "accuracy")
@@ -41,7 +31,7 @@ def tally_scores(
     As ``sklearn.metrics.f1_score`` with ``zero_division=0``: a class that is neither gold nor predicted is skipped
     of the macro average. NaN where there are no items.
     """
-    right, predicted, gold = (np.asarray(part, dtype=np.float64) for part in (right, predicted, gold))
+    right, predicted, gold = (np.asarray(counts, dtype=np.float64) for counts in (right, predicted, gold))
     present = predicted + gold > 0
     f1 = np.divide(2 * right, predicted + gold, out=np.zeros(np.shape(present)), where=present)
     total, classes = gold.sum(axis=-1), present.sum(axis=-1)
@@ -88,17 +78,17 @@ class ClusterTally:
         rows = np.array([self._rows.setdefault(name, len(self._rows)) for name in clusters], dtype=np.int64)
         self._make_room()
         np.add.at(self._gold, (rows, gold), 1)
-        for place, layer in enumerate(self.layers):
-            right, counted = self._right[:, place], self._predicted[:, place]
-            for seed, own in enumerate(predicted[layer]):
-                hits = own == gold
-                np.add.at(counted[:, seed], (rows, own), 1)
+        for column, layer in enumerate(self.layers):
+            right, counted = self._right[:, column], self._predicted[:, column]
+            for seed, guessed in enumerate(predicted[layer]):
+                hits = guessed == gold
+                np.add.at(counted[:, seed], (rows, guessed), 1)
                 np.add.at(right[:, seed], (rows[hits], gold[hits]), 1)
 
     def counts(self, layer: int) -> tuple[Counts, Counts, Counts]:
         """Return right and predicted, shape (clusters, seeds, classes), and gold, shape (clusters, classes)."""
-        place, used = self.layers.index(layer), len(self._rows)
-        return self._right[:used, place], self._predicted[:used, place], self._gold[:used]
+        column, used = self.layers.index(layer), len(self._rows)
+        return self._right[:used, column], self._predicted[:used, column], self._gold[:used]
 
     def intervals(self, layer: int, *, seed: int, draws: int = DRAWS) -> dict[str, Interval]:
         """Return the cluster-bootstrap interval of every score's mean over the seeds of the probes."""

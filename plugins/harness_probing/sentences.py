@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from harness import DataError, FloatArray, MethodContext
-from harness.models.requests import WordCoverage
+from harness import DataError
+from harness.kinds import MethodContext
+from harness.models import FloatArray, WordCoverage
 from harness_probing.problem import Level, ProbeItem, ProbeProblem, Targets, Words
 from harness_probing.states import StateCache, States, state_key
-
-__all__ = ["Block", "ModelReader", "SentencePool", "coverage_of", "shared_blocks"]
 
 
 class ModelReader:
@@ -35,10 +34,10 @@ class ModelReader:
 
     def states(self, sentences: Sequence[Words]) -> Iterable[tuple[int, FloatArray]]:
         """Yield (number of the sentence, states of shape (layers, vectors, dimension)), in any order."""
-        found: Iterable[tuple[int, FloatArray]] = self._adapter.hidden_states(
+        vectors: Iterable[tuple[int, FloatArray]] = self._adapter.hidden_states(
             sentences, self.layers, **self._options
         )
-        return found
+        return vectors
 
     def coverage(self, sentences: Sequence[Words]) -> list[WordCoverage]:
         """Return what of every sentence the states do not show; nothing for adapters that do not say it."""
@@ -52,29 +51,33 @@ def coverage_of(level: Level, items: Iterable[tuple[ProbeItem, WordCoverage]]) -
     Sentences of which the model did not read the end, or only a part of a labelled word; sentences that it read in
     several parts; words that the tokenizer turned into nothing.
     """
-    found = Counter(truncated_sentences=0, split_sentences=0, empty_words=0)
-    for item, own in items:
-        cut, labelled = set(own.cut), {position - 1 for position in item.positions}
+    counts = Counter(truncated_sentences=0, split_sentences=0, empty_words=0)
+    for item, coverage in items:
+        cut, labelled = set(coverage.cut), {position - 1 for position in item.positions}
         is_whole = level == "sentence"
-        found["split_sentences"] += own.windows > 1
-        found["truncated_sentences"] += own.windows > 1 or bool(cut) if is_whole else bool(labelled & cut)
-        found["empty_words"] += len(own.empty) if is_whole else len(labelled.intersection(own.empty))
-    return found
+        counts["split_sentences"] += coverage.windows > 1
+        counts["truncated_sentences"] += (
+            coverage.windows > 1 or bool(cut) if is_whole else bool(labelled & cut)
+        )
+        counts["empty_words"] += (
+            len(coverage.empty) if is_whole else len(labelled.intersection(coverage.empty))
+        )
+    return counts
 
 
 class SentencePool:
     """The sentences of a split with the vectors that the problems read of them."""
 
     def __init__(self, items: Mapping[str, Sequence[ProbeItem]], reader: ModelReader) -> None:
-        wanted: dict[Words, set[int]] = {}
-        for own in items.values():
-            for item in own:
-                wanted.setdefault(item.words, set()).update(item.positions)
-        self.sentences = list(wanted)
+        by_sentence: dict[Words, set[int]] = {}
+        for problem_items in items.values():
+            for item in problem_items:
+                by_sentence.setdefault(item.words, set()).update(item.positions)
+        self.sentences = list(by_sentence)
         self.coverage = dict(zip(self.sentences, reader.coverage(self.sentences), strict=True))
         self.wanted = [
             sorted(positions - {word + 1 for word in self.coverage[words].empty})
-            for words, positions in wanted.items()
+            for words, positions in by_sentence.items()
         ]
         self.counts = tuple(map(len, self.wanted))
         starts = np.concatenate([[0], np.cumsum(np.asarray(self.counts, dtype=np.int64))]).tolist()
@@ -117,15 +120,15 @@ class SentencePool:
 
         Every item is a sentence of its own in batches and online codes, also where two items share their words.
         """
-        found: list[tuple[int, int, int, str]] = []
+        labelled: list[tuple[int, int, int, str]] = []
         for number, item in enumerate(items):
             if item.classes is None:
                 raise DataError(f"The item {item.id!r} of {problem.name!r} has no label to learn from.")
-            own = self._rows[item.words]
+            row_of = self._rows[item.words]
             for position, label, word in zip(item.positions, item.classes, item.types, strict=True):
-                if position in own:
-                    found.append((own[position], label, number, word))
-        rows, classes, numbers, types = zip(*found, strict=True) if found else ((), (), (), ())
+                if position in row_of:
+                    labelled.append((row_of[position], label, number, word))
+        rows, classes, numbers, types = zip(*labelled, strict=True) if labelled else ((), (), (), ())
         return Targets(
             problem=problem,
             vectors=np.asarray(rows, dtype=np.int64),

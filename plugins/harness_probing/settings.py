@@ -8,8 +8,6 @@ from typing import Any, Literal
 
 from harness import UsageError
 
-__all__ = ["FRACTIONS", "PRESETS", "ProbeSettings"]
-
 FRACTIONS = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.0625, 0.125, 0.25, 0.5, 1.0)
 """Where the portions of the online code end (Voita and Titov 2020, section 2.2.2)."""
 
@@ -62,12 +60,12 @@ class ProbeSettings:
 
     def layers_of(self, layers: Sequence[int]) -> tuple[int, ...]:
         """Return those of a model's layers that are probed, 0 being the embeddings; raises `UsageError` for none."""
-        kept = tuple(layer for layer in layers if layer > 0 or self.embedding_layer)
-        if not kept:
+        probed = tuple(layer for layer in layers if layer > 0 or self.embedding_layer)
+        if not probed:
             raise UsageError(
                 f"The probe preset {self.name!r} excludes layer 0, and there is no other layer in {list(layers)}."
             )
-        return kept
+        return probed
 
     def to_json(self) -> dict[str, Any]:
         """Return the settings as plain JSON."""

@@ -19,12 +19,10 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from harness import ContractError, FloatArray, StorageError
-from harness.storage.file_lock import FileLock
-from harness.storage.files import FileNotWrittenError, write_atomically
+from harness import ContractError, StorageError
+from harness.models import FloatArray
+from harness.storage import FileLock, FileNotWrittenError, write_atomically
 from harness_probing.problem import Numbers
-
-__all__ = ["Produce", "StateCache", "States", "checked_states", "halved", "state_key", "widened"]
 
 Produce = Callable[[Sequence[int]], Iterable[tuple[int, FloatArray]]]
 """Called with sentence numbers; gives (sentence number, states of shape (layers, its vectors, dimension))."""
@@ -79,19 +77,19 @@ def halved(states: FloatArray) -> Chunk:
     """Return states of shape (..., dimension) as halves, and one exponent a vector: 0 unless a state is too large."""
     largest = np.abs(states).max(axis=-1, initial=0.0)
     exponents = np.where(largest > LARGEST, np.frexp(largest / LARGEST)[1], 0)
-    found = np.empty(
+    chunk = np.empty(
         states.shape[:-1], dtype=[("halves", np.float16, states.shape[-1:]), ("exponent", np.int8)]
     )
-    found["halves"] = np.ldexp(states, -exponents[..., None]) if exponents.any() else states
-    found["exponent"] = exponents
-    return found
+    chunk["halves"] = np.ldexp(states, -exponents[..., None]) if exponents.any() else states
+    chunk["exponent"] = exponents
+    return chunk
 
 
 def widened(chunk: Chunk) -> FloatArray:
     """Return what `halved` was given: float32, ``halves * 2**exponent``."""
-    found: FloatArray = chunk["halves"].astype(np.float32)
+    vectors: FloatArray = chunk["halves"].astype(np.float32)
     exponents = chunk["exponent"]
-    return np.ldexp(found, exponents[..., None].astype(np.int32)) if exponents.any() else found
+    return np.ldexp(vectors, exponents[..., None].astype(np.int32)) if exponents.any() else vectors
 
 
 class CachedStates:
@@ -107,14 +105,14 @@ class CachedStates:
 
     def read(self, layer: int, rows: Numbers) -> FloatArray:
         """Return the vectors of these rows in one layer: float32 of shape (rows, dimension)."""
-        found = np.empty((len(rows), self.dimension), dtype=np.float32)
+        vectors = np.empty((len(rows), self.dimension), dtype=np.float32)
         index = self.layers.index(layer)
         numbers = np.searchsorted(self._starts, rows, side="right") - 1
         for number in np.unique(numbers).tolist():
-            places = np.flatnonzero(numbers == number)
-            found[places] = widened(self._chunk(number)[index][rows[places] - self._starts[number]])
-            self._touched += max(2 * self.dimension, 4_096) * len(places)
-        return found
+            positions = np.flatnonzero(numbers == number)
+            vectors[positions] = widened(self._chunk(number)[index][rows[positions] - self._starts[number]])
+            self._touched += max(2 * self.dimension, 4_096) * len(positions)
+        return vectors
 
     def _chunk(self, number: int) -> Chunk:
         # Mapped pages count as memory of this process until their file is closed; they stay in the page cache.
@@ -159,10 +157,12 @@ class StateCache:
         if not lock.acquire(patience=PATIENCE, waiting=lambda who: self._announce(f"Waiting for {who}.")):
             raise StorageError(f"The states in {str(folder)!r} are held by {lock.holder()}.")
         try:
-            known = [_dimension(path, (len(layers), size)) for path, size in zip(paths, sizes, strict=True)]
-            dimension = next((own for own in known if own is not None), None)
-            for path, chunk, own in zip(paths, chunks, known, strict=True):
-                if own is not None and own == dimension:
+            dimensions = [
+                _dimension(path, (len(layers), size)) for path, size in zip(paths, sizes, strict=True)
+            ]
+            dimension = next((stored for stored in dimensions if stored is not None), None)
+            for path, chunk, stored in zip(paths, chunks, dimensions, strict=True):
+                if stored is not None and stored == dimension:
                     continue
                 states = _asked(produce, chunk, len(layers), counts)
                 if dimension is None:
@@ -195,13 +195,13 @@ class StateCache:
 
 def _chunks(counts: Sequence[int]) -> list[range]:
     """Return consecutive sentences of about `CHUNK_VECTORS` vectors each."""
-    found, start, filled = [], 0, 0
+    chunks, start, filled = [], 0, 0
     for number, count in enumerate(counts):
         if filled and filled + count > CHUNK_VECTORS:
-            found.append(range(start, number))
+            chunks.append(range(start, number))
             start, filled = number, 0
         filled += count
-    return [*found, range(start, len(counts))] if filled else found
+    return [*chunks, range(start, len(counts))] if filled else chunks
 
 
 def _dimension(path: Path, shape: tuple[int, int]) -> int | None:
@@ -215,16 +215,16 @@ def _dimension(path: Path, shape: tuple[int, int]) -> int | None:
 
 def _asked(produce: Produce, chunk: range, layers: int, counts: Sequence[int]) -> FloatArray:
     """Return the states of a chunk, checked: shape (layers, vectors, dimension)."""
-    found: dict[int, FloatArray] = {}
+    by_number: dict[int, FloatArray] = {}
     for number, states in produce(chunk):
-        if number not in chunk or number in found:
+        if number not in chunk or number in by_number:
             raise ContractError(f"The model gave states of sentence {number} unasked or twice.")
         checked_states(states, layers, counts[number], f"sentence {number}")
-        found[number] = states
-    missing = [number for number in chunk if number not in found]
+        by_number[number] = states
+    missing = [number for number in chunk if number not in by_number]
     if missing:
         raise ContractError(f"The model gave no states of sentence {missing[0]}.")
-    return np.concatenate([found[number] for number in chunk], axis=1)
+    return np.concatenate([by_number[number] for number in chunk], axis=1)
 
 
 def checked_states(states: FloatArray, layers: int, vectors: int, where: str) -> None:

@@ -15,20 +15,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from harness import FloatArray, TrainingError
+from harness import TrainingError
+from harness.models import FloatArray
 from harness_probing.problem import Numbers
 from harness_probing.settings import ProbeSettings
-
-__all__ = [
-    "LabelledFeatures",
-    "TrainedProbes",
-    "batch_size",
-    "dev_weights",
-    "epoch_batches",
-    "initial_weights",
-    "nll",
-    "train_probes",
-]
 
 Tensor = torch.Tensor
 DEV_ROWS = 4_096
@@ -175,7 +165,7 @@ class _Trainer:
         )
         total, steps = torch.zeros_like(self.parameters), 0
         for items, weights in _stacked(batches):
-            chosen, share = (torch.as_tensor(part, device=self.device) for part in (items, weights))
+            chosen, share = (torch.as_tensor(array, device=self.device) for array in (items, weights))
             self._step(chosen, share, step)
             steps += 1
             if self.settings.average:
@@ -242,20 +232,24 @@ class _Trainer:
         total = torch.zeros_like(loss)
         layers = (self.groups // len(self.seeds)).tolist()
         for layer in sorted(set(layers)):
-            own = torch.tensor([number for number, other in enumerate(layers) if other == layer])
-            own = own.to(self.device)
-            weight, bias = self.judged[own, :-1], self.judged[own, -1]
+            group_rows = torch.tensor(
+                [number for number, group_layer in enumerate(layers) if group_layer == layer]
+            )
+            group_rows = group_rows.to(self.device)
+            weight, bias = self.judged[group_rows, :-1], self.judged[group_rows, -1]
             wide = weight.permute(1, 0, 2).reshape(weight.shape[1], -1)
             for start in range(0, self.dev.features.shape[1], DEV_ROWS):
                 x = self.dev.features[layer, start : start + DEV_ROWS]
-                logits = (x @ wide).view(len(x), len(own), self.tasks, self.classes)
-                logits = logits + (bias.view(len(own), self.tasks, -1) + self.offset[seeds[own]])
-                gold = self.dev.classes[seeds[own], :, start : start + DEV_ROWS].permute(2, 0, 1)
-                known = self.seen[seeds[own]].expand(len(x), -1, -1, -1)
-                known = known.gather(-1, gold.unsqueeze(-1)).squeeze(-1)
-                weights = self.dev_weights[start : start + DEV_ROWS, None, None] * known
-                loss[own] += torch.where(known, nll(logits, gold) * weights, 0).sum(dim=0)
-                total[own] += weights.sum(dim=0)
+                logits = (x @ wide).view(len(x), len(group_rows), self.tasks, self.classes)
+                logits = logits + (
+                    bias.view(len(group_rows), self.tasks, -1) + self.offset[seeds[group_rows]]
+                )
+                gold = self.dev.classes[seeds[group_rows], :, start : start + DEV_ROWS].permute(2, 0, 1)
+                in_train = self.seen[seeds[group_rows]].expand(len(x), -1, -1, -1)
+                in_train = in_train.gather(-1, gold.unsqueeze(-1)).squeeze(-1)
+                weights = self.dev_weights[start : start + DEV_ROWS, None, None] * in_train
+                loss[group_rows] += torch.where(in_train, nll(logits, gold) * weights, 0).sum(dim=0)
+                total[group_rows] += weights.sum(dim=0)
         return torch.where(total > 0, loss / total, 0)
 
     def trained(self) -> TrainedProbes:
@@ -312,8 +306,8 @@ class _AdamW:
 
 def _seen(classes: Tensor, class_count: int) -> Tensor:
     """Return which classes occur: shape (seeds, tasks, classes) for classes of shape (seeds, tasks, n)."""
-    seen = torch.zeros((*classes.shape[:2], class_count), dtype=torch.bool, device=classes.device)
-    return seen.scatter_(-1, classes, True)
+    occurs = torch.zeros((*classes.shape[:2], class_count), dtype=torch.bool, device=classes.device)
+    return occurs.scatter_(-1, classes, True)
 
 
 # In which order probes see the items: every seed has an order of its own in every epoch ----------------
@@ -342,10 +336,10 @@ def epoch_batches(settings: ProbeSettings, sentences: Numbers, seed: int, epoch:
         size = batch_size(settings, len(sentences))
         return [order[start : start + size] for start in range(0, len(order), size)]
     numbers = np.unique(sentences)
-    place = np.empty(int(numbers.max(initial=-1)) + 1, dtype=np.int64)
-    place[generator.permutation(numbers)] = np.arange(len(numbers))
-    order = np.argsort(place[sentences], kind="stable")
-    batch_of = place[sentences][order] // settings.batch_size
+    position = np.empty(int(numbers.max(initial=-1)) + 1, dtype=np.int64)
+    position[generator.permutation(numbers)] = np.arange(len(numbers))
+    order = np.argsort(position[sentences], kind="stable")
+    batch_of = position[sentences][order] // settings.batch_size
     return np.split(order, np.flatnonzero(np.diff(batch_of)) + 1)
 
 
@@ -359,8 +353,8 @@ def dev_weights(settings: ProbeSettings, sentences: Numbers) -> FloatArray:
     ranks = np.unique(sentences, return_inverse=True)[1]
     batches = ranks // settings.batch_size
     sizes = np.bincount(batches)
-    found: FloatArray = (1 / (sizes[batches] * len(sizes))).astype(np.float32)
-    return found
+    weights: FloatArray = (1 / (sizes[batches] * len(sizes))).astype(np.float32)
+    return weights
 
 
 def _stacked(batches: Sequence[Sequence[Numbers]]) -> Iterator[tuple[Numbers, FloatArray]]:
@@ -368,11 +362,11 @@ def _stacked(batches: Sequence[Sequence[Numbers]]) -> Iterator[tuple[Numbers, Fl
 
     The weights of a seed's items are those of a mean; places beyond the end of its batch have weight 0.
     """
-    for own in zip(*batches, strict=True):
-        longest = max(map(len, own))
-        items = np.zeros((len(own), longest), dtype=np.int64)
-        weights = np.zeros((len(own), longest), dtype=np.float32)
-        for row, part in enumerate(own):
-            items[row, : len(part)] = part
-            weights[row, : len(part)] = 1 / len(part)
+    for step_batches in zip(*batches, strict=True):
+        longest = max(map(len, step_batches))
+        items = np.zeros((len(step_batches), longest), dtype=np.int64)
+        weights = np.zeros((len(step_batches), longest), dtype=np.float32)
+        for row, batch in enumerate(step_batches):
+            items[row, : len(batch)] = batch
+            weights[row, : len(batch)] = 1 / len(batch)
         yield items, weights

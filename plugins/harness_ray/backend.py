@@ -12,14 +12,13 @@ from typing import Any
 import ray
 from ray.exceptions import RayError, RayTaskError
 
-from harness import AdapterError, FleetJob, JobState
-from harness.storage.clean_text import clean_text
+from harness import AdapterError
+from harness.running import FleetJob, JobState
+from harness.storage import clean_text
 from harness_ray.cluster import check_folder, check_room, connected, nodes, start_actor
 from harness_ray.job import JobActor, Outcome
 from harness_ray.options import RayOptions
 from harness_ray.replicas import Servers
-
-__all__ = ["RayRunner"]
 
 PAUSE = 0.3
 """Seconds between two looks at what changed."""
@@ -65,7 +64,7 @@ class _Progress:
 
     def models(self) -> set[str]:
         """Return the models of the jobs that have not ended."""
-        jobs = (*self.waiting, *(one.job for one in self.started.values()))
+        jobs = (*self.waiting, *(started.job for started in self.started.values()))
         return {job.model for job in jobs}
 
     def try_again(self, job: FleetJob) -> None:
@@ -97,10 +96,10 @@ class RayRunner:
         if not jobs:
             return
         with connected(self._options):
-            found, servers = nodes(), Servers(jobs, self._options.replicas)
-            servers.check_room(found)
-            check_room([servers.without(job) for job in jobs], found)
-            check_folder(jobs[0].folder, found)
+            cluster, servers = nodes(), Servers(jobs, self._options.replicas)
+            servers.check_room(cluster)
+            check_room([servers.without(job) for job in jobs], cluster)
+            check_folder(jobs[0].folder, cluster)
             states = dict.fromkeys((job.name for job in jobs), JobState.WAITING)
             progress = _Progress(report, list(jobs), self._options.retries, states)
             try:
@@ -137,17 +136,17 @@ def _start(progress: _Progress, servers: Servers, job: FleetJob) -> None:
         return
     if placed is None:
         return
-    own, environment = placed
+    placed_job, environment = placed
     actor = start_actor(
         JobActor,
-        own.command,
-        own.folder,
+        placed_job.command,
+        placed_job.folder,
         _environment() | environment,
         python=sys.executable,
-        minutes=own.minutes,
-        cpus=own.processes,
-        gpus=own.gpus,
-        memory_gib=own.memory_gib,
+        minutes=placed_job.minutes,
+        cpus=placed_job.processes,
+        gpus=placed_job.gpus,
+        memory_gib=placed_job.memory_gib,
     )
     progress.waiting.remove(job)
     progress.started[job.name] = _Started(
@@ -163,7 +162,10 @@ def _environment() -> dict[str, str]:
 def _look(progress: _Progress) -> list[FleetJob]:
     """Wait a moment for changes, report them, and return the jobs that died."""
     awaited = [
-        ref for one in progress.started.values() for ref in (one.begun, one.outcome) if ref is not None
+        ref
+        for started in progress.started.values()
+        for ref in (started.begun, started.outcome)
+        if ref is not None
     ]
     if not awaited:
         time.sleep(PAUSE)  # for servers that start
@@ -171,30 +173,30 @@ def _look(progress: _Progress) -> list[FleetJob]:
     ray.wait(awaited, num_returns=1, timeout=PAUSE)
     ready = set(ray.wait(awaited, num_returns=len(awaited), timeout=0)[0])
     died = []
-    for name, one in list(progress.started.items()):
-        if one.begun in ready:
-            one.begun = None
+    for name, started in list(progress.started.items()):
+        if started.begun in ready:
+            started.begun = None
             progress.note(name, JobState.RUNNING)
-        if one.outcome in ready:
-            state, is_dead = _state(one)
+        if started.outcome in ready:
+            state, is_dead = _state(started)
             del progress.started[name]
             progress.note(name, state)
-            died += [one.job] if is_dead else []
+            died += [started.job] if is_dead else []
     return died
 
 
-def _state(one: _Started) -> tuple[JobState, bool]:
+def _state(started: _Started) -> tuple[JobState, bool]:
     """Return how a job ended, and whether it died by itself."""
     try:
-        outcome: Outcome = ray.get(one.outcome)
+        outcome: Outcome = ray.get(started.outcome)
     except RayTaskError as error:  # its command cannot be started
-        _note(one.job, str(error))
+        _note(started.job, str(error))
         return JobState.FAILED, False
     except RayError as error:  # its worker or its node is gone, or the node has another harness
-        _note(one.job, str(error))
+        _note(started.job, str(error))
         return JobState.LOST, True
     finally:
-        ray.kill(one.actor)
+        ray.kill(started.actor)
     state = JobState.of_status(outcome.status)
     return state, state is JobState.LOST and not outcome.was_stopped
 
@@ -210,11 +212,11 @@ def _stop(progress: _Progress) -> None:
     """Interrupt the jobs that run, give up those that have no place yet, and wait until all have ended."""
     if progress.started:
         _look(progress)
-    for name, one in list(progress.started.items()):
-        if one.begun is None:
-            one.actor.stop.remote()
+    for name, started in list(progress.started.items()):
+        if started.begun is None:
+            started.actor.stop.remote()
         else:
-            ray.kill(one.actor)
+            ray.kill(started.actor)
             del progress.started[name]
     while progress.started:
         _look(progress)

@@ -16,10 +16,9 @@ import ray
 from ray.exceptions import GetTimeoutError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from harness import FleetJob, HarnessError, UsageError
+from harness import HarnessError, UsageError
+from harness.running import FleetJob
 from harness_ray.options import RayOptions
-
-__all__ = ["Node", "check_folder", "check_room", "connected", "nodes", "start_actor"]
 
 GIB = 2**30
 OBJECT_STORE = 100 * 2**20
@@ -79,12 +78,12 @@ def _connect(options: RayOptions) -> None:
                     raise
             else:
                 return
-        own: dict[str, Any] = {
+        settings: dict[str, Any] = {
             "object_store_memory": OBJECT_STORE,
             "include_dashboard": False,
             "num_cpus": options.cpus,
         }
-        ray.init(address="local", **own, **quiet)
+        ray.init(address="local", **settings, **quiet)
     except (ConnectionError, RuntimeError, ValueError, RayError) as error:
         reason = str(error).strip().splitlines()[0].rstrip(".")
         raise HarnessError(f"Ray cannot be reached at {address or 'this machine'}: {reason}.") from error
@@ -104,45 +103,45 @@ def _check_address(address: str) -> None:
 
 def nodes() -> list[Node]:
     """Return the living nodes that can run jobs."""
-    found = []
+    usable = []
     living: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
     for node in living:
         has = node["Resources"]
         if node["Alive"] and has.get("CPU", 0) > 0:
             name = f"{node['NodeManagerHostname']} at {node['NodeManagerAddress']}"
             sizes = {"cpus": has["CPU"], "gpus": has.get("GPU", 0.0), "memory": has.get("memory", 0.0)}
-            found.append(Node(id=node["NodeID"], name=name, **sizes))
-    return found
+            usable.append(Node(id=node["NodeID"], name=name, **sizes))
+    return usable
 
 
 def start_actor(
-    kind: type, *arguments: Any, cpus: float, gpus: float, memory_gib: float | None, **named: Any
+    kind: type, *arguments: Any, cpus: float, gpus: float, memory_gib: float | None, **keywords: Any
 ) -> Any:
     """Return an actor that starts where there is room for it, and whose methods two callers can use at once."""
     memory = None if memory_gib is None else int(memory_gib * GIB)
-    asked: dict[str, Any] = {"max_concurrency": 2, "num_cpus": cpus, "num_gpus": gpus, "memory": memory}
-    return ray.remote(kind).options(**asked).remote(*arguments, **named)
+    options: dict[str, Any] = {"max_concurrency": 2, "num_cpus": cpus, "num_gpus": gpus, "memory": memory}
+    return ray.remote(kind).options(**options).remote(*arguments, **keywords)
 
 
-def check_room(jobs: Sequence[FleetJob], found: Sequence[Node]) -> None:
+def check_room(jobs: Sequence[FleetJob], cluster: Sequence[Node]) -> None:
     """Raise `UsageError` for a job that no node has room for, even when nothing else runs."""
     for job in jobs:
         memory = (job.memory_gib or 0.0) * GIB
         if any(
-            node.gpus >= job.gpus and node.cpus >= job.processes and node.memory >= memory for node in found
+            node.gpus >= job.gpus and node.cpus >= job.processes and node.memory >= memory for node in cluster
         ):
             continue
-        asked = [f"{job.processes} CPUs" if job.processes > 1 else "1 CPU"]
-        asked += [f"{job.gpus:g} GPUs"] if job.gpus else []
-        asked += [f"{job.memory_gib:g} GiB of memory"] if job.memory_gib else []
+        needs = [f"{job.processes} CPUs" if job.processes > 1 else "1 CPU"]
+        needs += [f"{job.gpus:g} GPUs"] if job.gpus else []
+        needs += [f"{job.memory_gib:g} GiB of memory"] if job.memory_gib else []
         raise UsageError(
-            f"The job {job.name!r} asks for {', '.join(asked)}; no node of the Ray cluster has that: "
-            f"{', '.join(map(str, found)) or 'it has no node with CPUs'}.",
+            f"The job {job.name!r} asks for {', '.join(needs)}; no node of the Ray cluster has that: "
+            f"{', '.join(map(str, cluster)) or 'it has no node with CPUs'}.",
             hint="Give less with --gpus, --memory or --num-processes, or join a larger node to the cluster.",
         )
 
 
-def check_folder(folder: Path, found: Sequence[Node]) -> None:
+def check_folder(folder: Path, cluster: Sequence[Node]) -> None:
     """Raise `HarnessError` where a node does not see what is written into a folder here.
 
     A node that died meanwhile gets no job.
@@ -156,18 +155,18 @@ def check_folder(folder: Path, found: Sequence[Node]) -> None:
             reading.options(
                 num_cpus=0, scheduling_strategy=NodeAffinitySchedulingStrategy(node.id, soft=False)
             ).remote(marker)
-            for node in found
+            for node in cluster
         ]
-        for node, answer in zip(found, answers, strict=True):
+        for node, answer in zip(cluster, answers, strict=True):
             try:
-                seen = ray.get(answer, timeout=FOLDER_PATIENCE)
+                text = ray.get(answer, timeout=FOLDER_PATIENCE)
             except GetTimeoutError:
-                seen = f"it gave no answer within {FOLDER_PATIENCE:g} s"
+                text = f"it gave no answer within {FOLDER_PATIENCE:g} s"
             except RayError as error:
-                seen = str(error).strip().splitlines()[-1]
-            if seen != word and node.id in {living.id for living in nodes()}:
+                text = str(error).strip().splitlines()[-1]
+            if text != word and node.id in {living.id for living in nodes()}:
                 raise HarnessError(
-                    f"The node {node.name} of the Ray cluster does not see {str(folder)!r}: {seen}.",
+                    f"The node {node.name} of the Ray cluster does not see {str(folder)!r}: {text}.",
                     hint="Give a folder that all nodes share with --output.",
                 )
     finally:

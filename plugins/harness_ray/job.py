@@ -14,8 +14,6 @@ from pathlib import Path
 
 from harness_ray import watcher
 
-__all__ = ["JobActor", "Outcome"]
-
 GRACE = 120.0
 """Seconds that an interrupted command has to end by itself: it keeps the batch that is under way."""
 SECONDS_BETWEEN_CHECKS = 0.1

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from harness import AdapterOptions
-
-__all__ = ["RayOptions"]
+from harness.models import AdapterOptions
 
 
 class RayOptions(AdapterOptions):

@@ -14,13 +14,11 @@ from typing import Any
 import ray
 from ray.exceptions import RayError, RayTaskError
 
-from harness import AdapterError, AdapterOptions, FleetJob, UsageError, open_session
-from harness.models.adapters import ModelReference
-from harness.models.options import parse_options
-from harness.storage.clean_text import add_secret
+from harness import AdapterError, UsageError, open_session
+from harness.models import AdapterOptions, ModelReference, parse_options
+from harness.running import FleetJob
+from harness.storage import add_secret
 from harness_ray.cluster import GIB, Node, start_actor
-
-__all__ = ["Servers"]
 
 PATIENCE = 30.0
 """Seconds that servers get to end by themselves."""
@@ -90,36 +88,36 @@ class _Served:
 
     def look(self) -> None:
         """Note which servers have started, and drop those that failed or are gone."""
-        for one in list(self.replicas):
-            if one.address is None and ray.wait([one.start], timeout=0)[0]:
+        for replica in list(self.replicas):
+            if replica.address is None and ray.wait([replica.start], timeout=0)[0]:
                 try:
-                    one.address = ray.get(one.start)
+                    replica.address = ray.get(replica.start)
                 except RayTaskError as error:
-                    self._drop(one, str(error.cause))
+                    self._drop(replica, str(error.cause))
                 except RayError as error:
-                    self._drop(one, str(error).strip().splitlines()[-1])
-            elif one.address is not None and ray.wait([one.live], timeout=0)[0]:
-                self._drop(one, "the process or the node of a server died")
+                    self._drop(replica, str(error).strip().splitlines()[-1])
+            elif replica.address is not None and ray.wait([replica.live], timeout=0)[0]:
+                self._drop(replica, "the process or the node of a server died")
 
     def is_starting(self) -> bool:
-        return any(one.address is None for one in self.replicas)
+        return any(replica.address is None for replica in self.replicas)
 
     def model(self) -> str:
         """Return what ``--model`` names the servers."""
-        return f"{self.scheme}:{','.join(str(one.address) for one in self.replicas)}"
+        return f"{self.scheme}:{','.join(str(replica.address) for replica in self.replicas)}"
 
     def end(self) -> None:
-        ends = [one.actor.end.remote() for one in self.replicas if one.address is not None]
+        ends = [replica.actor.end.remote() for replica in self.replicas if replica.address is not None]
         if ends:
             ray.wait(ends, num_returns=len(ends), timeout=PATIENCE)
-        for one in list(self.replicas):
-            self._drop(one, "")
+        for replica in list(self.replicas):
+            self._drop(replica, "")
         self.has_begun = False
 
-    def _drop(self, one: _Replica, fault: str) -> None:
+    def _drop(self, replica: _Replica, fault: str) -> None:
         self.fault = fault
-        self.replicas.remove(one)
-        ray.kill(one.actor)
+        self.replicas.remove(replica)
+        ray.kill(replica.actor)
 
 
 class Servers:
@@ -141,8 +139,8 @@ class Servers:
 
     def check_room(self, nodes: Sequence[Node]) -> None:
         """Raise `UsageError` for a model with more servers than the cluster has room for."""
-        for model, one in self._models.items():
-            room = _room(one, nodes, self._count)
+        for model, served in self._models.items():
+            room = _room(served, nodes, self._count)
             if room < self._count:
                 raise UsageError(
                     f"The model {model!r} asks for {self._count} replicas; the Ray cluster has room for {room}: "
@@ -199,14 +197,14 @@ def _room(served: _Served, nodes: Sequence[Node], most: int) -> int:
 
 def _served_models(jobs: Sequence[FleetJob]) -> dict[str, _Served]:
     adapters = open_session().registry.adapters
-    found: dict[str, _Served] = {}
+    models: dict[str, _Served] = {}
     for job in jobs:
         model = ModelReference.parse(job.model)
         entry = adapters.get(model.scheme)
-        if entry.serve is None or "://" in model.ref or job.model in found:
+        if entry.serve is None or "://" in model.ref or job.model in models:
             continue
         folder = Path(model.ref).expanduser()
-        found[job.model] = _Served(
+        models[job.model] = _Served(
             scheme=model.scheme,
             ref=str(folder.absolute()) if folder.is_dir() else model.ref,
             target=entry.serve,
@@ -214,4 +212,4 @@ def _served_models(jobs: Sequence[FleetJob]) -> dict[str, _Served]:
             gpus=job.gpus,
             memory_gib=job.memory_gib,
         )
-    return found
+    return models

@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from harness.cli.output import echo
+from harness.cli import echo
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from harness import Session
+    from harness.running import Session
     from harness_scaffold.data_task import TableColumns, TaskTable
     from harness_scaffold.scaffold import PackageName
-
-__all__ = ["app"]
 
 app = typer.Typer(
     add_completion=False,

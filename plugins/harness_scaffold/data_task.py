@@ -12,20 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness import Session, UsageError, near_names
-from harness.languages.table import known_languages
+from harness import UsageError, near_names
+from harness.languages import known_languages
+from harness.running import Session
 from harness_scaffold.language_split import Described, describe
-
-__all__ = [
-    "READERS",
-    "TableColumns",
-    "TaskTable",
-    "divide",
-    "read_table",
-    "shared_texts",
-    "spec_text",
-    "training_language",
-]
 
 READERS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".json": "json", ".parquet": "parquet"}
 MOST_LABELS = 100

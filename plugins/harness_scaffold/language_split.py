@@ -6,13 +6,12 @@ import json
 import re
 from dataclasses import dataclass
 
-from harness import Session, TaskEntry, UsageError
-from harness.data.sources import data_ref
-from harness.languages.table import Language, known_languages
-from harness.planning.prompts import DEFAULT_PRESET
-from harness.planning.word_checks import needed_words
-
-__all__ = ["Described", "describe", "language_words"]
+from harness import UsageError
+from harness.data import data_ref
+from harness.languages import Language, known_languages
+from harness.planning import DEFAULT_PRESET, needed_words
+from harness.running import Session
+from harness.specs import TaskEntry
 
 _CODE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{1,8})*")
 _FLORES = re.compile(r"[a-z]{3}_[A-Z][a-z]{3}")

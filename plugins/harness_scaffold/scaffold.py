@@ -17,16 +17,6 @@ from string import Template
 
 from harness import UsageError
 
-__all__ = [
-    "LAYERS",
-    "PackageName",
-    "check_output_folder",
-    "check_package_is_free",
-    "package_name",
-    "render",
-    "write_package",
-]
-
 LAYERS: Mapping[str, tuple[str, ...]] = {
     "plugin": ("package", "specs", "measure", "plugin"),
     "task": ("package", "specs", "task"),

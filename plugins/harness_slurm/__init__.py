@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from harness import FleetBackend, hookimpl
+from harness import hookimpl
+from harness.running import FleetBackend
 
 __all__ = ["harness_register_fleet_backends"]
 

@@ -13,10 +13,9 @@ from pathlib import Path
 
 from submitit.core.utils import DelayedSubmission
 
-from harness import HarnessError, JobState
-from harness.storage.files import write_atomically
-
-__all__ = ["STATUS", "ResumableCommand"]
+from harness import HarnessError
+from harness.running import JobState
+from harness.storage import write_atomically
 
 STATUS = "slurm-status.json"
 """In the folder of a job: its exit status, null as long as there is none; missing where it was never started."""

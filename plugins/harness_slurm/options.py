@@ -6,9 +6,7 @@ import shlex
 
 from pydantic import Field, field_validator
 
-from harness import AdapterOptions
-
-__all__ = ["SlurmOptions"]
+from harness.models import AdapterOptions
 
 
 class SlurmOptions(AdapterOptions):

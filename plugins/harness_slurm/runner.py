@@ -15,13 +15,12 @@ from typing import Any
 from submitit import SlurmExecutor
 from submitit.core.utils import FailedJobError, FailedSubmissionError
 
-from harness import AdapterError, FleetJob, JobState, UsageError
-from harness.storage.files import write_atomically
+from harness import AdapterError, UsageError
+from harness.running import FleetJob, JobState
+from harness.storage import write_atomically
 
 from .command import STATUS, ResumableCommand
 from .options import SlurmOptions
-
-__all__ = ["SlurmRunner"]
 
 FILES = "_slurm"
 """Next to the folders of the jobs: scripts, pickles and outputs of submitit."""
@@ -104,10 +103,10 @@ class SlurmRunner:
             job_name=job.name if len(group) == 1 else "harness",
             **{name: value for name, value in parameters.items() if value is not None},
         )
-        for one in group:
-            (one.folder / STATUS).unlink(missing_ok=True)
+        for member in group:
+            (member.folder / STATUS).unlink(missing_ok=True)
         grace = self._grace(job)
-        commands = [ResumableCommand(one.command, str(one.folder), grace) for one in group]
+        commands = [ResumableCommand(member.command, str(member.folder), grace) for member in group]
         return [submitted.job_id for submitted in executor.submit_array(commands)]
 
     def _parameters(self, job: FleetJob, after: Sequence[str]) -> dict[str, Any]:
@@ -147,15 +146,15 @@ def _require_slurm() -> None:
 
 def _arrays(jobs: Sequence[FleetJob]) -> Iterator[list[FleetJob]]:
     """Yield jobs that need the same resources and the same jobs, after those that they need."""
-    known = {job.name: job for job in jobs}
-    sorter = TopologicalSorter({job.name: [name for name in job.after if name in known] for job in jobs})
+    job_of = {job.name: job for job in jobs}
+    sorter = TopologicalSorter({job.name: [name for name in job.after if name in job_of] for job in jobs})
     sorter.prepare()
     while sorter.is_active():
         ready = sorter.get_ready()
         alike: dict[object, list[FleetJob]] = {}
-        for name in sorted(ready, key=list(known).index):
-            job = known[name]
-            needs = (job.gpus, job.processes, job.memory_gib, job.minutes, frozenset(job.after) & set(known))
+        for name in sorted(ready, key=list(job_of).index):
+            job = job_of[name]
+            needs = (job.gpus, job.processes, job.memory_gib, job.minutes, frozenset(job.after) & set(job_of))
             alike.setdefault(needs, []).append(job)
         for group in alike.values():
             for start in range(0, len(group), LARGEST_ARRAY):
@@ -176,10 +175,10 @@ def _cancel(numbers: Sequence[str]) -> None:
 def _queue() -> dict[str, str]:
     """Return the states of the user's jobs that have not ended, by id."""
     command = ["squeue", "--me", "--array", "--noheader", "--format=%i %T"]
-    found = subprocess.run(command, capture_output=True, text=True, check=False)
-    if found.returncode:
-        raise AdapterError(f"squeue could not read the queue: {_reason(found.stderr)}.")
-    return dict(line.split(maxsplit=1) for line in found.stdout.splitlines() if line.strip())
+    queue = subprocess.run(command, capture_output=True, text=True, check=False)
+    if queue.returncode:
+        raise AdapterError(f"squeue could not read the queue: {_reason(queue.stderr)}.")
+    return dict(line.split(maxsplit=1) for line in queue.stdout.splitlines() if line.strip())
 
 
 def _reason(errors: str) -> str:

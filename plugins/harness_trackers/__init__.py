@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from harness import Tracker, hookimpl
+from harness import hookimpl
+from harness.running import Tracker
 
 __all__ = ["harness_register_trackers"]
 

@@ -16,9 +16,7 @@ os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")  # before its import
 import mlflow
 from mlflow.entities import Metric, Param
 
-from harness import LoggedResults, TrackedRun
-
-__all__ = ["MlflowLog"]
+from harness.running import LoggedResults, TrackedRun
 
 BATCH = 100
 """Parameters that a server takes in one request."""
@@ -40,8 +38,8 @@ class MlflowLog:
         self._client = mlflow.MlflowClient()
         if run.id is None:
             name = os.environ.get("MLFLOW_EXPERIMENT_NAME", "harness")
-            known = self._client.get_experiment_by_name(name)
-            experiment = self._client.create_experiment(name) if known is None else known.experiment_id
+            existing = self._client.get_experiment_by_name(name)
+            experiment = self._client.create_experiment(name) if existing is None else existing.experiment_id
             self.id = str(self._client.create_run(experiment, run_name=run.name).info.run_id)
             self._log_config(run.config)
         else:
@@ -57,12 +55,12 @@ class MlflowLog:
 
     def log(self, values: Mapping[str, float]) -> None:
         """Log metrics, but none that the run has already with the same value."""
-        known = self._client.get_run(self.id).data.metrics
+        metrics = self._client.get_run(self.id).data.metrics
         now = int(time.time() * 1000)
         new = [
             Metric(_name(name), value, now, 0)
             for name, value in values.items()
-            if known.get(_name(name)) != value
+            if metrics.get(_name(name)) != value
         ]
         for start in range(0, len(new), BATCH):
             self._client.log_batch(self.id, metrics=new[start : start + BATCH])

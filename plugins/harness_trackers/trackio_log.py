@@ -9,9 +9,7 @@ from io import StringIO
 
 import trackio
 
-from harness import LoggedResults, TrackedRun
-
-__all__ = ["TrackioLog"]
+from harness.running import LoggedResults, TrackedRun
 
 
 class TrackioLog:

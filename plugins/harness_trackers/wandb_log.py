@@ -10,9 +10,7 @@ from pathlib import Path
 
 import wandb
 
-from harness import LoggedResults, TrackedRun
-
-__all__ = ["WandbLog"]
+from harness.running import LoggedResults, TrackedRun
 
 
 class WandbLog:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from harness import Aligner, TranslatorEntry, hookimpl
+from harness import hookimpl
+from harness.data import Aligner, TranslatorEntry
 
 __all__ = ["harness_register_aligners", "harness_register_translators"]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from harness import hookimpl
 
 if TYPE_CHECKING:
-    from harness import Transliterator
+    from harness.data import Transliterator
 
 
 @hookimpl

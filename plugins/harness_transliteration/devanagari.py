@@ -12,8 +12,6 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
-__all__ = ["LANGUAGES", "LETTERS", "NUMERALS", "LetterStyle", "romanize", "style_of"]
-
 _RANGES = "ऀ-ॣॱ-ॿ\ua8e0-\ua8ff\u1cd0-\u1cff"
 LETTERS = re.compile(f"[\u200c\u200d]*[{_RANGES}][{_RANGES}\u200c\u200d]*")
 """A run of letters and signs; joiners count only next to them."""
@@ -73,7 +71,7 @@ _HINDI = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LetterStyle:
-    """What differs between the languages that are written in Devanagari."""
+    """Differences between the languages that are written in Devanagari."""
 
     deletes_schwas: bool = True
     keeps_after_clusters: bool = False
@@ -100,9 +98,9 @@ def style_of(language: str) -> LetterStyle:
 def romanize(letters: str, style: LetterStyle) -> str:
     """Return an unbroken run of Devanagari letters and signs in Latin letters; empty where it has no sound."""
     if style.hindi_words:
-        known = _HINDI.get(letters) or _HINDI.get(unicodedata.normalize("NFC", letters))
-        if known is not None:
-            return known
+        spelling = _HINDI.get(letters) or _HINDI.get(unicodedata.normalize("NFC", letters))
+        if spelling is not None:
+            return spelling
     kinds, sounds = _parse(unicodedata.normalize("NFD", letters))
     if style.deletes_schwas:
         _delete_schwas(kinds, sounds, keep_clusters=style.keeps_after_clusters)
@@ -137,10 +135,10 @@ def _parse(letters: str) -> tuple[list[int], list[str]]:
 
 def _join_gyan(kinds: list[int], sounds: list[str]) -> None:
     """Spell j + n of the letter jna as it is spoken: *gyan*, *vigyan*."""
-    for place in range(len(kinds) - 1):
-        is_cluster = kinds[place] == kinds[place + 1] == _CONSONANT
-        if is_cluster and sounds[place : place + 2] == ["j", "n"]:
-            sounds[place : place + 2] = ["g", "y"]
+    for index in range(len(kinds) - 1):
+        is_cluster = kinds[index] == kinds[index + 1] == _CONSONANT
+        if is_cluster and sounds[index : index + 2] == ["j", "n"]:
+            sounds[index : index + 2] = ["g", "y"]
 
 
 def _delete_schwas(kinds: list[int], sounds: list[str], *, keep_clusters: bool) -> None:
@@ -152,18 +150,18 @@ def _delete_schwas(kinds: list[int], sounds: list[str], *, keep_clusters: bool) 
         spoken = cluster and (glide or keep_clusters)
         if not spoken and not (sounds[last - 1] == "y" and sounds[last - 2] in ("i", "ii")):
             del kinds[last], sounds[last]
-    for place in range(len(kinds) - 3, 1, -1):
+    for index in range(len(kinds) - 3, 1, -1):
         if (
-            kinds[place] == _SCHWA
-            and kinds[place - 1] == _CONSONANT
-            and kinds[place - 2] <= _VOWEL
-            and kinds[place + 1] == _CONSONANT
-            and kinds[place + 2] <= _VOWEL
+            kinds[index] == _SCHWA
+            and kinds[index - 1] == _CONSONANT
+            and kinds[index - 2] <= _VOWEL
+            and kinds[index + 1] == _CONSONANT
+            and kinds[index + 2] <= _VOWEL
         ):
-            if sounds[place - 1] == "h" and kinds[place - 2] == _SCHWA:
+            if sounds[index - 1] == "h" and kinds[index - 2] == _SCHWA:
                 # The schwa before an h that closes its syllable is fronted: kehna, pehle.
-                sounds[place - 2] = "e"
-            del kinds[place], sounds[place]
+                sounds[index - 2] = "e"
+            del kinds[index], sounds[index]
 
 
 def _spell(kinds: list[int], sounds: list[str]) -> str:

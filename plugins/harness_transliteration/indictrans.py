@@ -16,9 +16,8 @@ from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
-from harness import HarnessError, PluginError, Transliterator, UsageError
-
-__all__ = ["CODES", "INDICTRANS", "installed_version", "ready", "transliterate"]
+from harness import HarnessError, PluginError, UsageError
+from harness.data import Transliterator
 
 CODES = {
     **{"as": "asm", "bn": "ben", "gu": "guj", "hi": "hin", "kn": "kan", "kok": "kok", "ml": "mal"},

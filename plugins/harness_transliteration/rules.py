@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from harness import Transliterator
+from harness.data import Transliterator
 from harness_transliteration import devanagari, tamil
-
-__all__ = ["LANGUAGES", "RULES", "VERSION", "romanize_word", "transliterate"]
 
 VERSION = "1"
 """Increased whenever the spelling of a word changes."""

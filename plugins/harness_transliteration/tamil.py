@@ -10,8 +10,6 @@ from __future__ import annotations
 import re
 import unicodedata
 
-__all__ = ["LETTERS", "NUMERALS", "romanize"]
-
 LETTERS = re.compile("[\u200c\u200d]*[ஂஃஅ-ௐௗ][ஂஃஅ-ௐௗ\u200c\u200d]*")
 """A run of letters and signs; joiners count only next to them."""
 
@@ -56,27 +54,27 @@ _WORDS = {
 def romanize(letters: str) -> str:
     """Return an unbroken run of Tamil letters and signs in Latin letters; empty where it has no sound."""
     letters = unicodedata.normalize("NFC", letters.replace("\u200c", "").replace("\u200d", ""))
-    known = _WORDS.get(letters)
-    if known is not None:
-        return known
+    spelling = _WORDS.get(letters)
+    if spelling is not None:
+        return spelling
     consonants, vowels = _parse(letters)
     last = len(consonants) - 1
     spelt: list[str] = []
-    for place, (letter, vowel) in enumerate(zip(consonants, vowels, strict=True)):
-        before = consonants[place - 1] if place and not vowels[place - 1] else ""
-        after = consonants[place + 1] if place < last and not vowel else ""
+    for index, (letter, vowel) in enumerate(zip(consonants, vowels, strict=True)):
+        before = consonants[index - 1] if index and not vowels[index - 1] else ""
+        after = consonants[index + 1] if index < last and not vowel else ""
         if letter:
-            spelt.append(_consonant(letter, before, after, initial=place == 0, closes=not vowel))
+            spelt.append(_consonant(letter, before, after, initial=index == 0, closes=not vowel))
             if (
                 letter == "ய"
                 and not vowel
                 and after != "ய"
-                and place
-                and vowels[place - 1] not in ("a", "i", "ii")
+                and index
+                and vowels[index - 1] not in ("a", "i", "ii")
             ):
                 spelt[-1] = "i"
         if vowel:
-            spelt.append(_vowel(vowel, first=place == 0, final=place == last))
+            spelt.append(_vowel(vowel, first=index == 0, final=index == last))
     return "".join(spelt)
 
 

@@ -10,7 +10,7 @@ from harness import hookimpl
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-    from harness import Reader
+    from harness.data import Reader
 
 __all__ = ["harness_register_grammars", "harness_register_readers"]
 

@@ -10,11 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness.data.readers.conllu import Sentence, Token
+from harness.data import Sentence, Token
 from harness_vyakarana.grammar import MARKED, Grammar
 from harness_vyakarana.paradigm import Paradigms, Place
-
-__all__ = ["FREE", "Agreement", "is_relation"]
 
 FREE = -1
 """The controller is a pronoun without a visible gender: any gender is right if all words of the clause share it."""
@@ -65,11 +63,11 @@ class Agreement:
         word = self.word(number)
         if word.upos in self.grammar.nominal:
             return number not in self._contradicted() and not self._contradicts_itself(number)
-        shown = self._shown(number)
+        form_gender = self._shown(number)
         feature = word.feature("Gender")
         if feature is not None:
-            return shown in (None, feature) or feature not in self.grammar.genders
-        return shown is None or self.controller(number) != NONE
+            return form_gender in (None, feature) or feature not in self.grammar.genders
+        return form_gender is None or self.controller(number) != NONE
 
     def _contradicts_itself(self, number: int) -> bool:
         word = self.word(number)
@@ -122,22 +120,22 @@ class Agreement:
 
     def has_adposition(self, number: int) -> bool:
         """Return whether an adposition is a dependent of the word itself."""
-        found = self.dependents(number, self.grammar.relations.adposition)
-        return any(child > number and self.word(child).upos == "ADP" for child in found)
+        adpositions = self.dependents(number, self.grammar.relations.adposition)
+        return any(child > number and self.word(child).upos == "ADP" for child in adpositions)
 
     def marked(self, number: int) -> bool:
         """Return whether an adposition governs the noun: its own, or that of its phrase."""
         if number not in self._marked:
             chained = self.grammar.relations.chained
-            found = self.has_adposition(number)
-            if not found and self.heads and is_relation(self.word(number).deprel, chained):
+            governed = self.has_adposition(number)
+            if not governed and self.heads and is_relation(self.word(number).deprel, chained):
                 head = self.heads[number - 1]
-                found = head > 0 and self.word(head).upos in self.grammar.nominal and self.marked(head)
-            if not found:
-                found = any(
+                governed = head > 0 and self.word(head).upos in self.grammar.nominal and self.marked(head)
+            if not governed:
+                governed = any(
                     map(self.has_adposition, self.dependents(number, self.grammar.relations.coordination))
                 )
-            self._marked[number] = found
+            self._marked[number] = governed
         return self._marked[number]
 
     def frame(self, number: int) -> str:
@@ -169,12 +167,13 @@ class Agreement:
     def _place(self, number: int) -> Place:
         word, controller = self.word(number), self.controller(number)
         attributive = controller > 0 and self._attributive(number, controller)
-        own = word.feature("Number")
-        others = self.word(controller).feature("Number") if controller > 0 else None
+        word_number = word.feature("Number")
+        noun_number = self.word(controller).feature("Number") if controller > 0 else None
         # A polite subject is singular and its verb plural; either number may be annotated wrongly.
-        plural = not attributive and PLURAL in (own, others)
+        plural = not attributive and PLURAL in (word_number, noun_number)
+        annotated = noun_number or word_number if attributive else word_number or noun_number
         return Place(
-            number=PLURAL if plural else (others or own if attributive else own or others) or SINGULAR,
+            number=PLURAL if plural else annotated or SINGULAR,
             oblique=attributive and self._oblique(controller),
             last=not attributive and not self._auxiliary_follows(number),
         )
@@ -238,8 +237,8 @@ class Agreement:
 
     def _may_be_oblique(self, number: int) -> bool:
         gender = self._stated(number)
-        found = self.paradigms.find(self.word(number), gender) if gender else None
-        return found is None or any(cell.case == "Obl" for cell in found.cells)
+        inflection = self.paradigms.find(self.word(number), gender) if gender else None
+        return inflection is None or any(cell.case == "Obl" for cell in inflection.cells)
 
     def _begins_compound(self, number: int, head: int) -> bool:
         """Return whether another adposition follows: the gender of कی ओर and के साथ is that of the second."""
@@ -321,8 +320,8 @@ class Agreement:
 
     def _is_citation(self, number: int) -> bool:
         word, gender = self.word(number), self._stated(number)
-        found = self.paradigms.find(word, gender) if gender else None
-        return found is not None and found.paradigm in self.grammar.citation_forms
+        inflection = self.paradigms.find(word, gender) if gender else None
+        return inflection is not None and inflection.paradigm in self.grammar.citation_forms
 
     def _agrees_as_citation(self, number: int) -> bool:
         """Return whether an infinitive agrees with its object: करनी है, किताब पढ़नी होगी, but not करने के लिए."""
@@ -332,7 +331,7 @@ class Agreement:
         if gender != self.grammar.genders[0]:
             return True
         around = [*self.children[number], *([self.heads[number - 1]] if self.heads[number - 1] else [])]
-        return any(self.word(other).lemma in self.grammar.obligation for other in around)
+        return any(self.word(neighbour).lemma in self.grammar.obligation for neighbour in around)
 
     def _attributive(self, number: int, controller: int) -> bool:
         """Return whether the word is in the noun phrase of its controller."""

@@ -11,14 +11,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from harness.data.readers.conllu import Sentence, Token, surface
+from harness.data import Sentence, Token, surface
 from harness_vyakarana.agreement import Agreement, is_relation
 from harness_vyakarana.grammar import Grammar
 from harness_vyakarana.labels import NOMINALS, strict_agreement_items
 from harness_vyakarana.paradigm import Paradigms
 from harness_vyakarana.treebank import feats_of, source_of
-
-__all__ = ["AgreementSet", "Lexicon", "SetReport"]
 
 GENDER, NUMBER = "Gender", "Number"
 COMMON, OF_COMMON = "Com", frozenset({"Masc", "Fem"})
@@ -65,24 +63,24 @@ class Lexicon:
         """
         cells = self._forms.get(_lexeme(word), {})
         gender, number = _cell(word)
-        own = {word.form, *cells.get((gender, number), ())}
-        found: Counter[str] = Counter()
-        for (other, same), forms in cells.items():
-            if same == number and _exclude(gender, other):
-                found.update({form: count for form, count in forms.items() if form not in own})
-        return min(found, key=lambda form: (-found[form], form), default=None)
+        right_forms = {word.form, *cells.get((gender, number), ())}
+        counts: Counter[str] = Counter()
+        for (cell_gender, cell_number), forms in cells.items():
+            if cell_number == number and _exclude(gender, cell_gender):
+                counts.update({form: count for form, count in forms.items() if form not in right_forms})
+        return min(counts, key=lambda form: (-counts[form], form), default=None)
 
 
 def _lexeme(word: Token) -> tuple[str, ...]:
-    rest = {name: value for name, value in word.features.items() if name not in IGNORED_FEATURES}
-    return (word.upos, word.lemma, feats_of(rest))
+    features = {name: value for name, value in word.features.items() if name not in IGNORED_FEATURES}
+    return (word.upos, word.lemma, feats_of(features))
 
 
-def _exclude(one: str | None, other: str | None) -> bool:
+def _exclude(first: str | None, second: str | None) -> bool:
     """Return whether two genders exclude each other."""
-    if one is None or other is None or one == other:
+    if first is None or second is None or first == second:
         return False
-    return not (COMMON in (one, other) and OF_COMMON & {one, other})
+    return not (COMMON in (first, second) and OF_COMMON & {first, second})
 
 
 def _cell(word: Token) -> tuple[str | None, str | None]:
@@ -184,42 +182,42 @@ class AgreementSet:
         The plural of a verb is not wrong for a singular noun: it is polite. An infinitive has no wrong form, since
         not all speakers make it agree.
         """
-        word, place = agreement.word(number), agreement.place(number)
+        word, context = agreement.word(number), agreement.place(number)
         gender = agreement.gender(number)
-        found = None if gender is None else self._paradigms.find(word, gender)
-        if gender is None or found is None or found.paradigm in self._grammar.citation_forms:
+        inflection = None if gender is None else self._paradigms.find(word, gender)
+        if gender is None or inflection is None or inflection.paradigm in self._grammar.citation_forms:
             return []
-        if self._paradigms.form(found, gender, place) != word.form:
+        if self._paradigms.form(inflection, gender, context) != word.form:
             return []
         contrasts = []
-        for other in self._grammar.genders:
-            form = None if other == gender else self._paradigms.form(found, other, place)
+        for candidate in self._grammar.genders:
+            form = None if candidate == gender else self._paradigms.form(inflection, candidate, context)
             if form not in (None, word.form):
-                contrasts.append(_Contrast(name="gender", feature=GENDER, value=other, form=str(form)))
-        if place.number == PLURAL == agreement.word(controller).feature(NUMBER):
+                contrasts.append(_Contrast(name="gender", feature=GENDER, value=candidate, form=str(form)))
+        if context.number == PLURAL == agreement.word(controller).feature(NUMBER):
             # The number of the present form must not decide the number of the other form.
-            freed = replace(found, cells=tuple(replace(cell, number=None) for cell in found.cells))
-            form = self._paradigms.form(freed, gender, replace(place, number=SINGULAR))
+            freed = replace(inflection, cells=tuple(replace(cell, number=None) for cell in inflection.cells))
+            form = self._paradigms.form(freed, gender, replace(context, number=SINGULAR))
             if form not in (None, word.form):
                 contrasts.append(_Contrast(name="number", feature=NUMBER, value=SINGULAR, form=str(form)))
         return contrasts
 
 
 def _around(tokens: Sequence[Token], verb: int) -> tuple[str, str] | None:
-    """Return what precedes and follows a word in the text, spaces included; None within a multi-word token."""
-    shown = [tokens[place] for place in surface(tokens)]
-    if str(verb) not in [token.id for token in shown]:
+    """Return the texts before and after a word, spaces included; None within a multi-word token."""
+    surface_tokens = [tokens[position] for position in surface(tokens)]
+    if str(verb) not in [token.id for token in surface_tokens]:
         return None
-    place = [token.id for token in shown].index(str(verb))
-    pieces = [token.form + " " * token.space_after for token in shown]
-    after = " " * shown[place].space_after + "".join(pieces[place + 1 :])
-    return "".join(pieces[:place]), after.rstrip(" ")
+    position = [token.id for token in surface_tokens].index(str(verb))
+    pieces = [token.form + " " * token.space_after for token in surface_tokens]
+    after = " " * surface_tokens[position].space_after + "".join(pieces[position + 1 :])
+    return "".join(pieces[:position]), after.rstrip(" ")
 
 
 def _attractors(between: Sequence[Token], noun: Token, contrast: _Contrast) -> int:
     """Return how many nominals between noun and verb agree with the wrong form (Linzen et al., TACL 2016)."""
-    wanted = noun.feature(contrast.feature)
+    noun_value = noun.feature(contrast.feature)
     values = [word.feature(contrast.feature) for word in between if word.upos in NOMINALS]
     if contrast.value is not None:
         return values.count(contrast.value)
-    return sum(value not in (None, wanted) for value in values)
+    return sum(value not in (None, noun_value) for value in values)

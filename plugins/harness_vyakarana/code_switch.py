@@ -17,19 +17,9 @@ from itertools import chain
 from operator import ne
 from pathlib import Path
 
-from harness import ContractError, Transliterator, UsageError
-from harness.data.readers.conllu import Sentence, Token, read_sentences, surface, text_of, token_of
+from harness import ContractError, UsageError
+from harness.data import Sentence, Token, Transliterator, read_sentences, surface, text_of, token_of
 from harness_vyakarana.treebank import licence_of, made_from, write_sentences
-
-__all__ = [
-    "CodeSwitch",
-    "SwitchCounts",
-    "code_switch_file",
-    "header",
-    "respell",
-    "spelling_variants",
-    "switch_sentence",
-]
 
 _BREAKS = frozenset("\t\n\r")
 VARIATIONS: tuple[tuple[str, str], ...] = (
@@ -63,11 +53,11 @@ class CodeSwitch:
         for name, share in (("ratio", self.ratio), ("noise", self.noise)):
             if not 0 <= share <= 1:
                 raise UsageError(f"The {name} must be a share from 0 to 1, got {share}.")
-        known = self.engine.languages
-        if known is not None and self.language not in known:
+        languages = self.engine.languages
+        if languages is not None and self.language not in languages:
             raise UsageError(
                 f"The transliterator {self.engine.name!r} does not know the language {self.language!r}; it knows "
-                f"{', '.join(sorted(known))}.",
+                f"{', '.join(sorted(languages))}.",
                 hint="Choose another with --engine, or give the right --language.",
             )
 
@@ -127,15 +117,18 @@ def switch_sentence(sentence: Sentence, switch: CodeSwitch, counts: SwitchCounts
     counts.sentences += 1
     counts.tokens += len(sentence.tokens)
     draws = _draws(sentence, switch)
-    chosen = [place for place, draw in enumerate(draws) if draw is not None]
+    chosen = [position for position, draw in enumerate(draws) if draw is not None]
     if not chosen:
         return sentence
     tokens = list(sentence.tokens)
     switched = _switched(
-        [tokens[place] for place in chosen], [draws[place] or 0.0 for place in chosen], switch, counts
+        [tokens[position] for position in chosen],
+        [draws[position] or 0.0 for position in chosen],
+        switch,
+        counts,
     )
-    for place, token in zip(chosen, switched, strict=True):
-        tokens[place] = token
+    for position, token in zip(chosen, switched, strict=True):
+        tokens[position] = token
     lines = tuple(tokens)
     words = lines if len(sentence.words) == len(lines) else tuple(token for token in lines if token.is_word)
     comments = _comments(sentence, lines, paper=switch.paper)
@@ -187,19 +180,19 @@ def _latin(words: Sequence[str], switch: CodeSwitch) -> Sequence[str]:
 @lru_cache(maxsize=1 << 16)
 def spelling_variants(word: str) -> tuple[str, ...]:
     """Return the spellings with one variation at one place, in a fixed order, without the word itself."""
-    found: dict[str, None] = {}
+    variants: dict[str, None] = {}
     for pattern, replacement in _COMPILED:
         for match in pattern.finditer(word):
-            other = word[: match.start()] + match.expand(replacement) + word[match.end() :]
-            if other and other != word:
-                found[other] = None
-    return tuple(found)
+            variant = word[: match.start()] + match.expand(replacement) + word[match.end() :]
+            if variant and variant != word:
+                variants[variant] = None
+    return tuple(variants)
 
 
 def respell(word: str, share: float) -> str:
     """Return the variant that a number in [0, 1) picks, all equally likely; the word itself if it has none."""
-    others = spelling_variants(word)
-    return others[int(share * len(others))] if others else word
+    variants = spelling_variants(word)
+    return variants[int(share * len(variants))] if variants else word
 
 
 # Drawing ----------------------------------------------------------------------------------------------
@@ -215,9 +208,9 @@ def _draws(sentence: Sentence, switch: CodeSwitch) -> list[float | None]:
     draws: list[float | None] = []
     chosen, inside, limit = False, 0, switch.ratio * 2**64
     for token in sentence.tokens:
-        own = state.copy()
-        own.update(token.id.encode())
-        digest = own.digest()
+        token_state = state.copy()
+        token_state.update(token.id.encode())
+        digest = token_state.digest()
         if not (inside and token.is_word and int(token.id) <= inside):
             # The words of a multi-word token are switched with it: they share one part of the text.
             chosen = int.from_bytes(digest[:8], "big") < limit
@@ -257,17 +250,17 @@ def _text(text: str, before: Sequence[Token], after: Sequence[Token]) -> str:
 
     A text that does not contain the forms in their order is rebuilt from the forms and ``SpaceAfter=No``.
     """
-    parts: list[str] = []
+    pieces: list[str] = []
     position = 0
-    for place in surface(before):
-        form = before[place].form
-        found = text.find(form, position)
-        gap = text[position:found]
-        if found < 0 or (gap and not gap.isspace()):
+    for index in surface(before):
+        form = before[index].form
+        start = text.find(form, position)
+        gap = text[position:start]
+        if start < 0 or (gap and not gap.isspace()):
             return " " + text_of(after)
-        parts += [gap, after[place].form]
-        position = found + len(form)
-    return "".join(parts) + text[position:]
+        pieces += [gap, after[index].form]
+        position = start + len(form)
+    return "".join(pieces) + text[position:]
 
 
 # Counting ---------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 
-from harness.data.readers.conllu import Sentence, Token, surface, text_of, token_of
+from harness.data import Sentence, Token, surface, text_of, token_of
 from harness_vyakarana.agreement import FREE, Agreement
 from harness_vyakarana.donors import PAPER, Donor, DonorPool, Facts
 from harness_vyakarana.grammar import Grammar, Sandhi
@@ -25,8 +25,6 @@ from harness_vyakarana.treebank import (
     variant_id,
     write_sentences,
 )
-
-__all__ = ["DROPPED_LENGTH", "Generator", "Report", "apply_sandhi", "bare", "generate_file"]
 
 DISTRIBUTION = "multilingual-harness"
 DROPPED_LENGTH = 4
@@ -67,24 +65,24 @@ class Report:
 
     def rarely_replaced(self) -> list[str]:
         """Return a sentence for every part of speech of which nearly no word was replaced for want of features."""
-        found = []
+        sentences = []
         for upos in dict.fromkeys(upos for upos, _ in self.missing):
             if self.replaced[upos] < RARE * self.words[upos]:
                 counts = Counter({name: count for (of, name), count in self.missing.items() if of == upos})
                 reasons = ", ".join(f"{count:,} have no {name}" for name, count in counts.most_common())
-                found.append(
+                sentences.append(
                     f"{self.replaced[upos]:,} of {self.words[upos]:,} {upos} were replaced: {reasons}"
                 )
-        return found
+        return sentences
 
     def add(self, other: Report) -> None:
         """Add the counts of another report."""
         for name in self.__slots__:
-            own, more = getattr(self, name), getattr(other, name)
-            if isinstance(own, Counter):
-                own.update(more)
+            ours, theirs = getattr(self, name), getattr(other, name)
+            if isinstance(ours, Counter):
+                ours.update(theirs)
             else:
-                setattr(self, name, own + more)
+                setattr(self, name, ours + theirs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,28 +155,28 @@ class Generator:
         if sentence.sent_id is None:
             raise ValueError("A sentence without a sent_id has no variants.")
         agreement, facts = self.pool.analysis(sentence)
-        made, changed = [], []
+        sentences, changed = [], []
         for number, variant in enumerate(self.grammar.variants):
-            place = f"{self.seed}\0{sentence.sent_id}\0{number}\0"
+            draw_key = f"{self.seed}\0{sentence.sent_id}\0{number}\0"
             if agreement is None:
-                changes = self._as_published(facts, variant, place)
+                changes = self._as_published(facts, variant, draw_key)
             else:
-                changes = self._agreeing(facts, agreement, variant, place)
-            made.append(self._written(sentence, changes, number, header if number == 0 else ()))
+                changes = self._agreeing(facts, agreement, variant, draw_key)
+            sentences.append(self._written(sentence, changes, number, header if number == 0 else ()))
             changed.append(changes)
-        self._count(sentence, made, changed)
-        return made
+        self._count(sentence, sentences, changed)
+        return sentences
 
     # The released treebanks -----------------------------------------------------------------------------
 
-    def _as_published(self, facts: Sequence[Facts], variant: str, place: str) -> dict[int, _Change]:
+    def _as_published(self, facts: Sequence[Facts], variant: str, draw_key: str) -> dict[int, _Change]:
         paper, changes = self.grammar.paper, {}
-        taken: set[str] = set()
+        replaced_tokens: set[str] = set()
         for number, fact in enumerate(facts, start=1):
             word, gender = fact.word, fact.gender
             flips = word.upos in paper.flips and gender is not None
             target = self.grammar.gender_in(variant, gender) if flips and gender is not None else gender
-            donor = self._donor(fact, place, target, None, taken)
+            donor = self._donor(fact, draw_key, target, None, replaced_tokens)
             form, lemma = (word.form, word.lemma) if donor is None else (donor.form, donor.lemma)
             if word.upos == "ADP" and word.lemma in paper.adpositions and target is not None:
                 form = paper.adpositions[word.lemma].get(target, form)
@@ -193,15 +191,15 @@ class Generator:
         facts: Sequence[Facts],
         agreement: Agreement,
         variant: str,
-        place: str,
+        draw_key: str,
     ) -> dict[int, _Change]:
         changes: dict[int, _Change] = {}
         genders: dict[int, str | None] = {}
-        taken: set[str] = set()
+        replaced_tokens: set[str] = set()
         for number, fact in enumerate(facts, start=1):
             if fact.word.upos in self.grammar.nominal:
                 gender = None if fact.gender is None else self.grammar.gender_in(variant, fact.gender)
-                donor = self._donor(fact, place, gender, None, taken)
+                donor = self._donor(fact, draw_key, gender, None, replaced_tokens)
                 genders[number] = fact.gender if donor is None else gender
                 if donor is not None:
                     changes[number] = _Change(form=donor.form, lemma=donor.lemma, gender=gender, donor=donor)
@@ -215,7 +213,7 @@ class Generator:
             elif controller == FREE and gender is not None:
                 gender = self.grammar.gender_in(variant, gender)
             form, slot = self._turned(number, fact, gender, agreement)
-            donor = self._donor(fact, place, gender, slot, taken)
+            donor = self._donor(fact, draw_key, gender, slot, replaced_tokens)
             if donor is not None:
                 changes[number] = _Change(form=donor.form, lemma=donor.lemma, gender=gender, donor=donor)
             elif gender is not None and gender != fact.gender:
@@ -231,32 +229,34 @@ class Generator:
         word = fact.word
         if gender is None or fact.gender is None or gender == fact.gender:
             return word.form, None
-        place = agreement.place(number)
-        key = (word.upos, word.form, word.lemma, fact.gender, gender, place)
+        context = agreement.place(number)
+        key = (word.upos, word.form, word.lemma, fact.gender, gender, context)
         if key not in self._forms:
-            found = self.paradigms.find(word, fact.gender)
+            inflection = self.paradigms.find(word, fact.gender)
             self._forms[key] = word.form, None
-            if found is not None:
-                form = self.paradigms.form(found, gender, place) or word.form
-                self._forms[key] = form, self.paradigms.slot_in(found, gender, place)
+            if inflection is not None:
+                form = self.paradigms.form(inflection, gender, context) or word.form
+                self._forms[key] = form, self.paradigms.slot_in(inflection, gender, context)
         return self._forms[key]
 
     def _donor(
-        self, fact: Facts, place: str, gender: str | None, slot: str | None, taken: set[str]
+        self, fact: Facts, draw_key: str, gender: str | None, slot: str | None, replaced_tokens: set[str]
     ) -> Donor | None:
-        """Return a donor; `taken` are multi-word tokens with a replaced word."""
-        if fact.word.upos not in self.grammar.content or (fact.surface is not None and fact.surface in taken):
+        """Return a donor; `replaced_tokens` are multi-word tokens with a replaced word."""
+        if fact.word.upos not in self.grammar.content or (
+            fact.surface is not None and fact.surface in replaced_tokens
+        ):
             return None
         keys = self.pool.keys(fact, gender=gender, slot=slot)
         if not keys:
             return None
-        donor, step = self.pool.draw(keys, fact.word.form, (place + fact.word.id).encode())
+        donor, step = self.pool.draw(keys, fact.word.form, (draw_key + fact.word.id).encode())
         if donor is None:
             self.report.without_donor[fact.word.upos] += 1
             return None
         self.report.stepped[fact.word.upos, step] += 1
         if fact.surface is not None:
-            taken.add(fact.surface)
+            replaced_tokens.add(fact.surface)
         return donor
 
     # Lines ------------------------------------------------------------------------------------------------
@@ -300,9 +300,9 @@ class Generator:
         sent_id = variant_id(sentence.sent_id or "", variant)
         if self.mode == PAPER:
             text = text_of(tokens, spaced=True)
-            own = (f"# text = {text}", "# translit = _", "# orig_file_sentence = _")
-            return (*header, f"# sent_id = {sent_id}", *own)
-        kept = [
+            paper_lines = (f"# text = {text}", "# translit = _", "# orig_file_sentence = _")
+            return (*header, f"# sent_id = {sent_id}", *paper_lines)
+        document_comments = [
             comment
             for comment in sentence.comments
             if variant == 0 and comment[1:].strip().startswith(KEPT_COMMENTS)
@@ -313,29 +313,29 @@ class Generator:
             f"# variant = {self.grammar.variants[variant]}",
             f"# text = {text_of(tokens)}",
         )
-        return (*header, *kept, *lines)
+        return (*header, *document_comments, *lines)
 
     def _count(
-        self, source: Sentence, made: Sequence[Sentence], changed: Sequence[Mapping[int, _Change]]
+        self, source: Sentence, variants: Sequence[Sentence], changed: Sequence[Mapping[int, _Change]]
     ) -> None:
         report = self.report
-        report.written += len(made)
+        report.written += len(variants)
         gendered = []
-        for place, word in enumerate(source.words):
-            report.words[word.upos] += len(made)
+        for position, word in enumerate(source.words):
+            report.words[word.upos] += len(variants)
             for name in self.pool.needed(word.upos):
                 if word.feature(name) is None:
-                    report.missing[word.upos, name] += len(made)
+                    report.missing[word.upos, name] += len(variants)
             if (gender := word.feature("Gender")) is not None:
-                gendered.append((place, gender))
-        for variant, (sentence, changes) in enumerate(zip(made, changed, strict=True)):
+                gendered.append((position, gender))
+        for variant, (sentence, changes) in enumerate(zip(variants, changed, strict=True)):
             for number in sorted(changes):
                 old, new = source.words[number - 1], sentence.words[number - 1]
                 if changes[number].donor is not None and new.form != old.form:
                     report.replaced[new.upos] += 1
-            for place, before in gendered:
+            for position, before in gendered:
                 report.genders[variant, before] += 0  # A gender that no word has left is shown as 0.
-                report.genders[variant, sentence.words[place].feature("Gender") or before] += 1
+                report.genders[variant, sentence.words[position].feature("Gender") or before] += 1
 
 
 def _add_ranges(sentence: Sentence, words: Sequence[Token], changes: Mapping[int, _Change]) -> list[Token]:
@@ -357,8 +357,8 @@ def _add_ranges(sentence: Sentence, words: Sequence[Token], changes: Mapping[int
 
 
 def _without(misc: str, keys: Sequence[str]) -> str:
-    kept = [item for item in misc.split("|") if item.partition("=")[0] not in keys]
-    return "|".join(kept) or "_"
+    items = [item for item in misc.split("|") if item.partition("=")[0] not in keys]
+    return "|".join(items) or "_"
 
 
 # Sandhi of Tamil ---------------------------------------------------------------------------------------
@@ -379,8 +379,8 @@ def apply_sandhi(tokens: Sequence[Token], sandhi: Sandhi, changed: Sequence[bool
     cases and verb forms that the language definition names get one. Words inside multi-word tokens stay: their surface
     comes from the donor.
     """
-    made, places = list(tokens), surface(tokens)
-    for position, following in zip(places, [*places[1:], None], strict=True):
+    lines, positions = list(tokens), surface(tokens)
+    for position, following in zip(positions, [*positions[1:], None], strict=True):
         touched = changed[position] or (following is not None and changed[following])
         token = tokens[position]
         if not touched or not token.is_word:
@@ -390,8 +390,8 @@ def apply_sandhi(tokens: Sequence[Token], sandhi: Sandhi, changed: Sequence[bool
             continue
         first = "" if following is None else tokens[following].form[:1]
         ending = first + sandhi.suffix if first in sandhi.consonants else ""
-        made[position] = token._replace(form=stem + ending)
-    return made
+        lines[position] = token._replace(form=stem + ending)
+    return lines
 
 
 def _gets_consonant(token: Token, stem: str, sandhi: Sandhi) -> bool:

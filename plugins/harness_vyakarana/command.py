@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from harness import DataError, UsageError
-from harness.cli.output import echo
+from harness.cli import echo
 
 if TYPE_CHECKING:
-    from harness import Transliterator
-    from harness.registry.registry import Registry
+    from harness.data import Transliterator
+    from harness.registry import Registry
     from harness_vyakarana.colorless import Report
     from harness_vyakarana.treebank import Job
-
-__all__ = ["app"]
 
 app = typer.Typer(
     add_completion=False,
@@ -75,8 +73,7 @@ def colorless_green(
     In a folder, train and test are swapped as published: the generated train comes from the source's test.
     """
     from harness import open_session
-    from harness.cli.live import show_progress
-    from harness.cli.output import check_output_file, write_rows
+    from harness.cli import check_output_file, show_progress, write_rows
     from harness_vyakarana.colorless import generate_file
     from harness_vyakarana.donors import DEFAULT, PAPER
     from harness_vyakarana.grammar import grammar_of, registered_grammars
@@ -112,7 +109,7 @@ def colorless_green(
 
 
 def _show_reports(reports: list[tuple[Job, Report]], compat: str | None) -> None:
-    from harness.cli.table import print_table
+    from harness.cli import print_table
     from harness_vyakarana.colorless import Report
 
     total = Report()
@@ -134,14 +131,16 @@ def _show_reports(reports: list[tuple[Job, Report]], compat: str | None) -> None
     genders = sorted(total.gender_counts())
     if genders:
         variants = sorted({variant for variant, _ in total.genders})
-        parts = [
+        gender_rows = [
             (f"org{variant + 1}", {gender: total.genders[variant, gender] for gender in genders})
             for variant in variants
         ]
-        parts += [(job.target.name, own.gender_counts()) for job, own in reports if len(reports) > 1]
-        parts.append(("all", total.gender_counts()))
+        gender_rows += [
+            (job.target.name, report.gender_counts()) for job, report in reports if len(reports) > 1
+        ]
+        gender_rows.append(("all", total.gender_counts()))
         columns = ("variant", *(head for gender in genders for head in (gender, "%")))
-        print_table(columns, [(name, *_shares(counts, genders)) for name, counts in parts])
+        print_table(columns, [(name, *_shares(counts, genders)) for name, counts in gender_rows])
     for sentence in total.rarely_replaced():
         echo(f"Warning: {sentence}.", err=True)
     if compat and total.rarely_replaced():
@@ -153,10 +152,10 @@ def _show_reports(reports: list[tuple[Job, Report]], compat: str | None) -> None
 
 def _shares(counts: Mapping[str, int], names: Sequence[str]) -> Iterator[str]:
     """Yield the count of every name, and its share in percent."""
-    whole = sum(counts.values())
+    total = sum(counts.values())
     for name in names:
         yield f"{counts[name]:,}"
-        yield f"{100 * counts[name] / whole:.1f}" if whole else "-"
+        yield f"{100 * counts[name] / total:.1f}" if total else "-"
 
 
 def _report_row(job: Job, report: Report) -> dict[str, Any]:
@@ -187,35 +186,34 @@ def _report_row(job: Job, report: Report) -> dict[str, Any]:
 @app.command()
 def stats(source: Source, json_file: Json = None) -> None:
     """Count the contents of a treebank, and show which tasks it supports and why not the others."""
-    from harness.cli.output import check_output_file, write_rows
-    from harness.cli.table import print_table
-    from harness.data.readers.conllu import read_sentences
+    from harness.cli import check_output_file, print_table, write_rows
+    from harness.data import read_sentences
     from harness_vyakarana.labels import FEATURES, stats_of
     from harness_vyakarana.treebank import treebank_files
 
     check_output_file(json_file, ".json")
-    found = [(path.name, stats_of(read_sentences(path))) for path in treebank_files(source)]
+    treebank_counts = [(path.name, stats_of(read_sentences(path))) for path in treebank_files(source)]
     sizes, labels, tasks = [], [], []
-    for name, own in found:
-        depths = f"{min(own.depths)}-{max(own.depths)}" if own.depths else "-"
-        shares = (f"{100 * own.share(feature):.1f}" for feature in FEATURES)
-        sizes.append((name, f"{own.sentences:,}", f"{own.words:,}", *shares, depths))
-        labels.append((name, "genders", _counts(own.genders, shares=True)))
-        labels.append((name, "gcm", _counts(own.cases)))
-        labels.append((name, "sva", f"{_counts(own.agreement)} (strict {own.strict:,})"))
-        for task, items, reason in own.tasks():
+    for name, counts in treebank_counts:
+        depths = f"{min(counts.depths)}-{max(counts.depths)}" if counts.depths else "-"
+        shares = (f"{100 * counts.share(feature):.1f}" for feature in FEATURES)
+        sizes.append((name, f"{counts.sentences:,}", f"{counts.words:,}", *shares, depths))
+        labels.append((name, "genders", _counts(counts.genders, shares=True)))
+        labels.append((name, "gcm", _counts(counts.cases)))
+        labels.append((name, "sva", f"{_counts(counts.agreement)} (strict {counts.strict:,})"))
+        for task, items, reason in counts.tasks():
             tasks.append((name, task, f"{items:,}", f"no: {reason}" if reason else "yes"))
     print_table(("treebank", "sentences", "words", *(f"{name} %" for name in FEATURES), "depth"), sizes)
     print_table(("treebank", "labels", "words by label"), labels)
     print_table(("treebank", "task", "items", "supported"), tasks)
     if json_file is not None:
-        write_rows(json_file, [counts.row(name) for name, counts in found])
+        write_rows(json_file, [counts.row(name) for name, counts in treebank_counts])
 
 
 def _counts(counts: Counter[str], *, shares: bool = False) -> str:
-    whole = counts.total()
+    total = counts.total()
     names = (
-        f"{name} {count:,}{f' ({100 * count / whole:.1f} %)' if shares else ''}"
+        f"{name} {count:,}{f' ({100 * count / total:.1f} %)' if shares else ''}"
         for name, count in counts.most_common()
     )
     return ", ".join(names) or "none"
@@ -237,8 +235,8 @@ def check(
     from dataclasses import asdict
 
     from harness import open_session
-    from harness.cli.output import check_output_file, write_rows
-    from harness.data.readers.conllu import read_sentences
+    from harness.cli import check_output_file, write_rows
+    from harness.data import read_sentences
     from harness_vyakarana.donors import DEFAULT, PAPER, DonorPool
     from harness_vyakarana.grammar import grammar_of, registered_grammars
     from harness_vyakarana.treebank import language_of
@@ -255,23 +253,23 @@ def check(
         pool=None if pool is None else DonorPool(grammar, mode).add(read_sentences(pool)),
         shortest=shortest,
     )
-    found = result.violations
+    violations = result.violations
     echo(
         f"{result.sentences:,} sentences, {result.words:,} words, {result.changed.total():,} changed:"
-        f" {len(found):,} violations."
+        f" {len(violations):,} violations."
     )
-    other = [
+    differing = [
         f"{name.upper()} of {count:,} words" for name, count in sorted(result.other_release.items()) if count
     ]
-    if other:
-        echo(f"The source is from another release: {', '.join(other)} differ; not counted as violations.")
-    for violation in found[:SHOWN_VIOLATIONS]:
+    if differing:
+        echo(f"The source is from another release: {', '.join(differing)} differ; not counted as violations.")
+    for violation in violations[:SHOWN_VIOLATIONS]:
         echo(f"  {violation}")
-    if len(found) > SHOWN_VIOLATIONS:
-        echo(f"  and {len(found) - SHOWN_VIOLATIONS} more (--json writes all).")
+    if len(violations) > SHOWN_VIOLATIONS:
+        echo(f"  and {len(violations) - SHOWN_VIOLATIONS} more (--json writes all).")
     if json_file is not None:
-        write_rows(json_file, [asdict(violation) for violation in found])
-    if found:
+        write_rows(json_file, [asdict(violation) for violation in violations])
+    if violations:
         if compat is None:
             echo("To check a released treebank, or one generated with --compat paper, use --compat paper.")
         raise typer.Exit(1)
@@ -291,9 +289,8 @@ def agreement(
     import json
 
     from harness import open_session
-    from harness.cli.output import check_output_file, write_rows
-    from harness.cli.table import print_table
-    from harness.storage.files import write_atomically
+    from harness.cli import check_output_file, print_table, write_rows
+    from harness.storage import write_atomically
     from harness_vyakarana.agreement_set import AgreementSet, Lexicon
     from harness_vyakarana.grammar import grammar_of, registered_grammars
     from harness_vyakarana.treebank import language_of, treebank_files, usable_sentences
@@ -307,26 +304,29 @@ def agreement(
             f"The files of {str(source)!r} are in {', '.join(languages)}; expected one language."
         )
     grammar = grammar_of(languages[0], registered_grammars(open_session().registry))
-    made = AgreementSet(grammar, Lexicon(sentence for path in files for sentence in usable_sentences(path)))
-    seen: dict[str, Path] = {}
+    agreement_set = AgreementSet(
+        grammar, Lexicon(sentence for path in files for sentence in usable_sentences(path))
+    )
+    file_of: dict[str, Path] = {}
     lines = []
     for path in files:
         for sentence in usable_sentences(path):
-            if (first := seen.setdefault(str(sentence.sent_id), path)) is not path:
+            if (first := file_of.setdefault(str(sentence.sent_id), path)) is not path:
                 raise DataError(
                     f"{path}:{sentence.line}: the sent_id {sentence.sent_id!r} is already used in {first.name!r}."
                 )
-            lines += [json.dumps(item, ensure_ascii=False) + "\n" for item in made.items(sentence)]
+            lines += [json.dumps(item, ensure_ascii=False) + "\n" for item in agreement_set.items(sentence)]
     write_atomically(output, "".join(lines).encode())
-    row = made.report.row(str(source))
-    skipped = "; ".join(f"{count:,} {reason}" for reason, count in made.report.skipped.most_common())
+    row = agreement_set.report.row(str(source))
+    skipped = "; ".join(f"{count:,} {reason}" for reason, count in agreement_set.report.skipped.most_common())
+    report = agreement_set.report
     echo(
-        f"Wrote {output}: {made.report.items.total():,} items from {made.report.sentences:,} sentences"
+        f"Wrote {output}: {report.items.total():,} items from {report.sentences:,} sentences"
         + (f" (skipped verbs: {skipped})." if skipped else ".")
     )
     print_table(
         ("group", "contrast", "items"),
-        [(one["group"], one["contrast"], f"{one['items']:,}") for one in row["items"]],
+        [(item["group"], item["contrast"], f"{item['items']:,}") for item in row["items"]],
     )
     if json_file is not None:
         write_rows(json_file, [row])
@@ -376,7 +376,9 @@ def code_switch(
         make_folder(job.target.parent)
         total.add(code_switch_file(job.source, job.target, switch))
     used = list({switch.engine.name: switch.engine for switch in switches}.values())
-    names = ", ".join(f"{one.name} {one.version} ({one.licence})" for one in used)
+    names = ", ".join(
+        f"{used_engine.name} {used_engine.version} ({used_engine.licence})" for used_engine in used
+    )
     echo(
         f"{total.switched} of {total.tokens} tokens switched, {total.respelt} respelt, in {total.sentences} sentences "
         f"of {len(switches)} file(s), by {names}."
@@ -384,8 +386,8 @@ def code_switch(
     for used_engine in used:
         echo(f"{used_engine.name}: {used_engine.summary}.")
     if total.unknown:
-        shown = ", ".join(f"{form} ({count})" for form, count in total.unknown.most_common(EXAMPLES))
-        echo(f"{total.unknown.total()} tokens still have letters without a rule: {shown}.", err=True)
+        frequent = ", ".join(f"{form} ({count})" for form, count in total.unknown.most_common(EXAMPLES))
+        echo(f"{total.unknown.total()} tokens still have letters without a rule: {frequent}.", err=True)
 
 
 def _engine(name: str | None, language: str, registry: Registry) -> Transliterator:
@@ -415,18 +417,18 @@ def split(
 
     Whole documents (from one '# newdoc' to the next) and the variants of a sentence stay together.
     """
-    from harness.cli.table import print_table
+    from harness.cli import print_table
     from harness_vyakarana.treebank import parse_ratios, split_file
 
     shares = parse_ratios(ratios)
     if source.is_dir():
         raise UsageError(f"{str(source)!r} is a folder, expected one .conllu file to split.")
-    parts = split_file(source, output, shares, seed=seed)
-    total = sum(part.sentences for part in parts)
+    files = split_file(source, output, shares, seed=seed)
+    total = sum(file.sentences for file in files)
     rows = []
-    for part in parts:
-        counts = (f"{part.units:,}", f"{part.sentences:,}", f"{part.words:,}")
-        rows.append((str(part.path), *counts, f"{part.sentences / total:.1%}"))
+    for file in files:
+        counts = (f"{file.units:,}", f"{file.sentences:,}", f"{file.words:,}")
+        rows.append((str(file.path), *counts, f"{file.sentences / total:.1%}"))
     print_table(("file", "kept whole", "sentences", "words", "share"), rows)
 
 
@@ -447,9 +449,8 @@ def show(
     ] = None,
 ) -> None:
     """Show sentences with their generated versions side by side, word by word."""
-    from harness.cli.output import choose_format, write_file
-    from harness.reporting.render.console import print_blocks
-    from harness.reporting.render.latex import render_latex
+    from harness.cli import choose_format, write_file
+    from harness.reporting import print_blocks, render_latex
     from harness_vyakarana.side_by_side import side_by_side
 
     format_name = choose_format(format_name, output, {"text": ".txt", "latex": ".tex"})

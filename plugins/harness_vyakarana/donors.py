@@ -6,12 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from harness.data.readers.conllu import Sentence, Token
+from harness.data import Sentence, Token
 from harness_vyakarana.agreement import Agreement
 from harness_vyakarana.grammar import DERIVED, Grammar, Substitution
 from harness_vyakarana.paradigm import Paradigms
-
-__all__ = ["DEFAULT", "MODES", "PAPER", "Donor", "DonorPool", "Facts", "Key"]
 
 DEFAULT, PAPER = "default", "paper"
 MODES = (DEFAULT, PAPER)
@@ -87,9 +85,9 @@ class DonorPool:
                 )
                 for key in self.keys(facts):
                     cell = self._cells.setdefault(key, {})
-                    known = cell.get(word.form)
+                    current = cell.get(word.form)
                     # With the smallest reference, the order of sentences does not matter.
-                    if known is None or (donor.sent_id, donor.word) < (known.sent_id, known.word):
+                    if current is None or (donor.sent_id, donor.word) < (current.sent_id, current.word):
                         cell[word.form] = donor
         self._forms = {}
         return self
@@ -112,7 +110,7 @@ class DonorPool:
         Of parts of speech that are never replaced only the gender is returned.
         """
         inside = self._surroundings(sentence)
-        made = []
+        word_facts = []
         for number, word in enumerate(sentence.words, start=1):
             surface, neighbours, donates = inside.get(number, (None, (), True))
             gender = word.feature("Gender")
@@ -121,20 +119,20 @@ class DonorPool:
             if agreement is not None:
                 gender = agreement.gender(number) or gender
                 if word.upos in self.grammar.content:
-                    found = self.paradigms.find(word, gender) if gender else None
-                    slot = self.paradigms.slot(found) if found else ABSENT
+                    inflection = self.paradigms.find(word, gender) if gender else None
+                    slot = self.paradigms.slot(inflection) if inflection else ABSENT
                     if word.upos == "VERB":
                         frame = agreement.frame(number)
                     elif agreement.marked(number):
                         marked = "marked"
                     settled = agreement.settled(number)
-            made.append(
+            word_facts.append(
                 Facts(
                     word=word, gender=gender, slot=slot, marked=marked, frame=frame, settled=settled,
                     surface=surface, neighbours=neighbours, donates=donates,
                 )
             )  # fmt: skip
-        return made
+        return word_facts
 
     def _surroundings(self, sentence: Sentence) -> dict[int, tuple[str, Key, bool]]:
         """Return (surface, neighbours, donates) of each word inside a multi-word token, by the id of the word.
@@ -142,7 +140,7 @@ class DonorPool:
         A donor inside a multi-word token comes from one with the same clitics. In paper mode only the first two
         words count and donors come from tokens of two words: a third clitic is lost (released CG-TTB).
         """
-        found = {}
+        surroundings = {}
         for token in sentence.tokens:
             if token.span is None:
                 continue
@@ -150,11 +148,11 @@ class DonorPool:
             for number in range(first, last + 1):
                 end = first + 1 if self.mode == PAPER and number <= first + 1 else last
                 forms = (
-                    "*" if other == number else sentence.words[other - 1].form
-                    for other in range(first, end + 1)
+                    "*" if neighbour == number else sentence.words[neighbour - 1].form
+                    for neighbour in range(first, end + 1)
                 )
-                found[number] = (token.form, tuple(forms), self.mode != PAPER or last == first + 1)
-        return found
+                surroundings[number] = (token.form, tuple(forms), self.mode != PAPER or last == first + 1)
+        return surroundings
 
     def keys(self, facts: Facts, *, gender: str | None = None, slot: str | None = None) -> list[Key]:
         """Return the keys of a word, from the full one down the ladder; none for a word that is never replaced.
@@ -167,8 +165,8 @@ class DonorPool:
             return []
         gender = facts.gender if gender is None else gender
         slot = facts.slot if slot is None else slot
-        own = (facts.settled and word.lemma not in rule.keep, facts.marked, facts.frame, facts.neighbours)
-        alike = (word.upos, word.feats, word.xpos, gender, slot, *own)
+        traits = (facts.settled and word.lemma not in rule.keep, facts.marked, facts.frame, facts.neighbours)
+        alike = (word.upos, word.feats, word.xpos, gender, slot, *traits)
         if alike not in self._keys:
             make = self._paper_keys if self.mode == PAPER else self._default_keys
             self._keys[alike] = make(facts, rule, gender, slot)
@@ -189,20 +187,20 @@ class DonorPool:
         is_kept = not rule.key or not facts.settled or word.lemma in rule.keep
         if is_kept or any(name not in features for name in rule.requires):
             return []
-        own = {"xpos": word.xpos, "marked": facts.marked, "inflection": slot, "frame": facts.frame}
-        own["Gender"] = gender or ABSENT
+        values = {"xpos": word.xpos, "marked": facts.marked, "inflection": slot, "frame": facts.frame}
+        values["Gender"] = gender or ABSENT
         # Features come before what is derived, as long as keys decide on draws.
         names = sorted(rule.key, key=lambda name: name in DERIVED)
         keys = []
         dropped: set[str] = set()
         for step in ((), *rule.ladder):
             dropped |= set(step)
-            kept = (
-                f"{name}={own[name] if name in own else features.get(name, ABSENT)}"
+            pairs = (
+                f"{name}={values[name] if name in values else features.get(name, ABSENT)}"
                 for name in names
                 if name not in dropped
             )
-            keys.append((word.upos, *kept, *facts.neighbours))
+            keys.append((word.upos, *pairs, *facts.neighbours))
         return keys
 
     def needed(self, upos: str) -> Sequence[str]:
@@ -219,13 +217,13 @@ class DonorPool:
         number = int.from_bytes(blake2b(place, digest_size=8).digest(), "big")
         for step, key in enumerate(keys):
             cell = self._cells.get(key, {})
-            others = len(cell) - (self.mode != PAPER and own in cell)
-            if others:
+            candidates = len(cell) - (self.mode != PAPER and own in cell)
+            if candidates:
                 if key not in self._forms:
                     self._forms[key] = sorted(cell)
                 forms = self._forms[key]
-                index = number % others
-                skip = others < len(forms) and forms[index] >= own
+                index = number % candidates
+                skip = candidates < len(forms) and forms[index] >= own
                 return cell[forms[index + skip]], step
         return None, len(keys)
 

@@ -9,30 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from harness import UnknownNameError
-from harness.errors import DuplicateNameError
-from harness.specs.loading import read_yaml
-from harness.specs.schema import SpecModel
-from harness.specs.validating import validate_document
+from harness import DuplicateNameError, UnknownNameError
+from harness.specs import SpecModel, read_yaml, validate_document
 
 if TYPE_CHECKING:
-    from harness.registry.registry import Registry
-
-__all__ = [
-    "CASES",
-    "DERIVED",
-    "GENDERS",
-    "LAST",
-    "MARKED",
-    "NUMBERS",
-    "Grammar",
-    "ParadigmSpec",
-    "Relations",
-    "Substitution",
-    "grammar_of",
-    "load_grammars",
-    "registered_grammars",
-]
+    from harness.registry import Registry
 
 SAME_GENDER, OPPOSITE_GENDER = "same", "opposite"
 MARKED = "marked"
@@ -105,7 +86,7 @@ class ParadigmSpec(SpecModel):
             raise ValueError(f"stem must be any, lemma or citation, got {self.stem!r}")
         if not self.cells:
             raise ValueError("a paradigm needs cells")
-        unknown = {part for cell in self.cells for part in cell.split()} - CELL_PARTS
+        unknown = {value for cell in self.cells for value in cell.split()} - CELL_PARTS
         if unknown:
             raise ValueError(f"unknown parts of a cell: {', '.join(sorted(unknown))}")
         if self.open and self.stems:
@@ -225,17 +206,17 @@ def load_grammars(folders: Iterable[Traversable] | None = None) -> dict[str, Gra
 
     Raises `SpecError` with all faults of a file, `DuplicateNameError` for a language that two files define.
     """
-    found: dict[str, Grammar] = {}
+    grammars: dict[str, Grammar] = {}
     origins: dict[str, str] = {}
     for folder in [files("harness_vyakarana") / "grammars"] if folders is None else folders:
         for path in sorted(folder.iterdir(), key=lambda item: item.name):
             if not path.name.endswith((".yaml", ".yml")):
                 continue
             grammar = validate_document(Grammar, read_yaml(path.read_text(encoding="utf-8"), str(path)))
-            if grammar.language in found:
+            if grammar.language in grammars:
                 raise DuplicateNameError("grammar", grammar.language, origins[grammar.language], str(path))
-            found[grammar.language], origins[grammar.language] = grammar, str(path)
-    return found
+            grammars[grammar.language], origins[grammar.language] = grammar, str(path)
+    return grammars
 
 
 def registered_grammars(registry: Registry) -> dict[str, Grammar]:

@@ -10,20 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.data.readers.conllu import Sentence, Token
-
-__all__ = [
-    "AGREEMENT_LABELS",
-    "FEATURES",
-    "AgreementItem",
-    "Stats",
-    "agreement_items",
-    "case_labels",
-    "depth_label",
-    "pos_labels",
-    "stats_of",
-    "strict_agreement_items",
-]
+from harness.data import Sentence, Token
 
 AGREEMENT_LABELS = ("Sing-Masc", "Sing-Fem", "Plur-Masc", "other")
 """The classes 0 to 3 of the released notebook on subject-verb agreement."""
@@ -106,10 +93,10 @@ def _agreement_label(word: Token) -> str | None:
 
 def _subject(sentence: Sentence, verb: int) -> int | None:
     """Return the first nominative subject that agrees with the verb."""
-    wanted = _agreement(sentence.words[verb])
+    verb_agreement = _agreement(sentence.words[verb])
     for position, (word, head) in enumerate(zip(sentence.words, sentence.heads, strict=False)):
         is_subject = head == verb + 1 and word.deprel.partition(":")[0] == "nsubj"
-        if is_subject and word.feature("Case") == "Nom" and _agreement(word) == wanted:
+        if is_subject and word.feature("Case") == "Nom" and _agreement(word) == verb_agreement:
             return position
     return None
 
@@ -120,11 +107,11 @@ def _agreement(word: Token) -> tuple[str | None, str | None]:
 
 def _attractors(words: Sequence[Token], subject: int, verb: int) -> int:
     between = words[min(subject, verb) + 1 : max(subject, verb)]
-    wanted = _agreement(words[subject])
+    subject_agreement = _agreement(words[subject])
     return sum(
         1
         for word in between
-        if word.upos in NOMINALS and None not in _agreement(word) and _agreement(word) != wanted
+        if word.upos in NOMINALS and None not in _agreement(word) and _agreement(word) != subject_agreement
     )
 
 

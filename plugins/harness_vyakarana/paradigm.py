@@ -6,15 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 
-from harness.data.readers.conllu import Token
+from harness.data import Token
 from harness_vyakarana.grammar import CASES, GENDERS, LAST, NUMBERS, Grammar, ParadigmSpec
-
-__all__ = ["Cell", "Inflection", "Paradigms", "Place"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """What determines a form in addition to the gender."""
+    """The context that determines a form in addition to the gender."""
 
     number: str | None
     oblique: bool
@@ -45,7 +43,7 @@ class Cell:
     @property
     def precision(self) -> int:
         """Return the number of values that the cell names."""
-        return sum(part is not None for part in (self.gender, self.number, self.case)) + self.last
+        return sum(value is not None for value in (self.gender, self.number, self.case)) + self.last
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,8 +91,8 @@ class Paradigms:
         """Return the gender that the form of a word shows, None if it shows none or several."""
         key = (word.upos, word.form, word.lemma)
         if key not in self._shown:
-            shown = [gender for gender in self._genders if self.find(word, gender) is not None]
-            self._shown[key] = shown[0] if len(shown) == 1 else None
+            genders = [gender for gender in self._genders if self.find(word, gender) is not None]
+            self._shown[key] = genders[0] if len(genders) == 1 else None
         return self._shown[key]
 
     def _all(self, word: Token, gender: str) -> Iterator[Inflection]:
@@ -125,42 +123,42 @@ class Paradigms:
             return word.lemma not in self._invariable and word.lemma.endswith(next(iter(spec.cells.values())))
         return True
 
-    def slot(self, found: Inflection) -> str:
+    def slot(self, inflection: Inflection) -> str:
         """Return the group and the first cell of a form: the same for all words that show the same agreement."""
-        return self._slot(found.paradigm, found.cells[0])
+        return self._slot(inflection.paradigm, inflection.cells[0])
 
-    def slot_in(self, found: Inflection, gender: str, place: Place) -> str | None:
+    def slot_in(self, inflection: Inflection, gender: str, place: Place) -> str | None:
         """Return the slot of the word in another gender, None if the paradigm has no cell for it."""
-        cell = self._cell(found, gender, place)
-        return None if cell is None else self._slot(found.paradigm, cell)
+        cell = self._cell(inflection, gender, place)
+        return None if cell is None else self._slot(inflection.paradigm, cell)
 
     def _slot(self, name: str, cell: Cell) -> str:
         first = next(c for c in self._cells[name] if c.forms == cell.forms and c.gender == cell.gender)
         return f"{self._specs[name].group or name}:{first.name}"
 
-    def form(self, found: Inflection, gender: str, place: Place) -> str | None:
+    def form(self, inflection: Inflection, gender: str, place: Place) -> str | None:
         """Return the form in another gender, in the same spelling if there are several."""
-        cell = self._cell(found, gender, place)
+        cell = self._cell(inflection, gender, place)
         if cell is None:
             return None
-        return found.stem + cell.forms[min(found.spelling, len(cell.forms) - 1)]
+        return inflection.stem + cell.forms[min(inflection.spelling, len(cell.forms) - 1)]
 
-    def _cell(self, found: Inflection, gender: str, place: Place) -> Cell | None:
+    def _cell(self, inflection: Inflection, gender: str, place: Place) -> Cell | None:
         # If all its cells agree, the form is more reliable for number and case than the annotation.
-        numbers = {cell.number for cell in found.cells}
-        cases = {cell.case for cell in found.cells}
-        known = Place(
+        numbers = {cell.number for cell in inflection.cells}
+        cases = {cell.case for cell in inflection.cells}
+        context = Place(
             number=place.number if len(numbers) > 1 or None in numbers else next(iter(numbers)),
             oblique=place.oblique if len(cases) > 1 or None in cases else cases == {"Obl"},
             last=place.last,
         )
-        fitting = [cell for cell in self._cells[found.paradigm] if cell.fits(gender, known)]
+        fitting = [cell for cell in self._cells[inflection.paradigm] if cell.fits(gender, context)]
         return max(fitting, key=lambda cell: cell.precision, default=None)
 
 
 def _cells(spec: ParadigmSpec) -> tuple[Cell, ...]:
     def only(name: str, known: tuple[str, ...]) -> str | None:
-        return next((part for part in name.split() if part in known), None)
+        return next((value for value in name.split() if value in known), None)
 
     return tuple(
         Cell(

@@ -6,10 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from harness import DataError, Reader, Row, UsageError
-from harness.data.readers.conllu import Sentence, read_sentences
-from harness.data.readers.delimited import TSV
-from harness.data.readers.reader import choice
+from harness import DataError, UsageError
+from harness.data import TSV, Reader, Row, Sentence, choice, read_sentences
 from harness_vyakarana.labels import (
     agreement_items,
     case_labels,
@@ -18,8 +16,6 @@ from harness_vyakarana.labels import (
     strict_agreement_items,
 )
 from harness_vyakarana.treebank import made_from, source_of, variant_of
-
-__all__ = ["DEEPEST", "MASK_WORD", "READERS"]
 
 MASK_WORD: Final = "[MASK]"
 """The word in place of the verb, ``mask_word`` in the specs; as in the released notebooks."""
@@ -143,10 +139,10 @@ def _read_colorlessgreen(paths: Sequence[Path], options: Mapping[str, str]) -> I
     The words come from the column `sent`: `prefix` has ``<unk>`` for words unknown to the published models.
     In a nonce sentence `sent` has yet another verb in place of the form; the words after it are those of the sentence.
     """
-    given = {"header": "true", "quoting": "rfc4180", "columns": ",".join(COLUMNS)}
+    tsv_options = {"header": "true", "quoting": "rfc4180", "columns": ",".join(COLUMNS)}
     for path in paths:
         right: Row | None = None
-        for row in TSV.read([path], given):
+        for row in TSV.read([path], tsv_options):
             if right is None:
                 right = row
             else:
@@ -168,8 +164,8 @@ def _item(right: Row, wrong: Row) -> Row:
             f"found the {wrong.fields['class']!r} form of {_name(wrong)}."
         )
     words = str(fields["sent"]).split(" ")
-    place = _place(right, words)
-    after = words[place + 1 :]
+    position = _place(right, words)
+    after = words[position + 1 :]
     if after[-1:] == [END]:
         after.pop()
     construction = f"{fields['pattern']}__{fields['constr_id']}"
@@ -178,7 +174,7 @@ def _item(right: Row, wrong: Row) -> Row:
             "id": f"{construction}__{fields['sent_id']}",
             "construction": construction,
             "group": _group(right),
-            "before": "".join(f"{word} " for word in words[:place]),
+            "before": "".join(f"{word} " for word in words[:position]),
             "right": fields["form"],
             "wrong": wrong.fields["form"],
             "after": "".join(f" {word}" for word in after),
@@ -212,15 +208,15 @@ def _group(row: Row) -> str:
 def _place(row: Row, words: Sequence[str]) -> int:
     """Return the 0-based position of the form; raises `DataError` if `prefix` and `sent` do not fit."""
     length, prefix = str(row.fields["len_prefix"]), str(row.fields["prefix"]).split(" ")
-    place = int(length) if length.isdecimal() else -1
-    fits = place == len(prefix) < len(words) and all(
-        own in (word, UNKNOWN) for own, word in zip(prefix, words, strict=False)
+    position = int(length) if length.isdecimal() else -1
+    fits = position == len(prefix) < len(words) and all(
+        prefix_word in (word, UNKNOWN) for prefix_word, word in zip(prefix, words, strict=False)
     )
     if not fits:
         raise DataError(
             f"{row.where}: expected 'sent' to start with the {length!r} words of 'prefix', found {' '.join(words)!r}."
         )
-    return place
+    return position
 
 
 READERS = (

@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness import DataError, MissingDataError
-from harness.data.readers.conllu import Sentence, read_sentences
-from harness.reporting.blocks.model import Table, rows_of
+from harness.data import Sentence, read_sentences
+from harness.reporting import Table, rows_of
 from harness_vyakarana.treebank import made_from, source_of, treebank_files, variant_of
-
-__all__ = ["side_by_side"]
 
 
 def side_by_side(paths: Sequence[Path], wanted: Sequence[str], *, count: int = 1) -> list[Table]:
@@ -26,16 +24,20 @@ def side_by_side(paths: Sequence[Path], wanted: Sequence[str], *, count: int = 1
         MissingDataError: There is no file, or a sentence that is in none.
     """
     versions: dict[str, list[tuple[str, int, Sentence]]] = {}
-    for place, path in enumerate(paths):
+    for index, path in enumerate(paths):
         for file in treebank_files(path):
-            made = made_from(file)
-            script = "latin" if "transliterator" in made else ""
+            origin = made_from(file)
+            script = "latin" if "transliterator" in origin else ""
             for sentence in read_sentences(file):
                 source = source_of(str(sentence.sent_id))
                 if not wanted or source in wanted:
                     variant = variant_of(str(sentence.sent_id)) or "original"
-                    versions.setdefault(source, []).append((f"{variant} {script}".rstrip(), place, sentence))
-    shared = [own for own in versions if {place for _, place, _ in versions[own]} == {*range(len(paths))}]
+                    versions.setdefault(source, []).append((f"{variant} {script}".rstrip(), index, sentence))
+    shared = [
+        sent_id
+        for sent_id in versions
+        if {index for _, index, _ in versions[sent_id]} == {*range(len(paths))}
+    ]
     for name in wanted:
         if name not in versions:
             raise MissingDataError(f"No file of {', '.join(map(str, paths))} has the sentence {name!r}.")
@@ -57,13 +59,13 @@ def _table(name: str, versions: Sequence[tuple[str, int, Sentence]]) -> Table:
         heads=("UPOS", "Case", "Gender", *(head for head, _, _ in versions)),
         rows=rows_of(
             (
-                own[0].id,
-                own[0].upos,
-                own[0].feature("Case") or "",
-                own[0].feature("Gender") or "",
-                *(word.form for word in own),
+                tokens[0].id,
+                tokens[0].upos,
+                tokens[0].feature("Case") or "",
+                tokens[0].feature("Gender") or "",
+                *(word.form for word in tokens),
             )
-            for own in words
+            for tokens in words
         ),
         words=frozenset(range(len(versions) + 3)),
         divided=True,

@@ -12,32 +12,9 @@ from operator import add
 from pathlib import Path
 
 from harness import MissingDataError, Problem, UsageError
-from harness.data.readers.conllu import Sentence, TreebankError, read_sentences
-from harness.languages.scripts import text_scripts
-from harness.languages.table import known_languages
-from harness.storage.files import FileNotWrittenError, write_atomically
-
-__all__ = [
-    "SPLITS",
-    "Job",
-    "SplitPart",
-    "feats_of",
-    "jobs_of",
-    "language_of",
-    "licence_of",
-    "made_from",
-    "make_folder",
-    "parse_ratios",
-    "sentence_text",
-    "source_of",
-    "split_file",
-    "treebank_files",
-    "units_of",
-    "usable_sentences",
-    "variant_id",
-    "variant_of",
-    "write_sentences",
-]
+from harness.data import Sentence, TreebankError, read_sentences
+from harness.languages import known_languages, text_scripts
+from harness.storage import FileNotWrittenError, write_atomically
 
 SPLITS = ("train", "dev", "test")
 SUFFIX = ".conllu"
@@ -57,8 +34,8 @@ def variant_id(sent_id: str, variant: int) -> str:
 
 def source_of(sent_id: str) -> str:
     """Return the id of the sentence that a variant was made from: ``s1-org2`` gives ``s1``; others are their own."""
-    found = _VARIANT.fullmatch(sent_id)
-    return found[1] if found else sent_id
+    match = _VARIANT.fullmatch(sent_id)
+    return match[1] if match else sent_id
 
 
 def variant_of(sent_id: str) -> str | None:
@@ -66,8 +43,8 @@ def variant_of(sent_id: str) -> str | None:
 
     Where genders are varied: the source's genders, the opposite ones, all masculine, all feminine.
     """
-    found = _VARIANT.fullmatch(sent_id)
-    return found[2] if found else None
+    match = _VARIANT.fullmatch(sent_id)
+    return match[2] if match else None
 
 
 def language_of(path: Path, given: str | None = None, target: Path | None = None) -> str:
@@ -80,8 +57,8 @@ def language_of(path: Path, given: str | None = None, target: Path | None = None
     """
     if given is not None:
         return given
-    if found := _LANGUAGE.fullmatch(path.name):
-        return found[1]
+    if match := _LANGUAGE.fullmatch(path.name):
+        return match[1]
     code = made_from(path).get("language") or _language_of_text(path, target)
     if code is None:
         raise UsageError(
@@ -97,7 +74,7 @@ def _language_of_text(path: Path, target: Path | None) -> str | None:
         return None
     with path.open(encoding="utf-8", errors="replace") as lines:
         columns = (line.split("\t") for line in islice(lines, HEAD_LINES))
-        [script] = text_scripts([" ".join(own[1] for own in columns if len(own) > 1)])
+        [script] = text_scripts([" ".join(cells[1] for cells in columns if len(cells) > 1)])
     written = [language.code for language in known_languages() if language.script == script]
     # A folder called 'my' is no Burmese treebank; one called 'Burmese' is.
     names = {language.name.casefold(): language.code for language in known_languages()}
@@ -123,11 +100,11 @@ def licence_of(path: Path) -> str:
     A folder's is the Creative Commons licence that its ``LICENSE*`` file links, else ``see-`` and that file's name;
     ``unknown`` where there is none.
     """
-    if known := made_from(path).get("licence"):
-        return known
+    if licence := made_from(path).get("licence"):
+        return licence
     for file in sorted(path.parent.glob("LICEN[SC]E*")):
-        if found := _LICENCE.search(file.read_text(encoding="utf-8", errors="replace")):
-            return f"CC-{found[1].upper()}-{found[2]}"
+        if match := _LICENCE.search(file.read_text(encoding="utf-8", errors="replace")):
+            return f"CC-{match[1].upper()}-{match[2]}"
         return f"see-{file.name}"
     return UNKNOWN_LICENCE
 
@@ -138,7 +115,7 @@ def made_from(path: Path) -> dict[str, str]:
     The names are ``generator``, ``generated_from``, ``licence``, ``mode``, ``seed``, ``language`` and ``donors`` of
     colorless green, and ``transliterator`` and ``code_switch_*`` of a treebank in Latin letters.
     """
-    found: dict[str, str] = {}
+    origin: dict[str, str] = {}
     try:
         with path.open(encoding="utf-8", errors="replace") as lines:
             head = [line[1:].strip() for line in takewhile(lambda line: line.startswith("#"), lines)]
@@ -147,18 +124,18 @@ def made_from(path: Path) -> dict[str, str]:
     for comment in head:
         name, _, value = comment.partition(" = ")
         if name in ("generator", "generated_from", "licence"):
-            found[name] = value
+            origin[name] = value
         elif name == "mode":
-            found |= dict(_pairs(comment, ", ", " = "))
+            origin |= dict(_pairs(comment, ", ", " = "))
         elif name == "code_switch":
             switch = dict(_pairs(value, " ", "="))
             engine = f"{switch.pop('engine', '')} {switch.pop('version', '')}".strip()
-            found |= {"language": switch.pop("language", ""), "transliterator": engine}
+            origin |= {"language": switch.pop("language", ""), "transliterator": engine}
             for key, name in (("source", "generated_from"), ("source_licence", "licence")):
-                found |= {name: switch.pop(key)} if key in switch else {}
+                origin |= {name: switch.pop(key)} if key in switch else {}
             switch["engine_licence"] = switch.pop("licence", "")
-            found |= {f"code_switch_{key}": own for key, own in switch.items()}
-    return found
+            origin |= {f"code_switch_{key}": setting for key, setting in switch.items()}
+    return origin
 
 
 def _pairs(text: str, between: str, equals: str) -> Iterator[tuple[str, str]]:
@@ -231,13 +208,14 @@ def jobs_of(source: Path, target: Path, *, language: str | None = None, swap: bo
     """
     files, is_folder = treebank_files(source), source.is_dir()
     if target.exists() and target.is_dir() != is_folder:
-        wanted, found = ("folder", "file") if is_folder else ("file", "folder")
+        source_type, target_type = ("folder", "file") if is_folder else ("file", "folder")
         raise UsageError(
-            f"{str(source)!r} is a {wanted}, expected a {wanted} for --output, found the {found} {str(target)!r}."
+            f"{str(source)!r} is a {source_type}, expected a {source_type} for --output, "
+            f"found the {target_type} {str(target)!r}."
         )
     jobs = [
-        Job(source=path, target=place, language=language_of(path, language, target))
-        for path, place in zip(
+        Job(source=path, target=job_target, language=language_of(path, language, target))
+        for path, job_target in zip(
             files, _targets(files, source, target, swap) if is_folder else [target], strict=True
         )
     ]
@@ -248,13 +226,13 @@ def jobs_of(source: Path, target: Path, *, language: str | None = None, swap: bo
 
 def _targets(files: Sequence[Path], source: Path, target: Path, swap: bool) -> Iterator[Path]:
     """Yield the file to generate for every file of a folder."""
-    counts = Counter((path.parent, found[1]) for path in files if (found := _SPLIT.search(path.name)))
+    counts = Counter((path.parent, match[1]) for path in files if (match := _SPLIT.search(path.name)))
     for path in files:
-        name, found = path.name, _SPLIT.search(path.name)
-        if found:
+        name, match = path.name, _SPLIT.search(path.name)
+        if match:
             swapped = swap and all(counts[path.parent, split] for split in ("train", "test"))
-            split = _SWAPPED[found[1]] if swapped else found[1]
-            name = f"{split}{SUFFIX}" if counts[path.parent, found[1]] == 1 else _SPLIT.sub(split, name)
+            split = _SWAPPED[match[1]] if swapped else match[1]
+            name = f"{split}{SUFFIX}" if counts[path.parent, match[1]] == 1 else _SPLIT.sub(split, name)
         yield target / path.relative_to(source).with_name(name)
 
 
@@ -298,14 +276,14 @@ class SplitPart:
 
 def parse_ratios(text: str) -> tuple[int, ...]:
     """Return the shares of train, dev and test from ``80/10/10``; raises `UsageError`."""
-    parts = text.split("/")
-    whole = len(parts) == len(SPLITS) and all(part.isascii() and part.isdigit() for part in parts)
-    if not whole or not any(map(int, parts)):
+    shares = text.split("/")
+    valid = len(shares) == len(SPLITS) and all(share.isascii() and share.isdigit() for share in shares)
+    if not valid or not any(map(int, shares)):
         raise UsageError(
             f"The ratios must be three whole numbers for train/dev/test, not all 0, got {text!r}.",
             hint="For example --ratios 80/10/10.",
         )
-    return tuple(map(int, parts))
+    return tuple(map(int, shares))
 
 
 def units_of(sentences: Iterable[Sentence]) -> list[str]:
@@ -316,10 +294,10 @@ def units_of(sentences: Iterable[Sentence]) -> list[str]:
     units: list[str] = []
     document: str | None = None
     for sentence in sentences:
-        own = sentence.comment("source_sent_id") or source_of(sentence.sent_id or "")
+        source_id = sentence.comment("source_sent_id") or source_of(sentence.sent_id or "")
         if any(comment[1:].split()[:1] == ["newdoc"] for comment in sentence.comments):
-            document = "document " + (sentence.comment("newdoc id") or f"from {own}")
-        units.append(document or own)
+            document = "document " + (sentence.comment("newdoc id") or f"from {source_id}")
+        units.append(document or source_id)
     return units
 
 
@@ -348,14 +326,16 @@ def split_file(source: Path, folder: Path, ratios: Sequence[int], *, seed: int =
             hint="Give other --ratios or another --seed; without '# newdoc' lines, sentences are split one by one.",
         )
     make_folder(folder)
-    parts = []
+    files = []
     for name, path in targets.items():
-        own = [sentence for sentence, unit in zip(sentences, units, strict=True) if chosen[unit] == name]
-        write_sentences(path, own)
+        split_sentences = [
+            sentence for sentence, unit in zip(sentences, units, strict=True) if chosen[unit] == name
+        ]
+        write_sentences(path, split_sentences)
         count = sum(split == name for split in chosen.values())
-        words = sum(len(sentence.words) for sentence in own)
-        parts.append(SplitPart(path=path, units=count, sentences=len(own), words=words))
-    return parts
+        words = sum(len(sentence.words) for sentence in split_sentences)
+        files.append(SplitPart(path=path, units=count, sentences=len(split_sentences), words=words))
+    return files
 
 
 def _assigned(units: Sequence[str], ratios: Sequence[int], seed: int) -> dict[str, str]:

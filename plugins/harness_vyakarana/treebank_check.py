@@ -6,15 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from harness.data.readers.conllu import Sentence, Token
+from harness.data import Sentence, Token
 from harness_vyakarana.agreement import FREE, Agreement
 from harness_vyakarana.colorless import DROPPED_LENGTH, bare
 from harness_vyakarana.donors import PAPER, DonorPool, Facts, Key
 from harness_vyakarana.grammar import Grammar
 from harness_vyakarana.paradigm import Inflection
 from harness_vyakarana.treebank import variant_id
-
-__all__ = ["CheckResult", "Violation", "check_colorless"]
 
 STRUCTURE = ("id", "upos", "xpos", "head")
 """Columns that must equal the source's; DEPREL, DEPS and FEATS may come from another release."""
@@ -71,7 +69,7 @@ def check_colorless(
     by_id = {sentence.sent_id: sentence for sentence in source if sentence.sent_id is not None}
     origin = {variant_id(name, number): name for name in by_id for number in range(len(grammar.variants))}
     result = CheckResult()
-    seen: set[str] = set()
+    checked: set[str] = set()
     checker: _Checker | None = None
     for sentence in generated:
         sent_id = sentence.sent_id or ""
@@ -80,13 +78,13 @@ def check_colorless(
         if sent_id not in origin:
             result.add(sent_id, "", "no sentence of the source has this variant")
             continue
-        seen.add(sent_id)
+        checked.add(sent_id)
         base = by_id[origin[sent_id]]
         if checker is None or checker.source is not base:
             checker = _Checker(base, donors, result)
         checker.check(sentence)
     for name, base_name in origin.items():
-        if name not in seen and len(by_id[base_name].words) >= shortest:
+        if name not in checked and len(by_id[base_name].words) >= shortest:
             result.add(name, "", "the variant is missing")
     return result
 
@@ -100,23 +98,23 @@ class _Checker:
         self.agreement = pool.agreement(source)
         self.facts = pool.facts(source, self.agreement)
 
-    def check(self, made: Sentence) -> None:
+    def check(self, variant: Sentence) -> None:
         """Add the violations of a variant to the result."""
-        sent_id = made.sent_id or ""
-        if [token.id for token in self.source.tokens] != [token.id for token in made.tokens]:
+        sent_id = variant.sent_id or ""
+        if [token.id for token in self.source.tokens] != [token.id for token in variant.tokens]:
             self.result.add(sent_id, "", "the ids are not those of the source")
             return
-        found: list[tuple[str, str]] = []
-        for before, after in zip(self.source.tokens, made.tokens, strict=True):
+        violations: list[tuple[str, str]] = []
+        for before, after in zip(self.source.tokens, variant.tokens, strict=True):
             for column in STRUCTURE:
                 if getattr(before, column) != getattr(after, column):
-                    found.append((after.id, f"{column.upper()} is not that of the source"))
-        for fact, word in zip(self.facts, made.words, strict=True):
-            found += self._word(fact, word)
-        found += self._ranges(made)
+                    violations.append((after.id, f"{column.upper()} is not that of the source"))
+        for fact, word in zip(self.facts, variant.words, strict=True):
+            violations += self._word(fact, word)
+        violations += self._ranges(variant)
         if self.agreement is not None:
-            found += self._disagreements(made, self.agreement)
-        for word_id, message in found:
+            violations += self._disagreements(variant, self.agreement)
+        for word_id, message in violations:
             self.result.add(sent_id, word_id, message)
 
     def _word(self, fact: Facts, word: Token) -> Iterator[tuple[str, str]]:
@@ -146,17 +144,17 @@ class _Checker:
         gender, slot = word.feature("Gender"), None
         if self.agreement is not None:
             gender = gender or self.paradigms.shown_gender(word)
-            found = self._found(fact)
-            if found is not None and gender not in (None, fact.gender):
-                slot = self.paradigms.slot_in(found, gender or "", self.agreement.place(int(word.id)))
+            inflection = self._found(fact)
+            if inflection is not None and gender not in (None, fact.gender):
+                slot = self.paradigms.slot_in(inflection, gender or "", self.agreement.place(int(word.id)))
         return any(self._in_cell(key, word) for key in self.pool.keys(fact, gender=gender, slot=slot))
 
     def _in_cell(self, key: Key, word: Token) -> bool:
         lemmas, sandhi = self.pool.lemmas(key), self.grammar.sandhi
         if word.form in lemmas or sandhi is None or self.pool.mode == PAPER:
             return word.form in lemmas
-        wanted = bare(word.form, word.lemma, sandhi)
-        return any(wanted == bare(form, lemma, sandhi) for form, lemma in lemmas.items())
+        stem = bare(word.form, word.lemma, sandhi)
+        return any(stem == bare(form, lemma, sandhi) for form, lemma in lemmas.items())
 
     def _is_inflected(self, fact: Facts, word: Token) -> bool:
         """Return whether the form is the source word's own in another gender."""
@@ -168,34 +166,34 @@ class _Checker:
             return False
         if sandhi is not None and bare(word.form, word.lemma, sandhi) == bare(old.form, old.lemma, sandhi):
             return True
-        found, place = self._found(fact), self.agreement.place(int(word.id))
-        return found is not None and any(
-            self.paradigms.form(found, gender, place) == word.form for gender in self.grammar.genders
+        inflection, context = self._found(fact), self.agreement.place(int(word.id))
+        return inflection is not None and any(
+            self.paradigms.form(inflection, gender, context) == word.form for gender in self.grammar.genders
         )
 
-    def _ranges(self, made: Sentence) -> Iterator[tuple[str, str]]:
+    def _ranges(self, variant: Sentence) -> Iterator[tuple[str, str]]:
         """Yield ranges whose surface changed although their words did not."""
-        for before, after in zip(self.source.tokens, made.tokens, strict=True):
+        for before, after in zip(self.source.tokens, variant.tokens, strict=True):
             if before.span is None or before.form == after.form:
                 continue
             first, last = before.span
             if self.pool.mode == PAPER and last > first + 1:
                 continue  # a third clitic is lost even if the word is its own donor
-            pairs = zip(self.source.words[first - 1 : last], made.words[first - 1 : last], strict=True)
+            pairs = zip(self.source.words[first - 1 : last], variant.words[first - 1 : last], strict=True)
             if all(old.form == new.form for old, new in pairs):
                 yield after.id, f"the range became {after.form!r}, but none of its words changed"
 
-    def _disagreements(self, made: Sentence, agreement: Agreement) -> Iterator[tuple[str, str]]:
-        for number, word in enumerate(made.words, start=1):
+    def _disagreements(self, variant: Sentence, agreement: Agreement) -> Iterator[tuple[str, str]]:
+        for number, word in enumerate(variant.words, start=1):
             controller = agreement.controller(number)
             if controller in (0, FREE) or word.upos in self.grammar.nominal:
                 continue
-            noun = made.words[controller - 1]
-            shown = self.paradigms.shown_gender(word) or word.feature("Gender")
-            if shown is not None and shown != noun.feature("Gender"):
+            noun = variant.words[controller - 1]
+            gender = self.paradigms.shown_gender(word) or word.feature("Gender")
+            if gender is not None and gender != noun.feature("Gender"):
                 yield (
                     word.id,
-                    f"{word.form!r} is {shown} but its noun {noun.form!r} is {noun.feature('Gender')}",
+                    f"{word.form!r} is {gender} but its noun {noun.form!r} is {noun.feature('Gender')}",
                 )
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from harness import AdapterEntry, hookimpl
+from harness import hookimpl
+from harness.models import AdapterEntry
 
 if TYPE_CHECKING:
-    from harness import Method, Reader
+    from harness.data import Reader
+    from harness.kinds import Method
 
 __all__ = ["SUBMISSION", "harness_register_adapters", "harness_register_methods", "harness_register_readers"]
 

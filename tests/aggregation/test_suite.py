@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from harness.planning.run_config import RunConfig
-from harness.running.session import data_options, prepare
+from harness.planning.run_config import RunConfig, data_options
+from harness.running.session import prepare
 from harness.running.summaries import suite_summaries
 from harness.scores.aggregation import aggregate_suites
 from harness.storage.results import SuiteSummary

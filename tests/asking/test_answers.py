@@ -10,8 +10,7 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 from hypothesis.extra import numpy as hnp
 
 from harness.models.capabilities import Choice, EmbedOptions, SpanAnswer, SpanQuestion, TextInput

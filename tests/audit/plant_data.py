@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.cli.main import main
+from harness.cli.main import run_command
 from tests.audit.bench import Bench, Rows
 from tests.audit.plant import PlantList
 
@@ -131,7 +131,7 @@ def nothing_said(bench: Bench) -> None:
 @planted("pawsx", "another file than the one that was locked", "lock", "de")
 def other_file(bench: Bench) -> None:
     bench.lock = bench.folder / "lock.json"
-    assert main(["lock", "pawsx", "--data", "sample", "--output", str(bench.lock)]) == 0
+    assert run_command(["lock", "pawsx", "--data", "sample", "--output", str(bench.lock)]) == 0
     bench.change("pawsx/de", lambda row: {**row, "sentence1": row["sentence1"].replace(".", "!")})
 
 

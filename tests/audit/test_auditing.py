@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli.main import main
+from harness.cli.main import run_command
 from harness.planning.task_audit import TaskAudit
 from harness.running.auditor import open_auditor
 from harness.running.session import open_session
@@ -36,12 +36,12 @@ def test_a_folder_without_the_test_items_audits_nothing(
     (tmp_path / "empty").mkdir()
     own = ["--tasks-from", str(tmp_path / "specs"), "--data", str(tmp_path / "empty")]
     for target in ("mood", str(tmp_path / "specs" / "mood.yaml")):
-        assert main(["tasks", "validate", target, *own]) == 1
+        assert run_command(["tasks", "validate", target, *own]) == 1
         printed = capsys.readouterr().out
         assert "no fault" not in printed
         assert "mood: 0 languages, 0 items, nothing to check: no test item was found\n" in printed
         assert "no test items were found in en de ru (of 'mood/test-{language}.tsv')." in printed
-    assert main(["tasks", "validate", *own]) == 0
+    assert run_command(["tasks", "validate", *own]) == 0
     assert "mood: 0 languages, 0 items, nothing to check" in capsys.readouterr().out
 
 
@@ -113,7 +113,7 @@ def test_a_fragment_is_proved_on_its_own_languages(
     Path("data/xnli/test-yo.tsv").write_text(YORUBA, encoding="utf-8")
     Path("data/xnli/test-ru.tsv").write_text("Слова\tСлова\tother\n", encoding="utf-8")
     Path("data/xnli/test-en.tsv").write_text(ENGLISH, encoding="utf-8")
-    assert main(["tasks", "validate", "yo.yaml", "--data", "data"]) == 0
+    assert run_command(["tasks", "validate", "yo.yaml", "--data", "data"]) == 0
     printed = capsys.readouterr()
     assert printed.err == ""
     assert printed.out.startswith("spec ok  extends xnli\nxnli: 1 language, 2 items, no fault\n")
@@ -123,7 +123,7 @@ def test_a_fragment_is_proved_on_its_own_languages(
     ]
     assert "no test items" not in printed.out
     Path("data/xnli/test-yo.tsv").unlink()
-    assert main(["tasks", "validate", "yo.yaml", "--data", "data"]) == 1
+    assert run_command(["tasks", "validate", "yo.yaml", "--data", "data"]) == 1
     assert "xnli: 0 languages, 0 items, nothing to check" in capsys.readouterr().out
 
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from harness.data.records import SpanExample, TaggedSentence
 from harness_audit.overlap import LEAST_TOKENS, NEAR, WIDTH, TextIndex, item_text

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli.main import main
+from harness.cli.main import run_command
 from harness.planning.task_audit import Finding, TaskAudit
 from harness.running.auditor import open_auditor
 from harness.running.session import open_session
@@ -110,13 +110,13 @@ def test_romanised_items_of_xnli_are_counted() -> None:
 
 
 def test_the_command_is_as_before_without_data(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["tasks", "validate", "xnli"]) == 0
+    assert run_command(["tasks", "validate", "xnli"]) == 0
     assert capsys.readouterr().out == "ok  task xnli\n"
 
 
 def test_the_command_audits_with_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = tmp_path / "rows.json"
-    assert main(["tasks", "validate", "pawsx", "--data", "sample", "--json", str(rows)]) == 0
+    assert run_command(["tasks", "validate", "pawsx", "--data", "sample", "--json", str(rows)]) == 0
     assert "pawsx: 4 languages, 80 items, no fault" in capsys.readouterr().out
     [row] = json.loads(rows.read_text(encoding="utf-8"))
     assert row["proof"]["findings"] == []
@@ -126,9 +126,9 @@ def test_the_command_audits_with_data(tmp_path: Path, capsys: pytest.CaptureFixt
 
 def test_data_that_a_lock_file_does_not_have(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lock = tmp_path / "lock.json"
-    assert main(["lock", "pawsx", "--data", "sample", "--output", str(lock)]) == 0
+    assert run_command(["lock", "pawsx", "--data", "sample", "--output", str(lock)]) == 0
     command = ["tasks", "validate", "pawsx", "--data", "sample", "--locked", str(lock)]
-    assert main(command) == 0
+    assert run_command(command) == 0
     content = json.loads(lock.read_text(encoding="utf-8"))
     [changed] = [entry for entry in content["data"] if entry["language"] == "de" and entry["split"] == "test"]
     changed["digest"] = "0" * 64
@@ -138,7 +138,7 @@ def test_data_that_a_lock_file_does_not_have(tmp_path: Path, capsys: pytest.Capt
     ]
     lock.write_text(json.dumps(content), encoding="utf-8")
     capsys.readouterr()
-    assert main(command) == 1
+    assert run_command(command) == 1
     printed = capsys.readouterr().err
     assert "pawsx [de]: expected the data of 'pawsx' in 'de' (test)" in printed
     assert "pawsx [es]: expected" in printed
@@ -148,7 +148,7 @@ def test_data_that_a_lock_file_does_not_have(tmp_path: Path, capsys: pytest.Capt
 def test_every_split_is_compared_with_the_lock(tmp_path: Path) -> None:
     """Training and development data count too: a change of any of them is reported, by language and split."""
     lock = tmp_path / "lock.json"
-    assert main(["lock", "pawsx", "--data", "sample", "--output", str(lock)]) == 0
+    assert run_command(["lock", "pawsx", "--data", "sample", "--output", str(lock)]) == 0
     content = json.loads(lock.read_text(encoding="utf-8"))
     splits = [(entry["language"], entry["split"]) for entry in content["data"]]
     assert {split for _, split in splits} == {"train", "validation", "test"}
@@ -164,7 +164,7 @@ def test_every_split_is_compared_with_the_lock(tmp_path: Path) -> None:
 
 def test_one_item_of_every_language_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = tmp_path / "rows.json"
-    assert main(["tasks", "validate", "pawsx", "--data", "sample", "--json", str(rows)]) == 0
+    assert run_command(["tasks", "validate", "pawsx", "--data", "sample", "--json", str(rows)]) == 0
     printed = capsys.readouterr().out
     assert "  prompt   pawsx/default; also pawsx/lm_eval, pawsx/mega, pawsx/mt5 (see --prompts)" in printed
     shown = [line.split()[0] for line in printed.splitlines() if line.startswith("    ")]
@@ -174,11 +174,11 @@ def test_one_item_of_every_language_is_shown(tmp_path: Path, capsys: pytest.Capt
     [german] = [item for item in prompts if (item["language"], item["prompt"]) == ("de", "pawsx/default")]
     assert german["context"] == "Der Zug von Marsola nach Dorno hält in Velmar, richtig?"
     assert german["choices"][german["gold"]].startswith(" Ja, ")
-    assert main(["tasks", "validate", "pawsx", "--data", "sample", "--prompts"]) == 0
+    assert run_command(["tasks", "validate", "pawsx", "--data", "sample", "--prompts"]) == 0
     whole = capsys.readouterr().out
     assert all(item["context"] in whole for item in prompts)
 
 
 def test_a_lock_file_needs_data(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["tasks", "validate", "xnli", "--locked", "absent.json"]) == 2
+    assert run_command(["tasks", "validate", "xnli", "--locked", "absent.json"]) == 2
     assert "name the data with --data" in capsys.readouterr().err

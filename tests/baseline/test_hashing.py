@@ -3,8 +3,7 @@ from __future__ import annotations
 import unicodedata
 
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from harness_baseline.guess import hash_text, mix
 from harness_baseline.text import normalise

@@ -3,8 +3,7 @@ from __future__ import annotations
 import unicodedata
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from harness_baseline.span import _read_passage as read_passage
 from harness_baseline.text import is_punctuation, shape_of, split_words

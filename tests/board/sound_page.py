@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 
-__all__ = ["AXE_RULES", "sound_page"]
-
 AXE_RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]}
 
 

@@ -7,8 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from harness.errors import DataError, MissingDataError
 from harness_checklist.generation.case import Case, CaseExample, case_lines, read_cases

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from harness_checklist.generation.case import CaseExample
 from harness_checklist.generation.defect import answerable, case_defect, example_defects

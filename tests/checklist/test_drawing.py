@@ -9,8 +9,7 @@ from itertools import permutations, product
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from harness.errors import SpecError, UnknownNameError
 from harness_checklist.generation import drawing

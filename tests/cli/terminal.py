@@ -15,10 +15,10 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["Screen", "Terminal"]
-
 PATIENCE = 120.0
 """Seconds after which a test gives a command up."""
+REST = 0.05
+"""Seconds without output after which a frame is whole; the panel writes four a second."""
 _TOKEN = re.compile(r"\x1b\[([?0-9;]*)([A-Za-z])|\x1b.|[\x00-\x1f\x7f]|[^\x00-\x1f\x7f]+")
 _BOOTSTRAP = (
     "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
@@ -137,11 +137,13 @@ class Terminal:
         self._pending = b""
 
     def until(self, condition: Callable[[], bool], what: str) -> None:
-        """Read until a condition holds."""
+        """Read until a condition holds and the frame that shows it is whole."""
         began = time.monotonic()
         while not condition():
             assert self._read(), f"{what}: the command ended before, with {self.screen.lines}"
             assert time.monotonic() - began < PATIENCE, f"{what}: not seen in {self.screen.lines}"
+        while self._read(patience=REST):  # one frame may come in several pieces
+            assert time.monotonic() - began < PATIENCE, f"{what}: the screen never rests"
 
     def shows(self, pattern: str) -> bool:
         """Return whether a line of the screen matches a pattern."""

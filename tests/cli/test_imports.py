@@ -43,8 +43,8 @@ RUNNING = {
 def _imported(*arguments: str, cwd: Path) -> set[str]:
     script = (
         "import sys\n"
-        "from harness.cli.main import main\n"
-        f"status = main({list(arguments)!r})\n"
+        "from harness.cli.main import run_command\n"
+        f"status = run_command({list(arguments)!r})\n"
         "sys.stderr.write('\\n'.join(['', *sys.modules]))\n"
         "sys.exit(status)\n"
     )

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli.main import main
+from harness.cli.main import run_command
 
 Cli = Callable[..., tuple[int, str, str]]
 
@@ -223,8 +223,8 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HARNESS_CACHE", str(folder.parent / "cache"))
         patch.chdir(folder)
-        assert main(["eval", *MOODS.split(), "--output", "run"]) == 0
-        assert main(["eval", *MOODS.split(), "--limit", "1", "--output", "other"]) == 0
+        assert run_command(["eval", *MOODS.split(), "--output", "run"]) == 0
+        assert run_command(["eval", *MOODS.split(), "--limit", "1", "--output", "other"]) == 0
         for name in ("changed-data", "no-manifest", "damaged"):
             shutil.copytree("run", name)
         _damage(folder)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli.main import main
+from harness.cli.main import run_command
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ def test_a_folder_that_does_not_exist(
     command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     missing = tmp_path / "missing"
-    status = main(command.replace("FILE", f"{missing}/file").split())
+    status = run_command(command.replace("FILE", f"{missing}/file").split())
     assert status == 2
     assert f"mkdir -p {missing}" in capsys.readouterr().err
     assert not missing.exists()

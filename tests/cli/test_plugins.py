@@ -19,7 +19,8 @@ EVAL = (
 )
 METRIC = """
 import numpy as np
-from harness import Metric, MetricResult, hookimpl
+from harness import hookimpl
+from harness.metrics import Metric, MetricResult
 
 @hookimpl
 def harness_register_metrics():
@@ -27,14 +28,17 @@ def harness_register_metrics():
                    kinds=frozenset({"sequence_classification"}), description="d", source="s")]
 """
 ADAPTER = """
-from harness import AdapterEntry, hookimpl
+from harness import hookimpl
+from harness.models import AdapterEntry
 
 @hookimpl
 def harness_register_adapters():
     return [AdapterEntry(name="baseline", target="x:y", describe="x:y", options="x:y", summary="s")]
 """
 METHOD = """
-from harness import Capability, Method, hookimpl
+from harness import hookimpl
+from harness.kinds import Method
+from harness.models import Capability
 
 @hookimpl
 def harness_register_methods():

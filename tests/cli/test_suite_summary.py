@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from harness.languages.table import known_languages
-from harness.planning.run_config import RunConfig
+from harness.planning.run_config import RunConfig, data_options
 from harness.running.manifest import published_documents
-from harness.running.session import data_options, open_session, prepare
+from harness.running.session import open_session, prepare
 from harness.running.summaries import suite_summaries, task_summaries
 from harness.scores.aggregation import aggregate_suites
 from harness.storage.results import TaskSummary

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from benchmarks.contamination import material, trained_signs
-from harness import AdapterError, Generated, LikelihoodAnswer, LikelihoodRequest, Prompt
+from harness import AdapterError
+from harness.models import Generated, LikelihoodAnswer, LikelihoodRequest, Prompt
 from harness_contamination.signs import Sign, halves, measure_signs, min_k, overlap, sign_rows
 
 WORDS = ["river", "lamp", "door", "bread", "stone", "chair", "paper", "rope", "glass", "field"]

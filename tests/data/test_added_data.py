@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from harness.data.sources import DataFinder, find_split
-from harness.running.session import data_options, open_session
+from harness.planning.run_config import data_options
+from harness.running.session import open_session
 from harness.specs.selection import select
 
 SESSION = open_session()

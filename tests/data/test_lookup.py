@@ -6,8 +6,7 @@ import os
 from pathlib import Path, PurePosixPath
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from harness.data.resolve import ResolvedData, check_relative
 from harness.data.sources import data_ref

@@ -5,8 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from harness.data.alignment import detokenise, locate
 from harness.languages.character import is_blank, is_extender, is_unspaced, splits_combination

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from harness.data.buckets import NAMES, OTHER, Bucket, assign, equal_count, frequent_values
 from harness.errors import DataError

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.stats
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from sklearn.metrics import f1_score
 
 from harness.analysis.diagnosis import Diagnosis, DiagnosisOptions, diagnose
@@ -360,10 +359,10 @@ def test_attributes_with_too_few_values_raise(make_run: MakeRun, registry: Regis
     from types import SimpleNamespace
 
     from harness.data.features import Feature
-    from harness.table import Table
+    from harness.table import NamedTable
 
     broken = Feature(name="broken", title="t", compute=lambda items, context: ["a"], continuous=False)
-    table = Table("attribute", [("mine", "broken", broken)])
+    table = NamedTable("attribute", [("mine", "broken", broken)])
     given: Any = SimpleNamespace(features=table, metrics=registry.metrics)
     run = make_run("a", {("xquad", "en"): _questions("909")})
     with pytest.raises(

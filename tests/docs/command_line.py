@@ -9,8 +9,6 @@ from typing import Any
 
 from docs_site.command_reference import is_option, leaf_commands
 
-__all__ = ["LEAVES", "OPTIONS", "describe_fault", "harness_calls", "leaf_of"]
-
 LEAVES: dict[str, Any] = dict(leaf_commands())
 GLOBAL = frozenset({"--help", "--debug", "--version"})
 OPTIONS = GLOBAL | {

@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 
 from docs_site.navigation import indexed_pages
-from harness.cli.main import main
+from harness.cli.main import run_command
 from harness.storage.files import cache_folder
 from tests.docs.page import DOCS, PAGES, ROOT, blocks, commands, page_name
 
@@ -123,7 +123,7 @@ class Terminal:
     def _harness(self, arguments: list[str]) -> tuple[int, str]:
         printed = io.StringIO()
         with redirect_stdout(printed), redirect_stderr(printed):
-            status = main(arguments)
+            status = run_command(arguments)
         return status, printed.getvalue()
 
     def _python(self, *arguments: str) -> tuple[int, str]:

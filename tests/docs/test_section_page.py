@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli.main import main
+from harness.cli.main import run_command
 from harness.reporting.catalog import html_text
 from harness.storage.run_folder import Run
 from tests.docs.page import DOCS, blocks
@@ -34,7 +34,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (info / "top_level.txt").write_text("label_shares\n", encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     run = ("--tasks", "xnli:de", "--model", "baseline:majority", "--data", "sample", "--limit", "6")
-    assert main(["eval", *run, "--output", str(tmp_path / "run")]) == 0
+    assert run_command(["eval", *run, "--output", str(tmp_path / "run")]) == 0
     yield tmp_path
     forget()
 
@@ -52,14 +52,14 @@ def test_the_section_is_in_every_format_and_its_fault_in_none_of_the_others(
 ) -> None:
     run = str(folder / "run")
     capsys.readouterr()
-    assert main(["report", run, "--section", "labels", "--format", "csv"]) == 0
+    assert run_command(["report", run, "--section", "labels", "--format", "csv"]) == 0
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     for name in ("answered", "gold"):
         assert sum(float(row[name]) for row in rows) == pytest.approx(1)
-    assert main(["report", run, "--section", "labels"]) == 0
+    assert run_command(["report", run, "--section", "labels"]) == 0
     assert "Answered labels, percent" in capsys.readouterr().out
     assert "Answered labels, percent" in html_text([Run(run)])
-    assert main(["report", run, "--section", "lables"]) == 2
+    assert run_command(["report", run, "--section", "lables"]) == 2
 
     module = folder / "label_shares" / "section.py"
     source = module.read_text(encoding="utf-8")
@@ -67,11 +67,11 @@ def test_the_section_is_in_every_format_and_its_fault_in_none_of_the_others(
     line = next(number for number, text in enumerate(source.splitlines(), 1) if "/ len(records)" in text)
     forget()
     capsys.readouterr()
-    assert main(["report", run]) == 0
+    assert run_command(["report", run]) == 0
     printed = " ".join(capsys.readouterr().out.split())
     for text in (printed, html_text([Run(run)])):
         assert "of harness-label-shares" in text
         assert f"label_shares/section.py, line {line})" in text
     assert "xnli acc" in printed
-    assert main(["report", run, "--section", "labels", "--format", "csv"]) == 2
+    assert run_command(["report", run, "--section", "labels", "--format", "csv"]) == 2
     assert f"line {line})" in capsys.readouterr().err

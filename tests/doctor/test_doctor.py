@@ -143,7 +143,7 @@ def test_lines_are_wrapped_in_a_terminal_and_commands_are_not(
 
 def test_it_is_quick_and_imports_nothing_heavy() -> None:
     code = (
-        "import sys; from harness.cli.main import main; main(['doctor']); "
+        "import sys; from harness.cli.main import run_command; run_command(['doctor']); "
         "print({'torch', 'transformers', 'datasets', 'numpy', 'scipy', 'faiss'} & {*sys.modules})"
     )
     result = subprocess.run(

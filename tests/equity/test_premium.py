@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from harness.reporting.cost.cost import Cost, Premium, by_id, premium_of
 from harness.reporting.cost.report import EquityRow, correlation_of

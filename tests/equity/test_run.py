@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from harness.analysis.merge import merge
+from harness.analysis.merge import merge_runs
 from harness.analysis.rescoring import rescore
 from harness.reporting.cost.cost import Premium
 from harness.reporting.cost.report import EquityTable, equity_report
@@ -120,7 +120,7 @@ def test_shards_give_the_sums_of_the_whole(run: RunTasks, tmp_path: Path) -> Non
     whole = run("xnli:en+de+hi+zh")
     parts = [run("xnli:en+de+hi+zh", shard=f"{number}/2") for number in (1, 2)]
     output = tmp_path / "merged"
-    merge([part.path for part in parts], output, open_session().registry.metrics)
+    merge_runs([part.path for part in parts], output, open_session().registry.metrics)
     merged = Run(output)
     assert ledgers(merged) == ledgers(whole)
     assert tokens_by_item(merged) == tokens_by_item(whole)

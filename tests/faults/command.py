@@ -13,8 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-__all__ = ["PATIENCE", "Attempt", "Commands", "command_environment", "descendants", "wait_until"]
-
 PATIENCE = 300.0
 """Seconds after which a test gives a process up; on a machine that is not busy, none takes a tenth of it."""
 HERE = Path(__file__).parent

@@ -15,8 +15,6 @@ from harness.storage.run_folder import Run
 
 from .command import Attempt, Commands
 
-__all__ = ["Evaluation", "answers", "assert_same", "assert_whole", "repeated", "requests"]
-
 TOLERANCE = 1e-5
 UNSTEADY = {"seconds", "digest", "traceback"}
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from harness import FleetJob, JobState, Run
+from harness import Run
+from harness.running import FleetJob, JobState
 from harness.storage.journal_log import DESCRIPTION, KEY_BYTES, Log, log_paths
 from harness_fleet.job import main
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from harness import Session
 from harness.planning.plan import Plan
 from harness.planning.run_config import RunConfig
 from harness.planning.shards import Shard, parse_shard, shard_sizes, shared_fits, take_shard
+from harness.running import Session
 from harness.running.session import prepare
 from harness_fleet.fleet_file import FleetFile, FleetModel, PlannedJob, Resources, safe_name
 from harness_fleet.folder import Consent, Fleet

@@ -6,8 +6,6 @@ runs that its line names. ``{out}`` is the command's folder for files, ``{server
 
 from __future__ import annotations
 
-__all__ = ["FILES", "OUTPUTS", "RUNS"]
-
 KINDS = (
     "--tasks tatoeba,multiblimp,belebele,xcopa,mgsm,lareqa,xnli,xquad,xlsum,wikiann_raw,udpos,ntrex_mt,"
     "vyakarana_gcm:hi "

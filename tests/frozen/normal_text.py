@@ -13,8 +13,6 @@ import re
 from html.parser import HTMLParser
 from typing import Any
 
-__all__ = ["digest_text", "normal_text", "outline"]
-
 DIGITS, NETWORK_DIGITS = 10, 4
 NETWORKS = ("encoder", "decoder", "four", "two", "models", "kinds")
 """Parts of names of outputs whose numbers come from a network."""

@@ -19,8 +19,6 @@ from harness.storage.run_folder import Run, with_baselines
 from tests.frozen.commands import FILES, OUTPUTS, RUNS
 from tests.frozen.normal_text import normal_text, outline
 
-__all__ = ["PAGES", "Workspace"]
-
 PAGES = ("baseline", "merged", "prompts")
 """Runs whose page and terminal output are kept as texts."""
 WINDOW = 4096
@@ -118,7 +116,7 @@ class Workspace:
 
         Steps are printed to stderr where they take long, so stderr is not compared.
         """
-        from harness.cli.main import main
+        from harness.cli.main import run_command
 
         for needed in re.findall(r"(?<![\w/])(?:models|runs)/[\w-]+", line):
             self._need(needed)
@@ -129,7 +127,7 @@ class Workspace:
         before, sys.argv = sys.argv, ["harness", *words]
         try:
             with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(errors):
-                status = main(words)
+                status = run_command(words)
         finally:
             sys.argv = before
         text = _written(printed)

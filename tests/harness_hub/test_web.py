@@ -12,8 +12,7 @@ from urllib.error import HTTPError
 from urllib.request import Request
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from harness.data.resolve import DataRef, ResolvedData, WebFiles
 from harness.errors import MissingDataError, StorageError

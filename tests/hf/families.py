@@ -14,8 +14,6 @@ from transformers import AutoConfig, AutoModel, PreTrainedModel, T5EncoderModel
 
 from .conftest import CORPUS, PIECE_LIMIT, byte_level, decoder_tokenizer, fast, unigram, wordpiece
 
-__all__ = ["FAMILIES", "Family", "gemma", "save_family"]
-
 SMALL: Mapping[str, Any] = {
     "hidden_size": 32,
     "intermediate_size": 64,

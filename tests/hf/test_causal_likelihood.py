@@ -15,8 +15,7 @@ from harness.errors import AdapterError
 from harness.models.requests import GenerateOptions, LikelihoodAnswer, LikelihoodRequest
 from harness.testing.examples import SENTENCES
 from harness_hf import loading
-from harness_hf.causal import likelihood
-from harness_hf.causal import session as causal_session
+from harness_hf.causal import likelihood, session as causal_session
 
 from .conftest import PIECE_LIMIT, save_decoder
 

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import itertools
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from harness_hf.causal import prefix
 from harness_hf.causal.prefix import PrefixGroup, pack_groups, share_prefixes, split_group

@@ -16,8 +16,8 @@ from harness.api import evaluate
 from harness.errors import AdapterError, CapabilityError
 from harness.models.capabilities import Capability, FillsMasks
 from harness.models.requests import MaskRequest
-from harness.planning.run_config import RunConfig
-from harness.running.session import data_options, prepare
+from harness.planning.run_config import RunConfig, data_options
+from harness.running.session import prepare
 from harness_hf.description import describe
 from harness_hf.encoder.masked_lm import MaskFiller
 from harness_hf.options import EncoderOptions

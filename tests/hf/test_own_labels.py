@@ -12,8 +12,8 @@ from transformers import AutoModelForTokenClassification
 
 from harness.models.capabilities import Capability
 from harness.planning.plan import Plan
-from harness.planning.run_config import RunConfig
-from harness.running.session import data_options, prepare
+from harness.planning.run_config import RunConfig, data_options
+from harness.running.session import prepare
 from harness_hf.description import describe_causal
 from harness_hf.options import CausalOptions
 

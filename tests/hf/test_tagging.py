@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 from seqeval.metrics import accuracy_score
 from sklearn.metrics import f1_score
 from transformers import AutoModelForTokenClassification

@@ -10,8 +10,6 @@ from collections.abc import Mapping, MutableMapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-__all__ = ["COMMIT", "Handler", "Hub"]
-
 COMMIT = "a" * 40
 """The commit of every branch; a commit that is asked for is answered as it is."""
 _COMMIT = re.compile(r"[0-9a-f]{40}")

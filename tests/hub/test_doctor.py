@@ -18,8 +18,8 @@ from huggingface_hub import constants
 
 from harness.api import evaluate
 from harness.planning.plan import Skip
-from harness.planning.run_config import RunConfig
-from harness.running.session import data_options, prepare
+from harness.planning.run_config import RunConfig, data_options
+from harness.running.session import prepare
 from tests.hub.hub_server import Hub
 
 Cli = Callable[..., tuple[int, str, str]]

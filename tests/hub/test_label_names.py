@@ -11,8 +11,7 @@ import pytest
 pytest.importorskip("datasets")
 
 from datasets import ClassLabel, List, Value
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from harness.data.resolve import HubFiles
 from harness.errors import DataError

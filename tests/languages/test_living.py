@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import harness
-from harness.cli.main import main
+from harness.cli.main import run_command
 from harness.errors import UnknownNameError, UsageError
 from harness.languages.table import _LivingLanguages, known_languages
 
@@ -63,7 +62,9 @@ def test_an_unknown_language_can_be_described(code: str) -> None:
 def _new(tmp_path: Path, *options: str) -> int:
     table = tmp_path / "reviews.csv"
     table.write_text("text,label\na b,x\nc d,y\ne f,x\ng h,y\n", encoding="utf-8")
-    return main(["new", "task", "mood", "--from", str(table), "--out", str(tmp_path / "mood.yaml"), *options])
+    return run_command(
+        ["new", "task", "mood", "--from", str(table), "--out", str(tmp_path / "mood.yaml"), *options]
+    )
 
 
 @pytest.mark.parametrize(
@@ -89,7 +90,10 @@ def test_a_task_in_any_language(tmp_path: Path, options: list[str], entry: dict[
         "mood", "baseline:random", data=str(tmp_path), tasks_from=str(tmp_path), output=tmp_path / "run"
     )
     assert [cell.status for cell in run.cells] == ["ok"]
-    assert main(["report", str(tmp_path / "run"), "-f", "html", "--out", str(tmp_path / "page.html")]) == 0
+    assert (
+        run_command(["report", str(tmp_path / "run"), "-f", "html", "--out", str(tmp_path / "page.html")])
+        == 0
+    )
 
 
 @pytest.mark.parametrize(
@@ -115,14 +119,14 @@ def test_all_unknown_names_of_a_column_are_named_at_once(
     table = tmp_path / "reviews.csv"
     table.write_text("text,label,lang\na,x,Klingon\nb,y,Swahli\nc,x,de\n", encoding="utf-8")
     given_ = ["new", "task", "mood", "--from", str(table), "--language-column", "lang"]
-    assert main([*given_, "--out", str(tmp_path / "mood.yaml")]) == 2
+    assert run_command([*given_, "--out", str(tmp_path / "mood.yaml")]) == 2
     message = capsys.readouterr().err
     assert "'Klingon'" in message
     assert "'Swahli': did you mean 'Swahili'?" in message
 
 
 def test_the_fragment_of_a_new_language_needs_no_description(tmp_path: Path) -> None:
-    assert main(["new", "language", "rue", "--task", "xnli", "--out", str(tmp_path / "p")]) == 0
+    assert run_command(["new", "language", "rue", "--task", "xnli", "--out", str(tmp_path / "p")]) == 0
     [fragment] = [
         path for path in (tmp_path / "p").rglob("*.yaml") if "rue" in path.read_text(encoding="utf-8")
     ]

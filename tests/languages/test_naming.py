@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from harness.cli.main import _repeated, main
+from harness.cli.main import _repeated, run_command
 from harness.errors import UnknownNameError, UsageError
 from harness.languages.table import known_languages
 from harness.planning.plan import Plan
@@ -119,7 +118,7 @@ def test_data_folders_are_divided_and_near_names_are_given(tmp_path: Path) -> No
 def test_a_command_of_other_tools_has_a_hint(
     typed: str, meant: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main([typed]) == 2
+    assert run_command([typed]) == 2
     assert f"'harness {meant}'" in capsys.readouterr().err
 
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from harness.errors import UnknownNameError
 from harness.languages.detection import DETECTED, can_detect, detected_code
 from harness.languages.library_code import library_code
 from harness.languages.table import known_languages
-from harness.planning.run_config import RunConfig
-from harness.running.session import data_options, open_session, prepare
+from harness.planning.run_config import RunConfig, data_options
+from harness.running.session import open_session, prepare
 from harness.specs.selection import plain_patterns
 
 Cli = Callable[..., tuple[int, str, str]]

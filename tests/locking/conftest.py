@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from harness.planning.lock_file import Lock
-from harness.planning.run_config import RunConfig
-from harness.running.session import Prepared, data_options, prepare
+from harness.planning.run_config import RunConfig, data_options
+from harness.running.session import Prepared, prepare
 from harness.storage.run_folder import Run
 from tests.builders import run_resolved
 

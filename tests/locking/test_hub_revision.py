@@ -19,8 +19,8 @@ from harness.planning.lock_file import Lock, check_locked, read_lock
 from harness.planning.plan import Plan
 from harness.planning.planner import make_plan, resolve_model
 from harness.planning.resolution import TasksResolver
-from harness.planning.run_config import RunConfig
-from harness.running.session import data_options, open_session
+from harness.planning.run_config import RunConfig, data_options
+from harness.running.session import open_session
 from harness.specs.selection import select
 
 Cli = Callable[..., tuple[int, str, str]]

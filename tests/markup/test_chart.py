@@ -7,8 +7,7 @@ import xml.etree.ElementTree as ET
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from harness.reporting.blocks.chart import Bar, BarChart, Chart, CurveChart, Line, Scale, number
 from harness.reporting.blocks.heat import heat_class

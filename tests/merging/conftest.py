@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from harness.planning.run_config import RunConfig
-from harness.running.session import data_options
+from harness.planning.run_config import RunConfig, data_options
 from harness.storage.run_folder import Run
 from tests.builders import run_resolved
 

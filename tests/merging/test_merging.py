@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from harness.analysis.merge import merge
+from harness.analysis.merge import merge_runs
 from harness.errors import DataError, StorageError, UsageError
 from harness.planning.run_config import settings
 from harness.running.session import open_session
@@ -35,7 +35,7 @@ def _without_times(value: Any) -> Any:
 
 
 def _merged(runs: list[Run], output: Path, **settings: Any) -> Run:
-    merge([run.path for run in runs], output, METRICS, **settings)
+    merge_runs([run.path for run in runs], output, METRICS, **settings)
     return Run(output)
 
 
@@ -101,8 +101,8 @@ def test_a_suite_is_aggregated_again(make_run: MakeRun, tmp_path: Path) -> None:
 def test_missing_shards_are_rejected_and_then_skipped(shards: list[Run], whole: Run, tmp_path: Path) -> None:
     paths = [shards[0].path, shards[2].path]
     with pytest.raises(UsageError, match=r"The shards 2/3 of the plan are missing\. .*--incomplete"):
-        merge(paths, tmp_path / "merged", METRICS)
-    notes = merge(paths, tmp_path / "merged", METRICS, incomplete=True)
+        merge_runs(paths, tmp_path / "merged", METRICS)
+    notes = merge_runs(paths, tmp_path / "merged", METRICS, incomplete=True)
     part = Run(tmp_path / "merged")
     lost = [cell for cell in part.cells if "2/3" in cell.reason]
     assert {cell.reason for cell in lost} == {"in shard 2/3, which was not merged"}
@@ -154,7 +154,7 @@ def test_what_another_run_could_do_is_not_skipped(make_run: MakeRun, xnli: Run, 
 
 def test_an_equal_cell_is_taken_once_and_reported(make_run: MakeRun, xnli: Run, tmp_path: Path) -> None:
     again = make_run("xnli:sw+hi")
-    notes = merge([xnli.path, again.path], tmp_path / "merged", METRICS)
+    notes = merge_runs([xnli.path, again.path], tmp_path / "merged", METRICS)
     assert notes == [f"1 cells of {again.path} are in an earlier run, too"]
     cells = [f"{cell.task}:{cell.language}" for cell in Run(tmp_path / "merged").cells]
     assert cells == ["xnli:en", "xnli:sw", "xnli:hi"]
@@ -233,7 +233,7 @@ def test_runs_that_do_not_belong_together_are_rejected(
 ) -> None:
     other = edit(xnli, change, file)
     with pytest.raises(UsageError, match=f"cannot be merged: they differ in {difference}"):
-        merge([xnli.path, other.path], tmp_path / "merged", METRICS)
+        merge_runs([xnli.path, other.path], tmp_path / "merged", METRICS)
     assert not (tmp_path / "merged").exists()
 
 
@@ -243,12 +243,12 @@ def test_training_on_other_data_is_rejected(xnli: Run, edit: Edit, tmp_path: Pat
         train["digest"] = "another"
 
     with pytest.raises(UsageError, match=r"they differ in the data of 'mnli' in 'en' \(train\)"):
-        merge([xnli.path, edit(xnli, change, "manifest.json").path], tmp_path / "merged", METRICS)
+        merge_runs([xnli.path, edit(xnli, change, "manifest.json").path], tmp_path / "merged", METRICS)
 
 
 def test_a_cell_with_other_scores_is_rejected(xnli: Run, edit: Edit, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"different scores of xnli:en \(zero_shot_transfer\): accuracy"):
-        merge([xnli.path, edit(xnli, _score).path], tmp_path / "merged", METRICS)
+        merge_runs([xnli.path, edit(xnli, _score).path], tmp_path / "merged", METRICS)
 
 
 def test_rounding_is_no_other_score(xnli: Run, edit: Edit, tmp_path: Path) -> None:
@@ -261,33 +261,33 @@ def test_rounding_is_no_other_score(xnli: Run, edit: Edit, tmp_path: Path) -> No
 def test_other_models_are_rejected(make_run: MakeRun, xnli: Run, tmp_path: Path) -> None:
     other = make_run("xnli:en+sw", model="baseline:char-ngram", options={"ngrams": "3"})
     with pytest.raises(UsageError, match=r'the model \(ngrams\): "4" and "3"'):
-        merge([xnli.path, other.path], tmp_path / "merged", METRICS)
+        merge_runs([xnli.path, other.path], tmp_path / "merged", METRICS)
 
 
 def test_shards_of_different_plans_are_rejected(make_run: MakeRun, shards: list[Run], tmp_path: Path) -> None:
     settings: dict[str, Any] = {"seeds": (1, 2)}
     other = make_run("xnli:en+sw", **settings, shard="2/3")
     with pytest.raises(UsageError, match="are shards of different plans"):
-        merge([shards[0].path, other.path], tmp_path / "merged", METRICS)
+        merge_runs([shards[0].path, other.path], tmp_path / "merged", METRICS)
     halves = make_run(*TASKS, **settings, shard="2/2")
     with pytest.raises(UsageError, match="divide their plan differently: into 3 shards and into 2"):
-        merge([shards[0].path, halves.path], tmp_path / "merged", METRICS)
+        merge_runs([shards[0].path, halves.path], tmp_path / "merged", METRICS)
 
 
 def test_no_runs_and_used_folders_are_rejected(xnli: Run, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="does not exist"):
-        merge([xnli.path, tmp_path / "none"], tmp_path / "merged", METRICS)
+        merge_runs([xnli.path, tmp_path / "none"], tmp_path / "merged", METRICS)
     (tmp_path / "empty").mkdir()
     with pytest.raises(UsageError, match=r"is no run: it has no manifest\.json"):
-        merge([xnli.path, tmp_path / "empty"], tmp_path / "merged", METRICS)
+        merge_runs([xnli.path, tmp_path / "empty"], tmp_path / "merged", METRICS)
     with pytest.raises(UsageError, match="A run was named twice"):
-        merge([xnli.path, xnli.path], tmp_path / "merged", METRICS)
+        merge_runs([xnli.path, xnli.path], tmp_path / "merged", METRICS)
     with pytest.raises(UsageError, match="already holds a run"):
-        merge([xnli.path], xnli.path, METRICS)
+        merge_runs([xnli.path], xnli.path, METRICS)
     (tmp_path / "used").mkdir()
     (tmp_path / "used" / "notes.txt").touch()
     with pytest.raises(UsageError, match="is not empty"):
-        merge([xnli.path], tmp_path / "used", METRICS)
+        merge_runs([xnli.path], tmp_path / "used", METRICS)
     assert _merged([xnli], tmp_path / "empty").cells == xnli.cells
 
 
@@ -296,7 +296,7 @@ def test_a_merge_that_breaks_leaves_nothing(xnli: Run, udpos: Run, edit: Edit, t
     records = sorted(broken.path.rglob("*.parquet"))
     records[-1].unlink()
     with pytest.raises(DataError, match="of a finished cell are missing"):
-        merge([xnli.path, broken.path], tmp_path / "out" / "merged", METRICS)
+        merge_runs([xnli.path, broken.path], tmp_path / "out" / "merged", METRICS)
     assert list((tmp_path / "out").iterdir()) == []
 
 
@@ -306,7 +306,7 @@ def test_a_full_disk_leaves_nothing(xnli: Run, tmp_path: Path, monkeypatch: pyte
 
     monkeypatch.setattr("harness.analysis.merge.shutil.copyfile", full)
     with pytest.raises(StorageError, match=r"merged' cannot be written: .*No space left on device"):
-        merge([xnli.path], tmp_path / "out" / "merged", METRICS)
+        merge_runs([xnli.path], tmp_path / "out" / "merged", METRICS)
     assert list((tmp_path / "out").iterdir()) == []
 
 
@@ -326,7 +326,7 @@ def test_a_merged_run_is_merged_again(xnli: Run, udpos: Run, edit: Edit, tmp_pat
 def test_a_digest_from_outside_never_becomes_a_path(xnli: Run, edit: Edit, tmp_path: Path) -> None:
     with pytest.raises(DamagedRunError, match=r"'cells\.0\.digest': '\.\./\.\./elsewhere'"):
         broken = edit(xnli, _first_cell(digest="../../elsewhere"))
-        merge([broken.path], tmp_path / "merged", METRICS)
+        merge_runs([broken.path], tmp_path / "merged", METRICS)
 
 
 def test_journals_and_single_cells_are_copied(xnli: Run, udpos: Run, edit: Edit, tmp_path: Path) -> None:

@@ -5,14 +5,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from harness.errors import UsageError
 from harness.planning.plan import Plan
-from harness.planning.run_config import RunConfig
+from harness.planning.run_config import RunConfig, data_options
 from harness.planning.shards import Shard, parse_shard, plan_digest, take_shard
-from harness.running.session import data_options, prepare
+from harness.running.session import prepare
 
 TASKS = ("xnli:en+sw+hi+de", "udpos:en+de", "xquad:en+de", "tatoeba:de+hi")
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from harness.api import evaluate
-from harness.cli.main import main
+from harness.cli.main import run_command
 from harness.errors import HarnessError, MissingExtraError, UsageError
 from harness.metrics import external
 from harness.metrics.metric import Metric, MetricContext
@@ -173,15 +173,15 @@ def test_a_spec_with_a_program_is_valid_and_not_run_unless_allowed(
 
     monkeypatch.setattr(external, "_load", loaded)
     what = ["--tasks", "mood", "--tasks-from", "mood.yaml", "--model", "baseline:random", "--data", "sample"]
-    assert main(["tasks", "validate", "mood.yaml"]) == 0
-    assert main(["plan", *what]) == 0
+    assert run_command(["tasks", "validate", "mood.yaml"]) == 0
+    assert run_command(["plan", *what]) == 0
     capsys.readouterr()
-    assert main(["eval", *what, "--output", "run"]) == 2
+    assert run_command(["eval", *what, "--output", "run"]) == 2
     expected = "The metric 'evaluate:./share' is a program, which runs only with --allow-code."
     assert expected in capsys.readouterr().err
     assert not (folder / "run").exists()
     (folder / "config.yaml").write_text("allow_code: true\n", encoding="utf-8")
-    assert main(["eval", *what, "--config", "config.yaml"]) == 2
+    assert run_command(["eval", *what, "--config", "config.yaml"]) == 2
     assert "allow_code" in capsys.readouterr().err
     with pytest.raises(UsageError, match="only with --allow-code"):
         evaluate("mood", "baseline:random", tasks_from=(folder / "mood.yaml",), data="sample")
@@ -198,7 +198,7 @@ def test_a_family_is_no_name_of_its_own() -> None:
 
 def _commands(folder: Path, *commands: Sequence[str]) -> tuple[list[int], str]:
     """Run command lines in one process of their own, since evaluate takes long to import: statuses and stderr."""
-    script = f"from harness.cli.main import main\nprint('\\n', [main(command) for command in {commands!r}])"
+    script = f"from harness.cli.main import run_command\nprint('\\n', [run_command(line) for line in {commands!r}])"
     environment = {**os.environ, "HF_HOME": str(folder / "hf"), "HARNESS_CACHE": str(folder / "cache")}
     finished = subprocess.run(
         [sys.executable, "-c", script],
@@ -228,5 +228,5 @@ def test_a_local_module_scores_a_run_when_it_is_allowed(
     assert set(values) == {"accuracy", "evaluate:./share"}
     assert values["evaluate:./share"] == pytest.approx(values["accuracy"])
     capsys.readouterr()
-    assert main(["score", "run"]) == 2
+    assert run_command(["score", "run"]) == 2
     assert "only with --allow-code" in capsys.readouterr().err

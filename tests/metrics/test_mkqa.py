@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from harness.metrics.metric import MetricContext
-from harness.metrics.question_answering import MKQA_LANGUAGES as LANGUAGES
-from harness.metrics.question_answering import mkqa_exact_match as exact_match
-from harness.metrics.question_answering import mkqa_f1 as f1
-from harness.metrics.question_answering import normalise_mkqa as normalise
+from harness.metrics.question_answering import (
+    MKQA_LANGUAGES as LANGUAGES,
+    mkqa_exact_match as exact_match,
+    mkqa_f1 as f1,
+    normalise_mkqa as normalise,
+)
 
 
 @pytest.mark.parametrize(

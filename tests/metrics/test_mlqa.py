@@ -7,15 +7,17 @@ import unicodedata
 from collections import Counter
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from harness.metrics.metric import MetricContext
-from harness.metrics.question_answering import MLQA_LANGUAGES as LANGUAGES
-from harness.metrics.question_answering import mixed_segmentation, squad_f1
-from harness.metrics.question_answering import mlqa_exact_match as exact_match
-from harness.metrics.question_answering import mlqa_f1 as f1
-from harness.metrics.question_answering import normalise_mlqa as normalise
+from harness.metrics.question_answering import (
+    MLQA_LANGUAGES as LANGUAGES,
+    mixed_segmentation,
+    mlqa_exact_match as exact_match,
+    mlqa_f1 as f1,
+    normalise_mlqa as normalise,
+    squad_f1,
+)
 
 PUNCTUATION = {
     chr(point) for point in range(sys.maxunicode) if unicodedata.category(chr(point)).startswith("P")

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from harness.metrics.metric import MetricContext
 from harness.metrics.retrieval import average_precision, map_at_20, one_target_map_at_20, one_target_ranks

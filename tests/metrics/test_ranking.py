@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from harness.metrics.metric import MetricContext, MetricFunction
 from harness.metrics.ranking import accuracy_byte, accuracy_char, accuracy_pmi, accuracy_token, mrr

@@ -6,13 +6,14 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from harness.metrics.metric import MetricContext
-from harness.metrics.question_answering import normalise_squad as normalise
-from harness.metrics.question_answering import squad_exact_match as exact_match
-from harness.metrics.question_answering import squad_f1 as f1
+from harness.metrics.question_answering import (
+    normalise_squad as normalise,
+    squad_exact_match as exact_match,
+    squad_f1 as f1,
+)
 
 CONTEXT = MetricContext(language="en")
 WORDS = st.sampled_from(

@@ -14,7 +14,8 @@ from pyarrow import parquet
 from harness.data.sources import DataFinder, data_ref
 from harness.errors import DataError
 from harness.kinds.kind import ReadContext, read_examples
-from harness.running.session import data_options, open_session
+from harness.planning.run_config import data_options
+from harness.running.session import open_session
 from harness_minimal_pairs.readers import READERS
 
 READ = {reader.name: reader for reader in READERS}

@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-__all__ = ["Result"]
-
 
 @dataclass(frozen=True, slots=True)
 class Result:

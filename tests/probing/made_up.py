@@ -14,8 +14,6 @@ from harness_probing.evaluation import Evaluator, Predictions
 from harness_probing.problem import Numbers, ProbeItem, ProbeProblem, Targets
 from harness_probing.result import problem_result
 
-__all__ = ["MemoryStates", "SentenceTargets", "TestSentence", "add_block", "gather", "results", "stream"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentenceTargets:

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import scipy.stats
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from harness_probing.baselines import control_classes, fit_baselines, type_keys
 from harness_probing.mdl import online_code, portion_ends, sending_order

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from harness.api import evaluate
-from harness.cli.main import main
+from harness.cli.main import run_command
 from harness.kinds.methods import MethodContext
 from harness.storage.run_folder import Run
 from harness_probing.problem import item_maker, output_of
@@ -193,7 +193,7 @@ def test_an_interrupted_run_goes_on_with_the_states_it_has(
     before = _asked(tmp_path)
     assert len(before) >= 110
     monkeypatch.setenv("LAYERED_PATIENT", "1")
-    assert main(["eval", "--resume", str(tmp_path / "run-0")]) == 0
+    assert run_command(["eval", "--resume", str(tmp_path / "run-0")]) == 0
     finished = Run(tmp_path / "run-0")
     assert [cell.status for cell in finished.cells] == ["ok", "ok"]
     after = _asked(tmp_path) - before
@@ -206,7 +206,7 @@ def test_an_interrupted_run_goes_on_with_the_states_it_has(
 def test_finished_cells_are_not_prepared_again(run: RunToy, tmp_path: Path) -> None:
     run("toy_pos")
     before = _asked(tmp_path)
-    assert main(["eval", "--resume", str(tmp_path / "run-0")]) == 0
+    assert run_command(["eval", "--resume", str(tmp_path / "run-0")]) == 0
     assert _asked(tmp_path) == before
 
 

@@ -8,8 +8,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from hypothesis.extra import numpy as nps
 
 from harness.errors import ContractError, StorageError

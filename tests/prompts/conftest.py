@@ -13,8 +13,9 @@ from harness.data.sources import DataFinder, data_ref
 from harness.errors import MissingDataError
 from harness.kinds.kind import ReadContext, TaskKind
 from harness.languages.table import known_languages
+from harness.planning.run_config import data_options
 from harness.prompts.preset import CompiledPrompt, PromptItem, compile_prompt
-from harness.running.session import Session, data_options, open_session
+from harness.running.session import Session, open_session
 from harness.specs.prompt import PromptSpec
 from harness.specs.schema import TaskSpec, TrainingSpec
 

@@ -8,13 +8,13 @@ from importlib import resources
 from typing import Final
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from harness.languages.answer_words import answer_words
 from harness.languages.spelling import fold
+from harness.prompts.letter_answer import read_letter
 from harness.prompts.number_answer import answer_number
-from harness.prompts.parsing import read_choice, read_letter
+from harness.prompts.parsing import read_choice
 from harness.running.session import Session
 
 COLOURS: Final = ("red", "blue", "green", "white")

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 
-from harness.prompts.parsing import read_answer, read_choice, read_letter
+from harness.prompts.letter_answer import read_letter
+from harness.prompts.parsing import read_answer, read_choice
 from harness.prompts.tagged import entity_text, read_entities, read_tagged, tagged_text
 
 WORD = st.text(st.characters(categories=("L", "M", "N", "P")), min_size=1, max_size=6)

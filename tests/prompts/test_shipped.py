@@ -11,8 +11,9 @@ import pytest
 from harness.errors import MissingDataError
 from harness.planning.spec_validation import validate_specs
 from harness.prompts.filter import FILTERS
+from harness.prompts.letter_answer import read_letter
 from harness.prompts.number_answer import answer_number
-from harness.prompts.parsing import read_answer, read_choice, read_letter
+from harness.prompts.parsing import read_answer, read_choice
 from harness.prompts.preset import CompiledPrompt, PromptItem, compile_prompt
 from harness.prompts.tagged import read_entities, read_spans, read_tagged
 from harness.running.session import Session

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from harness import FleetJob, HarnessError, UsageError
+from harness import HarnessError, UsageError
+from harness.running import FleetJob
 from harness_ray.backend import RayRunner
 from harness_ray.options import RayOptions
 from tests.ray.conftest import Diary, MakeJob, runs
@@ -62,9 +63,11 @@ def test_a_failed_job_stops_those_that_need_it_alone(run: Run, make_job: MakeJob
 def test_no_more_jobs_run_at_once_than_there_are_cpus(run: Run, make_job: MakeJob, tmp_path: Path) -> None:
     shared = tmp_path / "shared"
     shared.mkdir()
-    script = f"touch {shared}/$$; ls {shared} | wc -l > seen; sleep 0.7; rm {shared}/$$"
-    jobs = [make_job(f"job-{number}", script) for number in range(4)]
-    wide = make_job("wide", script, processes=2)
+    begin, end = f"touch {shared}/$$", f"ls {shared} | wc -l > seen; sleep 0.7; rm {shared}/$$"
+    # On a busy machine the second job starts late: the first waits for it.
+    wait = f"n=0; until [ $(ls {shared} | wc -l) -ge 2 ] || [ $n -ge 100 ]; do sleep 0.1; n=$((n + 1)); done"
+    jobs = [make_job(f"job-{number}", f"{begin}; {wait}; {end}") for number in range(4)]
+    wide = make_job("wide", f"{begin}; {end}", processes=2)
     run(*jobs, wide)
     seen = [int((job.folder / "seen").read_text()) for job in jobs]
     assert max(seen) == 2

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from harness.errors import MissingExtraError, UsageError
 from harness.reporting.blocks.chart import Bar, BarChart, CurveChart, Line

@@ -9,8 +9,7 @@ from statistics import fmean
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import harness
 from harness.reporting.blocks.score import Score

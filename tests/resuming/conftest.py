@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from harness.cli.main import main
+from harness.cli.main import run_command
 from harness.storage.journal_log import DESCRIPTION, KEY_BYTES, Log, log_paths
 from harness.storage.run_folder import Run
 
@@ -63,7 +63,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Done]:
     folder = tmp_path_factory.mktemp("undisturbed")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HARNESS_CACHE", str(folder / "cache"))
-        assert main([*EVAL, "--output", str(folder / "run")]) == 0
+        assert run_command([*EVAL, "--output", str(folder / "run")]) == 0
         yield Done(folder / "run", folder / "cache")
 
 

@@ -168,7 +168,8 @@ def test_another_version_of_the_harness(done: Any, cli: Cli, monkeypatch: pytest
 
 
 SCORER = """
-from harness import Metric, MetricResult, hookimpl
+from harness import hookimpl
+from harness.metrics import Metric, MetricResult
 from local_scorer.value import VALUE
 
 def compute(predictions, references, context):

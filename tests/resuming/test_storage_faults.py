@@ -25,11 +25,11 @@ RESUME = "Resume it with: harness eval --resume run\n"
 # The limit on the size of files is a full disk that needs no rights.
 FULL = """
 import resource, sys
-from harness.cli.main import main
+from harness.cli.main import run_command
 
 _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), hard))
-sys.exit(main(sys.argv[2:]))
+sys.exit(run_command(sys.argv[2:]))
 """
 
 

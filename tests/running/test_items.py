@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from harness import Run, TaskScore, compare_runs
+from harness import Run, compare_runs
 from harness.analysis.comparison import Comparison
 from harness.errors import DataError, UnknownNameError
 from harness.scores.read import read_scores
+from harness.storage import TaskScore
 from harness.storage.results import DamagedRunError, Manifest
 
 RunTasks = Callable[..., Run]

@@ -13,8 +13,9 @@ from harness.data.sources import DataFinder
 from harness.errors import DataError
 from harness.planning.plan import Plan
 from harness.planning.resolution import resolve_plan
+from harness.planning.run_config import data_options
 from harness.running.cell_reader import CellReader
-from harness.running.session import data_options, open_session
+from harness.running.session import open_session
 
 MakePlan = Callable[..., Plan]
 DataFolder = Callable[[Mapping[str, str | bytes]], Path]

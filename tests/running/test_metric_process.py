@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.analysis.metric_process import MetricCommand, _ask, _Kept
+from harness.analysis.metric_process import MetricCommand, _ask, _ScoreFile
 from harness.errors import HarnessError
 
 pytestmark = pytest.mark.thorough
@@ -31,7 +31,7 @@ if mode == "many":
 """
 
 
-def ask(folder: Path, mode: str, kept: _Kept) -> None:
+def ask(folder: Path, mode: str, kept: _ScoreFile) -> None:
     program = folder / "program.py"
     program.write_text(PROGRAM, encoding="utf-8")
     command = MetricCommand(name="own", words=(sys.executable, str(program), mode), silence=5)
@@ -43,7 +43,7 @@ def ask(folder: Path, mode: str, kept: _Kept) -> None:
 
 
 def test_each_answer_gets_its_score(tmp_path: Path) -> None:
-    kept = _Kept(path=tmp_path / "kept", digest="d")
+    kept = _ScoreFile(path=tmp_path / "kept", digest="d")
     ask(tmp_path, "good", kept)
     assert kept.scores == {"k0": 0.0, "k1": 0.1, "k2": 0.2, "k3": 0.3}
     assert kept.signature.startswith("lengths|1|command:")
@@ -59,18 +59,18 @@ def test_each_answer_gets_its_score(tmp_path: Path) -> None:
 )
 def test_what_a_failing_program_gave_is_kept(tmp_path: Path, mode: str, message: str) -> None:
     with pytest.raises(HarnessError, match=message):
-        ask(tmp_path, mode, _Kept(path=tmp_path / "kept", digest="d"))
-    again = _Kept(path=tmp_path / "kept", digest="d")
+        ask(tmp_path, mode, _ScoreFile(path=tmp_path / "kept", digest="d"))
+    again = _ScoreFile(path=tmp_path / "kept", digest="d")
     again.read()
     assert again.scores == {"k0": 0.0, "k1": 0.1}
-    other = _Kept(path=tmp_path / "kept", digest="e")
+    other = _ScoreFile(path=tmp_path / "kept", digest="e")
     other.read()
     assert other.scores == {}
 
 
 @pytest.mark.parametrize("mode", ["few", "many"])
 def test_a_program_that_miscounts_is_not_believed(tmp_path: Path, mode: str) -> None:
-    kept = _Kept(path=tmp_path / "kept", digest="d")
+    kept = _ScoreFile(path=tmp_path / "kept", digest="d")
     with pytest.raises(HarnessError, match="none of them was taken"):
         ask(tmp_path, mode, kept)
     assert not kept.scores and not kept.path.exists()

@@ -6,11 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import harness
-from harness.cli.main import main
+from harness.cli.main import run_command
 from harness.reporting.blocks.model import file_stem
 from harness.reporting.overview.system_name import system_names
 from harness.storage.model_name import folder_names, model_name
@@ -97,7 +96,7 @@ def test_a_chosen_name_is_in_the_run_and_a_title_in_its_page(tmp_path: Path) -> 
     assert [run.manifest.model for run in runs] == ["baseline:majority"] * 2
     page, rows = tmp_path / "page.html", tmp_path / "rows.json"
     given = ["report", str(tmp_path / "a"), "-f", "html", "--out", str(page), "--json", str(rows)]
-    assert main([*given, "--title", "My <study>"]) == 0
+    assert run_command([*given, "--title", "My <study>"]) == 0
     assert "<h1>My &lt;study&gt;</h1>" in page.read_text(encoding="utf-8").replace(' class="title"', "")
     assert {row["model"] for row in json.loads(rows.read_text(encoding="utf-8"))} == {"mine"}
 
@@ -113,6 +112,6 @@ def test_two_models_of_one_server_are_distinct_and_no_page_has_its_address(tmp_p
         manifest["config"]["model"] = f"openai:{address}"
         (path / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
         page = tmp_path / f"{number}.html"
-        assert main(["report", str(path), "-f", "html", "--out", str(page)]) == 0
+        assert run_command(["report", str(path), "-f", "html", "--out", str(page)]) == 0
         assert "intern.example" not in page.read_text(encoding="utf-8")
     assert system_names([Run(tmp_path / name) for name in ("tiny-a", "tiny-b")]) == ["tiny-a", "tiny-b"]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.analysis.planned_tokens import PlannedTokens, TokenCounter, planned_tokens, text_size
-from harness.cli.main import main
+from harness.cli.main import run_command
 from harness.planning.run_config import RunConfig, data_options
 from harness.running.cell_reader import CellReader
 from harness.running.session import prepare
@@ -69,7 +69,7 @@ def test_a_price_is_that_of_a_million_tokens() -> None:
 def test_the_command_writes_rows(price: str, status: int, tmp_path: Path) -> None:
     file = tmp_path / "tokens.json"
     given = ["plan", "--tasks", "xnli:en+hi", "--model", "baseline:majority", "--data", "sample", "--tokens"]
-    assert main([*given, "--price", price, "--json", str(file)]) == status
+    assert run_command([*given, "--price", price, "--json", str(file)]) == status
     if status == 0:
         rows = json.loads(file.read_text(encoding="utf-8"))
         assert {row["language"] for row in rows} == {"en", "hi"}

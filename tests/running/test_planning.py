@@ -402,8 +402,8 @@ def test_impossible_settings_are_rejected(
 def test_planning_with_a_baseline_imports_no_model_library() -> None:
     script = (
         "import sys\n"
-        "from harness.running.session import data_options, prepare\n"
-        "from harness.planning.run_config import RunConfig\n"
+        "from harness.running.session import prepare\n"
+        "from harness.planning.run_config import RunConfig, data_options\n"
         "config = RunConfig(tasks=('xnli', 'xquad', 'udpos', 'tatoeba'), model='baseline:char-ngram',\n"
         "                   data=data_options(['sample']))\n"
         "assert len(prepare(config).plan.cells) > 30\n"

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from harness.analysis.merge import merge
+from harness.analysis.merge import merge_runs
 from harness.api import compare_runs
 from harness.errors import UsageError
 from harness.running.session import open_session
@@ -139,7 +139,7 @@ def test_a_run_lies_in_no_other_run(edited: Edited, sample_run: Run, tmp_path: P
     link.symlink_to(outer)
     for output in (outer / "x", outer / "deep" / "x", link / "x"):
         with pytest.raises(UsageError, match="lies in the run"):
-            merge([sample_run.path], output, open_session().registry.metrics)
+            merge_runs([sample_run.path], output, open_session().registry.metrics)
         with pytest.raises(UsageError, match="lies in the run"):
             Run.at(output).check_new()
     assert not (outer / "x").exists()

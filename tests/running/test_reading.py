@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from harness.data.records import Row
 from harness.data.sampling import draw, draw_items
@@ -16,10 +15,10 @@ from harness.errors import DataError
 from harness.kinds import kind as kinds
 from harness.kinds.kind import ReadContext, iter_examples, read_examples
 from harness.planning.plan import Cell, Plan
-from harness.planning.run_config import RunConfig
+from harness.planning.run_config import RunConfig, data_options
 from harness.running import cell_reader as reading
 from harness.running.cell_reader import CellReader
-from harness.running.session import data_options, open_session, prepare
+from harness.running.session import open_session, prepare
 
 MakePlan = Callable[..., Plan]
 DataFolder = Callable[..., Path]

@@ -73,7 +73,7 @@ def test_a_metric_of_a_plugin_is_computed_without_model_or_data(
     install_plugin(
         "long_words",
         "import numpy as np\n"
-        "from harness import Metric, MetricResult, hookimpl\n"
+        "from harness import hookimpl; from harness.metrics import Metric, MetricResult\n"
         "def compute(predictions, references, context):\n"
         "    items = np.array([float(len(p['label']) > 8) for p in predictions])\n"
         "    return MetricResult(value=float(items.mean()), items=items)\n"
@@ -129,7 +129,7 @@ def test_records_of_cells_before_a_broken_one_stay_as_they_were(
     install_plugin(
         "fussy",
         "import numpy as np\n"
-        "from harness import Metric, MetricResult, hookimpl\n"
+        "from harness import hookimpl; from harness.metrics import Metric, MetricResult\n"
         "def compute(predictions, references, context):\n"
         "    if context.language == 'sw':\n"
         "        raise ValueError('no Swahili')\n"

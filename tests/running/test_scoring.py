@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from harness.errors import HarnessError
 from harness.metrics.metric import GroupScore, Metric, MetricContext, MetricResult
@@ -313,8 +312,8 @@ def test_predictions_are_kept_only_for_such_metrics() -> None:
     for by_item, count in ((True, 0), (False, 7)):
         scorer = CellScorer([_metric(_relative, by_item=by_item)], CONTEXT)
         scorer.add(ITEMS)
-        assert len(scorer._kept) == count
-    assert json.loads(scorer._kept[2]) == ["xxx", "x", None, None, {}]
+        assert len(scorer._packed) == count
+    assert json.loads(scorer._packed[2]) == ["xxx", "x", None, None, {}]
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from harness.data.resolve import DataOptions
 from harness.planning.unread_files import _unmatched, unread_file_notes

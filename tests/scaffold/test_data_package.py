@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli.main import main
+from harness.cli.main import run_command
 
 from .test_packages import PIP, _python
 
@@ -36,7 +36,7 @@ def _write(path: Path, texts: dict[str, list[str]]) -> None:
 def _made(folder: Path, name: str, texts: dict[str, list[str]], *further: str) -> None:
     _write(folder / "reviews.csv", texts)
     given = ("new", "task", name, "--from", str(folder / "reviews.csv"), *COLUMNS, "--license", "cc-by-4.0")
-    assert main([*given, *further, "--output", str(folder / name)]) == 0
+    assert run_command([*given, *further, "--output", str(folder / name)]) == 0
     installed = _python(*PIP, str(folder / "site"), f"./{name}", folder=folder)
     assert installed.returncode == 0, installed.stderr
 
@@ -105,6 +105,6 @@ def test_one_language_with_the_text_of_another_fails(tmp_path: Path, language: s
 def test_data_without_a_licence_are_not_packed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _write(tmp_path / "reviews.csv", TEXTS)
     given = ("new", "task", "kettle-mood", "--from", str(tmp_path / "reviews.csv"), *COLUMNS)
-    assert main([*given, "--output", str(tmp_path / "made")]) == 2
+    assert run_command([*given, "--output", str(tmp_path / "made")]) == 2
     assert "--license" in capsys.readouterr().err
     assert not (tmp_path / "made").exists()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli.main import main
+from harness.cli.main import run_command
 from harness_scaffold.scaffold import LAYERS
 
 pytestmark = pytest.mark.packaging
@@ -54,7 +54,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a package of each sort, all of them installed below ``site``."""
     folder = tmp_path_factory.mktemp("scaffold")
     for name, command in MADE.items():
-        assert main(["new", *command, "--output", str(folder / name)]) == 0
+        assert run_command(["new", *command, "--output", str(folder / name)]) == 0
     installed = _python(*PIP, str(folder / "site"), *(f"./{name}" for name in MADE), folder=folder)
     assert installed.returncode == 0, installed.stderr
     return folder

@@ -13,8 +13,7 @@ import faiss
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from harness.errors import ContractError, MissingExtraError
 from harness.kinds import search as module

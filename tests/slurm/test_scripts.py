@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from harness import AdapterError, FleetJob, JobState, UsageError
+from harness import AdapterError, UsageError
+from harness.running import FleetJob, JobState
 from harness_slurm.options import SlurmOptions
 from harness_slurm.runner import SlurmRunner
 

@@ -6,8 +6,6 @@ IndicQA; the file names of release 1.1 for MASSIVE.
 
 from __future__ import annotations
 
-__all__ = ["CONFIGS"]
-
 BELEBELE = (
     "acm_Arab afr_Latn als_Latn amh_Ethi apc_Arab arb_Arab arb_Latn ars_Arab ary_Arab arz_Arab asm_Beng "
     "azj_Latn bam_Latn ben_Beng ben_Latn bod_Tibt bul_Cyrl cat_Latn ceb_Latn ces_Latn ckb_Arab dan_Latn "

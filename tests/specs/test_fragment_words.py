@@ -9,8 +9,8 @@ import pytest
 
 from harness.errors import DuplicateNameError, SpecError
 from harness.planning.plan import Plan, PromptPlan
-from harness.planning.run_config import RunConfig
-from harness.running.session import Session, data_options, open_session, prepare
+from harness.planning.run_config import RunConfig, data_options
+from harness.running.session import Session, open_session, prepare
 
 Cli = Callable[..., tuple[int, str, str]]
 InstallPlugin = Callable[..., Path]

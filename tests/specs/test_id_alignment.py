@@ -6,15 +6,14 @@ import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from harness.api import evaluate
 from harness.planning.id_alignment import ItemIds, misalignment, pairing_order, stands_for_source
 from harness.planning.plan import Plan
-from harness.planning.run_config import RunConfig
+from harness.planning.run_config import RunConfig, data_options
 from harness.running.auditor import audited_entry, open_auditor
-from harness.running.session import Session, data_options, open_session, prepare
+from harness.running.session import Session, open_session, prepare
 from harness.running.summaries import task_summaries
 from harness.statistics import draw_codes
 

@@ -9,8 +9,8 @@ import pytest
 
 from harness.api import evaluate
 from harness.planning.plan import Plan
-from harness.planning.run_config import RunConfig
-from harness.running.session import data_options, open_session, prepare
+from harness.planning.run_config import RunConfig, data_options
+from harness.running.session import open_session, prepare
 from harness.storage.run_folder import Run
 
 DESCRIBED = "name: Lindovan, script: Latn, family: Indo-European, provenance: native"

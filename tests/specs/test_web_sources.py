@@ -18,8 +18,8 @@ from harness.planning.origin import Origin
 from harness.planning.plan import Plan
 from harness.planning.planner import make_plan, resolve_model
 from harness.planning.resolution import TasksResolver
-from harness.planning.run_config import RunConfig
-from harness.running.session import Session, data_options, open_session
+from harness.planning.run_config import RunConfig, data_options
+from harness.running.session import Session, open_session
 from harness.specs.selection import select
 from harness_hub import web
 from tests.harness_hub.web_stand_in import Web, serving

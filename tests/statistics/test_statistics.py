@@ -7,8 +7,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy import stats
 
 from harness.statistics import SMALL_SAMPLE, Interval, clustered_mean, paired_difference, wilson

@@ -9,8 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from harness.analysis.coverage import dataset_differences, family_index, suite_coverage
 from harness.errors import SpecError, UnknownNameError
@@ -239,12 +238,12 @@ def test_the_coverage_of_a_suite_imports_nothing_heavy(tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text(suite_document(["xnli", "udpos"]), encoding="utf-8")
     script = (
         "import importlib.metadata, sys\n"
-        "from harness.cli.main import main\n"
+        "from harness.cli.main import run_command\n"
         "def lost(name, found=importlib.metadata.distribution):\n"
         "    if name == 'lang2vec': raise importlib.metadata.PackageNotFoundError(name)\n"
         "    return found(name)\n"
         "importlib.metadata.distribution = lost\n"
-        "status = main(['languages', '--suite', 'mine', '--tasks-from', 'mine.yaml'])\n"
+        "status = run_command(['languages', '--suite', 'mine', '--tasks-from', 'mine.yaml'])\n"
         "heavy = {'numpy', 'scipy', 'pyarrow', 'torch', 'transformers', 'harness.kinds.kind'}\n"
         "sys.stderr.write(repr(sorted(heavy & set(sys.modules))))\n"
         "sys.exit(status)\n"

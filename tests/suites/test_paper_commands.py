@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli.main import main
+from harness.cli.main import run_command
 
 PAGE = (Path(__file__).parents[2] / "docs" / "xtreme-r.md").read_text(encoding="utf-8")
 SECTION = PAGE.partition("## The paper's tables and figures")[2].partition("\n## ")[0]
@@ -43,7 +43,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patch.setenv("HARNESS_CACHE", str(folder / "cache"))
         patch.chdir(folder)
         for command in RUNS:
-            assert main(shlex.split(command)) == 0
+            assert run_command(shlex.split(command)) == 0
         yield folder
 
 
@@ -53,7 +53,7 @@ def test_a_command_writes_its_file(folder: Path, command: str) -> None:
     arguments = shlex.split(command)
     if {"pdf", "png"} & {part.rpartition(".")[2] for part in arguments}:
         pytest.importorskip("vl_convert", reason="vl-convert-python is not installed: pip install '.[plots]'")
-    assert main(arguments) == 0
+    assert run_command(arguments) == 0
     names = [after for option, after in pairwise(arguments) if option in {"--output", "--csv"}]
     for name in names:
         path = folder / name

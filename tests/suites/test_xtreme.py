@@ -9,8 +9,8 @@ import pytest
 
 from harness.analysis.coverage import suite_coverage
 from harness.models.capabilities import Head, ModelDescription, TrainingSettings
-from harness.planning.run_config import RunConfig
-from harness.running.session import data_options, open_session, prepare
+from harness.planning.run_config import RunConfig, data_options
+from harness.running.session import open_session, prepare
 from harness.running.summaries import suite_summaries
 from harness.scores.aggregation import aggregate_suites
 from harness.scores.suites import overall, task_scores

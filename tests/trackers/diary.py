@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from harness import LoggedResults, TrackedRun, Tracker, hookimpl
+from harness import hookimpl
+from harness.running import LoggedResults, TrackedRun, Tracker
 
 
 @hookimpl

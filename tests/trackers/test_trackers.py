@@ -14,7 +14,7 @@ import pytest
 from harness.api import evaluate
 from harness.errors import MissingExtraError, UnknownNameError
 from harness.scores.read import read_scores
-from harness.storage.clean_text import add_secret
+from harness.storage.redaction import add_secret
 from harness.storage.run_folder import Run
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -165,7 +165,7 @@ def test_a_tracker_that_fails_leaves_the_others_alone(
 ) -> None:
     install_plugin(
         "brittle",
-        "from harness import Tracker, hookimpl\n"
+        "from harness import hookimpl; from harness.running import Tracker\n"
         "class Brittle:\n"
         "    id, place = 'x', 'y'\n"
         "    def __init__(self, run): run.config.clear()\n"
@@ -223,7 +223,7 @@ def test_a_missing_package_is_an_error_before_anything_else(diary: Diary, cli: C
 
 
 def test_secrets_are_hidden(diary: Diary, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.storage.clean_text._forms", {})
+    monkeypatch.setattr("harness.storage.redaction._forms", {})
     add_secret("char-ngram")  # the name of the model, as if it were a key
     assert cli(*XNLI, "--log", "diary")[0] == 0
     [opened] = diary.calls("open")

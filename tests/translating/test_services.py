@@ -9,10 +9,10 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from harness import TranslatorInfo, UsageError, open_session
+from harness import UsageError, open_session
+from harness.data import TranslatorInfo
 from harness.data.translation.opening import open_engine
 from harness_translation.variants.service import ServiceTranslator, chunks, read_options
 

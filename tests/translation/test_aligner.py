@@ -110,7 +110,7 @@ from harness import hookimpl
 def harness_register_aligners():
     from harness.data.translation.aligners import Aligner
     return [Aligner(name="diagonal", target="with_aligner:Diagonal", licence="MIT", summary="word n to word n",
-                    reference="NOTHING"),
+                    reference="BLANK"),
             Aligner(name="hollow", target="with_aligner:dict", licence="MIT", summary="none", reference="X")]
 
 class Diagonal:

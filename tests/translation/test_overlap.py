@@ -7,11 +7,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from harness import TextInput
 from harness.data.translation.aligners import Link
+from harness.models import TextInput
 from harness_translation.overlap.formula import (
     ItemOverlap,
     OverlapRule,

@@ -6,8 +6,7 @@ import unicodedata
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from harness_transliteration import rules
 from harness_transliteration.rules import romanize_word, transliterate

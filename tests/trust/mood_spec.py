@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["MOOD"]
-
 MOOD = """\
 task: mood
 kind: sequence_classification

@@ -32,8 +32,7 @@ from harness.statistics import (
 )
 from harness.storage.results import SuiteSummary
 from harness.storage.run_folder import Run
-from harness_board.document import Board, System, TaskColumn
-from harness_board.document import Score as BoardScore
+from harness_board.document import Board, Score as BoardScore, System, TaskColumn
 from harness_board.standing import standing
 
 from ..conftest import Cli

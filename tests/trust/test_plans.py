@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from harness.errors import UnknownNameError, UsageError
-from harness.planning.run_config import RunConfig
+from harness.planning.run_config import RunConfig, data_options
 from harness.reporting.catalog import html_text, markdown_text
 from harness.reporting.overview.summary import Summary, summarise
 from harness.reporting.overview.unreadable import UNREADABLE, WITH_UNREADABLE
-from harness.running.session import check_output_folder, data_options, prepare
+from harness.running.session import check_output_folder, prepare
 from harness.storage.run_folder import Run
 
 from ..conftest import Cli

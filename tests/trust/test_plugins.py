@@ -107,12 +107,12 @@ def test_item_15_slow_hooks_and_commands_are_named_and_work(
     command: tuple[str, ...],
     way_out: str,
 ) -> None:
-    from harness.cli.main import main
+    from harness.cli.main import run_command
 
     monkeypatch.setenv("HARNESS_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(guard, "SECONDS", 0.4)
     install_plugin("slow", source, entry_points=entry_points)
-    assert main(command) == 0
+    assert run_command(command) == 0
     err = capfd.readouterr().err
     assert way_out in err
     assert "slow.py" in err

@@ -233,8 +233,8 @@ def _prints(node: ast.AST) -> bool:
 
 PEAK = """
 import resource, sys
-from harness.cli.main import main
-assert main(sys.argv[1:]) == 0
+from harness.cli.main import run_command
+assert run_command(sys.argv[1:]) == 0
 print("peak", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 """
 

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from harness.storage.clean_text import redact
 from harness.storage.records import read_records
+from harness.storage.redaction import redact
 from harness_vllm.client import read_key
 
 from ..conftest import Cli
@@ -403,7 +403,7 @@ def test_item_21_a_journal_that_holds_one_can_be_resumed(
     server.tamper = with_surrogate
     run = tmp_path / "run"
     with monkeypatch.context() as before:  # as the harness wrote it before texts were cleaned
-        before.setattr("harness.storage.clean_text._SURROGATE", re.compile("(?!)"))
+        before.setattr("harness.storage.redaction._SURROGATE", re.compile("(?!)"))
         assert cli(*WRITTEN, "--model", f"openai:{server.url}", "--output", run)[0] == 1
     asked = len(server.requests)
     status, _, err = cli("eval", "--resume", run)

@@ -15,8 +15,9 @@ from harness.data.readers.structured import JSON, JSONL
 from harness.data.readers.tagged import TAGGED
 from harness.data.sources import DataFinder
 from harness.errors import DataError, SpecError
+from harness.planning.run_config import data_options
 from harness.planning.shared_rows import audit_own_rows
-from harness.running.session import data_options, open_session
+from harness.running.session import open_session
 from harness.specs.loading import read_yaml
 from harness_xtreme_r.readers.xquad_r import XQUAD_R_SENTENCES
 

@@ -30,8 +30,6 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
-__all__ = ["StandIn"]
-
 THOUGHT = ("the", "user", "asks,\nso", "I", "think", "about", "it")
 """Reasoning, one word per token; one of them has the stop string of most prompts."""
 WORDS = ("red", "green", "blue", "yes", "no", "one", "two", "three")

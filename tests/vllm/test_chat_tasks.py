@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from harness.cli.main import main
+from harness.cli.main import run_command
 from harness.storage.run_folder import Run
 
 
@@ -41,7 +41,7 @@ def test_shots_are_turns_and_answers_end_by_themselves(
                 "-o",
                 "max_tokens=20",
             ]
-            assert main([*asked, *(["--shots", str(shots)] if shots else [])]) == 0
+            assert run_command([*asked, *(["--shots", str(shots)] if shots else [])]) == 0
             [cell] = Run(output).cells
             assert (cell.status, cell.method) == ("ok", "generate")
             [sent] = server.posted("chat/completions")

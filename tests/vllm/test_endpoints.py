@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from harness.cli.main import main
+from harness.cli.main import run_command
 from harness.errors import AdapterError, UsageError
 from harness.models.requests import Call, GenerateOptions, HasNotices
 from harness_vllm.client import Client, Unreachable
@@ -251,12 +251,14 @@ def test_a_run_is_resumed_with_other_addresses(
     ]
     for server in servers[:2]:
         server.faults += ["none"] * 16 + ["400"] * 1000
-    assert main(command) == 1, "cells fail"
+    assert run_command(command) == 1, "cells fail"
     before = sum((prompts(server.served) for server in servers[:2]), Counter())
     for server in servers[:2]:
         server.shutdown()
         server.server_close()
-    assert main(["eval", "--resume", str(run), "--model", f"vllm:{servers[2].url},{servers[3].url}"]) == 0
+    assert (
+        run_command(["eval", "--resume", str(run), "--model", f"vllm:{servers[2].url},{servers[3].url}"]) == 0
+    )
     after = sum((prompts(server.served) for server in servers[2:]), Counter())
     assert before
     assert after

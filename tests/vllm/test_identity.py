@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from harness_vllm.served import ServedModel, served_fingerprint
+from harness_vllm.answers import ServedModel
+from harness_vllm.served import served_fingerprint
 
 Open = Callable[..., Any]
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
-from harness.cli.main import main
+from harness.cli.main import run_command
 from harness.storage.run_folder import Run
 
 pytestmark = pytest.mark.thorough
@@ -22,19 +22,19 @@ def test_verdicts_are_asked_once_and_compared_with_gold(
     server.thread.start()
     judged, items, verdicts = (str(tmp_path / name) for name in ("judged", "items", "verdicts"))
     sample = ["--data", "sample", "--tasks", "xnli:en+sw", "--output", judged]
-    assert main(["eval", "--model", "baseline:random", *sample]) == 0
-    assert main(["judge", "export", judged, "--output", items]) == 0
+    assert run_command(["eval", "--model", "baseline:random", *sample]) == 0
+    assert run_command(["judge", "export", judged, "--output", items]) == 0
     ask = ["eval", "--tasks", "judge_xnli_correct", "--tasks-from", items, "--data", items]
     ask += ["--model", f"openai:{server.url}"]
-    assert main([*ask, "--output", verdicts]) == 0
+    assert run_command([*ask, "--output", verdicts]) == 0
     asked = len(server.posted("chat/completions"))
     assert asked > 0
-    assert main([*ask, "--reuse", verdicts, "--output", str(tmp_path / "again")]) == 0
+    assert run_command([*ask, "--reuse", verdicts, "--output", str(tmp_path / "again")]) == 0
     assert len(server.posted("chat/completions")) == asked, "nothing is asked twice"
 
     rows_file = tmp_path / "rows.json"
     capsys.readouterr()
-    assert main(["judge", "report", verdicts, "--json", str(rows_file)]) == 0
+    assert run_command(["judge", "report", verdicts, "--json", str(rows_file)]) == 0
     assert "openai" in capsys.readouterr().out
     rows = {row["language"]: row for row in json.loads(rows_file.read_text(encoding="utf-8"))}
     assert set(rows) == {"en", "sw"}

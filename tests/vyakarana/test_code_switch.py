@@ -9,8 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from harness.data.readers.conllu import Sentence, Token, read_sentences
 from harness.data.translation.transliterators import Transliterator

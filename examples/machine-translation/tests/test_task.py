@@ -8,18 +8,11 @@ from pathlib import Path
 import pytest
 from sacrebleu.metrics.chrf import CHRF
 
-from harness import (
-    AdapterEntry,
-    AdapterOptions,
-    CapabilityError,
-    DataError,
-    GenerateOptions,
-    MetricContext,
-    ReadContext,
-    Row,
-    evaluate,
-    read_examples,
-)
+from harness import CapabilityError, DataError, evaluate
+from harness.data import Row
+from harness.kinds import ReadContext, read_examples
+from harness.metrics import MetricContext
+from harness.models import AdapterEntry, AdapterOptions, GenerateOptions
 from harness.testing import AdapterContract, SpecContract
 from machine_translation import COPY
 from machine_translation.copying import Copy

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness import Session, TaskEntry
+from harness.running import Session
+from harness.specs import TaskEntry
 from harness.testing import Sample, SpecContract
 
 

@@ -12,8 +12,6 @@ from harness.data.readers.text import count_blank_lines, is_blank_line, numbered
 from harness.data.records import Row
 from harness.errors import DataError, UsageError
 
-__all__ = ["BITEXT"]
-
 
 def _read(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
     if len(paths) != 2:
@@ -50,18 +48,18 @@ def _parallel(query_path: Path, target_path: Path, options: Mapping[str, str]) -
 def _joined(query_path: Path, target_path: Path, options: Mapping[str, str]) -> Iterator[Row]:
     """Yield the pairs of two tables, in the order of the queries; both must have the same keys, each once."""
     queries, targets = _table(query_path, options), _table(target_path, options)
-    for path, own, other_path, other in (
+    for path, rows, other_path, other_rows in (
         (query_path, queries, target_path, targets),
         (target_path, targets, query_path, queries),
     ):
-        for key, row in own.items():
-            if key not in other:
+        for key, row in rows.items():
+            if key not in other_rows:
                 raise DataError(
                     f"{row.where}: {options['key']} {key!r} of {path.name} is not in {other_path}."
                 )
     for key, row in queries.items():
-        own, other = row.fields["text"], targets[key].fields["text"]
-        fields = {"id": key, options.get("query", "query"): own, "target": other}
+        query, target = row.fields["text"], targets[key].fields["text"]
+        fields = {"id": key, options.get("query", "query"): query, "target": target}
         yield Row(fields=fields, path=row.path, line=row.line)
 
 
@@ -75,17 +73,17 @@ def _table(path: Path, options: Mapping[str, str]) -> dict[str, Row]:
         rows = CSV.read([path], {**columns, "header": "true"})
     else:
         rows = TSV.read([path], {**columns, "header": "true", "quoting": "rfc4180"})
-    found: dict[str, Row] = {}
+    by_key: dict[str, Row] = {}
     for row in rows:
         key = "" if row.fields["key"] is None else str(row.fields["key"])
         if not key.strip():
             raise DataError(f"{row.where}: expected the {options['key']} of a sentence, found none.")
-        if key in found:
+        if key in by_key:
             raise DataError(f"{row.where}: expected each {options['key']} once, found {key!r} again.")
         if not str(row.fields["text"]).strip():
             raise DataError(f"{row.where}: expected a sentence, found none.")
-        found[key] = row
-    return found
+        by_key[key] = row
+    return by_key
 
 
 def _sentences(path: Path) -> list[str]:

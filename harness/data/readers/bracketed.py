@@ -12,8 +12,6 @@ from harness.data.readers.structured import read_jsonl, read_parquet
 from harness.data.records import Row
 from harness.errors import DataError
 
-__all__ = ["BRACKETED"]
-
 _SPAN = re.compile(r"\[\s*(\w+)\s*:([^\[\]]*)\]")
 _TOKENS = ("space", "character")
 
@@ -21,10 +19,10 @@ _TOKENS = ("space", "character")
 def _read(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
     """Yield one row per sentence, with the fields ``tokens`` and ``tags`` in place of ``marked``."""
     by_character = choice(options, "tokens", _TOKENS) == "character"
-    kept = {name: value for name, value in options.items() if name != "tokens"}
+    reader_options = {name: value for name, value in options.items() if name != "tokens"}
     for path in paths:
         read = read_parquet if path.suffix == ".parquet" else read_jsonl
-        for row in read([path], kept):
+        for row in read([path], reader_options):
             fields = dict(row.fields)
             marked = fields.pop("marked", None)
             if not isinstance(marked, str):
@@ -54,11 +52,11 @@ def _add(
 ) -> None:
     if "[" in text or "]" in text:
         raise DataError(f"{where}: expected spans written '[label : text]', found {text.strip()[:80]!r}.")
-    found = [token for word in text.split() for token in _split(word, by_character=by_character)]
-    if label is not None and not found:
+    span_tokens = [token for word in text.split() for token in _split(word, by_character=by_character)]
+    if label is not None and not span_tokens:
         raise DataError(f"{where}: the span {label!r} has no text.")
-    tokens += found
-    tags += ["O" if label is None else f"{'I' if at else 'B'}-{label}" for at in range(len(found))]
+    tokens += span_tokens
+    tags += ["O" if label is None else f"{'I' if at else 'B'}-{label}" for at in range(len(span_tokens))]
 
 
 def _split(word: str, *, by_character: bool) -> Sequence[str]:

@@ -10,6 +10,4 @@ from harness.data.readers.squad import SQUAD, SQUAD_RECORDS
 from harness.data.readers.structured import JSON, JSONL, PARQUET
 from harness.data.readers.tagged import TAGGED
 
-__all__ = ["READERS"]
-
 READERS = (BITEXT, BRACKETED, CONLLU, CSV, JSON, JSONL, PARQUET, SQUAD, SQUAD_RECORDS, TAGGED, TSV)

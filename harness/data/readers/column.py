@@ -9,18 +9,6 @@ from typing import Any
 
 from harness.errors import DataError, UsageError, near_names
 
-__all__ = [
-    "COLUMNS",
-    "WHERE",
-    "Column",
-    "Condition",
-    "MissingColumnError",
-    "counted",
-    "pick",
-    "wanted_columns",
-    "wanted_records",
-]
-
 COLUMNS = (
     "the columns to keep, separated by commas; 'tags=ner_tags' keeps the column 'ner_tags' as 'tags', 'id=page+number' "
     "joins two columns with a slash, and 'A=choices.0' is the first value of a list"
@@ -45,13 +33,13 @@ class Column:
         """
         if self.source in known:
             return [[self.source]]
-        return [[part] if part in known else part.split(".") for part in self.source.split("+")]
+        return [[name] if name in known else name.split(".") for name in self.source.split("+")]
 
     def value(self, record: Mapping[str, Any], where: str) -> Any:
         """Return the value in a record; raises `DataError` for a column that is missing."""
         if self.source in record:
             return record[self.source]
-        found = []
+        values = []
         for name, *steps in self.parts(record):
             if name not in record:
                 raise MissingColumnError(name, record, where)
@@ -60,8 +48,8 @@ class Column:
                 value = _member(value, step, self.source, where)
             if self.field == "id" and (value is None or not str(value).strip()):
                 raise DataError(f"{where}: expected {name!r} as part of the id, found {value!r}.")
-            found.append(value)
-        return found[0] if len(found) == 1 else "/".join(map(str, found))
+            values.append(value)
+        return values[0] if len(values) == 1 else "/".join(map(str, values))
 
 
 def _member(value: Any, step: str, source: str, where: str) -> Any:
@@ -99,8 +87,8 @@ class Condition:
     def _has(self, record: Mapping[str, Any], column: str, value: str | None, where: str) -> bool:
         if column not in record:
             raise MissingColumnError(column, record, where)
-        found = record[column]
-        return found is not None if value is None else str(found).strip() == value
+        actual = record[column]
+        return actual is not None if value is None else str(actual).strip() == value
 
 
 def wanted_records(options: Mapping[str, str]) -> Condition | None:
@@ -109,7 +97,7 @@ def wanted_records(options: Mapping[str, str]) -> Condition | None:
         return None
     values: dict[str, str | None] = {}
     for condition in options["where"].split("\n"):
-        column, equals, value = (part.strip() for part in condition.partition("="))
+        column, equals, value = (piece.strip() for piece in condition.partition("="))
         if not column or column in values:
             raise UsageError(
                 f"The reader option 'where' must name a column once, found {options['where']!r}."
@@ -127,7 +115,7 @@ def wanted_columns(options: Mapping[str, str]) -> tuple[Column, ...] | None:
         return None
     columns = []
     for entry in options["columns"].split(","):
-        name, _, source = (part.strip() for part in entry.partition("="))
+        name, _, source = (piece.strip() for piece in entry.partition("="))
         if not name or ("=" in entry and not source):
             raise UsageError(
                 "The reader option 'columns' must hold names separated by commas, "
@@ -156,9 +144,9 @@ class MissingColumnError(DataError):
 
     def __init__(self, name: str, found: Mapping[str, Any] | Sequence[str], where: str) -> None:
         near = near_names(name, found)
-        shown = ", ".join(repr(candidate) for candidate in found) or "none"
+        columns = ", ".join(repr(candidate) for candidate in found) or "none"
         hint = f"Did you mean {near[0]!r}?" if near else None
-        super().__init__(f"{where}: expected a column {name!r}, found {shown}.", hint=hint)
+        super().__init__(f"{where}: expected a column {name!r}, found {columns}.", hint=hint)
         self.column = name
 
 

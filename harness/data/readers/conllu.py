@@ -25,8 +25,6 @@ from harness.data.readers.text import count_blank_lines, is_blank_line, lines_wi
 from harness.data.records import Row
 from harness.errors import DataError, Problem
 
-__all__ = ["CONLLU", "Sentence", "Token", "TreebankError", "read_sentences", "surface", "text_of", "token_of"]
-
 COLUMNS, FEATS = 10, 5
 NONE = "_"
 SHOWN_FAULTS = 50
@@ -49,9 +47,9 @@ class TreebankError(DataError):
         self.path, self.problems = str(path), tuple(problems)
         count = "1 fault" if len(self.problems) == 1 else f"{len(self.problems)} faults"
         lines = [f"\n  {problem}" for problem in self.problems[:SHOWN_FAULTS]]
-        rest = len(self.problems) - SHOWN_FAULTS
+        hidden = len(self.problems) - SHOWN_FAULTS
         super().__init__(
-            f"{path} has {count}:{''.join(lines)}" + (f"\n  and {rest} more" if rest > 0 else "")
+            f"{path} has {count}:{''.join(lines)}" + (f"\n  and {hidden} more" if hidden > 0 else "")
         )
 
 
@@ -90,8 +88,8 @@ class Token(NamedTuple):
     @property
     def span(self) -> tuple[int, int] | None:
         """Return the first and last word id of a range, None for other tokens."""
-        found = _SPAN_ID.fullmatch(self.id) if "-" in self.id else None
-        return (int(found[1]), int(found[2])) if found else None
+        match = _SPAN_ID.fullmatch(self.id) if "-" in self.id else None
+        return (int(match[1]), int(match[2])) if match else None
 
     @property
     def space_after(self) -> bool:
@@ -162,23 +160,23 @@ def surface(tokens: Sequence[Token]) -> list[int]:
     """Return the 0-based places of the tokens that form the text: ranges, and words outside of them."""
     if "".join([token.id for token in tokens]).isdigit():  # Words alone.
         return list(range(len(tokens)))
-    places, inside = [], 0
-    for place, token in enumerate(tokens):
+    positions, inside = [], 0
+    for position, token in enumerate(tokens):
         span = token.span
         if span is not None:
             inside = span[1]
         elif not token.is_word or int(token.id) <= inside:
             continue
-        places.append(place)
-    return places
+        positions.append(position)
+    return positions
 
 
 def text_of(tokens: Sequence[Token], *, spaced: bool = False) -> str:
     """Return the text of a sentence by ``SpaceAfter=No``, or with a space after every token."""
-    shown = (tokens[place] for place in surface(tokens))
-    return "".join(token.form + " " if spaced or token.space_after else token.form for token in shown).rstrip(
-        " "
-    )
+    surface_tokens = (tokens[position] for position in surface(tokens))
+    return "".join(
+        token.form + " " if spaced or token.space_after else token.form for token in surface_tokens
+    ).rstrip(" ")
 
 
 # The parser ---------------------------------------------------------------------------------------------
@@ -199,9 +197,9 @@ def read_sentences(path: Path, *, named: bool = False, loose: bool = False) -> I
     """
     problems: list[Problem] = []
     lines: dict[str, int] = {}
-    found = False
+    has_sentences = False
     for block in _blocks(path):
-        found = True
+        has_sentences = True
         faults, sentence = _sentence(block, loose=loose)
         name = sentence.sent_id
         if not loose:
@@ -218,7 +216,7 @@ def read_sentences(path: Path, *, named: bool = False, loose: bool = False) -> I
         problems += [Problem(message=message, line=line, key=key) for line, message in faults]
         if not faults:
             yield sentence
-    if not found and not loose:
+    if not has_sentences and not loose:
         problems.append(Problem(message="expected sentences, found none"))
     if problems:
         raise TreebankError(path, problems)
@@ -338,8 +336,8 @@ def _id_faults(tokens: Sequence[Token], lines: Sequence[int]) -> Iterator[tuple[
         elif span := _SPAN_ID.fullmatch(identifier):
             first, last = int(span[1]), int(span[2])
             if first != expected or first <= inside or last <= first:
-                wanted = max(expected, inside + 1)
-                yield line, f"expected a range of two or more words from {wanted}, found {identifier!r}"
+                start = max(expected, inside + 1)
+                yield line, f"expected a range of two or more words from {start}, found {identifier!r}"
             else:
                 inside = last
         elif _EMPTY_NODE_ID.fullmatch(identifier):
@@ -366,7 +364,7 @@ def _heads(words: Sequence[Token], lines: Sequence[int], faults: Faults, *, loos
             if word.head not in numbers and not (loose and word.head == NONE)
         ]
     if not faults and not loose:
-        faults += [(lines[place], message) for place, message in _tree_faults(heads)]
+        faults += [(lines[position], message) for position, message in _tree_faults(heads)]
     return heads
 
 
@@ -420,8 +418,8 @@ def _read(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
 
 def _fused_tokens(sentence: Sentence, rank: Sequence[str], path: Path) -> list[tuple[str, str]]:
     tokens = []
-    for place in surface(sentence.tokens):
-        token = sentence.tokens[place]
+    for position in surface(sentence.tokens):
+        token = sentence.tokens[position]
         joined = token.form.replace(_ZERO_WIDTH_NON_JOINER, "").replace(" ", "")
         try:
             if not joined:
@@ -429,7 +427,7 @@ def _fused_tokens(sentence: Sentence, rank: Sequence[str], path: Path) -> list[t
             tag = token.upos if token.span is None else _head_tag(sentence, token.span, rank)
         except ValueError as error:
             name = "" if sentence.sent_id is None else f"sentence {sentence.sent_id!r}: "
-            line = sentence.line + len(sentence.comments) + place
+            line = sentence.line + len(sentence.comments) + position
             raise DataError(f"{path}:{line}: {name}expected {error}.") from error
         tokens.append((joined, tag))
     return tokens

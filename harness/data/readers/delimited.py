@@ -22,8 +22,6 @@ from harness.data.readers.text import is_blank_row, numbered_lines, without_blan
 from harness.data.records import Row
 from harness.errors import DataError, UsageError
 
-__all__ = ["CSV", "TSV"]
-
 _HEADER = "'true' when the first line names the columns, 'false' when `columns` names them all"
 
 

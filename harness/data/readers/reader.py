@@ -9,8 +9,6 @@ from pathlib import Path, PurePath
 from harness.data.records import Row
 from harness.errors import DataError, UnknownNameError, UsageError
 
-__all__ = ["Reader", "choice", "flag", "reader_advice"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reader:
@@ -49,14 +47,14 @@ class Reader:
         for path in paths:
             if path.exists() and not path.is_file():
                 raise DataError(f"{path}: expected a file, found something else, such as a folder or a pipe.")
-        seen: set[str] = set()
+        nonempty: set[str] = set()
         for row in self.read(paths, options):
-            seen.add(row.path)
+            nonempty.add(row.path)
             yield row
-        if paths and not seen:
+        if paths and not nonempty:
             raise DataError(f"{paths[0]}: {split} holds no items.")
-        empty = [path for path in paths if str(path) not in seen]
-        if len(seen) + len(empty) == len(paths) and not self.joins:
+        empty = [path for path in paths if str(path) not in nonempty]
+        if len(nonempty) + len(empty) == len(paths) and not self.joins:
             for path in empty if not self.filters & options.keys() else filter(_is_blank, empty):
                 raise DataError(
                     f"{path}: expected items, found none, while other files of the split have some.",

@@ -14,8 +14,6 @@ from harness.data.readers.text import line_of_text, whole_text
 from harness.data.records import Row
 from harness.errors import DataError
 
-__all__ = ["SQUAD", "SQUAD_RECORDS"]
-
 _CHECKS = ("true", "nearest", "found", "drop", "false")
 _CHECK_OFFSETS = (
     "'true' (default: every answer must be at its offset), 'nearest' (an answer with a wrong offset is "
@@ -52,9 +50,9 @@ def _read_squad(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[R
             ):
                 number += 1
                 where = f"{path}: question {fields['id']!r}"
-                given = fields["answers"]
-                fields["answers"] = _checked(given, fields["context"], check, where)
-                if check == "drop" and given and not fields["answers"]:
+                answers = fields["answers"]
+                fields["answers"] = _checked(answers, fields["context"], check, where)
+                if check == "drop" and answers and not fields["answers"]:
                     continue
                 yield Row(fields=fields, path=str(path), line=number)
         first_article += len(articles)
@@ -65,25 +63,26 @@ def _questions(
 ) -> Iterator[dict[str, Any]]:
     title = _member(article, "title", str, where, default="")
     for index, paragraph in enumerate(_member(article, "paragraphs", list, where)):
-        place = f"{where}, paragraph {index + 1}"
-        context = _member(paragraph, "context", str, place)
-        for question in _member(paragraph, "qas", list, place):
-            identifier = _identifier(question, place)
+        paragraph_where = f"{where}, paragraph {index + 1}"
+        context = _member(paragraph, "context", str, paragraph_where)
+        for question in _member(paragraph, "qas", list, paragraph_where):
+            identifier = _identifier(question, paragraph_where)
             if answered_only and not _has_answer(question):
                 continue
-            asked = f"{place}, question {identifier!r}"
+            question_where = f"{paragraph_where}, question {identifier!r}"
             if "answers" not in question and not question.keys() <= _UNANSWERED:
                 # Not a file without answers, but one that has them in another way.
-                line, shown = line_of_text(path, identifier), ", ".join(map(repr, question))
-                raise DataError(f"{path}:{line}: question {identifier!r}: expected 'answers', found {shown}.")
+                line, keys = line_of_text(path, identifier), ", ".join(map(repr, question))
+                raise DataError(f"{path}:{line}: question {identifier!r}: expected 'answers', found {keys}.")
             yield {
                 "id": identifier,
                 "title": title,
                 "paragraph": f"{article_index}-{index}",
                 "context": context,
-                "question": _member(question, "question", str, asked),
+                "question": _member(question, "question", str, question_where),
                 "answers": [
-                    _answer(answer, asked) for answer in _member(question, "answers", list, asked, default=[])
+                    _answer(answer, question_where)
+                    for answer in _member(question, "answers", list, question_where, default=[])
                 ],
             }
 
@@ -97,33 +96,33 @@ def _identifier(question: Any, where: str) -> str:
 def _has_answer(question: Mapping[str, Any]) -> bool:
     """Return whether some answer of a question has a text; those without are written in several ways."""
     answers = question.get("answers")
-    given = answers if isinstance(answers, list) else []
-    return any(isinstance(answer, Mapping) and answer.get("text") for answer in given)
+    listed = answers if isinstance(answers, list) else []
+    return any(isinstance(answer, Mapping) and answer.get("text") for answer in listed)
 
 
 def _read_columns(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
     check = choice(options, "check_offsets", _CHECKS)
     answered_only = choice(options, "unanswerable", _UNANSWERABLE) == "skip"
     prefix = options.get("id_prefix", "")
-    places = _Places()
+    paragraphs = _Places()
     for row in _records(paths, {key: value for key, value in options.items() if key == "columns"}):
         where = f"{row.path}: record {row.line}"
         identifier = _member(row.fields, "id", str, where)
-        given = row.fields.get("answers") or {}
+        answers = row.fields.get("answers") or {}
         if not identifier.startswith(prefix) or (
-            answered_only and not (row.fields["context"] and given.get("text"))
+            answered_only and not (row.fields["context"] and answers.get("text"))
         ):
             continue
-        asked = f"{row.path}: question {identifier!r}"
-        title = _member(row.fields, "title", str, asked, default="")
-        context = _member(row.fields, "context", str, asked)
+        question_where = f"{row.path}: question {identifier!r}"
+        title = _member(row.fields, "title", str, question_where, default="")
+        context = _member(row.fields, "context", str, question_where)
         fields = {
             "id": identifier,
             "title": title,
-            "paragraph": places.of(title, context),
+            "paragraph": paragraphs.of(title, context),
             "context": context,
-            "question": _member(row.fields, "question", str, asked),
-            "answers": _checked(_answer_columns(row.fields, asked), context, check, asked),
+            "question": _member(row.fields, "question", str, question_where),
+            "answers": _checked(_answer_columns(row.fields, question_where), context, check, question_where),
         }
         yield Row(fields=fields, path=row.path, line=row.line)
 
@@ -178,8 +177,8 @@ def _checked(answers: list[dict[str, Any]], context: str, check: str, where: str
 
 def _placed(answer: dict[str, Any], context: str, check: str, where: str) -> dict[str, Any]:
     text, start = answer["text"], answer["start"]
-    found = context[start : start + len(text)] if start >= 0 else ""
-    if text and found == text:
+    excerpt = context[start : start + len(text)] if start >= 0 else ""
+    if text and excerpt == text:
         return answer
     occurrences = _occurrences(text, context)
     if check == "found" and not occurrences:
@@ -189,7 +188,7 @@ def _placed(answer: dict[str, Any], context: str, check: str, where: str) -> dic
     if not occurrences:
         raise DataError(f"{where}: expected the answer {text!r} in the context, found it nowhere.")
     raise DataError(
-        f"{where}: expected the answer {text!r} at offset {start}, found {found!r}.",
+        f"{where}: expected the answer {text!r} at offset {start}, found {excerpt!r}.",
         hint="A copy whose contexts were stripped can be read with check_offsets: nearest.",
     )
 
@@ -206,8 +205,8 @@ def _member(record: Any, name: str, kind: type, where: str, *, default: Any = No
     value = record.get(name)
     if value is None:
         if default is None:
-            shown = ", ".join(repr(key) for key in record) or "nothing"
-            raise DataError(f"{where}: expected {name!r}, found {shown}.")
+            keys = ", ".join(repr(key) for key in record) or "nothing"
+            raise DataError(f"{where}: expected {name!r}, found {keys}.")
         return default
     if not isinstance(value, kind) or isinstance(value, bool):
         raise DataError(

@@ -24,8 +24,6 @@ from harness.data.readers.text import is_blank_line, numbered_lines, whole_text,
 from harness.data.records import Row
 from harness.errors import DataError
 
-__all__ = ["JSON", "JSONL", "PARQUET", "parse_json", "read_parquet", "source_columns"]
-
 
 def read_jsonl(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
     """Yield one row for every line that is not blank, each a JSON object."""

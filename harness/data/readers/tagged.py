@@ -13,8 +13,6 @@ from harness.data.readers.text import is_blank_line, numbered_lines, without_bla
 from harness.data.records import Row
 from harness.errors import DataError, UsageError
 
-__all__ = ["TAGGED"]
-
 _LONGEST = 1_000
 """Characters of a word of a file without tags."""
 _EXPECTED = {1: "a word alone", 2: "a word, a tab and a tag"}
@@ -93,10 +91,10 @@ def _by_columns(path: Path, lines: Sequence[tuple[int, str]], columns: Sequence[
     fields: dict[str, object] = {}
     for column in columns:
         if column.source.isdecimal():
-            place = int(column.source)
-            if not 1 <= place <= width:
-                raise DataError(f"{where}: expected a column {place}, found {counted(width)}.")
-            fields[column.field] = tuple(cells[place - 1] for cells in words if all(cells))
+            number = int(column.source)
+            if not 1 <= number <= width:
+                raise DataError(f"{where}: expected a column {number}, found {counted(width)}.")
+            fields[column.field] = tuple(cells[number - 1] for cells in words if all(cells))
         elif column.source in comments:
             fields[column.field] = comments[column.source]
         else:

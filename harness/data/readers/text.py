@@ -12,18 +12,6 @@ from typing import TypeVar
 from harness.errors import DataError
 from harness.languages.character import is_blank
 
-__all__ = [
-    "count_blank_lines",
-    "extra_blank_lines",
-    "is_blank_line",
-    "is_blank_row",
-    "line_of_text",
-    "lines_with_ends",
-    "numbered_lines",
-    "whole_text",
-    "without_blank_lines",
-]
-
 Record = TypeVar("Record")
 
 _ZIP = b"PK\x03\x04"
@@ -122,8 +110,8 @@ def whole_text(path: Path) -> str:
 
 def line_of_text(path: Path, text: str) -> int:
     """Return the 1-based line of a JSON file that has a string first, for messages; 1 where it is escaped."""
-    before, found, _ = whole_text(path).partition(f'"{text}"')
-    return before.count("\n") + 1 if found else 1
+    before, match, _ = whole_text(path).partition(f'"{text}"')
+    return before.count("\n") + 1 if match else 1
 
 
 def _opened(path: Path) -> BufferedReader:

@@ -10,8 +10,6 @@ from typing import Any, Protocol, runtime_checkable
 
 from harness.errors import ContractError, DataError, PluginError, UsageError
 
-__all__ = ["Aligner", "Alignment", "AlignsWords", "Link", "WordPair", "check_alignments"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WordPair:
@@ -109,11 +107,11 @@ def check_alignments(name: str, pairs: Sequence[WordPair], found: Sequence[Align
         raise ContractError(f"The aligner {name!r} gave {len(found)} alignments for {len(pairs)} pairs.")
     for pair, alignment in zip(pairs, found, strict=True):
         sides = ((pair.source, alignment.source_words), (pair.target, alignment.target_words))
-        for own, other in sides:
-            if other is not None and other != own:
+        for expected, actual in sides:
+            if actual is not None and actual != expected:
                 raise DataError(
-                    f"The aligner {name!r} has other words than the model: {len(other)} for "
-                    f"{' '.join(own)!r}, which has {len(own)} here, {_first_difference(own, other)}.",
+                    f"The aligner {name!r} has other words than the model: {len(actual)} for "
+                    f"{' '.join(expected)!r}, which has {len(expected)} here, {_first_difference(expected, actual)}.",
                     hint="Give it the words as they are here (--words space splits at spaces only).",
                 )
         for link in alignment.links:
@@ -131,7 +129,7 @@ def check_alignments(name: str, pairs: Sequence[WordPair], found: Sequence[Align
 
 
 def _first_difference(own: Sequence[str], other: Sequence[str]) -> str:
-    for one, two in zip(own, other, strict=False):
-        if one != two:
-            return f"the first that differs is {two!r} for {one!r}"
+    for expected, actual in zip(own, other, strict=False):
+        if expected != actual:
+            return f"the first that differs is {actual!r} for {expected!r}"
     return "one ends before the other"

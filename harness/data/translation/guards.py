@@ -22,14 +22,6 @@ from harness.languages.detection import (
 from harness.languages.scripts import text_scripts
 from harness.languages.table import Language
 
-__all__ = [
-    "GUARDS",
-    "GuardReport",
-    "guard_report",
-    "guard_translations",
-    "translation_notes",
-]
-
 GUARDS: Mapping[str, str] = {
     "empty": "nothing was answered",
     "truncated": "the answer was cut off at the longest length",
@@ -105,10 +97,10 @@ def guard_report(
     counts: Counter[str] = Counter()
     examples: dict[str, list[tuple[str, str]]] = {}
     for index, (before, after) in enumerate(pairs):
-        found = _faults(before, after, scripts[index], source, target, usual, detector)
+        faults = _faults(before, after, scripts[index], source, target, usual, detector)
         if truncated and truncated[index]:
-            found.add("truncated")
-        for guard in found:
+            faults.add("truncated")
+        for guard in faults:
             counts[guard] += 1
             if len(examples.setdefault(guard, [])) < EXAMPLES:
                 examples[guard].append((before, after))
@@ -135,24 +127,24 @@ def _faults(
         return set()
     if not after.strip():
         return {"empty"}
-    found = set()
+    faults = set()
     letters = sum(map(str.isalpha, after))
     if letters >= LEAST_LETTERS and before.strip() == after.strip() and source.code != target.code:
-        found.add("copied")
+        faults.add("copied")
     if letters >= LEAST_LETTERS and script is not None and script != script_of_texts(target):
-        found.add("script")
+        faults.add("script")
     if detector is not None and len(after) >= LEAST_DETECTED:
         code, confidence = detector(after)
         if confidence >= SURE and code != detected_code(target):
-            found.add("language")
+            faults.add("language")
     ratio = len(after) / len(before)
     if len(before) >= LEAST_DETECTED and not usual / 3 <= ratio <= usual * 3:
-        found.add("length")
+        faults.add("length")
     if _repeats(after) and not _repeats(before):
-        found.add("repeated")
+        faults.add("repeated")
     if _numbers(before) - _numbers(after):
-        found.add("numbers")
-    return found
+        faults.add("numbers")
+    return faults
 
 
 def _numbers(text: str) -> Counter[str]:
@@ -171,8 +163,8 @@ def _repeats(text: str) -> bool:
     words = text.split()
     for length in range(1, 5):
         run = 0
-        for place in range(length, len(words)):
-            run = run + 1 if words[place] == words[place - length] else 0
+        for index in range(length, len(words)):
+            run = run + 1 if words[index] == words[index - length] else 0
             if run >= length * (TIMES - 1):
                 return True
     return re.search(rf"(\S{{2,8}}?)\1{{{TIMES - 1},}}", text) is not None
@@ -183,21 +175,21 @@ def guard_translations(translations: Translations) -> dict[tuple[str, str, str],
     languages = translations.context.languages
     return {
         (name, source, target): guard_report(
-            [(item.source, item.text) for item in seen.values()],
+            [(item.source, item.text) for item in stored.values()],
             languages.get(source),
             languages.get(target),
-            truncated=[item.truncated for item in seen.values()],
+            truncated=[item.truncated for item in stored.values()],
             detector=language_detector(),
         )
-        for (name, source, target), seen in translations.seen.items()
+        for (name, source, target), stored in translations.seen.items()
     }
 
 
 def translation_notes(translations: Translations) -> list[str]:
     """Return which texts are romanised and what the guards found, a sentence per language or pair."""
     sentences = [
-        f"{code}: {len(found.changed):,} of {found.of:,} texts are romanised."
-        for code, found in translations.romanised.items()
+        f"{code}: {len(texts.changed):,} of {texts.of:,} texts are romanised."
+        for code, texts in translations.romanised.items()
     ]
     for (name, source, target), report in guard_translations(translations).items():
         if report.found:

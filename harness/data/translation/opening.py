@@ -13,8 +13,6 @@ from harness.data.translation.translators import (
 )
 from harness.errors import MissingDataError, UnknownNameError, UsageError
 
-__all__ = ["PairCheck", "open_engine", "open_translator", "translator_names"]
-
 _ALIAS = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)=(.+)")
 
 
@@ -23,16 +21,16 @@ def translator_names(given: Sequence[str]) -> dict[str, str]:
 
     Raises `UsageError` for a name that is given twice.
     """
-    named: dict[str, str] = {}
-    for text in (part.strip() for value in given for part in value.split(",")):
+    references: dict[str, str] = {}
+    for text in (piece.strip() for value in given for piece in value.split(",")):
         alias = _ALIAS.fullmatch(text)
         name, reference = (alias[1], alias[2]) if alias else (text, text)
-        if not text or name in named:
+        if not text or name in references:
             raise UsageError(
                 f"The translator {text!r} is given twice." if text else "A translator has no name."
             )
-        named[name] = reference
-    return named
+        references[name] = reference
+    return references
 
 
 def open_translator(context: TranslatorContext, name: str, reference: str) -> OpenTranslator:
@@ -68,15 +66,15 @@ class PairCheck:
 
     def named(self, given: Sequence[str], why: str) -> dict[str, str]:
         """Return name -> reference of the translators; raises `UsageError` where there is none or an unknown one."""
-        named = translator_names(given)
-        if not named:
+        references = translator_names(given)
+        if not references:
             raise UsageError(
                 f"{why} needs a translator.",
                 hint="Such as: --translator hf-seq2seq:facebook/nllb-200-distilled-600M",
             )
-        for reference in named.values():
+        for reference in references.values():
             _entry(self._context, reference)
-        return named
+        return references
 
     def require_pair(self, name: str, reference: str, steps: Iterable[tuple[str, str]]) -> None:
         """Raise `MissingDataError` for the first step that a light translator does not have."""

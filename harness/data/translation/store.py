@@ -20,8 +20,6 @@ from harness.data.translation.translators import OpenTranslator, Translation, Tr
 from harness.errors import ContractError, HarnessError, StorageError
 from harness.progress import Progress
 
-__all__ = ["StoredTranslation", "TranslationStore"]
-
 BATCH_CHARACTERS = 16_000
 """Characters of one batch at most, padding counted: every segment as long as its longest."""
 BATCH_SEGMENTS = 256
@@ -76,8 +74,8 @@ class TranslationStore:
     def missing(self, fingerprint: str, texts: Sequence[str], source: str, target: str) -> list[str]:
         """Return the distinct texts that `translate` would ask for: those that are neither known nor blank."""
         distinct = [text for text in dict.fromkeys(texts) if text.strip()]
-        known = self.known(fingerprint, distinct, source, target)
-        return [text for text in distinct if text not in known]
+        stored = self.known(fingerprint, distinct, source, target)
+        return [text for text in distinct if text not in stored]
 
     def translate(
         self,
@@ -101,18 +99,18 @@ class TranslationStore:
         missing = self.missing(info.fingerprint, segments, source, target)
         if missing:
             self._describe(info.fingerprint, json.dumps(info.to_json(), ensure_ascii=False))
-            shown = progress or Progress()
-            shown.start(f"{translator.name} {source}->{target}", len(missing), "segments")
+            progress = progress or Progress()
+            progress.start(f"{translator.name} {source}->{target}", len(missing), "segments")
             try:
                 for batch in _batches(missing):
                     answers = _answers(engine, translator.name, batch, source, target)
                     self._add(info.fingerprint, batch, answers, source, target)
-                    shown.advance(len(batch))
+                    progress.advance(len(batch))
             finally:
-                shown.finish()
-        known = self.known(info.fingerprint, list(dict.fromkeys(segments)), source, target)
+                progress.finish()
+        translations = self.known(info.fingerprint, list(dict.fromkeys(segments)), source, target)
         return [
-            known[text] if text.strip() else StoredTranslation(source=text, text=text, truncated=False)
+            translations[text] if text.strip() else StoredTranslation(source=text, text=text, truncated=False)
             for text in segments
         ]
 
@@ -120,11 +118,11 @@ class TranslationStore:
         self, fingerprint: str, texts: Sequence[str], source: str, target: str
     ) -> dict[str, StoredTranslation]:
         """Return text -> translation, of those that are there."""
-        found = {}
+        translations = {}
         try:
             for start in range(0, len(texts), 500):
-                part = texts[start : start + 500]
-                keys = {_key(fingerprint, source, target, text): text for text in part}
+                batch = texts[start : start + 500]
+                keys = {_key(fingerprint, source, target, text): text for text in batch}
                 marks = ",".join("?" * len(keys))
                 rows = self._database.execute(
                     f"select key, translation, finish from translation where key in ({marks})",  # noqa: S608
@@ -132,12 +130,12 @@ class TranslationStore:
                 )
                 for key, translation, finish in rows:
                     text = keys[key]
-                    found[text] = StoredTranslation(
+                    translations[text] = StoredTranslation(
                         source=text, text=translation, truncated=finish == "length"
                     )
         except sqlite3.Error as error:
             raise self._unusable(error) from error
-        return found
+        return translations
 
     def _add(
         self,
@@ -151,8 +149,8 @@ class TranslationStore:
         rows = []
         for text, answer in zip(texts, answers, strict=True):
             key = _key(fingerprint, source, target, text)
-            given = (answer.text, answer.finish, answer.source_tokens, answer.target_tokens)
-            rows.append((key, source, target, text, *given, now))
+            fields = (answer.text, answer.finish, answer.source_tokens, answer.target_tokens)
+            rows.append((key, source, target, text, *fields, now))
         with self._writing() as database:
             database.executemany("insert or ignore into translation values (?,?,?,?,?,?,?,?,?)", rows)
 

@@ -14,17 +14,7 @@ from harness.errors import ContractError, UsageError, require_extra
 if TYPE_CHECKING:
     from harness.languages.table import LanguageTable
     from harness.models.adapters import AdapterEntry
-    from harness.table import Table
-
-__all__ = [
-    "OpenTranslator",
-    "RoutesTranslations",
-    "Translation",
-    "Translator",
-    "TranslatorContext",
-    "TranslatorEntry",
-    "TranslatorInfo",
-]
+    from harness.table import NamedTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,11 +86,11 @@ class TranslatorContext(Protocol):
     """What the factory of a translator may need besides its reference; the registry has it."""
 
     @property
-    def adapters(self) -> Table[AdapterEntry]:
+    def adapters(self) -> NamedTable[AdapterEntry]:
         """Model adapters, for translators that prompt a model."""
 
     @property
-    def translators(self) -> Table[TranslatorEntry]:
+    def translators(self) -> NamedTable[TranslatorEntry]:
         """Translators, for those that pass texts on to others."""
 
     @property

@@ -17,8 +17,6 @@ from harness.languages.romanised import is_romanised
 from harness.languages.table import LanguageTable
 from harness.progress import Progress
 
-__all__ = ["LostAnswers", "RomanisedTexts", "Step", "TextChange", "Translations"]
-
 Step = tuple[str, str]
 """Source and target language of one translation."""
 KEEP, SKIP = "keep", "skip"
@@ -114,11 +112,13 @@ class Translations:
             DataError: A field is missing, or a text is missing in a file of translations.
             HarnessError: A translator failed; what it translated is kept.
         """
-        shown = progress or Progress()
-        parts = [(change, list(dict.fromkeys(_texts(rows, change)))) for change, rows in wanted]
+        progress = progress or Progress()
+        requests = [(change, list(dict.fromkeys(_texts(rows, change)))) for change, rows in wanted]
         # What is known to be in the store needs no translator: a second plan of the command asks for the same texts.
-        parts = [(change, texts) for change, texts in parts if len(self._chain(change, texts)) < len(texts)]
-        for (name, reference), changes in _by_engine(parts, normalised_in=self.context.languages).items():
+        requests = [
+            (change, texts) for change, texts in requests if len(self._chain(change, texts)) < len(texts)
+        ]
+        for (name, reference), changes in _by_engine(requests, normalised_in=self.context.languages).items():
             with self._opened(name, reference) as opened:
                 for change, texts in changes:
                     assert change.normalising is not None
@@ -126,23 +126,23 @@ class Translations:
                         opened,
                         _romanised(change, texts, self.context.languages),
                         (change.normalising,),
-                        shown,
+                        progress,
                     )
-        for (name, reference), changes in _by_engine(parts).items():
+        for (name, reference), changes in _by_engine(requests).items():
             with self._opened(name, reference) as opened:
                 for pair in dict.fromkeys(step for change, _ in changes for step in change.steps):
                     opened.of_pair(*pair)
                 for change, texts in changes:
-                    self._fill(opened, list(self._begin(change, texts).values()), change.steps, shown)
+                    self._fill(opened, list(self._begin(change, texts).values()), change.steps, progress)
 
     def workload(self, wanted: Iterable[tuple[TextChange, Sequence[Row]]]) -> list[dict[str, Any]]:
         """Return what `prepare` would ask for, a row a translator and pair.
 
         ``estimated`` is true where the texts are translations that are not there yet: their sources are counted.
         """
-        parts = [(change, _texts(rows, change)) for change, rows in wanted]
-        found = []
-        for (name, reference), changes in _by_engine(parts).items():
+        requests = [(change, _texts(rows, change)) for change, rows in wanted]
+        estimates = []
+        for (name, reference), changes in _by_engine(requests).items():
             with self._opened(name, reference) as opened:
                 inputs: dict[Step, list[str]] = {}
                 estimated: set[Step] = set()
@@ -156,14 +156,14 @@ class Translations:
                         )
                         if self.store.missing(fingerprint, middles, *pair):
                             estimated |= set(change.steps[number:])
-                        known = self.store.known(fingerprint, middles, *pair)
+                        stored = self.store.known(fingerprint, middles, *pair)
                         current = {
-                            text: known[middle].text if middle in known else middle
+                            text: stored[middle].text if middle in stored else middle
                             for text, middle in current.items()
                         }
                 for pair, segments in inputs.items():
                     missing = self.store.missing(opened.of_pair(*pair).info().fingerprint, segments, *pair)
-                    found.append(
+                    estimates.append(
                         {
                             "translator": name,
                             "pair": "->".join(pair),
@@ -174,7 +174,7 @@ class Translations:
                             "estimated": pair in estimated,
                         }
                     )
-        return found
+        return estimates
 
     def rows(self, change: TextChange, rows: Sequence[Row], owner: str = "") -> Iterator[Row]:
         """Yield the rows with their texts translated, from the store; translates what is missing there.
@@ -182,10 +182,10 @@ class Translations:
         Rows whose answer is not found again in the translated context are skipped and counted in `lost`.
         """
         texts = list(dict.fromkeys(_texts(rows, change)))
-        known = self._chain(change, texts)
-        if len(known) < len(texts):
+        translations = self._chain(change, texts)
+        if len(translations) < len(texts):
             self.prepare([(change, rows)])
-            known = self._chain(change, texts)
+            translations = self._chain(change, texts)
         left_out = (
             set(_romanised(change, texts, self.context.languages)) if change.romanised == SKIP else set()
         )
@@ -195,9 +195,9 @@ class Translations:
             if left_out and any(fields[name] in left_out for name in change.fields):
                 continue
             for name in change.fields:
-                fields[name] = known[fields[name]]
+                fields[name] = translations[fields[name]]
             if change.answers is not None:
-                answers = _relocated(fields.get(change.answers) or (), known, fields["context"])
+                answers = _relocated(fields.get(change.answers) or (), translations, fields["context"])
                 if not answers:
                     dropped += 1
                     continue
@@ -229,8 +229,8 @@ class Translations:
         for key, content in engines.items():
             reference, _, pair = key.rpartition(" ")
             source, _, target = pair.partition("->")
-            known = {name: value for name, value in content.items() if name != "fingerprint"}
-            self._infos[(reference, source, target)] = TranslatorInfo(**known)
+            settings = {name: value for name, value in content.items() if name != "fingerprint"}
+            self._infos[(reference, source, target)] = TranslatorInfo(**settings)
 
     @property
     def store(self) -> TranslationStore:
@@ -253,8 +253,8 @@ class Translations:
         for source, target in steps:
             stored = self.store.translate(opened, texts, source, target, progress)
             self._infos[(opened.reference, source, target)] = opened.of_pair(source, target).info()
-            seen = self.seen.setdefault((opened.name, source, target), {})
-            seen.update({item.source: item for item in stored})
+            translations = self.seen.setdefault((opened.name, source, target), {})
+            translations.update({item.source: item for item in stored})
             texts = list(dict.fromkeys(item.text for item in stored))
 
     def _begin(self, change: TextChange, texts: Sequence[str]) -> dict[str, str]:
@@ -264,10 +264,10 @@ class Translations:
         if romanised:
             if change.normalising is not None:
                 info = self._infos.get((change.romanised, *change.normalising))
-                known = (
+                stored = (
                     {} if info is None else self.store.known(info.fingerprint, romanised, *change.normalising)
                 )
-                current |= {text: item.text for text, item in known.items()}
+                current |= {text: item.text for text, item in stored.items()}
             code = change.steps[0][0]
             before = self.romanised.get(code)
             self.romanised[code] = RomanisedTexts(
@@ -288,18 +288,18 @@ class Translations:
             if info is None:
                 return {}
             middles = list(dict.fromkeys(current.values()))
-            known = self.store.known(info.fingerprint, middles, source, target)
+            stored = self.store.known(info.fingerprint, middles, source, target)
             current = {
-                text: known[middle].text if middle.strip() else middle
+                text: stored[middle].text if middle.strip() else middle
                 for text, middle in current.items()
-                if not middle.strip() or middle in known
+                if not middle.strip() or middle in stored
             }
         return current
 
 
 def _texts(rows: Sequence[Row], change: TextChange) -> list[str]:
     """Return all texts that are translated; raises `DataError` for a row without one of the fields."""
-    found: list[str] = []
+    texts: list[str] = []
     for row in rows:
         for name in change.fields:
             value = row.fields.get(name)
@@ -309,23 +309,23 @@ def _texts(rows: Sequence[Row], change: TextChange) -> list[str]:
                 raise DataError(
                     f"{row.where}: the text {name!r}, which is to be translated, is missing.{meant}"
                 )
-            found.append(value)
+            texts.append(value)
         if change.answers is not None:
-            found += [str(answer["text"]) for answer in row.fields.get(change.answers) or ()]
-    return found
+            texts += [str(answer["text"]) for answer in row.fields.get(change.answers) or ()]
+    return texts
 
 
 def _relocated(
     answers: Sequence[Mapping[str, Any]], known: Mapping[str, str], context: str
 ) -> list[dict[str, Any]]:
     """Return the translated answers at their first place in the translated context; others are dropped."""
-    found = []
+    relocated = []
     for answer in answers:
         text = known[str(answer["text"])].strip()
         start = context.find(text) if text else -1
         if start >= 0:
-            found.append({**answer, "text": text, "start": start})
-    return found
+            relocated.append({**answer, "text": text, "start": start})
+    return relocated
 
 
 def _romanised(change: TextChange, texts: Iterable[str], languages: LanguageTable) -> list[str]:
@@ -340,10 +340,10 @@ def _by_engine(
     parts: Iterable[tuple[TextChange, Texts]], *, normalised_in: LanguageTable | None = None
 ) -> dict[Engine, list[tuple[TextChange, Texts]]]:
     """Return the changes of every translator, or of those that write romanised texts in their script."""
-    found: dict[Engine, list[tuple[TextChange, Texts]]] = {}
+    grouped: dict[Engine, list[tuple[TextChange, Texts]]] = {}
     for change, texts in parts:
         if normalised_in is None:
-            found.setdefault((change.translator, change.reference), []).append((change, texts))
+            grouped.setdefault((change.translator, change.reference), []).append((change, texts))
         elif change.normalising is not None and _romanised(change, texts, normalised_in):
-            found.setdefault(("romanised", change.romanised), []).append((change, texts))
-    return found
+            grouped.setdefault(("romanised", change.romanised), []).append((change, texts))
+    return grouped

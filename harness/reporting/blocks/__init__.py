@@ -1,1 +1,1 @@
-"""What a page is made of: tables, charts, notes, and how numbers are written."""
+"""Parts of a page: tables, charts, notes, and how numbers are written."""

@@ -12,8 +12,6 @@ from typing import ClassVar, Literal
 
 from harness.reporting.blocks.task_chart import Key, TaskChart
 
-__all__ = ["Bar", "BarChart", "Chart", "CurveChart", "Line", "Scale", "number"]
-
 MARGIN = 0.04
 """Share of the span of values that an axis leaves free at each end."""
 
@@ -38,8 +36,8 @@ class Scale:
     def __call__(self, value: float) -> float:
         """Return the pixel of a value, to a tenth; values outside go to the nearer end."""
         span = self.high - self.low
-        part = 0.5 if not span else min(1.0, max(0.0, (value - self.low) / span))
-        return round(self.start + part * (self.end - self.start), 1)
+        fraction = 0.5 if not span else min(1.0, max(0.0, (value - self.low) / span))
+        return round(self.start + fraction * (self.end - self.start), 1)
 
     def ticks(self, count: int = 5) -> list[float]:
         """Return round values within the scale: multiples of 1, 2 or 5."""
@@ -83,7 +81,7 @@ class BarChart:
     width: int = 760
     label: int = 190
     groups: tuple[str, ...] = ()
-    """What its colours are, for the legend."""
+    """Names of its colours, for the legend."""
     line: float | None = None
     """Chance: a dotted line over all rows."""
 
@@ -159,9 +157,9 @@ class CurveChart:
     x_label: str
     y_label: str
     strokes: tuple[tuple[str, str], ...] = ()
-    """What dashed and dotted curves are, for the legend."""
+    """Names of dashed and dotted curves, for the legend."""
     ring: str = ""
-    """What the ring means, for the legend."""
+    """Meaning of the ring, for the legend."""
     x_digits: int = 0
     x_names: tuple[str, ...] = ()
     """Names of the places 0, 1, ... on the horizontal axis, where these are no numbers."""
@@ -206,7 +204,7 @@ class CurveChart:
     def x_ticks(self) -> list[float]:
         """Where the horizontal axis has numbers."""
         if self.x_names:
-            return [float(place) for place in range(len(self.x_names))]
+            return [float(index) for index in range(len(self.x_names))]
         return [tick for tick in self.across.ticks(8) if self.x_digits or tick == round(tick)]
 
     def x_text(self, value: float) -> str:

@@ -9,8 +9,6 @@ from typing import ClassVar, Literal
 from harness.reporting.blocks.chart import Scale
 from harness.reporting.blocks.task_chart import Key
 
-__all__ = ["DECIDES", "ForestChart", "ForestRow", "strip"]
-
 STRIP = 21
 """Characters of a strip; 0 is in the middle."""
 LEAST_REACH = 1.0
@@ -18,7 +16,7 @@ LEAST_REACH = 1.0
 
 
 DECIDES = "p after Holm decides (p ≤ .05); an interval is of one difference alone, and may exclude 0 where p does not."
-"""What a reader does where the interval and the test of one difference do not agree."""
+"""Advice for a reader where the interval and the test of one difference do not agree."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,10 +58,12 @@ class ForestRow:
     @property
     def direction(self) -> Literal["up", "down", "even"]:
         """Which way the difference goes; ``even`` where it is none."""
-        found = self.significant
-        if found is None:
-            found = self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
-        if self.value is None or not found:
+        is_significant = self.significant
+        if is_significant is None:
+            is_significant = (
+                self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
+            )
+        if self.value is None or not is_significant:
             return "even"
         return "up" if self.value > 0 else "down"
 
@@ -76,7 +76,7 @@ class ForestChart:
     title: str
     rows: tuple[ForestRow, ...]
     left: str = "lower"
-    """What a difference below 0 means."""
+    """Meaning of a difference below 0."""
     right: str = "higher"
     keys: ClassVar[Sequence[Key]] = ()
 
@@ -87,7 +87,7 @@ class ForestChart:
 
     @property
     def note(self) -> str:
-        """What decides, where the interval and the test of a row do not agree; else empty."""
+        """Note on the test that decides, where the interval and the test of a row do not agree; else empty."""
         return f"Grey: no difference. {DECIDES}" if any(row.is_disputed for row in self.rows) else ""
 
     @property
@@ -116,10 +116,10 @@ def strip(row: ForestRow, rows: Sequence[ForestRow]) -> str:
     def place(value: float) -> int:
         return min(STRIP - 1, max(0, middle + round(value / reach * middle)))
 
-    shown = [" "] * STRIP
+    characters = [" "] * STRIP
     if row.low is not None and row.high is not None:
         for at in range(place(row.low), place(row.high) + 1):
-            shown[at] = "-"
-    shown[middle] = "|"
-    shown[place(row.value)] = "o"
-    return "".join(shown)
+            characters[at] = "-"
+    characters[middle] = "|"
+    characters[place(row.value)] = "o"
+    return "".join(characters)

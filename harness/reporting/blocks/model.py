@@ -1,4 +1,4 @@
-"""What every report is made of: sections of tables, charts, notes and folds, which each format renders in its way."""
+"""Parts of every report: sections of tables, charts, notes and folds, which each format renders in its way."""
 
 from __future__ import annotations
 
@@ -11,36 +11,10 @@ from harness.reporting.blocks.chart import Chart, CurveChart
 from harness.reporting.blocks.forest import ForestChart
 from harness.reporting.blocks.task_chart import Key
 
-__all__ = [
-    "Banner",
-    "Block",
-    "Charts",
-    "Columns",
-    "Download",
-    "Field",
-    "Fold",
-    "ItemText",
-    "Note",
-    "Notes",
-    "Report",
-    "Section",
-    "Sentence",
-    "Sentences",
-    "Table",
-    "TableRow",
-    "Tile",
-    "TileMap",
-    "Tiles",
-    "anchor",
-    "as_field",
-    "file_stem",
-    "rows_of",
-]
-
 BLANK = "-"
 """Printed where there is no value."""
 Ramp = Literal["score", "error", "difference", "share"]
-"""What a colour means: the more, the better; the more, the worse; around 0; neither good nor bad."""
+"""Meaning of a colour: the more, the better; the more, the worse; around 0; neither good nor bad."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +43,14 @@ class Field:
     style: Literal["", "code", "good", "bad", "best", "strip"] = ""
     """``best`` is bold; a ``strip`` has one shaded character per language."""
     parts: tuple[str | ItemText, ...] = ()
-    """What it holds instead of one text."""
+    """Pieces that it holds instead of one text."""
     listed: bool = False
     """Whether the parts are the entries of a list."""
 
     def __str__(self) -> str:
         """Return its words on one line."""
         if self.parts:
-            return " ".join(part if isinstance(part, str) else part.text for part in self.parts)
+            return " ".join(segment if isinstance(segment, str) else segment.text for segment in self.parts)
         return f"{self.text} {self.small}".rstrip() if self.small else self.text
 
 
@@ -133,7 +107,7 @@ class Table:
     ramp: Ramp | None = None
     """The colours of its fields, which a page explains under it."""
     ramp_low: str = ""
-    """What the lowest colour is, where it is not the ramp's own end."""
+    """Meaning of the lowest colour, where it is not the ramp's own end."""
     tight: bool = False
     """Whether a terminal shows it without rules and blank lines."""
     narrow: Table | None = None
@@ -191,7 +165,7 @@ class Fold:
     title: str
     blocks: Sequence[Block]
     soft: str = ""
-    """What follows the title in a few words."""
+    """A few words that follow the title."""
     is_open: bool = False
     anchor: str | None = None
     heading: bool = False
@@ -248,19 +222,19 @@ class TileMap:
     """Task, and one field per language."""
     keys: Sequence[Key] = ()
     corner: str = ""
-    """What the rows and the columns are, where a figure says so."""
+    """Names of the rows and the columns, where a figure shows them."""
 
     @property
     def description(self) -> str:
         """The scores in words, for screen readers."""
         return "; ".join(
-            f"{name}: {', '.join(field.text or '-' for field in own)}" for name, own in self.rows
+            f"{name}: {', '.join(field.text or '-' for field in fields)}" for name, fields in self.rows
         )
 
     @property
     def signs(self) -> str:
-        """What its tiles without a score mean, as far as it has them."""
-        fields = [field for _, own in self.rows for field in own]
+        """Legend of its tiles without a score, as far as it has them."""
+        fields = [field for _, row in self.rows for field in row]
         failed = " !: the cell failed." if any(field.text == "!" for field in fields) else ""
         return (" Dotted: no score." if any(not field.text for field in fields) else "") + failed
 
@@ -290,14 +264,14 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Banner:
-    """What a reader must know before any number: that a run is partial, stopped, or of the sample."""
+    """Warning for a reader before any number: that a run is partial, stopped, or of the sample."""
 
     title: str
     text: str
     href: str = ""
     """Where the page says what is missing."""
     command: str = ""
-    """What continues the run."""
+    """Command that continues the run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -326,8 +300,8 @@ class Report:
     @property
     def tabs(self) -> list[str]:
         """The tabs in the order of the sections; none where there would be only one."""
-        found = list(dict.fromkeys(section.tab for section in self.sections))
-        return found if len(found) > 1 else []
+        titles = list(dict.fromkeys(section.tab for section in self.sections))
+        return titles if len(titles) > 1 else []
 
 
 def file_stem(prefix: str, name: str) -> str:
@@ -338,8 +312,8 @@ def file_stem(prefix: str, name: str) -> str:
 
 def anchor(prefix: str, *names: str) -> str:
     """Return the id of a place in a page: letters, digits and hyphens, different for different names."""
-    parts = []
+    slugs = []
     for name in names:
         plain = re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")
-        parts.append(plain if plain == name else f"{plain}-{name.encode('utf-8', 'replace').hex()[:24]}")
-    return "-".join([prefix, *parts])
+        slugs.append(plain if plain == name else f"{plain}-{name.encode('utf-8', 'replace').hex()[:24]}")
+    return "-".join([prefix, *slugs])

@@ -4,23 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.reporting.blocks.model import BLANK as NOTHING
-from harness.reporting.blocks.model import Field
+from harness.reporting.blocks.model import BLANK, Field
 from harness.reporting.blocks.score import Score
-
-__all__ = [
-    "HALF_LEGEND",
-    "INTERVAL_LEGEND",
-    "NOTHING",
-    "interval_text",
-    "level_text",
-    "p_text",
-    "percent",
-    "score_field",
-    "signed",
-    "signed_interval",
-    "uncertainty",
-]
 
 HALF_LEGEND = "± half the 95 % interval"
 INTERVAL_LEGEND = f"{HALF_LEGEND}; (a–b) its ends, where it is not symmetric"
@@ -34,17 +19,17 @@ ROUNDING = 0.0005
 def percent(value: float | None) -> str:
     """Return a fraction times 100 as all reports print it; ``-`` for None."""
     # Adding zero turns a rounded -0.0 into 0.0.
-    return NOTHING if value is None else f"{round(value * 100, 1) + 0.0:.1f}"
+    return BLANK if value is None else f"{round(value * 100, 1) + 0.0:.1f}"
 
 
 def signed(value: float | None) -> str:
     """Return a difference of fractions times 100, with its sign."""
-    return NOTHING if value is None else f"{round(value * 100, 1) + 0.0:+.1f}"
+    return BLANK if value is None else f"{round(value * 100, 1) + 0.0:+.1f}"
 
 
 def p_text(value: float | None) -> str:
     """Return a p value with three digits; ``<.001`` for smaller ones."""
-    return NOTHING if value is None else "<.001" if value < 0.001 else f"{value:.3f}"
+    return BLANK if value is None else "<.001" if value < 0.001 else f"{value:.3f}"
 
 
 def level_text(name: str, value: float | None) -> str:
@@ -57,14 +42,14 @@ def level_text(name: str, value: float | None) -> str:
 def interval_text(interval: Sequence[float] | None) -> str:
     """Return ``18.4 to 48.2``; ``-`` where there is no interval."""
     if interval is None or any(end is None for end in interval):
-        return NOTHING
+        return BLANK
     low, high = interval
     return f"{percent(low)} to {percent(high)}"
 
 
 def signed_interval(low: float | None, high: float | None) -> str:
     """Return ``-16.3 to +3.3``; ``-`` where an end is not known."""
-    return NOTHING if low is None or high is None else f"{signed(low)} to {signed(high)}"
+    return BLANK if low is None or high is None else f"{signed(low)} to {signed(high)}"
 
 
 def uncertainty(value: float, interval: tuple[float, float] | None) -> str:
@@ -77,9 +62,9 @@ def uncertainty(value: float, interval: tuple[float, float] | None) -> str:
         return ""
     low, high = interval
     half = round((high - low) * 50, 1)
-    shown = round(value * 100, 1)
+    points = round(value * 100, 1)
     is_symmetric = abs(value - (low + high) / 2) <= max(ROUNDING, LOPSIDED * (high - low) / 2)
-    if is_symmetric and (low < 0 or (round(shown - half, 1) >= 0 and round(shown + half, 1) <= 100)):
+    if is_symmetric and (low < 0 or (round(points - half, 1) >= 0 and round(points + half, 1) <= 100)):
         return f"±{half:.1f}"
     if low < 0:
         return f"({signed_interval(low, high)})"
@@ -94,6 +79,6 @@ def _end(value: float) -> str:
 def score_field(score: Score) -> Field:
     """Return a score as a field: the number with its marks, and how sure it is; or the mark in its place."""
     if score.value is None:
-        return Field(text=score.mark or NOTHING)
+        return Field(text=score.mark or BLANK)
     small = uncertainty(score.value, score.interval)
     return Field(text=f"{percent(score.value)}{score.mark}", small=small)

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-__all__ = ["Remark", "Weight", "counted", "leading", "sentences"]
-
 
 class Weight(IntEnum):
     """How a remark changes the way in which the numbers are read, the least first."""
@@ -41,10 +39,10 @@ def sentences(remarks: Iterable[Remark]) -> tuple[str, ...]:
 
 def leading(remarks: Sequence[Remark], count: int) -> tuple[list[str], int]:
     """Return the lines of the weightiest remarks that change how the numbers are read, and how many more there are."""
-    found = sorted(
-        (remark for remark in remarks if remark.brief and remark.weight), key=lambda one: -one.weight
+    ranked = sorted(
+        (remark for remark in remarks if remark.brief and remark.weight), key=lambda remark: -remark.weight
     )
-    lines = list(dict.fromkeys(remark.brief for remark in found))
+    lines = list(dict.fromkeys(remark.brief for remark in ranked))
     return lines[:count], len(lines[count:])
 
 

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-__all__ = ["Score", "mean_score"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:

@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-__all__ = ["Key", "Mark", "TaskChart", "TaskRow"]
-
 Key = tuple[str, int, str]
 """An entry of a legend: the sign that the template ``charts.html.j2`` draws, its variant, and what it means."""
 MarkKind = Literal["language", "source", "run", "baseline", "published"]
@@ -30,7 +28,7 @@ class TaskRow:
 
     name: str
     words: str = ""
-    """What it is, in a few words."""
+    """Its description, in a few words."""
     value: float | None = None
     """The mean, in points."""
     text: str = ""
@@ -49,19 +47,19 @@ class TaskRow:
     @property
     def weakest_text(self) -> str:
         """The label of the lowest dot: ``Swahili``, or ``Swahili +2`` where two more have the same score."""
-        name, *others = self.weakest
-        return f"{name} +{len(others)}" if others else name
+        name, *ties = self.weakest
+        return f"{name} +{len(ties)}" if ties else name
 
     @property
     def description(self) -> str:
         """The row in words, for screen readers."""
-        parts = [f"mean {self.text} {self.small}".strip()] if self.text else []
+        phrases = [f"mean {self.text} {self.small}".strip()] if self.text else []
         if self.lowest is not None:
-            parts.append(f"lowest {', '.join(self.weakest)} {self.lowest:.1f}")
-        parts += [f"{mark.label} {mark.value:.1f}" for mark in self.marks if mark.kind != "language"]
+            phrases.append(f"lowest {', '.join(self.weakest)} {self.lowest:.1f}")
+        phrases += [f"{mark.label} {mark.value:.1f}" for mark in self.marks if mark.kind != "language"]
         if self.chance is not None:
-            parts.append(f"chance {self.chance:.1f}")
-        return f"{self.name}: {', '.join(parts)}"
+            phrases.append(f"chance {self.chance:.1f}")
+        return f"{self.name}: {', '.join(phrases)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,9 +114,9 @@ class TaskChart:
 
 
 def _listed(row: TaskRow, kinds: set[MarkKind]) -> str:
-    found = (
+    labels = (
         f"{'published ' if mark.kind == 'published' else ''}{mark.label} {mark.value:.1f}"
         for mark in row.marks
         if mark.kind in kinds
     )
-    return ", ".join(found) or "-"
+    return ", ".join(labels) or "-"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["INVISIBLE", "visible"]
-
 INVISIBLE = re.compile(
     "[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f"  # control characters but tab and line ends
     "\u202a-\u202e\u2066-\u2069"  # embeddings, overrides and isolates: they reorder what stands around them

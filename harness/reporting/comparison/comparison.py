@@ -15,8 +15,8 @@ from harness.languages.table import recorded_name
 from harness.metrics.metric import Metric
 from harness.metrics.naming import metric_name
 from harness.reporting.blocks.heat import SCALES, heat_class
-from harness.reporting.blocks.model import Block, Field, Fold, Note, Notes, Table, rows_of
-from harness.reporting.blocks.number import NOTHING, p_text, percent, signed, signed_interval
+from harness.reporting.blocks.model import BLANK, Block, Field, Fold, Note, Notes, Table, rows_of
+from harness.reporting.blocks.number import p_text, percent, signed, signed_interval
 from harness.reporting.blocks.remark import counted
 from harness.reporting.comparison.verdict import (
     forest_blocks,
@@ -27,9 +27,7 @@ from harness.reporting.comparison.verdict import (
 from harness.reporting.overview.system_name import system_names
 from harness.reporting.render.console import SAMPLE_WARNING
 from harness.storage.run_folder import Run
-from harness.table import Table as NamedTable
-
-__all__ = ["comparison_blocks", "comparison_rows", "item_rows", "page_comparison"]
+from harness.table import NamedTable
 
 AGREEMENT_COLUMNS = 5
 """So many systems fit side by side in 80 columns."""
@@ -69,19 +67,19 @@ def page_comparison(runs: Sequence[Run], metrics: NamedTable[Metric]) -> list[Bl
     """
     if len(runs) < 2:
         return []
-    found: list[Block] = []
+    blocks: list[Block] = []
     with suppress(HarnessError):
         return [*_page(compare(runs, metrics), runs), Note(LEGEND, "note")]
     for run in runs[1:]:
         try:
-            found += _page(compare([runs[0], run], metrics), [runs[0], run])
+            blocks += _page(compare([runs[0], run], metrics), [runs[0], run])
         except HarnessError as error:
             first, second = system_names([runs[0], run])
-            found += [
+            blocks += [
                 Note(f"{second} and {first} are not compared: they have no answered items in common."),
                 Fold(title="Why", blocks=[Note(str(error))]),
             ]
-    return [*found, Note(LEGEND, "note")]
+    return [*blocks, Note(LEGEND, "note")]
 
 
 def _page(comparison: Comparison, runs: Sequence[Run]) -> list[Block]:
@@ -106,14 +104,15 @@ def _page(comparison: Comparison, runs: Sequence[Run]) -> list[Block]:
 
 
 def _task_blocks(task: TaskComparison) -> list[Block]:
-    """Return what is known of one task: scores and tests by metric, agreement, languages."""
+    """Return the blocks on one task: scores and tests by metric, agreement, languages."""
     rounds = ("", *range(1, len(task.systems)))
     letters = [f"{letter}{number}" for number in rounds for letter in ascii_uppercase][: len(task.systems)]
     lettered = list(zip(letters, task.systems, strict=True))
     names = [Field(text=f"{letter}: {name}", short=letter) for letter, name in lettered]
-    codes = " ".join(part.language for part in task.languages)
+    codes = " ".join(comparison.language for comparison in task.languages)
     right, none = (
-        sum(len(getattr(own, key)) for own in task.languages) for key in ("all_right", "none_right")
+        sum(len(getattr(comparison, key)) for comparison in task.languages)
+        for key in ("all_right", "none_right")
     )
     return [
         Note(f"{task.title}: {task.items:,} common items in {codes}", "heading"),
@@ -139,7 +138,7 @@ def _score_tables(task: TaskComparison, scores: Scores, names: Sequence[Field]) 
             for index, name in enumerate(names)
         ),
     )
-    if any(own is not None and own.p is not None for own in scores.differences):
+    if any(difference is not None and difference.p is not None for difference in scores.differences):
         yield Table(
             title=f"{title}, tests",
             untitled=True,
@@ -150,11 +149,11 @@ def _score_tables(task: TaskComparison, scores: Scores, names: Sequence[Field]) 
 
 def _score(scores: Scores, index: int) -> tuple[str, str]:
     difference = scores.differences[index]
-    return percent(scores.values[index]), NOTHING if difference is None else signed(difference.value)
+    return percent(scores.values[index]), BLANK if difference is None else signed(difference.value)
 
 
 def _interval(own: Difference | None) -> str:
-    return NOTHING if own is None else signed_interval(own.low, own.high)
+    return BLANK if own is None else signed_interval(own.low, own.high)
 
 
 def _costs(cost: Costs) -> tuple[str, str, str]:
@@ -163,14 +162,14 @@ def _costs(cost: Costs) -> tuple[str, str, str]:
 
 def _tests(scores: Scores, index: int) -> Iterator[str]:
     """Yield the rank of a system and whether it is tied with the best one, then its tests against the first one."""
-    low, high = scores.ranks[index] if scores.ranks is not None else (NOTHING, NOTHING)
+    low, high = scores.ranks[index] if scores.ranks is not None else (BLANK, BLANK)
     is_tied = scores.best is not None and scores.best[index]
     is_open = scores.out_of_reach is not None and scores.out_of_reach[index]
     yield (f"{low}" if low == high else f"{low}-{high}") + (" " if not is_tied else "?" if is_open else "=")
-    own = scores.differences[index]
-    yield from (p_text(getattr(own, name, None)) for name in ("p", "p_holm", "mcnemar"))
-    counts = (getattr(own, name, None) for name in ("won", "lost", "even"))
-    yield from (NOTHING if count is None else str(count) for count in counts)
+    difference = scores.differences[index]
+    yield from (p_text(getattr(difference, name, None)) for name in ("p", "p_holm", "mcnemar"))
+    counts = (getattr(difference, name, None) for name in ("won", "lost", "even"))
+    yield from (BLANK if count is None else str(count) for count in counts)
 
 
 def _agreement_tables(
@@ -205,16 +204,16 @@ def _language_table(task: TaskComparison, names: Sequence[Field]) -> Table:
         words=frozenset({0}),
         rows=rows_of(
             (
-                part.language,
+                comparison.language,
                 name,
-                *_score(part.scores[0], index),
-                str(len(part.ids)) if index == 0 else "",
+                *_score(comparison.scores[0], index),
+                str(len(comparison.ids)) if index == 0 else "",
                 *_costs(cost),
-                NOTHING if cost.tokens is None else f"{cost.tokens:,}",
+                BLANK if cost.tokens is None else f"{cost.tokens:,}",
                 f"{cost.seconds:,.1f}",
             )
-            for part in task.languages
-            for index, (name, cost) in enumerate(zip(names, part.costs, strict=True))
+            for comparison in task.languages
+            for index, (name, cost) in enumerate(zip(names, comparison.costs, strict=True))
         ),
     )
 
@@ -222,24 +221,27 @@ def _language_table(task: TaskComparison, names: Sequence[Field]) -> Table:
 def _difference_tables(compared: Comparison, runs: Sequence[Run]) -> list[Table]:
     """Return for every further system the differences of the first one to it as colours: languages against tasks."""
     specs = [spec for run in runs for spec in run.manifest.tasks.values()]
-    found: list[Table] = []
+    tables: list[Table] = []
     for name in dict.fromkeys(name for task in compared.tasks for name in task.systems[1:]):
         tasks = [task for task in compared.tasks if name in task.systems[1:]]
         differences = [
-            {part.language: part.scores[0].differences[task.systems.index(name)] for part in task.languages}
+            {
+                comparison.language: comparison.scores[0].differences[task.systems.index(name)]
+                for comparison in task.languages
+            }
             for task in tasks
         ]
-        codes = sorted({code for own in differences for code in own})
+        codes = sorted({code for by_code in differences for code in by_code})
         first = " / ".join(dict.fromkeys(task.systems[0] for task in tasks))
-        found.append(
+        tables.append(
             Table(
                 title=f"{first} minus {name} by language, points",
                 corner="language",
                 heads=tuple(f"{task.title} {metric_name(task.scores[0].metric)}" for task in tasks),
                 rows=rows_of(
                     (
-                        f"{recorded_name(code, (own.names for own in specs))} ({code})",
-                        *(_coloured(own.get(code)) for own in differences),
+                        f"{recorded_name(code, (spec.names for spec in specs))} ({code})",
+                        *(_coloured(by_code.get(code)) for by_code in differences),
                     )
                     for code in codes
                 ),
@@ -247,13 +249,13 @@ def _difference_tables(compared: Comparison, runs: Sequence[Run]) -> list[Table]
                 ramp="difference",
             )
         )
-    return found
+    return tables
 
 
 def _coloured(own: Difference | None) -> Field:
     """Return a difference with its colour: one within its noise has that of none."""
     if own is None:
-        return Field(text=NOTHING, shade="absent")
+        return Field(text=BLANK, shade="absent")
     reach = 0.0 if own.low is None or own.high is None else max(own.value - own.low, own.high - own.value)
     level = 0.0 if abs(own.value) <= reach else own.value
     shade = heat_class(level, *SCALES["difference"], ramp="difference")
@@ -274,24 +276,27 @@ def comparison_rows(tasks: Sequence[TaskComparison]) -> list[dict[str, Any]]:
             "rank": None if scores.ranks is None else list(scores.ranks[index]),
             "tied_with_best": None if scores.best is None else scores.best[index],
             **asdict(costs[index]),
-            "n": sum(len(part.ids) for part in parts),
-            "lacking": sum(part.missing[index] for part in parts),
-            **{key: sum(getattr(part, key) for part in parts) for key in LEFT_OUT},
+            "n": sum(len(comparison.ids) for comparison in comparisons),
+            "lacking": sum(comparison.missing[index] for comparison in comparisons),
+            **{key: sum(getattr(comparison, key) for comparison in comparisons) for key in LEFT_OUT},
             **({} if language else _agreed(task, index)),
         }
         for task in tasks
-        for language, parts, own, costs in [
+        for language, comparisons, by_metric, costs in [
             (None, task.languages, task.scores, task.costs),
-            *((part.language, [part], part.scores, part.costs) for part in task.languages),
+            *(
+                (comparison.language, [comparison], comparison.scores, comparison.costs)
+                for comparison in task.languages
+            ),
         ]
-        for scores in own
+        for scores in by_metric
         for index, name in enumerate(task.systems)
     ]
 
 
 def _agreed(task: TaskComparison, index: int) -> dict[str, dict[str, float]]:
     shares = {"same": task.agreement.same, "right": task.agreement.right}
-    return {name: dict(zip(task.systems, own[index], strict=True)) for name, own in shares.items()}
+    return {name: dict(zip(task.systems, matrix[index], strict=True)) for name, matrix in shares.items()}
 
 
 def item_rows(tasks: Sequence[TaskComparison]) -> list[dict[str, Any]]:
@@ -300,12 +305,12 @@ def item_rows(tasks: Sequence[TaskComparison]) -> list[dict[str, Any]]:
         {
             "task": task.task,
             "view": dict(task.view),
-            "language": part.language,
+            "language": comparison.language,
             "systems": list(task.systems),
-            "metric": part.scores[0].metric,
-            "all_right": list(part.all_right),
-            "none_right": list(part.none_right),
+            "metric": comparison.scores[0].metric,
+            "all_right": list(comparison.all_right),
+            "none_right": list(comparison.none_right),
         }
         for task in tasks
-        for part in task.languages
+        for comparison in task.languages
     ]

@@ -13,8 +13,6 @@ from harness.reporting.blocks.number import level_text, percent, signed, uncerta
 from harness.reporting.overview.figure import Figure
 from harness.reporting.render.console import SAMPLE_WARNING
 
-__all__ = ["history_blocks", "history_figure"]
-
 LEGEND = (
     "Scores and differences in points, on the items that all runs answered, ± half the 95 % interval; differences are "
     "paired. A change point is the first run after a change, at p ≤ .05 for each part of the series."
@@ -62,10 +60,11 @@ def _difference(series: Series, first: int, at: int) -> Field | str:
 
 
 def _reading(series: Series) -> Iterator[str]:
-    """Yield what the series says: its changes, the noise band, and what it is of."""
+    """Yield the sentences on a series: its changes, the noise band, and its subject."""
     changes = [
-        f"run {own.at + 1}, {series.steps[own.at].run.name} ({signed(own.step)} points, {level_text('p', own.p)})"
-        for own in series.changes
+        f"run {change.at + 1}, {series.steps[change.at].run.name} "
+        f"({signed(change.step)} points, {level_text('p', change.p)})"
+        for change in series.changes
     ]
     if series.noise is None:
         yield f"Change points are not known: {metric_name(series.metric)} has no scores by item."

@@ -27,9 +27,7 @@ from harness.reporting.render.console import SAMPLE_WARNING
 from harness.reporting.render.latex import render_latex
 from harness.reporting.render.markdown import render_markdown
 from harness.reporting.render.rows import csv_text
-from harness.table import Table as NamedTable
-
-__all__ = ["paper_blocks", "paper_rows", "paper_text"]
+from harness.table import NamedTable
 
 TESTED = {"difference": "value", "ci_low": "low", "ci_high": "high", "p": "p"}
 """Columns of rows, and the fields of `Difference` that they have."""
@@ -61,46 +59,51 @@ def _task_rows(
 ) -> list[dict[str, Any]]:
     of_means = [levels.get((task.title, name)) for name in task.systems]
     alone, metric = len(task.languages) == 1, task.scores[0].metric
-    of_languages = [language_levels(task, place) for place in range(len(task.systems))]
-    parts: list[tuple[str | None, Scores, int, Sequence[float | None]]] = [
-        (code, part.scores[0], len(part.ids), of_means if alone else [own.get(code) for own in of_languages])
-        for part in task.languages
-        for code in [part.language]
+    of_languages = [language_levels(task, index) for index in range(len(task.systems))]
+    groups: list[tuple[str | None, Scores, int, Sequence[float | None]]] = [
+        (
+            code,
+            comparison.scores[0],
+            len(comparison.ids),
+            of_means if alone else [by_code.get(code) for by_code in of_languages],
+        )
+        for comparison in task.languages
+        for code in [comparison.language]
     ]
-    parts += [] if alone else [(None, task.scores[0], task.items, of_means)]
+    groups += [] if alone else [(None, task.scores[0], task.items, of_means)]
     best = max if metric not in metrics or metrics.get(metric).higher_is_better else min
     return [
         {
             "task": task.task,
             "view": json.dumps(dict(task.view), sort_keys=True),
             "metric": metric,
-            **{"language": language, "system": name, "items": items, "value": scores.values[place]},
-            "best": percent(scores.values[place]) == percent(best(scores.values)),
-            **{column: getattr(scores.differences[place], field, None) for column, field in TESTED.items()},
-            "p_holm": (p := None if scores.differences[place] is None else adjusted[place]),
+            **{"language": language, "system": name, "items": items, "value": scores.values[index]},
+            "best": percent(scores.values[index]) == percent(best(scores.values)),
+            **{column: getattr(scores.differences[index], field, None) for column, field in TESTED.items()},
+            "p_holm": (p := None if scores.differences[index] is None else adjusted[index]),
             "significant": None if p is None else p <= LEVEL,
         }
-        for language, scores, items, adjusted in parts
-        for place, name in enumerate(task.systems)
+        for language, scores, items, adjusted in groups
+        for index, name in enumerate(task.systems)
     ]
 
 
 def paper_blocks(compared: Comparison, metrics: NamedTable[Metric]) -> list[Block]:
     """Return the sentences of the verdict, and for every task its scores and the differences with their tests."""
     levels = task_levels(compared)
-    found: list[Block] = [Note(SAMPLE_WARNING, "warning")] if compared.sample else []
-    blocks = verdict_blocks(compared)
-    found += [Notes([block.text]) if isinstance(block, Note) else block for block in blocks]
+    blocks: list[Block] = [Note(SAMPLE_WARNING, "warning")] if compared.sample else []
+    verdict = verdict_blocks(compared)
+    blocks += [Notes([block.text]) if isinstance(block, Note) else block for block in verdict]
     rows = {task.title: _task_rows(task, levels, metrics) for task in compared.tasks}
     if len(rows) > 1 and {len(task.systems) for task in compared.tasks} == {2}:
         pairs = dict.fromkeys(task.systems for task in compared.tasks)
-        found += [_pair([task for task in compared.tasks if task.systems == pair], rows) for pair in pairs]
-        found += [Notes(task.notes) for task in compared.tasks]
+        blocks += [_pair([task for task in compared.tasks if task.systems == pair], rows) for pair in pairs]
+        blocks += [Notes(task.notes) for task in compared.tasks]
     else:
         for task in compared.tasks:
-            own = rows[task.title]
-            found += [_scores(task, own), *_differences(task, own), Notes(task.notes)]
-    return [*found, Notes(compared.notes)]
+            task_rows = rows[task.title]
+            blocks += [_scores(task, task_rows), *_differences(task, task_rows), Notes(task.notes)]
+    return [*blocks, Notes(compared.notes)]
 
 
 def _scores(task: TaskComparison, rows: Sequence[Mapping[str, Any]]) -> Table:
@@ -119,8 +122,8 @@ def _scores(task: TaskComparison, rows: Sequence[Mapping[str, Any]]) -> Table:
     else:
         labels, heads, corner = systems, [code or MEAN for code in codes], "model"
         grid = [list(column) for column in zip(*grid, strict=True)]
-    shown = rows_of((label, *own) for label, own in zip(labels, grid, strict=True))
-    return Table(title=title, corner=corner, heads=tuple(heads), rows=shown)
+    table_rows = rows_of((label, *cells) for label, cells in zip(labels, grid, strict=True))
+    return Table(title=title, corner=corner, heads=tuple(heads), rows=table_rows)
 
 
 def _score(row: Mapping[str, Any], star: str = "") -> Field:
@@ -131,14 +134,14 @@ def _pair(tasks: Sequence[TaskComparison], rows: Mapping[str, Sequence[Mapping[s
     """Return all tasks of one pair of systems: their means, and the languages under them where these are few."""
     first, second = tasks[0].systems
     has_languages = sum(len(task.languages) for task in tasks) <= MOST_LANGUAGES
-    shown: list[TableRow] = []
+    table_rows: list[TableRow] = []
     for task in tasks:
         pairs = list(zip(_of(rows[task.title], first), _of(rows[task.title], second), strict=True))
         label = f"{task.title} {metric_name(task.scores[0].metric)}"
-        found = [replace(_difference(*pairs[-1]), label=label)]
+        task_rows = [replace(_difference(*pairs[-1]), label=label)]
         if has_languages and len(pairs) > 1:
-            found += [replace(_difference(*pair), depth=1) for pair in pairs[:-1]]
-        shown += [*found[:-1], replace(found[-1], ends=has_languages and task is not tasks[-1])]
+            task_rows += [replace(_difference(*pair), depth=1) for pair in pairs[:-1]]
+        table_rows += [*task_rows[:-1], replace(task_rows[-1], ends=has_languages and task is not tasks[-1])]
     below = "; below, its languages, with p after Holm over these" if has_languages else ""
     return Table(
         title=(
@@ -147,7 +150,7 @@ def _pair(tasks: Sequence[TaskComparison], rows: Mapping[str, Sequence[Mapping[s
         ),
         corner="task",
         heads=_heads(first, second),
-        rows=tuple(shown),
+        rows=tuple(table_rows),
     )
 
 

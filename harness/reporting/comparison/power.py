@@ -10,8 +10,6 @@ from harness.analysis.power import Detectable
 from harness.reporting.blocks.model import BLANK, Block, Note, Table, TableRow
 from harness.reporting.blocks.number import percent
 
-__all__ = ["power_blocks", "power_rows"]
-
 LEGEND = (
     "Smallest true difference between two systems, x100, that a paired test finds with 80 % power at 5 %, two-sided: "
     "d SD / sqrt(clusters), where d of the noncentral t distribution is 2.80 for many clusters and 3.00 for 16. SD: of "
@@ -26,19 +24,19 @@ NEEDED = (
 
 def power_blocks(found: Sequence[Detectable]) -> list[Block]:
     """Return the table with its legend."""
-    rows, detect = [], any(own.needed_items is not None for own in found)
-    for own in found:
-        view = ", ".join(f"{name}={value}" for name, value in own.view.items())
+    rows, detect = [], any(detectable.needed_items is not None for detectable in found)
+    for detectable in found:
+        view = ", ".join(f"{name}={value}" for name, value in detectable.view.items())
         fields = (
-            own.language or "mean",
-            f"{own.items:,}",
-            f"{own.clusters:,}",
-            percent(own.sd) + ("*" if own.sd is not None and own.assumed else ""),
-            percent(own.difference),
-            *([_needed(own)] if detect else []),
+            detectable.language or "mean",
+            f"{detectable.items:,}",
+            f"{detectable.clusters:,}",
+            percent(detectable.sd) + ("*" if detectable.sd is not None and detectable.assumed else ""),
+            percent(detectable.difference),
+            *([_needed(detectable)] if detect else []),
         )
-        label = f"{own.task} ({view})" if view else own.task
-        rows.append(TableRow(label=label, fields=fields, style="bold" if own.language is None else ""))
+        label = f"{detectable.task} ({view})" if view else detectable.task
+        rows.append(TableRow(label=label, fields=fields, style="bold" if detectable.language is None else ""))
     table = Table(
         title="Smallest detectable differences",
         untitled=True,
@@ -60,4 +58,4 @@ def _needed(own: Detectable) -> str:
 
 def power_rows(found: Sequence[Detectable]) -> list[dict[str, Any]]:
     """Return one row for every language, and for the mean of a task (language None); fractions in [0, 1]."""
-    return [asdict(own) for own in found]
+    return [asdict(detectable) for detectable in found]

@@ -1,4 +1,4 @@
-"""What a comparison says in a sentence, and its differences around 0, by task and by language."""
+"""Verdict of a comparison in a sentence, and its differences around 0, by task and by language."""
 
 from __future__ import annotations
 
@@ -10,22 +10,10 @@ from harness.analysis.comparison import Comparison, TaskComparison
 from harness.analysis.significance import Difference
 from harness.languages.table import known_languages
 from harness.reporting.blocks.forest import DECIDES, ForestChart, ForestRow, strip
-from harness.reporting.blocks.model import Block, Charts, Note, Notes, Table, rows_of
-from harness.reporting.blocks.number import NOTHING, interval_text, level_text, p_text, signed_interval
+from harness.reporting.blocks.model import BLANK, Block, Charts, Note, Notes, Table, rows_of
+from harness.reporting.blocks.number import interval_text, level_text, p_text, signed_interval
 from harness.reporting.blocks.remark import counted
 from harness.statistics import holm
-
-__all__ = [
-    "FEW",
-    "LEVEL",
-    "forest_blocks",
-    "has_few_languages",
-    "language_forest",
-    "language_levels",
-    "language_name",
-    "task_levels",
-    "verdict_blocks",
-]
 
 _LevelRow = tuple[ForestRow, float | None]
 """A row, and its p after Holm."""
@@ -41,7 +29,7 @@ class _Pair:
     """A further system against the first one in one task, by the task's first metric."""
 
     task: TaskComparison
-    place: int
+    index: int
     """Of the further system."""
     difference: Difference
     p: float | None = None
@@ -50,7 +38,7 @@ class _Pair:
     @property
     def names(self) -> tuple[str, str]:
         """The first and the further system."""
-        return self.task.systems[0], self.task.systems[self.place]
+        return self.task.systems[0], self.task.systems[self.index]
 
     @property
     def direction(self) -> str:
@@ -65,22 +53,22 @@ def _is_decided(p: float | None) -> bool:
 
 def _adjusted(differences: Sequence[Difference]) -> list[float | None]:
     """Return p after Holm over all of them; None where there is no test."""
-    levels = iter(holm([own.p for own in differences if own.p is not None]).tolist())
-    return [None if own.p is None else next(levels) for own in differences]
+    levels = iter(holm([difference.p for difference in differences if difference.p is not None]).tolist())
+    return [None if difference.p is None else next(levels) for difference in differences]
 
 
 def _by_systems(compared: Comparison) -> dict[tuple[str, str], list[_Pair]]:
     """Return the pairs by the names of the two systems, corrected together."""
-    found = [
-        _Pair(task=task, place=place, difference=own)
+    pairs = [
+        _Pair(task=task, index=index, difference=difference)
         for task in compared.tasks
-        for place in _places(task)
-        if (own := task.scores[0].differences[place]) is not None
+        for index in _places(task)
+        if (difference := task.scores[0].differences[index]) is not None
     ]
     # Conditions of the first model itself matter only where nothing else is compared.
-    found = [own for own in found if len(set(map(_model, own.names))) > 1] or found
+    pairs = [pair for pair in pairs if len(set(map(_model, pair.names))) > 1] or pairs
     groups: dict[tuple[str, str], list[_Pair]] = {}
-    for pair, p in zip(found, _adjusted([own.difference for own in found]), strict=True):
+    for pair, p in zip(pairs, _adjusted([pair.difference for pair in pairs]), strict=True):
         first, second = map(_model, pair.names)
         groups.setdefault((first, second) if first != second else pair.names, []).append(replace(pair, p=p))
     return groups
@@ -88,15 +76,15 @@ def _by_systems(compared: Comparison) -> dict[tuple[str, str], list[_Pair]]:
 
 def task_levels(compared: Comparison) -> dict[tuple[str, str], float | None]:
     """Return p by task and further system, after Holm over all that the verdict compares; others have none."""
-    pairs = (pair for own in _by_systems(compared).values() for pair in own)
+    pairs = (pair for group in _by_systems(compared).values() for pair in group)
     return {(pair.task.title, pair.names[1]): pair.p for pair in pairs}
 
 
-def language_levels(task: TaskComparison, place: int) -> dict[str, float | None]:
+def language_levels(task: TaskComparison, index: int) -> dict[str, float | None]:
     """Return p of a further system by language, after Holm over the languages of the task."""
-    pairs = ((part.language, part.scores[0].differences[place]) for part in task.languages)
-    found = {code: own for code, own in pairs if own is not None}
-    return dict(zip(found, _adjusted(list(found.values())), strict=True))
+    pairs = ((comparison.language, comparison.scores[0].differences[index]) for comparison in task.languages)
+    differences = {code: difference for code, difference in pairs if difference is not None}
+    return dict(zip(differences, _adjusted(list(differences.values())), strict=True))
 
 
 def _places(task: TaskComparison) -> list[int]:
@@ -106,11 +94,11 @@ def _places(task: TaskComparison) -> list[int]:
     conditions of the first model itself only where there is no other model.
     """
     first, *further = task.systems
-    others = [own for own in further if _model(own) != _model(first)]
-    alike = [own for own in others if own.partition(" (")[2] == first.partition(" (")[2]]
+    rivals = [name for name in further if _model(name) != _model(first)]
+    alike = [name for name in rivals if name.partition(" (")[2] == first.partition(" (")[2]]
     models = set(map(_model, alike))
-    shown = [name for name in others or further if name in alike or _model(name) not in models]
-    return [task.systems.index(name) for name in shown]
+    compared = [name for name in rivals or further if name in alike or _model(name) not in models]
+    return [task.systems.index(name) for name in compared]
 
 
 def _model(system: str) -> str:
@@ -119,11 +107,11 @@ def _model(system: str) -> str:
 
 def verdict_blocks(compared: Comparison) -> list[Block]:
     """Return for every further system what the comparison says: one sentence, and one for its largest differences."""
-    found: list[Block] = []
-    for names, own in _by_systems(compared).items():
-        texts = list(_sentences(names, own))
-        found += [Note(texts[0], "heading"), *([Notes(texts[1:], "findings")] if texts[1:] else [])]
-    return found
+    blocks: list[Block] = []
+    for names, pairs in _by_systems(compared).items():
+        texts = list(_sentences(names, pairs))
+        blocks += [Note(texts[0], "heading"), *([Notes(texts[1:], "findings")] if texts[1:] else [])]
+    return blocks
 
 
 def _sentences(names: tuple[str, str], pairs: Sequence[_Pair]) -> Iterator[str]:
@@ -140,36 +128,36 @@ def _sentences(names: tuple[str, str], pairs: Sequence[_Pair]) -> Iterator[str]:
 
 
 def _sentence(pair: _Pair) -> str:
-    (first, second), own, title = pair.names, pair.difference, pair.task.title
+    (first, second), difference, title = pair.names, pair.difference, pair.task.title
     where = f"{counted(pair.task.items, 'item')} in {counted(len(pair.task.languages), 'language')}"
-    ends = None if own.low is None or own.high is None else (own.low, own.high)
+    ends = None if difference.low is None or difference.high is None else (difference.low, difference.high)
     if pair.p is None:
-        return f"{title}: {first} minus {second} is {own.value * 100:+.1f} points, without a test; {where}."
+        return f"{title}: {first} minus {second} is {difference.value * 100:+.1f} points, without a test; {where}."
     level = level_text("p", pair.p)
     if pair.direction == "even":
         interval = "no interval" if ends is None else signed_interval(*ends)
         excluded = ends is not None and (ends[0] > 0 or ends[1] < 0)
         but = " The interval is beyond 0, but the corrected test does not decide." if excluded else ""
         return (
-            f"{title}: {first} and {second} are not distinguishable: {own.value * 100:+.1f} points ({interval}), "
-            f"{level}, {where}.{but}"
+            f"{title}: {first} and {second} are not distinguishable: {difference.value * 100:+.1f} points "
+            f"({interval}), {level}, {where}.{but}"
         )
-    if ends is not None and own.value < 0:
+    if ends is not None and difference.value < 0:
         ends = (-ends[1], -ends[0])
     interval = "" if ends is None else f" ({interval_text(ends)})"
-    points = f"{abs(own.value) * 100:.1f} points {pair.direction}"
+    points = f"{abs(difference.value) * 100:.1f} points {pair.direction}"
     return f"{title}: {first} is {points} {second}{interval}, {level}, {where}."
 
 
 def forest_blocks(compared: Comparison) -> list[Block]:
     """Return for every further system its differences by task; by language too where there is one task."""
-    found: list[Block] = []
-    for names, own in _by_systems(compared).items():
-        rows = [_row(pair.task.title, pair.difference, pair.task.items, pair.p) for pair in own]
-        if len(own) == 1 and has_few_languages(own[0].task):
-            rows += _language_rows(own[0].task, own[0].place)
-        found.append(_forest(f"{names[0]} minus {names[1]}, points", rows, names))
-    return found
+    charts: list[Block] = []
+    for names, pairs in _by_systems(compared).items():
+        rows = [_row(pair.task.title, pair.difference, pair.task.items, pair.p) for pair in pairs]
+        if len(pairs) == 1 and has_few_languages(pairs[0].task):
+            rows += _language_rows(pairs[0].task, pairs[0].index)
+        charts.append(_forest(f"{names[0]} minus {names[1]}, points", rows, names))
+    return charts
 
 
 def has_few_languages(task: TaskComparison) -> bool:
@@ -182,8 +170,8 @@ def language_forest(task: TaskComparison) -> list[Block]:
     first = task.systems[0]
     return [
         _forest(f"{task.title}: {first} minus {name} by language, points", rows, (first, name))
-        for place, name in enumerate(task.systems)
-        if (rows := _language_rows(task, place))
+        for index, name in enumerate(task.systems)
+        if (rows := _language_rows(task, index))
     ]
 
 
@@ -193,13 +181,19 @@ def language_name(code: str) -> str:
     return f"{table.get(code).name} ({code})" if code in table else code
 
 
-def _language_rows(task: TaskComparison, place: int) -> list[_LevelRow]:
+def _language_rows(task: TaskComparison, index: int) -> list[_LevelRow]:
     """Return the rows of the languages with p, after Holm over the languages of the task, the lowest first."""
-    levels = language_levels(task, place)
+    levels = language_levels(task, index)
     rows = [
-        _row(language_name(part.language), own, len(part.ids), levels[part.language], depth=1)
-        for part in task.languages
-        if (own := part.scores[0].differences[place]) is not None
+        _row(
+            language_name(comparison.language),
+            difference,
+            len(comparison.ids),
+            levels[comparison.language],
+            depth=1,
+        )
+        for comparison in task.languages
+        if (difference := comparison.scores[0].differences[index]) is not None
     ]
     return sorted(rows, key=lambda row: row[0].value or 0.0) if len(rows) > 1 else []
 
@@ -212,7 +206,7 @@ def _row(label: str, own: Difference, items: int, p: float | None, *, depth: int
 
 def _forest(title: str, rows: Sequence[_LevelRow], names: tuple[str, str]) -> Charts:
     """Return the rows as a chart, and as a table with strips for formats without pictures."""
-    shown = tuple(row for row, _ in rows)
+    forest_rows = tuple(row for row, _ in rows)
     table = Table(
         title=title,
         heads=("diff.", "95 % interval", "p (Holm)", "items", "lower | higher"),
@@ -220,16 +214,16 @@ def _forest(title: str, rows: Sequence[_LevelRow], names: tuple[str, str]) -> Ch
             (
                 f"{'  ' * row.depth}{row.label}",
                 row.text,
-                row.ends or NOTHING,
+                row.ends or BLANK,
                 p_text(p),
                 f"{row.n:,}",
-                strip(row, shown),
+                strip(row, forest_rows),
             )
             for row, p in rows
         ),
         words=frozenset({4}),
         label_width=25,
-        notes=(DECIDES,) if any(row.is_disputed for row in shown) else (),
+        notes=(DECIDES,) if any(row.is_disputed for row in forest_rows) else (),
     )
-    chart = ForestChart(title=title, rows=shown, left=f"{names[1]} better", right=f"{names[0]} better")
+    chart = ForestChart(title=title, rows=forest_rows, left=f"{names[1]} better", right=f"{names[0]} better")
     return Charts(charts=(chart,), table=table)

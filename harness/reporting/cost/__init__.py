@@ -1,1 +1,1 @@
-"""What the languages of a run cost its model: fertility, premium, truncation, tokens and seconds."""
+"""Cost of the languages of a run: fertility, premium, truncation, tokens and seconds."""

@@ -14,8 +14,6 @@ from harness.storage.records import ItemTokens
 from harness.storage.results import CellResult
 from harness.storage.run_folder import Run
 
-__all__ = ["REFERENCE", "Cost", "ItemCost", "Premium", "by_id", "cost_of", "premium_of"]
-
 REFERENCE = "en"
 """The language that costs 1."""
 
@@ -90,7 +88,7 @@ class Cost:
 
 
 def cost_of(run: Run, cell: CellResult) -> Cost | None:
-    """Return what a finished cell cost; None where nothing was counted, as by older versions and by baselines."""
+    """Return the cost of a finished cell; None where nothing was counted, as by older versions and by baselines."""
     ledger = cell.ledger or {}
     if "tokens" not in ledger:
         return None

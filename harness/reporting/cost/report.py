@@ -18,8 +18,6 @@ from harness.storage.records import read_tokens
 from harness.storage.results import CellResult
 from harness.storage.run_folder import Run
 
-__all__ = ["Correlation", "EquityReport", "EquityRow", "EquityTable", "correlation_of", "equity_report"]
-
 LEAST_LANGUAGES = 5
 """Of a correlation."""
 Languages = Mapping[str, Sequence[CellResult]]
@@ -72,7 +70,7 @@ class EquityTable:
 
     @property
     def title(self) -> str:
-        """What it is of, without the system."""
+        """Task, protocol, method and view, without the system."""
         return " ".join(filter(None, (self.task or "all tasks", self.protocol, self.method, self.view)))
 
 

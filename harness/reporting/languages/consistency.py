@@ -14,8 +14,6 @@ from harness.reporting.blocks.score import Score
 from harness.reporting.formats import SectionReport
 from harness.storage.run_folder import Run
 
-__all__ = ["consistency_rows", "read_consistency"]
-
 HEADS: Final = {
     "same": "same answer",
     "kappa": "kappa",
@@ -37,7 +35,7 @@ WIDEST: Final = 30
 def read_consistency(runs: Sequence[Run]) -> SectionReport | None:
     """Return the consistency of the main run; None for a run without a parallel task in two languages."""
     try:
-        found = consistencies(runs[0], most=WIDEST)
+        by_task = consistencies(runs[0], most=WIDEST)
     except HarnessError as error:
         return SectionReport(notes=(f"{TITLE} is missing: {error.message}",), page_only=True)
     notes = tuple(
@@ -45,12 +43,12 @@ def read_consistency(runs: Sequence[Run]) -> SectionReport | None:
         "harness report RUN --consistency --json FILE computes them."
         for task, count in wide_tasks(runs[0], WIDEST).items()
     )
-    if not found and not notes:
+    if not by_task and not notes:
         return None
-    tables = [_summary(found)] if found else []
+    tables = [_summary(by_task)] if by_task else []
     return SectionReport(
         notes=notes,
-        blocks=(*tables, *itertools.chain.from_iterable(map(_matrices, found))),
+        blocks=(*tables, *itertools.chain.from_iterable(map(_matrices, by_task))),
         brief=tables or None,
         details_only=True,
         rows=lambda: consistency_rows(runs[0]),
@@ -63,45 +61,50 @@ def consistency_rows(run: Run) -> list[dict[str, Any]]:
     Raises what `harness.analysis.consistency.consistencies` does.
     """
     rows = []
-    for one in consistencies(run):
-        shared = {name: getattr(one, name) for name in ("task", "protocol", "method", "view", "seed")}
-        parts = [("mean over pairs", one.languages, one.means)]
-        parts += [("pair", pair.languages, pair.measures) for pair in one.pairs]
-        for scope, languages, measures in parts:
-            for name, own in measures.items():
+    for consistency in consistencies(run):
+        shared = {name: getattr(consistency, name) for name in ("task", "protocol", "method", "view", "seed")}
+        scopes = [("mean over pairs", consistency.languages, consistency.means)]
+        scopes += [("pair", pair.languages, pair.measures) for pair in consistency.pairs]
+        for scope, languages, measures in scopes:
+            for name, measure in measures.items():
                 head = {**shared, "scope": scope, "languages": list(languages), "measure": name}
-                rows.append({**head, "value": own.value, "n": own.n, **own.interval.to_json()})
+                rows.append({**head, "value": measure.value, "n": measure.n, **measure.interval.to_json()})
     return rows
 
 
 def _summary(found: Sequence[Consistency]) -> Table:
-    shown = [name for name in MEASURES if any(name in one.means for one in found)]
+    names = [name for name in MEASURES if any(name in consistency.means for consistency in found)]
     rows = []
-    for one in found:
-        sizes = str(len(one.languages)), f"{max(own.n for own in one.means.values()):,}"
-        rows.append((_name(one, found), *sizes, *(_field(one.means.get(name)) for name in shown)))
+    for consistency in found:
+        sizes = (
+            str(len(consistency.languages)),
+            f"{max(measure.n for measure in consistency.means.values()):,}",
+        )
+        rows.append(
+            (_name(consistency, found), *sizes, *(_field(consistency.means.get(name)) for name in names))
+        )
     chances = [
-        f"RankC of random rankings of {one.task}: {percent(one.rank_chance)}."
-        for one in found
-        if one.rank_chance is not None
+        f"RankC of random rankings of {consistency.task}: {percent(consistency.rank_chance)}."
+        for consistency in found
+        if consistency.rank_chance is not None
     ]
     return Table(
         title=TITLE,
         corner="task",
-        heads=("languages", "items", *(HEADS[name] for name in shown)),
+        heads=("languages", "items", *(HEADS[name] for name in names)),
         rows=rows_of(rows),
-        notes=(LEGEND, *(MEANING[name] for name in shown if name in MEANING), *dict.fromkeys(chances)),
+        notes=(LEGEND, *(MEANING[name] for name in names if name in MEANING), *dict.fromkeys(chances)),
         divided=True,
     )
 
 
 def _name(one: Consistency, found: Sequence[Consistency]) -> str:
     """Return the task, with what differs from the other rows of the same task."""
-    others = [own for own in found if own.task == one.task]
-    parts = [f"{name}={value}" for name, value in sorted(one.view.items())]
+    task_rows = [row for row in found if row.task == one.task]
+    settings = [f"{name}={value}" for name, value in sorted(one.view.items())]
     for name, text in {"protocol": one.protocol, "method": one.method, "seed": f"seed {one.seed}"}.items():
-        parts += [text] if len({getattr(own, name) for own in others}) > 1 else []
-    return f"{one.task} ({', '.join(parts)})" if parts and len(others) > 1 else one.task
+        settings += [text] if len({getattr(row, name) for row in task_rows}) > 1 else []
+    return f"{one.task} ({', '.join(settings)})" if settings and len(task_rows) > 1 else one.task
 
 
 def _field(measure: Measure | None) -> str | Field:
@@ -124,7 +127,13 @@ def _matrix(one: Consistency, name: str) -> Table:
     # Both halves would say the same.
     codes = list(enumerate(one.languages))
     rows = [
-        (code, *(_field(values.get((other, code))) if place < row else "" for place, other in codes))
+        (
+            code,
+            *(
+                _field(values.get((column_code, code))) if column < row else ""
+                for column, column_code in codes
+            ),
+        )
         for row, code in codes
     ]
     return Table(

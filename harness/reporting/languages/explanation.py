@@ -25,8 +25,6 @@ from harness.storage.records import read_batches
 from harness.storage.results import CellResult
 from harness.storage.run_folder import Run
 
-__all__ = ["ExplainedScores", "effect_chart", "explained", "language_properties", "read_explanation"]
-
 ENGLISH: Final = "en"
 ITEMS: Final = 500
 """Items of a language whose words are compared with the English ones."""
@@ -44,7 +42,7 @@ LEGEND: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainedScores:
-    """What goes with the scores of one system in one task, or in all of its tasks."""
+    """Properties that go with the scores of one system in one task, or in all of its tasks."""
 
     system: str
     task: str
@@ -58,17 +56,17 @@ class ExplainedScores:
 
 
 def read_explanation(runs: Sequence[Run]) -> SectionReport | None:
-    """Return what goes with the scores of runs and of their published systems.
+    """Return the properties that go with the scores of runs and of their published systems.
 
     None without a task in ten languages, and on the sample data.
     """
-    found, notes = explained(runs)
-    if not found:
+    regressions, notes = explained(runs)
+    if not regressions:
         return None
-    charts = Charts(charts=tuple(effect_chart(own) for own in found[:DRAWN]))
+    charts = Charts(charts=tuple(effect_chart(regression) for regression in regressions[:DRAWN]))
     return SectionReport(
-        blocks=[*(_table(own) for own in found), charts, Notes((LEGEND, *notes))],
-        rows=lambda: [row for own in found for row in own.rows()],
+        blocks=[*(_table(regression) for regression in regressions), charts, Notes((LEGEND, *notes))],
+        rows=lambda: [row for regression in regressions for row in regression.rows()],
     )
 
 
@@ -77,57 +75,63 @@ def explained(runs: Sequence[Run]) -> tuple[list[ExplainedScores], list[str]]:
 
     The main run has a model of all its tasks, then one of each task with enough languages; the others have the first.
     """
-    found: list[ExplainedScores] = []
+    regressions: list[ExplainedScores] = []
     notes: list[str] = []
-    for place, (run, name) in enumerate(zip(runs, system_names(runs), strict=True)):
+    for index, (run, name) in enumerate(zip(runs, system_names(runs), strict=True)):
         if run.results.run.data != "sample":
-            own = list(_models(name, _scores(run), run, notes))
-            found += own if place == 0 else own[:1]
+            models = list(_models(name, _scores(run), run, notes))
+            regressions += models if index == 0 else models[:1]
     protocols = {row.protocol for row in runs[0].results.tasks}
-    for document in runs[0].manifest.published if found else ():
+    for document in runs[0].manifest.published if regressions else ():
         if document["protocol"] in protocols and not document.get("views"):
-            found += list(_models(f"published {document['label']}", _printed(document), None, notes))[:1]
-    return found, list(dict.fromkeys(notes))
+            regressions += list(_models(f"published {document['label']}", _printed(document), None, notes))[
+                :1
+            ]
+    return regressions, list(dict.fromkeys(notes))
 
 
 def _models(
     system: str, scores: Mapping[str, Mapping[str, float]], run: Run | None, notes: list[str]
 ) -> Iterator[ExplainedScores]:
     """Yield the regressions of one system; without a run there are no texts, and so no words and tokens."""
-    codes = sorted({code for own in scores.values() for code in own})
+    codes = sorted({code for by_code in scores.values() for code in by_code})
     table = known_languages()
-    known = [table.get(code) for code in codes if code in table]
-    if len(known) < LEAST_LANGUAGES:
+    languages = [table.get(code) for code in codes if code in table]
+    if len(languages) < LEAST_LANGUAGES:
         return
     unknown = [code for code in codes if code not in table]
     if unknown:
         notes.append(f"{system}: not in the language table, skipped: {' '.join(unknown)}")
-    families = {language.code: language.family for language in known}
-    kept = {task: {code: own[code] for code in own if code in families} for task, own in scores.items()}
-    properties = language_properties(known, run, notes)
-    parts = {MODEL: kept} if len(kept) > 1 else {}
-    for task, own in {**parts, **{task: {task: own} for task, own in kept.items()}}.items():
-        model = explain(own, properties, families)
+    families = {language.code: language.family for language in languages}
+    by_task = {
+        task: {code: by_code[code] for code in by_code if code in families}
+        for task, by_code in scores.items()
+    }
+    properties = language_properties(languages, run, notes)
+    joint = {MODEL: by_task} if len(by_task) > 1 else {}
+    single = {task: {task: by_code} for task, by_code in by_task.items()}
+    for task, task_scores in {**joint, **single}.items():
+        model = explain(task_scores, properties, families)
         if model is not None:
             yield ExplainedScores(system=system, task=task, found=model)
 
 
 def _scores(run: Run) -> dict[str, dict[str, float]]:
     """Return the first metric of every task by language, without English; the first protocol of a task counts."""
-    found: dict[str, dict[str, float]] = {}
+    by_task: dict[str, dict[str, float]] = {}
     for row in run.results.tasks:
         if row.metric == run.manifest.tasks[row.task].headline[0]:
-            found.setdefault(
+            by_task.setdefault(
                 row.task, {code: row.by_language[code] for code in row.by_language if code != ENGLISH}
             )
-    return found
+    return by_task
 
 
 def _printed(document: Mapping[str, Any]) -> dict[str, dict[str, float]]:
     """Return the first metric of every task of a published system, as fractions."""
     return {
-        task: {code: value / 100 for code, value in next(iter(own.values())).items() if code != ENGLISH}
-        for task, own in document["languages"].items()
+        task: {code: value / 100 for code, value in next(iter(by_metric.values())).items() if code != ENGLISH}
+        for task, by_metric in document["languages"].items()
     }
 
 
@@ -143,32 +147,36 @@ def language_properties(
     - script: 1 for the Latin one.
     - words: the share of word types that the run's English texts have too.
     """
-    if all(own.wikipedia_articles for own in languages):
-        articles = {own.code: math.log2(float(own.wikipedia_articles or 1)) for own in languages}
-        found = {"Wikipedia articles": articles}
+    if all(language.wikipedia_articles for language in languages):
+        articles = {
+            language.code: math.log2(float(language.wikipedia_articles or 1)) for language in languages
+        }
+        properties = {"Wikipedia articles": articles}
     else:
-        classes = {own.code: float(own.resource_class) for own in languages if own.resource_class}
-        found = {"resource class": classes}
+        classes = {
+            language.code: float(language.resource_class) for language in languages if language.resource_class
+        }
+        properties = {"resource class": classes}
     try:
-        far = syntax_distances([own.iso639_3 for own in languages if own.iso639_3], "eng")
-        found["syntax unlike English"] = {
-            own.code: far[own.iso639_3] for own in languages if own.iso639_3 in far
+        far = syntax_distances([language.iso639_3 for language in languages if language.iso639_3], "eng")
+        properties["syntax unlike English"] = {
+            language.code: far[language.iso639_3] for language in languages if language.iso639_3 in far
         }
     except (MissingExtraError, DataError) as error:
         notes.append(f"syntax unlike English: {error.message}")
     if run is not None:
-        found["tokens"] = _tokens(run)
-    found["Latin script"] = {own.code: float(own.script == "Latn") for own in languages}
+        properties["tokens"] = _tokens(run)
+    properties["Latin script"] = {language.code: float(language.script == "Latn") for language in languages}
     if run is not None:
         try:
-            found["words shared with English"] = _shared_words(run)
+            properties["words shared with English"] = _shared_words(run)
         except HarnessError as error:
             notes.append(f"words shared with English: {error.message}")
-    for name, own in found.items():
-        missing = sorted({language.code for language in languages} - set(own))
-        if missing and own:
+    for name, by_code in properties.items():
+        missing = sorted({language.code for language in languages} - set(by_code))
+        if missing and by_code:
             notes.append(f"{name}: not known of {' '.join(missing)}")
-    return {name: own for name, own in found.items() if own}
+    return {name: by_code for name, by_code in properties.items() if by_code}
 
 
 def _tokens(run: Run) -> dict[str, float]:
@@ -188,41 +196,42 @@ def _shared_words(run: Run) -> dict[str, float]:
         if cell.status == "ok":
             cells.setdefault(cell.task, {}).setdefault(cell.language, cell)
     shares: dict[str, list[float]] = {}
-    for own in cells.values():
-        if ENGLISH in own and len(own) >= LEAST_LANGUAGES:
-            english = _types(run, own[ENGLISH])
-            for code, cell in own.items():
+    for by_language in cells.values():
+        if ENGLISH in by_language and len(by_language) >= LEAST_LANGUAGES:
+            english = _types(run, by_language[ENGLISH])
+            for code, cell in by_language.items():
                 types = _types(run, cell)
                 if types:
                     shares.setdefault(code, []).append(len(types & english) / len(types))
-    return {code: fmean(found) for code, found in shares.items()}
+    return {code: fmean(task_shares) for code, task_shares in shares.items()}
 
 
 def _types(run: Run, cell: CellResult) -> set[str]:
     """Return the words of the first items of a cell, in lower case."""
     batches = read_batches(run.records_of(cell), ["inputs"])
-    inputs = (own for batch in batches for own in batch.column("inputs").to_pylist())
-    texts = [text for own in islice(inputs, ITEMS) for text in _strings(json.loads(own))]
-    return {word for found in words([text.lower() for text in texts]) for word in found}
+    inputs = (encoded for batch in batches for encoded in batch.column("inputs").to_pylist())
+    texts = [text for encoded in islice(inputs, ITEMS) for text in _strings(json.loads(encoded))]
+    return {word for text_words in words([text.lower() for text in texts]) for word in text_words}
 
 
 def _strings(value: Any) -> Iterator[str]:
-    if isinstance(value, list) and value and all(isinstance(own, str) for own in value):
+    if isinstance(value, list) and value and all(isinstance(child, str) for child in value):
         yield " ".join(value)
     elif isinstance(value, Mapping | list):
-        for own in value.values() if isinstance(value, Mapping) else value:
-            yield from _strings(own)
+        for child in value.values() if isinstance(value, Mapping) else value:
+            yield from _strings(child)
     elif isinstance(value, str):
         yield value
 
 
-def _table(own: ExplainedScores) -> Table:
+def _table(regression: ExplainedScores) -> Table:
+    count = len(regression.found.languages)
     return Table(
-        title=f"{own.system}, {own.task}: what goes with the scores of {len(own.found.languages)} languages",
+        title=f"{regression.system}, {regression.task}: what goes with the scores of {count} languages",
         corner="property",
         heads=("effect", "p", "detectable", "r", "rho"),
-        rows=rows_of((effect.name, *_fields(effect)) for effect in own.found.effects),
-        notes=tuple(_reading(own.found)),
+        rows=rows_of((effect.name, *_fields(effect)) for effect in regression.found.effects),
+        notes=tuple(_reading(regression.found)),
         folding=True,
     )
 
@@ -236,27 +245,27 @@ def _fields(effect: Effect) -> Iterator[str | Field]:
     yield from (f"{effect.pearson:+.2f}", f"{effect.spearman:+.2f}")
 
 
-def _reading(found: Explanation) -> Iterator[str]:
-    """Yield what the model fits, whether it predicts families that it has not seen, and what could be seen."""
+def _reading(explanation: Explanation) -> Iterator[str]:
+    """Yield the reading of a model: its fit, and whether it predicts families that it has not seen."""
     yield (
-        f"{len(found.languages)} languages of {found.families} families, {found.scores} scores. The model fits "
-        f"{found.r2 * 100:.0f} % of the variance between them."
+        f"{len(explanation.languages)} languages of {explanation.families} families, {explanation.scores} scores. "
+        f"The model fits {explanation.r2 * 100:.0f} % of the variance between them."
     )
-    verdict = "It predicts them better." if found.predicts else "So it does not predict a new family."
+    verdict = "It predicts them better." if explanation.predicts else "So it does not predict a new family."
     yield (
-        f"For families left out it errs by {found.mae * 100:.1f} points, the mean score by "
-        f"{found.mean_mae * 100:.1f}; R2 {found.unseen_r2:.2f}. {verdict}"
+        f"For families left out it errs by {explanation.mae * 100:.1f} points, the mean score by "
+        f"{explanation.mean_mae * 100:.1f}; R2 {explanation.unseen_r2:.2f}. {verdict}"
     )
 
 
-def effect_chart(own: ExplainedScores) -> ForestChart:
+def effect_chart(regression: ExplainedScores) -> ForestChart:
     """Return the partial effects of a model, in points per standard deviation."""
     rows = []
-    for effect in own.found.effects:
+    for effect in regression.found.effects:
         value, low, high = (
             None if end is None else end * 100 for end in (effect.value, effect.low, effect.high)
         )
         if value is not None:
             rows.append(ForestRow(label=effect.name, value=value, low=low, high=high))
-    title = f"{own.system}, {own.task}: effect of one standard deviation"
+    title = f"{regression.system}, {regression.task}: effect of one standard deviation"
     return ForestChart(title=title, rows=tuple(rows), left="lower score", right="higher score")

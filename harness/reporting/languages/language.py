@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from harness.analysis.diagnosis import LEAST_ITEMS
+from harness.analysis.bucket_scoring import LEAST_ITEMS
 from harness.languages.table import known_languages
-from harness.reporting.blocks.model import Block, Field, Fold, Note, Notes, Table, anchor, rows_of
-from harness.reporting.blocks.number import NOTHING, p_text, percent, signed, signed_interval, uncertainty
+from harness.reporting.blocks.model import BLANK, Block, Field, Fold, Note, Notes, Table, anchor, rows_of
+from harness.reporting.blocks.number import p_text, percent, signed, signed_interval, uncertainty
 from harness.reporting.blocks.remark import counted
 from harness.reporting.overview.column import Column
 from harness.reporting.overview.contrast import (
@@ -19,13 +19,12 @@ from harness.reporting.overview.contrast import (
     score_of,
 )
 from harness.reporting.overview.item_origin import is_added
-from harness.reporting.overview.material import Material, script_of
+from harness.reporting.overview.material import Material
 from harness.reporting.overview.mean_row import row_of
+from harness.reporting.overview.summary import script_of
 from harness.reporting.weakness.items import WorstItem, item_index
 from harness.reporting.weakness.weakness import Weakness, by_attribute
 from harness.storage.run_folder import Run
-
-__all__ = ["language_blocks"]
 
 BUCKETS = 3
 """Further buckets of a language that are shown, those furthest below the rest first."""
@@ -69,20 +68,20 @@ def language_blocks(
             *item_index(items.get(code, ())),
         ]
         soft = texts[0] if texts else _brief(material, code)
-        title, place = f"{name} ({code})", anchor("language", code)
-        folds[code] = Fold(title=title, soft=soft, blocks=inside, anchor=place, heading=True)
+        title, page_id = f"{name} ({code})", anchor("language", code)
+        folds[code] = Fold(title=title, soft=soft, blocks=inside, anchor=page_id, heading=True)
     pages: list[Block] = [fold for code, fold in folds.items() if code in sentences]
-    rest = [fold for code, fold in folds.items() if code not in sentences]
-    if rest:
-        title = f"{counted(len(rest), 'language')} without a significant finding"
-        pages.append(Fold(title=title, blocks=rest, heading=True, is_open=not pages))
+    without_findings = [fold for code, fold in folds.items() if code not in sentences]
+    if without_findings:
+        title = f"{counted(len(without_findings), 'language')} without a significant finding"
+        pages.append(Fold(title=title, blocks=without_findings, heading=True, is_open=not pages))
     return [Note(LEGEND, "note"), *pages] if pages else []
 
 
 def _facts(material: Material, code: str, family: str) -> str:
     branch = known_languages().get(code).branch if code in known_languages() else ""
     script = f"script {script_of(material.runs[0], code)}"
-    return ", ".join(part for part in (family, branch, script, *_made(material, code)) if part)
+    return ", ".join(fact for fact in (family, branch, script, *_made(material, code)) if fact)
 
 
 def _made(material: Material, code: str) -> list[str]:
@@ -92,25 +91,25 @@ def _made(material: Material, code: str) -> list[str]:
         provenance = cell.provenance
         if cell.language == code and cell.status == "ok" and provenance and not cell.data.get("translated"):
             added = is_added(code, material.runs[0].manifest.tasks[cell.task])
-            named = f"{cell.task} (added by others)" if added else cell.task
-            tasks.setdefault(provenance, {})[named] = None
+            title = f"{cell.task} (added by others)" if added else cell.task
+            tasks.setdefault(provenance, {})[title] = None
     return [f"{provenance}: {' '.join(names)}" for provenance, names in sorted(tasks.items())]
 
 
 def _brief(material: Material, code: str) -> str:
     """Return the scores in one language in a few words, for the line that opens its page."""
-    found = ((column, score_of(material.runs[0], column, code)) for column in material.summary.columns)
-    scores = [f"{column.plain_title} {percent(own.value)}" for column, own in found if own is not None]
+    pairs = ((column, score_of(material.runs[0], column, code)) for column in material.summary.columns)
+    scores = [f"{column.plain_title} {percent(score.value)}" for column, score in pairs if score is not None]
     more = [f"{len(scores) - BRIEF:,} more"] if len(scores) > BRIEF else []
     return ", ".join([*scores[:BRIEF], *more])
 
 
 def _scores(material: Material, code: str, name: str) -> list[Block]:
     """Return the scores in one language: those of the first run next to other languages, then those of further runs."""
-    first, *others = material.runs
-    further = [run for run in others if any(score_of(run, column, code) for column in material.columns)]
-    found = (_score_row([first, *further], column, code) for column in material.columns)
-    rows = [row for row in found if row is not None]
+    first, *later_runs = material.runs
+    further = [run for run in later_runs if any(score_of(run, column, code) for column in material.columns)]
+    score_rows = (_score_row([first, *further], column, code) for column in material.columns)
+    rows = [row for row in score_rows if row is not None]
     heads = ("task", "score", "minus the others", "minus the source", *map(material.name, further))
     return _table(f"Scores of {name}", heads, rows)
 
@@ -122,31 +121,31 @@ def _table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str | Field
 
 
 def _score_row(runs: Sequence[Run], column: Column, code: str) -> tuple[str | Field, ...] | None:
-    run, (own, *further) = runs[0], [score_of(each, column, code) for each in runs]
-    if own is None and not any(further):
+    run, (score, *further) = runs[0], [score_of(each, column, code) for each in runs]
+    if score is None and not any(further):
         return None
-    differences: tuple[str | Field, ...] = (NOTHING, NOTHING)
-    if own is not None:
+    differences: tuple[str | Field, ...] = (BLANK, BLANK)
+    if score is not None:
         row, origin = row_of(run, column), run.manifest.tasks[column.task].source
         codes = list(row.by_language) if row is not None else []
         source = score_of(run, column, origin) if origin and origin != code else None
-        others = mean_of_others(run, column, code, codes)
+        mean = mean_of_others(run, column, code, codes)
         differences = (
-            _difference(own, others, from_others(run, column, code, codes)),
-            _difference(own, source, from_source(run, column, code, origin or "")),
+            _difference(score, mean, from_others(run, column, code, codes)),
+            _difference(score, source, from_source(run, column, code, origin or "")),
         )
-    return (column.plain_title, _score(own), *differences, *map(_score, further))
+    return (column.plain_title, _score(score), *differences, *map(_score, further))
 
 
 def _score(own: Estimate | None) -> str | Field:
     return (
-        NOTHING if own is None else Field(text=percent(own.value), small=uncertainty(own.value, own.interval))
+        BLANK if own is None else Field(text=percent(own.value), small=uncertainty(own.value, own.interval))
     )
 
 
 def _difference(own: Estimate, other: Estimate | None, found: Contrast | None) -> str | Field:
     if other is None:
-        return NOTHING
+        return BLANK
     if found is None:
         return signed(own.value - other.value)
     how = ", paired" if found.is_paired else ""
@@ -158,7 +157,7 @@ def _buckets(weakness: Weakness, code: str, name: str, sentences: Sequence[str])
     rows = [
         row for run in weakness.runs[:1] for row in run if row["kind"] == "single" and row["language"] == code
     ]
-    found = [
+    shortfalls = [
         (row["difference"], task, phrase, row)
         for (task, *_), buckets in by_attribute(rows).items()
         for row in buckets
@@ -166,7 +165,7 @@ def _buckets(weakness: Weakness, code: str, name: str, sentences: Sequence[str])
         for phrase in [weakness.phrase(row, buckets)]
         if not any(text.startswith(f"{task}, {name}: {phrase}: ") for text in sentences)
     ]
-    shown = [
+    table_rows = [
         (
             f"{task}: {phrase}",
             percent(row["value"]),
@@ -176,8 +175,8 @@ def _buckets(weakness: Weakness, code: str, name: str, sentences: Sequence[str])
             p_text(row["q"]),
             f"{row['n']:,}",
         )
-        for difference, task, phrase, row in sorted(found, key=lambda one: one[:3])[:BUCKETS]
+        for difference, task, phrase, row in sorted(shortfalls, key=lambda one: one[:3])[:BUCKETS]
     ]
-    more = f", the lowest {BUCKETS} of {len(found):,}" if len(found) > BUCKETS else ""
+    more = f", the lowest {BUCKETS} of {len(shortfalls):,}" if len(shortfalls) > BUCKETS else ""
     heads = ("bucket", "score", "minus the rest", "q", "n")
-    return _table(f"Further buckets below the rest of {name}{more}", heads, shown)
+    return _table(f"Further buckets below the rest of {name}{more}", heads, table_rows)

@@ -6,12 +6,10 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from harness.analysis.language_pair import LanguagePair, SplitItem
-from harness.reporting.blocks.model import Block, Field, Note, Notes, Table, as_field, rows_of
-from harness.reporting.blocks.number import NOTHING, p_text, signed, signed_interval
+from harness.reporting.blocks.model import BLANK, Block, Field, Note, Notes, Table, as_field, rows_of
+from harness.reporting.blocks.number import p_text, signed, signed_interval
 from harness.reporting.weakness.answer_text import Parts, answer_parts, gold_parts
 from harness.reporting.weakness.items import WorstItem, field_rows
-
-__all__ = ["language_pair_blocks"]
 
 LEGEND = (
     "Difference: the share of right items in the language minus that in {against}, x100, over the items that both "
@@ -25,9 +23,9 @@ def language_pair_blocks(
     """Return a table for each task and system, and up to `examples` items of each pair of languages."""
     blocks: list[Block] = []
     for (task, system, _), group in groupby(pairs, key=lambda pair: (pair.task, pair.system, pair.against)):
-        own = list(group)
-        blocks += [Note(f"{task}, {system}", "heading"), _counts(own)]
-        blocks += [block for pair in own for block in _items(pair, examples)]
+        task_pairs = list(group)
+        blocks += [Note(f"{task}, {system}", "heading"), _counts(task_pairs)]
+        blocks += [block for pair in task_pairs for block in _items(pair, examples)]
     tests, against = (dict.fromkeys(getattr(pair, name) for pair in pairs) for name in ("test", "against"))
     legend = LEGEND.format(against=" or ".join(against), tests=" or ".join(tests))
     return [*blocks, Notes(tuple(notes)), Note(legend, "note")]
@@ -41,7 +39,7 @@ def _counts(pairs: Sequence[LanguagePair]) -> Table:
             pair.language,
             *(f"{count:,}" for count in (pair.both, pair.lost, pair.gained, pair.neither)),
             signed(pair.difference),
-            NOTHING if pair.ci is None else f"[{signed_interval(*pair.ci)}]",
+            BLANK if pair.ci is None else f"[{signed_interval(*pair.ci)}]",
             p_text(pair.p),
         )
         for pair in sorted(pairs, key=lambda pair: (pair.difference, pair.language))
@@ -64,18 +62,18 @@ def _items(pair: LanguagePair, examples: int) -> Iterator[Block]:
 def _item(pair: LanguagePair, item: SplitItem) -> Table:
     names = (pair.against, pair.language)
     sides = ((pair.against_language, item.against), (pair.language, item.language))
-    shown = [
+    items = [
         WorstItem(title=pair.task, kind=pair.kind, language=code, record=record, answers=())
         for code, record in sides
     ]
     rows = [
         (f"{name} {row.label}", *(_plain(as_field(field)) for field in row.fields))
-        for name, own in zip(names, shown, strict=True)
-        for row in field_rows(own)
+        for name, worst_item in zip(names, items, strict=True)
+        for row in field_rows(worst_item)
     ]
     golds, answers = (
-        [_text(parts(record, pair.kind, code, {})) for code, record in sides]
-        for parts in (gold_parts, answer_parts)
+        [_text(render(record, pair.kind, code, {})) for code, record in sides]
+        for render in (gold_parts, answer_parts)
     )
     is_same = golds[0] == golds[1]
     rows += [("gold", golds[0])] if is_same else zip((f"{name} gold" for name in names), golds, strict=True)
@@ -89,4 +87,4 @@ def _plain(field: Field) -> str:
 
 
 def _text(parts: Parts) -> str:
-    return "".join(part if isinstance(part, str) else part.text for part in parts)
+    return "".join(segment if isinstance(segment, str) else segment.text for segment in parts)

@@ -12,8 +12,6 @@ from harness.statistics import NORMAL
 from harness.storage.results import CellResult
 from harness.storage.run_folder import Run
 
-__all__ = ["COLLAPSE", "collapse_lines", "doubt_remarks", "majority_lines"]
-
 COLLAPSE = "The answers do not depend on the items, so the scores say nothing about the task."
 MAJORITY = "The commonest gold label alone does as well, so the scores show no ability."
 UNTRAINED = "The model has learned nothing or little from its training."
@@ -60,8 +58,13 @@ def majority_lines(cells: Sequence[CellResult]) -> list[str]:
     """
     groups: dict[tuple[str, str], list[CellResult]] = {}
     for cell in cells:
-        if (own := cell.majority) and not cell.collapse and own["of"] >= FEWEST and not _is_better([cell]):
-            groups.setdefault((cell.task, _quoted(own["answer"])), []).append(cell)
+        if (
+            (majority := cell.majority)
+            and not cell.collapse
+            and majority["of"] >= FEWEST
+            and not _is_better([cell])
+        ):
+            groups.setdefault((cell.task, _quoted(majority["answer"])), []).append(cell)
     lines = []
     for (task, answer), group in groups.items():
         if not _is_better(group):
@@ -85,7 +88,7 @@ def _is_better(group: Sequence[CellResult]) -> bool:
 
 def _totals(group: Sequence[CellResult]) -> list[int]:
     counts = [cell.majority for cell in group if cell.majority]
-    return [sum(own[name] for own in counts) for name in ("right", "constant", "both", "of")]
+    return [sum(count[name] for count in counts) for name in ("right", "constant", "both", "of")]
 
 
 def _loss_line(stage: Mapping[str, Any]) -> str:

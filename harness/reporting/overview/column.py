@@ -13,16 +13,6 @@ if TYPE_CHECKING:
     from harness.storage.results import CellResult
     from harness.storage.run_folder import Run
 
-__all__ = [
-    "OWN_HEAD",
-    "PROTOCOL_SHORT",
-    "PROTOCOL_WORDS",
-    "Column",
-    "cells_of",
-    "conditions_of",
-    "short_protocol",
-]
-
 PROTOCOL_SHORT = {
     "zero_shot_transfer": "",
     "in_language": "in-lang.",
@@ -39,7 +29,7 @@ PROTOCOL_WORDS = {
     "frozen": "not fine-tuned",
     "prompted": "prompted, not fine-tuned",
 }
-"""What a model went through before it was tested."""
+"""Training of a model before its test."""
 
 OWN_HEAD = "fine-tuned by you"
 """A model that came with a head for the task."""
@@ -92,10 +82,10 @@ def cells_of(run: Run, column: Column, language: str | None = None) -> list[Cell
 @once_per_run
 def _cells(run: Run) -> dict[tuple[str | None, ...], list[CellResult]]:
     """Return the cells by the task, protocol, method and view of their columns and by language, None for all."""
-    found: dict[tuple[str | None, ...], list[CellResult]] = {}
+    groups: dict[tuple[str | None, ...], list[CellResult]] = {}
     for cell in run.cells:
         if cell.has("method"):
             for language in (None, cell.language):
                 key = (cell.task, cell.protocol, cell.method, conditions_of(cell.view), language)
-                found.setdefault(key, []).append(cell)
-    return found
+                groups.setdefault(key, []).append(cell)
+    return groups

@@ -8,25 +8,13 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from harness.reporting.overview.column import Column
-from harness.reporting.overview.material import cells_of
+from harness.reporting.overview.column import Column, cells_of
 from harness.reporting.overview.mean_row import row_of
 from harness.reporting.overview.memo import once_per_run
 from harness.reporting.overview.unreadable import is_unreadable
 from harness.statistics import NORMAL, wilson
 from harness.storage.results import Difference
 from harness.storage.run_folder import Run
-
-__all__ = [
-    "Contrast",
-    "Estimate",
-    "contrast",
-    "estimate_of_row",
-    "from_others",
-    "from_source",
-    "mean_of_others",
-    "score_of",
-]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,29 +68,35 @@ def from_others(run: Run, column: Column, code: str, codes: Sequence[str]) -> Co
 
     Runs of older versions and means over fewer languages have it from the scores' own intervals, unpaired.
     """
-    row, others = row_of(run, column), mean_of_others(run, column, code, codes)
-    own = score_of(run, column, code)
-    scored = {*_scores(run, column, tuple(codes)), *([code] if own is not None else [])}
-    kept = row.from_others.get(code) if row is not None and scored == set(row.by_language) else None
-    if kept is not None:
-        return _kept(kept)
-    return None if own is None or others is None else contrast(own, others)
+    row, mean = row_of(run, column), mean_of_others(run, column, code, codes)
+    score = score_of(run, column, code)
+    scored = {*_scores(run, column, tuple(codes)), *([code] if score is not None else [])}
+    difference = row.from_others.get(code) if row is not None and scored == set(row.by_language) else None
+    if difference is not None:
+        return _kept(difference)
+    return None if score is None or mean is None else contrast(score, mean)
 
 
 def from_source(run: Run, column: Column, code: str, source: str) -> Contrast | None:
     """Return a language minus the source language, as the run keeps it, or from the scores' own intervals."""
-    row, own, origin = row_of(run, column), score_of(run, column, code), score_of(run, column, source)
-    if own is None or origin is None:
+    row, score, origin = row_of(run, column), score_of(run, column, code), score_of(run, column, source)
+    if score is None or origin is None:
         return None
-    kept = row.from_source.get(code) if row is not None else None
-    return contrast(own, origin) if kept is None else _kept(kept)
+    difference = row.from_source.get(code) if row is not None else None
+    return contrast(score, origin) if difference is None else _kept(difference)
 
 
-def _kept(found: Difference) -> Contrast | None:
-    if found.ci is None or found.p is None:
+def _kept(difference: Difference) -> Contrast | None:
+    if difference.ci is None or difference.p is None:
         return None
-    is_paired = str(found.ci_method).startswith("paired")
-    return Contrast(difference=found.value, low=found.ci[0], high=found.ci[1], p=found.p, is_paired=is_paired)
+    is_paired = str(difference.ci_method).startswith("paired")
+    return Contrast(
+        difference=difference.value,
+        low=difference.ci[0],
+        high=difference.ci[1],
+        p=difference.p,
+        is_paired=is_paired,
+    )
 
 
 @once_per_run
@@ -114,24 +108,26 @@ def score_of(run: Run, column: Column, code: str) -> Estimate | None:
     cells = cells_of(run, column, code)
     if any(map(is_unreadable, cells)):
         return None
-    found = [
+    pairs = [
         (cell, cell.metrics[column.metric])
         for cell in cells
         if cell.status == "ok" and column.metric in cell.metrics
     ]
-    if len(found) == 1:
-        [(cell, entry)] = found
+    if len(pairs) == 1:
+        [(cell, entry)] = pairs
         interval = None if entry.ci is None else (entry.ci[0], entry.ci[1])
         draws = entry.clusters or cell.n
         is_clustered = bool(run.manifest.specs.get(cell.task, {}).get("cluster")) and not entry.clusters
         if interval is None and entry.ci_method == "constant" and not is_clustered:
             interval = _constant_interval(entry.value, draws)
         return _estimate(entry.value, entry.se, interval, draws)
-    row = row_of(run, column) if found else None
+    row = row_of(run, column) if pairs else None
     if row is not None and code in row.over_seeds:
-        kept = row.over_seeds[code]
-        return Estimate(value=row.by_language[code], se=kept.se, interval=kept.ci, draws=kept.clusters or 0)
-    return Estimate(value=fmean(entry.value for _, entry in found)) if found else None
+        seed_mean = row.over_seeds[code]
+        return Estimate(
+            value=row.by_language[code], se=seed_mean.se, interval=seed_mean.ci, draws=seed_mean.clusters or 0
+        )
+    return Estimate(value=fmean(entry.value for _, entry in pairs)) if pairs else None
 
 
 def _constant_interval(value: float, draws: int) -> tuple[float, float] | None:
@@ -167,13 +163,13 @@ def _scores(run: Run, column: Column, codes: tuple[str, ...]) -> dict[str, Estim
 
 @once_per_run
 def _mean_of_others(run: Run, column: Column, code: str, codes: tuple[str, ...]) -> Estimate | None:
-    found = [score for other, score in _scores(run, column, codes).items() if other != code]
-    if not found:
+    scores = [score for language, score in _scores(run, column, codes).items() if language != code]
+    if not scores:
         return None
-    value = fmean(score.value for score in found)
-    errors = [score.se for score in found if score.se is not None]
-    if len(errors) < len(found):
+    value = fmean(score.value for score in scores)
+    errors = [score.se for score in scores if score.se is not None]
+    if len(errors) < len(scores):
         return Estimate(value=value)
-    se = math.hypot(*errors) / len(found)
+    se = math.hypot(*errors) / len(scores)
     interval = (max(0.0, value - NORMAL * se), min(1.0, value + NORMAL * se))
-    return Estimate(value=value, se=se, interval=interval, draws=min(score.draws for score in found))
+    return Estimate(value=value, se=se, interval=interval, draws=min(score.draws for score in scores))

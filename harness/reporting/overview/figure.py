@@ -15,8 +15,6 @@ from harness.reporting.blocks.model import TileMap
 from harness.reporting.render.console import SAMPLE_WARNING
 from harness.reporting.render.page import style, template
 
-__all__ = ["FIGURE_FORMATS", "Figure"]
-
 FIGURE_FORMATS = ("svg", "pdf", "png")
 """Formats of `Figure.save`, which are the suffixes of their files."""
 PNG_SCALE = 3

@@ -30,8 +30,6 @@ from harness.reporting.sections import installed_sections, read_sections
 from harness.storage.results import TaskScore
 from harness.storage.run_folder import Run
 
-__all__ = ["forest_figure", "system_figures", "write_figures"]
-
 LEGEND = "Coloured: p ≤ .05 after Holm, which decides. Grey: not distinguishable, also where the interval excludes 0."
 EFFECTS = "Coloured: the 95 % interval does not contain 0. Other properties are held equal."
 SystemScore = tuple[str, str, str, float]
@@ -67,8 +65,8 @@ def write_figures(runs: Sequence[Run], folder: Path, format_name: str) -> list[P
     # Two names may differ in a letter that a file's name cannot have.
     names = system_names(runs)
     stems = [file_stem("", name) for name in names]
-    for place, (run, name, stem) in enumerate(zip(runs, names, stems, strict=True)):
-        end = stem if stem not in stems[:place] else f"{stem}-{place + 1}"
+    for index, (run, name, stem) in enumerate(zip(runs, names, stems, strict=True)):
+        end = stem if stem not in stems[:index] else f"{stem}-{index + 1}"
         material = read_material([run])
         plots = Plots(material, glance([run], material.summary))
         for title, draw in (("heatmap", plots.heatmap), ("gap", plots.gap)):
@@ -142,10 +140,10 @@ def _by_family(
     for code in row.by_language:
         families.setdefault(table.get(code).family if code in table else "other", []).append(scores.get(code))
     for family, values in families.items():
-        known = [value for value in values if value is not None]
-        if len(known) == len(values):
+        scored = [value for value in values if value is not None]
+        if len(scored) == len(values):
             panel = f"{row.task} {metric_name(row.metric)}"
-            yield system, panel, f"{family} ({len(known)})", factor * fmean(known)
+            yield system, panel, f"{family} ({len(scored)})", factor * fmean(scored)
 
 
 def _system_figure(title: str, scores: Sequence[SystemScore]) -> Figure:
@@ -156,7 +154,11 @@ def _system_figure(title: str, scores: Sequence[SystemScore]) -> Figure:
         mark = Mark(kind="run" if name == system else "published", label=name, value=score)
         panels.setdefault(panel, {}).setdefault(row, []).append(mark)
     charts = [
-        [TaskChart(title=panel, rows=[TaskRow(name=name, marks=own) for name, own in sorted(rows.items())])]
+        [
+            TaskChart(
+                title=panel, rows=[TaskRow(name=name, marks=marks) for name, marks in sorted(rows.items())]
+            )
+        ]
         for panel, rows in panels.items()
     ]
     return Figure(title=title, rows=charts)

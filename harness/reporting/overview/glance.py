@@ -1,4 +1,4 @@
-"""What a person looks at first: one row per task of a run, and how complete the run is."""
+"""First view of a run: one row per task, and how complete the run is."""
 
 from __future__ import annotations
 
@@ -16,16 +16,6 @@ from harness.reporting.overview.run_remarks import sampled_items
 from harness.reporting.overview.summary import Summary, chance_of
 from harness.storage.results import TaskScore
 from harness.storage.run_folder import Run
-
-__all__ = [
-    "Completeness",
-    "Glance",
-    "LanguageGlance",
-    "TaskGlance",
-    "completeness",
-    "glance",
-    "mean_over_tasks",
-]
 
 WEAKEST = 3
 """Languages that a row names."""
@@ -140,7 +130,7 @@ class Glance:
         return mean_over_tasks([task.mean for task in self.averaged])
 
     def mean_name(self, count: str) -> str:
-        """Return what reports call `mean`: no suite's flat score, which counts all metrics of a task."""
+        """Return the name of `mean` in reports: no suite's flat score, which counts all metrics of a task."""
         ending = " by their first metric" if any(task.further for task in self.averaged) else ""
         return f"Mean of {count} tasks{ending}"
 
@@ -234,21 +224,21 @@ def completeness(run: Run) -> Completeness:
 def _task(runs: Sequence[Run], columns: Sequence[Column], summary: Summary) -> TaskGlance:
     run, column = runs[0], columns[0]
     spec = run.manifest.tasks[column.task]
-    own = mean_row(run, run, column, summary.columns)
+    first_mean = mean_row(run, run, column, summary.columns)
     means = [
         mean.marked(mean.score) for mean in (mean_row(run, run, each, summary.columns) for each in columns)
     ]
     cells = [cell for cell in cells_of(run, column) if cell.status == "ok"]
-    published = published_rows(run.manifest.published, [place_of(column, own.row, spec)])
+    published = published_rows(run.manifest.published, [place_of(column, first_mean.row, spec)])
     return TaskGlance(
         column=column,
         mean=means[0],
         has_added=any(each.metric not in spec.headline for each in columns),
         further=tuple(zip((each.metric for each in columns[1:]), means[1:], strict=True)),
-        transfer_gap=own.transfer_gap,
+        transfer_gap=first_mean.transfer_gap,
         source=spec.source,
         chance=chance_of(spec, column.metric),
-        languages=_languages(run, own.row, column, summary),
+        languages=_languages(run, first_mean.row, column, summary),
         baselines=tuple(_baselines(runs, column, summary)),
         published=tuple(
             (label.removeprefix("published "), score.value)
@@ -263,16 +253,16 @@ def _task(runs: Sequence[Run], columns: Sequence[Column], summary: Summary) -> T
 def _languages(
     run: Run, row: TaskScore | None, column: Column, summary: Summary
 ) -> tuple[LanguageGlance, ...]:
-    place = summary.columns.index(column)
+    index = summary.columns.index(column)
     averaged = set() if row is None else set(cells_of_mean(run, row))
-    asked = {cell.language for cell in run.cells if cell.task == column.task}
+    codes = {cell.language for cell in run.cells if cell.task == column.task}
     return tuple(
         LanguageGlance(
-            code=code, name=name, family=part.family, score=scores[place], is_in_mean=code in averaged
+            code=code, name=name, family=section.family, score=scores[index], is_in_mean=code in averaged
         )
-        for part in summary.sections
-        for code, name, scores in part.rows
-        if code in asked
+        for section in summary.sections
+        for code, name, scores in section.rows
+        if code in codes
     )
 
 

@@ -30,8 +30,6 @@ from harness.reporting.render.console import SAMPLE_WARNING, SHADES, needed_widt
 from harness.storage.results import SuiteScore
 from harness.storage.run_folder import Run
 
-__all__ = ["glance_blocks", "headline_label", "language_groups", "spread_text", "strip_head", "strip_of"]
-
 NOTES = 5
 FAILURES = 3
 """Groups of failed cells whose reasons are shown."""
@@ -66,19 +64,23 @@ def glance_blocks(runs: Sequence[Run], summary: Summary, *, width: int, alone: b
         width: Columns of the terminal.
         alone: Whether no tables by language are before it, which have the matrices and the sections of plugins.
     """
-    own = glance(runs, summary)
-    title = ", ".join(filter(None, [summary.title, _shared_conditions(own.tasks)]))
-    what = [*([Note(title, "heading")] if alone or own.tasks else []), *_task_blocks(own, width)]
-    how = [
-        *((*_matrices(summary, own), *_sections(summary)) if alone else ()),
+    headline = glance(runs, summary)
+    title = ", ".join(filter(None, [summary.title, _shared_conditions(headline.tasks)]))
+    top = [*([Note(title, "heading")] if alone or headline.tasks else []), *_task_blocks(headline, width)]
+    middle = [
+        *((*_matrices(summary, headline), *_sections(summary)) if alone else ()),
         *_remarks(summary),
         *_failed(summary),
         *_skipped(summary),
-        *_published(own, summary, width),
+        *_published(headline, summary, width),
     ]
-    end = [*_warnings(runs[0], summary, own), Note(_completeness(own)), *_headline(runs[0], own)]
-    parts = [part for part in (what, how, end) if part]
-    return [block for part in parts for block in (*part, Note(""))][:-1]
+    end = [
+        *_warnings(runs[0], summary, headline),
+        Note(_completeness(headline)),
+        *_headline(runs[0], headline),
+    ]
+    groups = [group for group in (top, middle, end) if group]
+    return [block for group in groups for block in (*group, Note(""))][:-1]
 
 
 def _matrices(summary: Summary, own: Glance) -> Iterator[Block]:
@@ -91,12 +93,12 @@ def _matrices(summary: Summary, own: Glance) -> Iterator[Block]:
 
 
 def _sections(summary: Summary) -> Iterator[Block]:
-    """Yield what sections of plugins show, as far as there is space, and where the others are."""
+    """Yield the blocks of plugins' sections, as far as there is space, and where the others are."""
     for section, report in summary.extra.items():
-        left = SECTION_LINES
-        for place, block in enumerate(() if report.page_only or report.details_only else report.brief_blocks):
-            left -= _lines(block)
-            if left < 0 and place and isinstance(block, Table):
+        budget = SECTION_LINES
+        for index, block in enumerate(() if report.page_only or report.details_only else report.brief_blocks):
+            budget -= _lines(block)
+            if budget < 0 and index and isinstance(block, Table):
                 yield Note(f"{section.title}, all of it: harness report RUN")
                 break
             yield block
@@ -129,7 +131,7 @@ def _failed(summary: Summary) -> Iterator[Block]:
 
 
 def _skipped(summary: Summary) -> Iterator[Block]:
-    lines = [own.line for own in missing(summary.skipped_cells)]
+    lines = [group.line for group in missing(summary.skipped_cells)]
     title = f"Skipped: {counted(len(summary.skipped_cells), 'cell')}"
     if len(lines) == 1:
         yield Note(f"{title}, {lines[0]}")
@@ -148,30 +150,30 @@ class _Column:
     is_words: bool = False
 
 
-def _task_blocks(own: Glance, width: int) -> list[Block]:
+def _task_blocks(headline: Glance, width: int) -> list[Block]:
     """Return a row per task, the shades of its languages in the row or below the rows, and the legend."""
-    if not own.tasks:
+    if not headline.tasks:
         return []
-    groups = language_groups(own.tasks)
+    groups = language_groups(headline.tasks)
     has_strips = sum(map(len, groups)) > WEAKEST
     strips = [_strip(groups, wide=wide) for wide in (True, False)] if has_strips else []
-    columns = _fitting(own, strips, width)
-    table = _table(own.tasks, columns, own.tasks)
+    columns = _fitting(headline, strips, width)
+    table = _table(headline.tasks, columns, headline.tasks)
     blocks: list[Block] = [table]
     strip = next((column for column in columns if column in strips), None)
     if strips and strip is None:
-        shown = [task for task in own.tasks if strip_of(task, groups).strip()]
+        striped = [task for task in headline.tasks if strip_of(task, groups).strip()]
         for strip in strips:
             bare = replace(strip, head=strip.head.removeprefix(f"{HEAD}\n"))
-            below = replace(_table(shown, [bare], own.tasks), corner=HEAD)
+            below = replace(_table(striped, [bare], headline.tasks), corner=HEAD)
             if needed_width(below) <= width:
                 break
         blocks.append(below)
     texts = [str(field) for row in table.rows for field in row.fields]
     legend = [INTERVALS] if any("±" in text or "–" in text for text in texts) else []
     legend += [GAP] if any(column.name == "gap" for column in columns) else []
-    shades = [] if strip is None else [_shade_legend(own.tasks, groups, wide=strip is strips[0])]
-    lines = [" ".join(legend), " ".join([*shades, *_protocol_legend(own.tasks)])]
+    shades = [] if strip is None else [_shade_legend(headline.tasks, groups, wide=strip is strips[0])]
+    lines = [" ".join(legend), " ".join([*shades, *_protocol_legend(headline.tasks)])]
     lines = lines if len(" ".join(lines)) <= 2 * width else [" ".join(lines)]
     return [*blocks, *(Note(line.strip(), "note") for line in lines if line.strip())]
 
@@ -186,34 +188,34 @@ def _strip(groups: Sequence[Sequence[str]], *, wide: bool) -> _Column:
 
 
 def _shade_legend(tasks: Sequence[TaskGlance], groups: Sequence[Sequence[str]], *, wide: bool) -> str:
-    """Return what the shades and the signs between them mean, as far as a strip has them."""
-    shown = set("".join(strip_of(task, groups) for task in tasks))
+    """Return the meanings of the shades and of the signs between them, as far as a strip has them."""
+    characters = set("".join(strip_of(task, groups) for task in tasks))
     low = "chance or 0" if any(task.chance for task in tasks) else "0"
-    signs = [f" {sign}: {meaning}." for sign, meaning in SIGNS.items() if sign in shown]
+    signs = [f" {sign}: {meaning}." for sign, meaning in SIGNS.items() if sign in characters]
     down = "" if wide else ", codes read down"
     return f"One shade per language, by family{down}: {SHADES[0]} {low}, {SHADES[-1]} 100.{''.join(signs)}"
 
 
 def _protocol_legend(tasks: Sequence[TaskGlance]) -> list[str]:
-    """Return what sets the rows of one task apart, where it has several protocols."""
+    """Return the legend of the rows of one task, where it has several protocols."""
     protocols: dict[str, dict[str, str]] = {}
     for task in tasks:
         short = short_protocol(task.column.protocol, task.column.method)
         protocols.setdefault(task.column.task, {})[task.column.protocol] = short
-    several = {name: own for name, own in protocols.items() if len(own) > 1}
+    several = {name: shorts for name, shorts in protocols.items() if len(shorts) > 1}
     words = {
         short or " and ".join(several): PROTOCOL_WORDS[protocol]
-        for own in several.values()
-        for protocol, short in own.items()
+        for shorts in several.values()
+        for protocol, short in shorts.items()
         if protocol in PROTOCOL_WORDS and short != OWN_HEAD
     }
-    return [f"{'; '.join(f'{name}: {made}' for name, made in words.items())}."] if words else []
+    return [f"{'; '.join(f'{name}: {meaning}' for name, meaning in words.items())}."] if words else []
 
 
 def _shared_conditions(tasks: Sequence[TaskGlance]) -> str:
     """Return the protocol and view that all rows have, where they are not the usual ones."""
-    found = {" ".join(task.column.title.split("\n")[1:-1]) for task in tasks}
-    return found.pop() if len(found) == 1 else ""
+    conditions = {" ".join(task.column.title.split("\n")[1:-1]) for task in tasks}
+    return conditions.pop() if len(conditions) == 1 else ""
 
 
 def headline_label(task: TaskGlance) -> str:
@@ -247,7 +249,7 @@ def _fitting(own: Glance, strips: Sequence[_Column], width: int) -> list[_Column
 
 def _shown(columns: Sequence[_Column], names: set[str]) -> list[_Column]:
     """Return the columns of these names; of several forms of the same the longest one alone."""
-    shorter = {name for own in FORMS for name in [form for form in own if form in names][1:]}
+    shorter = {name for forms in FORMS for name in [form for form in forms if form in names][1:]}
     return [column for column in columns if column.name in names - shorter]
 
 
@@ -301,7 +303,7 @@ def _table(tasks: Sequence[TaskGlance], columns: Sequence[_Column], every: Seque
         tight=True,
         heads=tuple(column.head for column in columns),
         rows=rows_of((labels[id(task)], *(column.make(task) for column in columns)) for task in tasks),
-        words=frozenset(place for place, column in enumerate(columns) if column.is_words),
+        words=frozenset(index for index, column in enumerate(columns) if column.is_words),
         label_width=max(map(len, labels.values())),
     )
 
@@ -341,10 +343,10 @@ def strip_of(task: TaskGlance, groups: Sequence[Sequence[str]], *, wide: bool = 
     as in the page.
     """
     scores = [language.score for language in task.languages]
-    shown = levels([score.value for score in scores], [score.reach for score in scores])
+    smoothed = levels([score.value for score in scores], [score.reach for score in scores])
     signs = {
         language.code: _shade(level, task.chance or 0.0) if level is not None else _sign(language)
-        for language, level in zip(task.languages, shown, strict=True)
+        for language, level in zip(task.languages, smoothed, strict=True)
     }
     if wide:
         padded = ([(signs.get(code) or " ").ljust(len(code)) for code in group] for group in groups)
@@ -353,8 +355,8 @@ def strip_of(task: TaskGlance, groups: Sequence[Sequence[str]], *, wide: bool = 
 
 
 def _shade(value: float, low: float) -> str:
-    part = (value - low) / (1 - low) if low < 1 else 0.0
-    return SHADES[min(len(SHADES) - 1, max(0, int(part * len(SHADES))))]
+    fraction = (value - low) / (1 - low) if low < 1 else 0.0
+    return SHADES[min(len(SHADES) - 1, max(0, int(fraction * len(SHADES))))]
 
 
 def _sign(language: LanguageGlance) -> str:
@@ -367,7 +369,7 @@ def _sign(language: LanguageGlance) -> str:
 # Published systems -----------------------------------------------------------------------------------------
 
 
-def _published(own: Glance, summary: Summary, width: int) -> Iterator[Block]:
+def _published(headline: Glance, summary: Summary, width: int) -> Iterator[Block]:
     """Yield the overall scores of published systems, and their means over the run's tasks; baselines after them."""
     published = {
         label.removeprefix(PUBLISHED): scores
@@ -387,11 +389,11 @@ def _published(own: Glance, summary: Summary, width: int) -> Iterator[Block]:
     ]
     labels = [f"{suite.name} overall" for suite in summary.suites]
     columns = {name: [overall.get(name, Score()) for overall in suites] for name in systems}
-    if means := own.averaged:
+    if means := headline.averaged:
         labels.append(f"the same {len(means)} tasks" if len(means) > 1 else means[0].column.plain_title)
-        places = [summary.columns.index(task.column) for task in means]
+        indices = [summary.columns.index(task.column) for task in means]
         for name, column in columns.items():
-            column.append(_mean([systems[name][place] for place in places]))
+            column.append(_mean([systems[name][index] for index in indices]))
     names = [name for name, column in columns.items() if any(score.value is not None for score in column)]
     while names:
         table = Table(
@@ -401,8 +403,8 @@ def _published(own: Glance, summary: Summary, width: int) -> Iterator[Block]:
             corner="published" if names[-1] in published else "published, baselines",
             heads=tuple(names),
             rows=rows_of(
-                (label, *(score_field(columns[name][place]) for name in names))
-                for place, label in enumerate(labels)
+                (label, *(score_field(columns[name][index]) for name in names))
+                for index, label in enumerate(labels)
             ),
             terse=True,
         )
@@ -432,14 +434,14 @@ def _warnings(run: Run, summary: Summary, own: Glance) -> Iterator[Block]:
         yield Note(text, "warning")
 
 
-def _completeness(own: Glance) -> str:
-    done = own.completeness
+def _completeness(headline: Glance) -> str:
+    done = headline.completeness
     if done.is_whole:
-        parts = (done.scored, "cell"), (done.tasks[1], "task"), (done.languages[1], "language")
-        return f"Complete: {', '.join(counted(*part) for part in parts)}"
+        counts = (done.scored, "cell"), (done.tasks[1], "task"), (done.languages[1], "language")
+        return f"Complete: {', '.join(counted(*pair) for pair in counts)}"
     tasks, languages = (
-        f"{part} of {counted(whole, name)}"
-        for (part, whole), name in ((done.tasks, "task"), (done.languages, "language"))
+        f"{scored} of {counted(total, name)}"
+        for (scored, total), name in ((done.tasks, "task"), (done.languages, "language"))
     )
     return f"Partial: {done.scored:,} of {counted(done.cells, 'cell')} scored, {tasks}, {languages}"
 
@@ -464,31 +466,35 @@ def _suite_line(suite: SuiteScore) -> str:
     if value.value is None:
         every = len({*suite.missing, *suite.tasks})
         return f"{name}: none, {len(suite.missing)} of {every} tasks missing ({', '.join(suite.missing)})"
-    shown = " ".join([percent(value.value), uncertainty(value.value, value.ci)]).rstrip()
-    return f"{name}: {shown}{'' if suite.complete else ', over fewer languages than the suite has'}"
+    score = " ".join([percent(value.value), uncertainty(value.value, value.ci)]).rstrip()
+    return f"{name}: {score}{'' if suite.complete else ', over fewer languages than the suite has'}"
 
 
-def _mean_line(own: Glance) -> str:
-    tasks = own.averaged
+def _mean_line(headline: Glance) -> str:
+    tasks = headline.averaged
     if not tasks:
         return ""
-    every = own.completeness.tasks[0]
+    every = headline.completeness.tasks[0]
     of = f"{len(tasks)} of {every}" if len(tasks) < every else str(len(tasks))
     name, mean = (
-        (own.mean_name(of), own.mean) if len(tasks) > 1 else (headline_label(tasks[0]), tasks[0].mean)
+        (headline.mean_name(of), headline.mean)
+        if len(tasks) > 1
+        else (headline_label(tasks[0]), tasks[0].mean)
     )
     assert mean.value is not None
-    shown = " ".join([f"{percent(mean.value)}{mean.mark}", uncertainty(mean.value, mean.interval)]).rstrip()
+    score = " ".join([f"{percent(mean.value)}{mean.mark}", uncertainty(mean.value, mean.interval)]).rstrip()
     against = [spread_text(tasks[0])] if len(tasks) == 1 and tasks[0].by_prompt else []
     against += [f"{label} {percent(value)}" for label, value in _baselines(tasks).items()]
     if len(tasks) == 1 and tasks[0].chance is not None:
         against.append(f"chance {percent(tasks[0].chance)}")
-    return f"{name}: {shown}" + (f" ({', '.join(against)})" if against else "")
+    return f"{name}: {score}" + (f" ({', '.join(against)})" if against else "")
 
 
 def _baselines(tasks: Sequence[TaskGlance]) -> Mapping[str, float]:
     """Return the means over the same tasks, of baselines that have all of them."""
-    found = [dict(task.baselines) for task in tasks]
+    baselines = [dict(task.baselines) for task in tasks]
     return {
-        label: fmean(own[label] for own in found) for label in found[0] if all(label in own for own in found)
+        label: fmean(values[label] for values in baselines)
+        for label in baselines[0]
+        if all(label in values for values in baselines)
     }

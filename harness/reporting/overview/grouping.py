@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import TypeVar
 
-__all__ = ["group_pairs", "list_names"]
-
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 

@@ -10,8 +10,6 @@ from harness.reporting.blocks.score import Score
 from harness.storage.results import CellResult, TaskScore, TaskSummary
 from harness.storage.run_folder import Run
 
-__all__ = ["ADDED", "PROVENANCE_MARKS", "is_added", "origin_mark", "origin_remarks", "published_means"]
-
 ADDED = "⁺"
 """The mark of languages that another package or file added to the task."""
 PROVENANCE_MARKS = {"machine-translated": "†", "post-edited": "‡"}
@@ -31,8 +29,8 @@ def origin_mark(cell: CellResult, spec: TaskSummary) -> str:
         cell: One of ``results.json``.
         spec: What the manifest says of its task.
     """
-    made = "" if _is_variant(cell) else PROVENANCE_MARKS.get(cell.provenance or "", "")
-    return made + (ADDED if is_added(cell.language, spec) else "")
+    mark = "" if _is_variant(cell) else PROVENANCE_MARKS.get(cell.provenance or "", "")
+    return mark + (ADDED if is_added(cell.language, spec) else "")
 
 
 def is_added(code: str, spec: TaskSummary) -> bool:
@@ -48,12 +46,12 @@ def origin_remarks(run: Run) -> list[Remark]:
     remarks = []
     for provenance, mark in PROVENANCE_MARKS.items():
         cells = [cell for cell in scored if cell.provenance == provenance and not _is_variant(cell)]
-        found = dict.fromkeys(map(_title, cells))
-        if found:
+        titles = dict.fromkeys(map(_title, cells))
+        if titles:
             remarks.append(
                 Remark(
-                    text=f"{mark} {_MEANINGS[provenance]}: {', '.join(found)}",
-                    brief=f"{counted(len(found), 'test set')} {provenance} ({mark})",
+                    text=f"{mark} {_MEANINGS[provenance]}: {', '.join(titles)}",
+                    brief=f"{counted(len(titles), 'test set')} {provenance} ({mark})",
                     weight=Weight.INCOMPARABLE,
                 )
             )
@@ -90,10 +88,10 @@ def published_means(
 
 
 def _published_mean(row: TaskScore, spec: TaskSummary) -> float | None:
-    own = [value for code, value in row.by_language.items() if not is_added(code, spec)]
-    if len(own) == len(row.by_language):
+    values = [value for code, value in row.by_language.items() if not is_added(code, spec)]
+    if len(values) == len(row.by_language):
         return float(row.value)
-    return fmean(own) if own else None
+    return fmean(values) if values else None
 
 
 def _is_variant(cell: CellResult) -> bool:
@@ -105,6 +103,6 @@ def _title(cell: CellResult) -> str:
 
 
 def _origin(cell: CellResult, spec: TaskSummary) -> str:
-    made = "" if _is_variant(cell) else cell.provenance or ""
+    provenance = "" if _is_variant(cell) else cell.provenance or ""
     plugin = spec.added.get(cell.language)
-    return ", ".join(part for part in (made, f"from {plugin}" if plugin else "") if part)
+    return ", ".join(phrase for phrase in (provenance, f"from {plugin}" if plugin else "") if phrase)

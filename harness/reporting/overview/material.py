@@ -1,4 +1,4 @@
-"""What a report is made of: the runs that were given, their baselines, and the summary that all sections agree with."""
+"""Material of a report: the runs that were given, their baselines, and the summary that all sections agree with."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from harness.reporting.formats import ReportSection
-from harness.reporting.overview.column import Column, cells_of
+from harness.reporting.overview.column import Column
 from harness.reporting.overview.mean_row import MeanRow, mean_row, row_of
 from harness.reporting.overview.published import Place, place_of
-from harness.reporting.overview.summary import Summary, columns_of, script_of, summarise
+from harness.reporting.overview.summary import Summary, columns_of, summarise
 from harness.reporting.overview.system_name import system_names
 from harness.storage.run_folder import Run
-
-__all__ = ["Material", "cells_of", "read_material", "script_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,13 +35,17 @@ class Material:
     published: tuple[Mapping[str, Any], ...]
 
     def name(self, run: Run) -> str:
-        """Return what the report calls a run."""
+        """Return the name of a run in the report."""
         return self.names[run.path]
 
     @property
     def languages(self) -> list[tuple[str, str, str]]:
         """The languages of the summary in its order: code, name, family."""
-        return [(code, name, part.family) for part in self.summary.sections for code, name, _ in part.rows]
+        return [
+            (code, name, section.family)
+            for section in self.summary.sections
+            for code, name, _ in section.rows
+        ]
 
     def place(self, column: Column) -> Place:
         """Return the place of a column's published scores: over the languages of the first run that has it."""
@@ -51,8 +53,8 @@ class Material:
         return place_of(column, row_of(owner, column), owner.manifest.tasks.get(column.task))
 
     def mean(self, run: Run, column: Column) -> MeanRow:
-        """Return what a column shows for a run, compared with the first run that has this column itself."""
-        owner = next((own for own in self.every if row_of(own, column) is not None), run)
+        """Return the mean of a run in a column, compared with the first run that has this column itself."""
+        owner = next((candidate for candidate in self.every if row_of(candidate, column) is not None), run)
         return mean_row(run, owner, column, self.columns)
 
 
@@ -62,17 +64,17 @@ def read_material(runs: Sequence[Run], *, sections: Sequence[ReportSection] = ()
     times = Counter(run.path.resolve() for run in runs)
     runs = list({run.path.resolve(): run for run in reversed(runs)}.values())[::-1]
     runs.sort(key=lambda run: list(times).index(run.path.resolve()))
-    given = [
+    requested = [
         run for run in runs if times[path := run.path.resolve()] > 1 or not _is_baseline(path, times.keys())
     ]
     summary = summarise(runs, sections=sections)
     return Material(
-        runs=tuple(given),
+        runs=tuple(requested),
         every=tuple(runs),
         names=dict(zip((run.path for run in runs), system_names(runs), strict=True)),
         summary=summary,
-        columns=tuple(dict.fromkeys(column for run in (runs[0], *given) for column in columns_of(run))),
-        families=tuple(sorted({part.family for part in summary.sections})),
+        columns=tuple(dict.fromkeys(column for run in (runs[0], *requested) for column in columns_of(run))),
+        families=tuple(sorted({section.family for section in summary.sections})),
         published=tuple(runs[0].manifest.published),
     )
 

@@ -14,8 +14,6 @@ from harness.reporting.overview.unreadable import UNREADABLE, is_unreadable
 from harness.storage.results import CellResult, GroupValue, TaskScore, TaskSummary
 from harness.storage.run_folder import Run
 
-__all__ = ["LEAST_OBSERVATIONS", "Matrix", "is_crossed", "matrices"]
-
 LEAST_OBSERVATIONS = 10
 """Fields with fewer observations stay blank, as in XTREME-R's Figure 4 and Table 9."""
 SMALL = 12
@@ -33,7 +31,7 @@ class Matrix:
 
     title: str
     corner: str
-    """What the rows and the columns are."""
+    """Names of the rows and the columns."""
     columns: tuple[str, ...]
     rows: tuple[tuple[str, tuple[Score, ...]], ...]
     """Empty where all fields would be blank; the notes say why."""
@@ -75,49 +73,49 @@ def _crossed(run: Run, task: str, spec: TaskSummary) -> Iterator[Matrix]:
     groups: dict[tuple[str, ...], dict[tuple[str, str], list[CellResult]]] = {}
     for cell in run.cells:
         if cell.task == task and cell.status == "ok":
-            rest = sorted(f"{name}={value}" for name, value in cell.view.items() if name != axis)
-            pairs = groups.setdefault((str(cell.protocol), *rest), {})
+            settings = sorted(f"{name}={value}" for name, value in cell.view.items() if name != axis)
+            pairs = groups.setdefault((str(cell.protocol), *settings), {})
             pairs.setdefault((cell.language, cell.view[axis]), []).append(cell)
     # Seeds, protocols and variants of a pair count once.
-    asked = {
+    planned = {
         (cell.language, cell.view[axis]) for cell in run.cells if cell.task == task and axis in cell.view
     }
     for conditions, pairs in groups.items():
         for metric in spec.shown or spec.headline:
-            fields = {pair: found for pair, cells in pairs.items() if (found := _field(cells, metric))}
+            fields = {pair: score for pair, cells in pairs.items() if (score := _field(cells, metric))}
             if not fields:
                 continue
             rows = list(dict.fromkeys(language for language, _ in fields))
-            others = list(dict.fromkeys(other for _, other in fields))
+            values = list(dict.fromkeys(value for _, value in fields))
             columns = [
-                *(code for code in rows if code in others),
-                *(code for code in others if code not in rows),
+                *(code for code in rows if code in values),
+                *(code for code in values if code not in rows),
             ]
             yield Matrix(
                 task=task,
                 title=(
-                    f"{task} {metric_name(metric)} ({' '.join(conditions)}), {len(fields)} of {len(asked)} pairs"
+                    f"{task} {metric_name(metric)} ({' '.join(conditions)}), {len(fields)} of {len(planned)} pairs"
                 ),
                 corner=f"language \\ {axis.replace('_', ' ')}",
                 columns=tuple(columns),
                 rows=(
-                    *((row, tuple(fields.get((row, own), Score()) for own in columns)) for row in rows),
+                    *((row, tuple(fields.get((row, column), Score()) for column in columns)) for row in rows),
                     *published_rows(
                         run.manifest.published,
                         [
                             Place(
                                 task=task,
                                 protocol=conditions[0],
-                                view=" ".join([*conditions[1:], f"{axis}={own}"]),
+                                view=" ".join([*conditions[1:], f"{axis}={column}"]),
                                 metric=metric,
-                                languages=frozenset(row for row in rows if (row, own) in fields),
+                                languages=frozenset(row for row in rows if (row, column) in fields),
                                 published=frozenset(spec.published_languages),
                             )
-                            for own in columns
+                            for column in columns
                         ],
                     ),
                 ),
-                notes=_mean_notes(fields, by_language=not set(others).isdisjoint(spec.languages)),
+                notes=_mean_notes(fields, by_language=not set(values).isdisjoint(spec.languages)),
             )
 
 
@@ -136,13 +134,13 @@ def _mean_notes(fields: Mapping[tuple[str, str], Score], *, by_language: bool) -
     for (row, column), score in fields.items():
         if score.value is not None:
             halves["same language" if row == column else "across languages"].append(score.value)
-    values = [value for own in halves.values() for value in own]
+    values = [value for half in halves.values() for value in half]
     if not values:
         return ()
     if not by_language:
         return (f"Mean: {fmean(values) * 100:.1f}.",)
-    parts = (f"{name} {fmean(own) * 100:.1f}" for name, own in halves.items() if own)
-    return (f"Mean of the pairs: {', '.join(parts)}.",)
+    means = (f"{name} {fmean(half) * 100:.1f}" for name, half in halves.items() if half)
+    return (f"Mean of the pairs: {', '.join(means)}.",)
 
 
 def _grouped(run: Run) -> Iterator[Matrix]:
@@ -198,12 +196,12 @@ def _tests(run: Run) -> Iterator[Matrix]:
     rows = [row for row in run.results.tasks if row.matrix]
     for row in rows:
         stem, ending, _ = row.metric.rpartition("_error")
-        own = (row.task, row.protocol, row.method, row.view)
+        key = (row.task, row.protocol, row.method, row.view)
         floors = [
-            other
-            for other in rows
-            if other.metric == f"{stem}_floor"
-            and (other.task, other.protocol, other.method, other.view) == own
+            candidate
+            for candidate in rows
+            if candidate.metric == f"{stem}_floor"
+            and (candidate.task, candidate.protocol, candidate.method, candidate.view) == key
         ]
         if not ending or not floors:
             continue
@@ -216,7 +214,7 @@ def _tests(run: Run) -> Iterator[Matrix]:
             errors = (_error(matrix[code].get(group), floor.get(code, {}).get(group)) for group in groups)
             fewer = FEWER if len(matrix[code]) < len(groups) else ""
             lines.append((code, (*errors, Score(value=means[code], mark=fewer))))
-        place = Place(
+        mean_column = Place(
             task=row.task,
             protocol=row.protocol,
             view=conditions_of(row.view),
@@ -232,7 +230,7 @@ def _tests(run: Run) -> Iterator[Matrix]:
             rows=(
                 *lines,
                 ("Avg", tuple(average)),
-                *published_groups(run.manifest.published, place, groups),
+                *published_groups(run.manifest.published, mean_column, groups),
             ),
             notes=(
                 f"Share of {cases:,} test cases with a wrong answer, best language first.",
@@ -265,9 +263,9 @@ def _averages(row: TaskScore) -> tuple[tuple[str, float, float], ...]:
     """Return the means of a metric by group over all pairs, same-language pairs and others."""
     fields = [value for values in row.matrix.values() for value in values.values()]
     total = sum(value.n for value in fields)
-    whole = sum(value.value * value.n for value in fields) / total if total else None
+    overall = sum(value.value * value.n for value in fields) / total if total else None
     halves = {
-        "all": {"micro": whole, "macro": fmean(value.value for value in fields)},
+        "all": {"micro": overall, "macro": fmean(value.value for value in fields)},
         "same language": row.same_language or {},
         "across languages": row.cross_language or {},
     }

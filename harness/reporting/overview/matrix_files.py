@@ -19,8 +19,6 @@ from harness.reporting.render.markdown import render_markdown
 from harness.reporting.render.rows import csv_text
 from harness.storage.run_folder import Run
 
-__all__ = ["matrix_figure", "matrix_format", "matrix_report", "matrix_rows"]
-
 Render = Callable[[Sequence[Run]], str]
 
 
@@ -73,14 +71,14 @@ def _count_table(title: str, matrix: Matrix) -> Table:
 
 def matrix_rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
     """Return a row per field of every matrix: its model, title, row, column, score as a fraction, and queries."""
-    found = []
+    rows = []
     for name, matrix in _named(runs):
         scores = {
             (row, column): score.value
             for row, fields in matrix.rows
             for column, score in zip(matrix.columns, fields, strict=True)
         }
-        found += [
+        rows += [
             {
                 "model": name,
                 "matrix": matrix.title,
@@ -91,7 +89,7 @@ def matrix_rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
             }
             for row, column in dict.fromkeys([*scores, *matrix.counts])
         ]
-    return found
+    return rows
 
 
 _FORMATS: Mapping[str, Render] = {
@@ -103,7 +101,7 @@ _FORMATS: Mapping[str, Render] = {
 
 
 def matrix_format(name: str, whole: Render) -> Render:
-    """Return what writes the matrices alone as `name`; `whole` for a format of figures, which has all figures.
+    """Return the function that writes the matrices alone as `name`; `whole` where that is a format of figures.
 
     Raises `UsageError` for ``html``, which has no such page.
     """

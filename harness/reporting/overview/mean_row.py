@@ -16,17 +16,6 @@ from harness.scores.aggregation import CellGroups, cells_of_row, group_cells
 from harness.storage.results import CellResult, TaskScore
 from harness.storage.run_folder import Run
 
-__all__ = [
-    "OTHER_CELLS",
-    "OTHER_PROTOCOL",
-    "MeanRow",
-    "cells_of_mean",
-    "mean_labels",
-    "mean_remarks",
-    "mean_row",
-    "row_of",
-]
-
 OTHER_CELLS = "~"
 """A mean over other languages or items than the first run's."""
 OTHER_PROTOCOL = "§"
@@ -99,14 +88,14 @@ def _groups(run: Run) -> CellGroups:
 
 @once_per_run
 def _rows(run: Run) -> dict[tuple[str, str, str, str], list[TaskScore]]:
-    found: dict[tuple[str, str, str, str], list[TaskScore]] = {}
+    groups: dict[tuple[str, str, str, str], list[TaskScore]] = {}
     for row in run.results.tasks:
-        found.setdefault(_place(row), []).append(row)
-    return found
+        groups.setdefault(_place(row), []).append(row)
+    return groups
 
 
 def mean_row(run: Run, first: Run, column: Column, columns: Sequence[Column]) -> MeanRow:
-    """Return what a column shows for a run.
+    """Return the mean of a run in a column.
 
     Where it has no row of the column's protocol and prompt, one of the same task, items and metric takes its place,
     unless that has a column of its own: so the baselines of a prompted model have a number.
@@ -135,46 +124,46 @@ def mean_row(run: Run, first: Run, column: Column, columns: Sequence[Column]) ->
 
 def _with_unreadable(run: Run, row: TaskScore | None, differences: Mapping[str, str]) -> MeanRow:
     """Return a mean with the languages whose answers could not be read."""
-    found = {} if row is None else cells_of_mean(run, row)
-    codes = [code for code, cells in found.items() if any(map(is_unreadable, cells))]
+    by_language = {} if row is None else cells_of_mean(run, row)
+    codes = [code for code, cells in by_language.items() if any(map(is_unreadable, cells))]
     source = None if row is None else run.manifest.tasks[row.task].source
-    is_collapsed = any(cell.collapse for cell in found.get(source or "", ()))
+    is_collapsed = any(cell.collapse for cell in by_language.get(source or "", ()))
     if row is None or not codes:
         return MeanRow(row=row, differences=differences, is_collapsed=is_collapsed)
-    named = {} if len(codes) == len(found) else {WITH_UNREADABLE: f"{row.task} {' '.join(codes)}"}
-    return MeanRow(row=row, differences={**differences, **named}, unreadable=frozenset(codes))
+    marks = {} if len(codes) == len(by_language) else {WITH_UNREADABLE: f"{row.task} {' '.join(codes)}"}
+    return MeanRow(row=row, differences={**differences, **marks}, unreadable=frozenset(codes))
 
 
 def mean_remarks(rows: Iterable[tuple[str, Sequence[MeanRow]]]) -> list[Remark]:
     """Return a remark for every mark that rows have, with what differs; rows are (label, one field per column)."""
-    found: dict[str, dict[str, None]] = {}
+    by_mark: dict[str, dict[str, None]] = {}
     for label, fields in rows:
         for field in fields:
             for mark, difference in field.differences.items():
-                found.setdefault(mark, {})[f"{label}, {difference}"] = None
+                by_mark.setdefault(mark, {})[f"{label}, {difference}"] = None
     return [
         Remark(
             text=f"{mark} {_LEGEND[mark]}: {'; '.join(labels)}",
             brief=f"{counted(len(labels), 'mean')} {_BRIEF[mark]} ({mark})",
             weight=Weight.INCOMPARABLE,
         )
-        for mark, labels in found.items()
+        for mark, labels in by_mark.items()
     ]
 
 
 def mean_labels(runs: Sequence[Run]) -> tuple[list[str], list[Remark]]:
-    """Return what the row of means of every run is called, and a remark for each name that several runs share."""
+    """Return the label of every run's row of means, and a remark for each name that several runs share."""
     models = [run.manifest.model_name for run in runs]
     trained = train_names(runs)
     labels, remarks = ["mean"], []
-    seen = Counter(models[:1])
+    counts = Counter(models[:1])
     for run, model, name in zip(runs[1:], models[1:], trained[1:], strict=True):
-        seen[model] += 1
+        counts[model] += 1
         label = f"mean {model}"
         if name:  # A label is short: the model of the first run needs no name.
             label = f"mean {name}" if model == models[0] else f"{label} ({name})"
-        elif seen[model] > 1:
-            label = f"{label} ({seen[model]})"
+        elif counts[model] > 1:
+            label = f"{label} ({counts[model]})"
             remarks.append(Remark(text=f"{label}: {run.path}"))
         labels.append(label)
     return labels, remarks
@@ -189,13 +178,13 @@ def _column_place(column: Column) -> tuple[str, str, str, str]:
 
 
 def _substitute(run: Run, column: Column, columns: Sequence[Column]) -> TaskScore | None:
-    taken = {_column_place(other) for other in columns}
+    keys = set(map(_column_place, columns))
     return next(
         (
             row
             for row in run.results.tasks
             if (row.task, row.metric) == (column.task, column.metric)
-            and _place(row) not in taken
+            and _place(row) not in keys
             and _item_view(run, row) == _item_view_of(run, column)
         ),
         None,
@@ -214,15 +203,15 @@ def _item_view(run: Run, row: TaskScore) -> set[str]:
 
 def _item_view_of(run: Run, column: Column) -> set[str]:
     axes = _item_axes(run, column.task)
-    return {part for part in column.view.split(" ") if part.partition("=")[0] in axes}
+    return {condition for condition in column.view.split(" ") if condition.partition("=")[0] in axes}
 
 
 def _cells(run: Run, row: TaskScore) -> dict[str, tuple[int, str | None]]:
     """Return the number of items and the data of every language of a row; all seeds have the same."""
-    found = {}
+    by_language = {}
     for code, cells in cells_of_mean(run, row).items():
-        found[code] = (cells[0].n, (cells[0].data or {}).get("digest"))
-    return found
+        by_language[code] = (cells[0].n, (cells[0].data or {}).get("digest"))
+    return by_language
 
 
 def _difference(

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from harness.storage.results import Manifest, RunResults
     from harness.storage.run_folder import Run
 
-__all__ = ["once_per_run"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -23,14 +21,14 @@ def once_per_run(function: Callable[Concatenate[Run, P], T]) -> Callable[Concate
     A page asks for the cells of every column in every language, and for every language against all others: without
     this its time grows with the square of the cells. Values are dropped with the run, and with its results.
     """
-    kept: WeakKeyDictionary[Run, tuple[RunResults, Manifest, dict[Any, T]]] = WeakKeyDictionary()
+    cache: WeakKeyDictionary[Run, tuple[RunResults, Manifest, dict[Any, T]]] = WeakKeyDictionary()
 
     @wraps(function)
     def memoized(run: Run, /, *arguments: P.args, **options: P.kwargs) -> T:
-        results, manifest, values = kept.get(run, (None, None, {}))
+        results, manifest, values = cache.get(run, (None, None, {}))
         if results is not run.results or manifest is not run.manifest:
             values = {}
-            kept[run] = (run.results, run.manifest, values)
+            cache[run] = (run.results, run.manifest, values)
         if arguments not in values:
             values[arguments] = function(run, *arguments, **options)
         return values[arguments]

@@ -1,4 +1,4 @@
-"""What was skipped in few lines: counts by task, with the one command that gets the data."""
+"""Skipped cells in few lines: counts by task, with the one command that gets the data."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from harness.planning.plan import grouped_reason, reason_without_language
 
 if TYPE_CHECKING:
     from harness.storage.results import CellResult
-
-__all__ = ["Missing", "is_missing", "missing"]
 
 NOTHING_FOUND = "no data"
 OTHER_LANGUAGE = "outside the task's languages"
@@ -34,12 +32,12 @@ NAMED_CODES = 4
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """What was skipped for one reason."""
+    """Cells that were skipped for one reason."""
 
     title: str
     """``no data``; the whole reason where it is neither that nor a language that the task does not have."""
     remedy: str
-    """What to do about it, as words that follow a semicolon; empty where nothing can be done."""
+    """Remedy, as words that follow a semicolon; empty where nothing can be done."""
     is_reason: bool = False
     """Whether the title is the whole reason."""
     cells: dict[str, list[str]] = field(default_factory=dict)
@@ -48,12 +46,16 @@ class Missing:
     @property
     def line(self) -> str:
         """The tasks with their counts, and the command."""
-        named = ", ".join(f"{task} {self._shown(codes)}" for task, codes in self.cells.items())
-        return f"{self.title}: {named}{f'; {self.remedy}' if self.remedy else ''}"
+        tasks = ", ".join(f"{task} {self._shown(codes)}" for task, codes in self.cells.items())
+        return f"{self.title}: {tasks}{f'; {self.remedy}' if self.remedy else ''}"
 
     def _shown(self, codes: list[str]) -> str:
-        own = list(dict.fromkeys(codes))
-        return " ".join(own) if self.title != NOTHING_FOUND and len(own) <= NAMED_CODES else f"{len(codes):,}"
+        distinct = list(dict.fromkeys(codes))
+        return (
+            " ".join(distinct)
+            if self.title != NOTHING_FOUND and len(distinct) <= NAMED_CODES
+            else f"{len(codes):,}"
+        )
 
 
 def is_missing(cell: CellResult) -> bool:
@@ -62,30 +64,30 @@ def is_missing(cell: CellResult) -> bool:
 
 
 def missing(skipped: Iterable[tuple[str, str, str]]) -> list[Missing]:
-    """Return what was skipped, one entry for all that has the same remedy.
+    """Return the skipped cells, one entry for all that have the same remedy.
 
     Args:
         skipped: Task, language and reason of every cell.
     """
-    found: dict[tuple[str, str], Missing] = {}
-    others: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    groups: dict[tuple[str, str], Missing] = {}
+    by_reason: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for task, language, reason in skipped:
         if reason.startswith(NO_DATA) and (remedy := _remedy(reason)):
-            own = found.setdefault((NOTHING_FOUND, remedy), Missing(NOTHING_FOUND, remedy))
+            group = groups.setdefault((NOTHING_FOUND, remedy), Missing(NOTHING_FOUND, remedy))
         elif NO_LANGUAGE.match(reason):
-            own = found.setdefault((OTHER_LANGUAGE, ""), Missing(OTHER_LANGUAGE, ""))
+            group = groups.setdefault((OTHER_LANGUAGE, ""), Missing(OTHER_LANGUAGE, ""))
         else:
-            others.setdefault((task, reason_without_language(reason, language)), []).append(
+            by_reason.setdefault((task, reason_without_language(reason, language)), []).append(
                 (language, reason)
             )
             continue
-        own.cells.setdefault(task, []).append(language)
-    for (task, _), cells in others.items():
+        group.cells.setdefault(task, []).append(language)
+    for (task, _), cells in by_reason.items():
         codes, reasons = zip(*cells, strict=True)
         reason = grouped_reason(reasons)
-        same = found.setdefault((reason, ""), Missing(reason.rstrip("."), "", is_reason=True))
+        same = groups.setdefault((reason, ""), Missing(reason.rstrip("."), "", is_reason=True))
         same.cells.setdefault(task, []).extend(codes)
-    return list(found.values())
+    return list(groups.values())
 
 
 def _remedy(reason: str) -> str:

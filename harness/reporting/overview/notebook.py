@@ -15,8 +15,6 @@ from harness.storage.run_folder import Run
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["LoadedRun"]
-
 
 class LoadedRun(Run):
     """A run that shows itself: as a table in a notebook, as one line elsewhere, and as figures."""
@@ -44,22 +42,26 @@ class LoadedRun(Run):
     def __repr__(self) -> str:
         """Return one line: model, tasks, languages, cells and the mean."""
         look = self.glance
-        whole, mean = look.completeness, look.mean
-        parts = [
-            f"{whole.tasks[0]} of {whole.tasks[1]} tasks",
-            f"{whole.languages[0]} of {whole.languages[1]} languages",
-            f"{whole.scored} of {whole.cells} cells",
+        completeness, mean = look.completeness, look.mean
+        facts = [
+            f"{completeness.tasks[0]} of {completeness.tasks[1]} tasks",
+            f"{completeness.languages[0]} of {completeness.languages[1]} languages",
+            f"{completeness.scored} of {completeness.cells} cells",
         ]
         if mean.value is not None:
             interval = "" if mean.interval is None else f" ({interval_text(mean.interval)})"
-            parts.append(f"mean {percent(mean.value)}{interval}")
-        return f"<Run {self.path}: {look.name}, {', '.join(parts)}>"
+            facts.append(f"mean {percent(mean.value)}{interval}")
+        return f"<Run {self.path}: {look.name}, {', '.join(facts)}>"
 
     def _repr_html_(self) -> str:
         """Return the first look as a table; its colours fit light and dark notebooks."""
         look = self.glance
         rows = list(zip(look.tasks, task_names(look.tasks), strict=True))
-        shown = [score for task in look.tasks for score in (task.mean, *(own.score for own in task.weakest))]
-        marks = {mark for score in shown for mark in score.mark}
+        scores = [
+            score
+            for task in look.tasks
+            for score in (task.mean, *(language.score for language in task.weakest))
+        ]
+        marks = {mark for score in scores for mark in score.mark}
         legend = [note for note in self._material.summary.notes if note[:1] in marks]
         return template("notebook.html.j2", look=look, rows=rows, legend=legend, run=self)

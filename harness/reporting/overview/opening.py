@@ -29,8 +29,6 @@ from harness.reporting.overview.material import Material
 from harness.reporting.overview.unreadable import unreadable_line
 from harness.storage.run_folder import Run
 
-__all__ = ["DEEDS", "MISSING", "TERMS", "banners", "chips", "glossary_blocks", "lead"]
-
 MISSING = "missing"
 """The anchor of the section that lists what has no score."""
 SAMPLE = "They show that the machinery works and say nothing about a model."
@@ -51,7 +49,7 @@ DEEDS: Mapping[str, str] = {
     "translation": "translate",
     "word_labelling": "label a word in its sentence",
 }
-"""What a model does in a kind of task."""
+"""Activity of a model in a kind of task."""
 MOST_NAMES = 8
 """Languages that are named; of more, the number and the families are given."""
 TERMS = (
@@ -135,15 +133,15 @@ def chips(run: Run) -> list[str]:
 
 
 def _training_words(run: Run) -> str:
-    """Return what a model went through before it was tested: ``fine-tuned on English; frozen``."""
+    """Return the training of a model before its test: ``fine-tuned on English; frozen``."""
     return "; ".join(dict.fromkeys(_protocols(run)))
 
 
 def _protocols(run: Run) -> Iterator[str]:
     scored = ((str(cell.protocol), str(cell.method)) for cell in run.cells if cell.status == "ok")
     for protocol, method in dict.fromkeys(scored):
-        made = short_protocol(protocol, method) if protocol == "frozen" else _MADE.get(protocol, protocol)
-        yield _trained(run) if protocol == "zero_shot_transfer" else made
+        training = short_protocol(protocol, method) if protocol == "frozen" else _MADE.get(protocol, protocol)
+        yield _trained(run) if protocol == "zero_shot_transfer" else training
 
 
 def _chips(run: Run) -> Iterator[str]:
@@ -194,8 +192,8 @@ def _date(created: str) -> str:
 
 
 def banners(material: Material) -> list[Banner]:
-    """Return what restricts the given runs: stopped, partial, or of the sample; nothing for whole runs on real data."""
-    found = [
+    """Return the restrictions of the runs: stopped, partial, or of the sample; none for whole runs on real data."""
+    candidates = [
         banner
         for run in material.runs
         for banner in (make(run, material) for make in (_doubts, _unreadable, _banner))
@@ -203,10 +201,10 @@ def banners(material: Material) -> list[Banner]:
     sampled = [run for run in material.runs if run.results.run.data == "sample"]
     if sampled:
         names = "" if len(sampled) == len(material.runs) else ", ".join(map(material.name, sampled))
-        found.insert(
+        candidates.insert(
             0, Banner(title=f"{names}{': ' if names else ''}Scores of the shipped sample.", text=SAMPLE)
         )
-    return [banner for banner in found if banner is not None]
+    return [banner for banner in candidates if banner is not None]
 
 
 def _doubts(run: Run, material: Material) -> Banner | None:
@@ -238,19 +236,19 @@ def _banner(run: Run, material: Material) -> Banner | None:
 
 
 def _counts(state: Completeness) -> str:
-    parts = [
-        f"{scored} of {counted(asked, noun)}"
-        for (scored, asked), noun in ((state.tasks, "task"), (state.languages, "language"))
+    phrases = [
+        f"{scored} of {counted(planned, noun)}"
+        for (scored, planned), noun in ((state.tasks, "task"), (state.languages, "language"))
     ]
-    for count, what in (
+    for count, status in (
         (state.failed, "failed"),
         (state.skipped, "skipped"),
         (state.unlabelled, "without labels"),
         (state.stopped, "not reached"),
     ):
         if count:
-            parts.append(f"{counted(count, 'cell')} {what}")
-    return f"{', '.join(parts)}."
+            phrases.append(f"{counted(count, 'cell')} {status}")
+    return f"{', '.join(phrases)}."
 
 
 def _suites(run: Run) -> list[str]:
@@ -258,9 +256,9 @@ def _suites(run: Run) -> list[str]:
     rows: Sequence[Any] = run.results.suites
     none = dict.fromkeys(row.suite for row in rows if row.paper.value is None)
     fewer = dict.fromkeys(row.suite for row in rows if row.paper.value is not None and not row.complete)
-    found = [f"No score of the suite {name}; not comparable with published ones." for name in none]
+    sentences = [f"No score of the suite {name}; not comparable with published ones." for name in none]
     return [
-        *found,
+        *sentences,
         *(
             f"The score on {name} is over fewer languages; not comparable with published ones."
             for name in fewer
@@ -279,22 +277,22 @@ def lead(material: Material, first: Glance) -> str:
 
 def _sentences(material: Material, first: Glance, tasks: Sequence[TaskGlance]) -> Iterator[str]:
     run = material.runs[0]
-    made = _training_words(run).replace("frozen", "as it is")
+    training = _training_words(run).replace("frozen", "as it is")
     items = counted(sum(task.items for task in first.averaged or tasks), "item")
-    others = [material.name(own) for own in material.every[1:]]
-    against = f", next to {_listed(others)}" if others else ""
-    yield f"{first.name}{f' ({made})' if made else ''} was tested on {items} in {_languages(tasks)}{against}."
+    compared = [material.name(compared_run) for compared_run in material.every[1:]]
+    against = f", next to {_listed(compared)}" if compared else ""
+    yield f"{first.name}{f' ({training})' if training else ''} was tested on {items} in {_languages(tasks)}{against}."
     deeds: dict[str, dict[str, None]] = {}
     for task in tasks:
         kind = str(run.manifest.specs.get(task.column.task, {}).get("kind", ""))
         deeds.setdefault(DEEDS.get(kind, kind.replace("_", " ")), {})[task.column.task] = None
-    asked = [f"{deed} ({', '.join(names)})" for deed, names in deeds.items()]
-    yield f"It had to {_listed(asked)}."
+    duties = [f"{deed} ({', '.join(names)})" for deed, names in deeds.items()]
+    yield f"It had to {_listed(duties)}."
     if len({task.column.task for task in tasks}) == 1:
         yield _described(run.manifest.specs.get(tasks[0].column.task, {}))
     metrics = dict.fromkeys(task.column.metric for task in tasks)
-    known = "; ".join(dict.fromkeys(filter(None, map(_meaning, metrics))))
-    yield f"Scores go from 0 to 100{f': {known}' if known else ''}."
+    meanings = "; ".join(dict.fromkeys(filter(None, map(_meaning, metrics))))
+    yield f"Scores go from 0 to 100{f': {meanings}' if meanings else ''}."
     chances: dict[str, dict[str, None]] = {}
     for task in tasks:
         if task.chance:
@@ -308,11 +306,11 @@ def _sentences(material: Material, first: Glance, tasks: Sequence[TaskGlance]) -
 
 def _languages(tasks: Sequence[TaskGlance]) -> str:
     """Return the names of the languages with a score, or their number with the number of families."""
-    found = {language.name: language.family for task in tasks for language in task.scored}
-    if len(found) <= MOST_NAMES:
-        return _listed(sorted(found))
-    families = len(set(found.values()))
-    return f"{counted(len(found), 'language')} of {families} {'families' if families > 1 else 'family'}"
+    family_of = {language.name: language.family for task in tasks for language in task.scored}
+    if len(family_of) <= MOST_NAMES:
+        return _listed(sorted(family_of))
+    families = len(set(family_of.values()))
+    return f"{counted(len(family_of), 'language')} of {families} {'families' if families > 1 else 'family'}"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -34,8 +34,6 @@ from harness.reporting.overview.tiles import tiles
 from harness.reporting.overview.unreadable import UNREADABLE
 from harness.storage.run_folder import Run
 
-__all__ = ["overview_blocks", "stands_out", "task_blocks", "task_chart"]
-
 MOST_SENTENCES = 5
 MOST_OF_TASK = 2
 """Sentences about one task before those about others."""
@@ -49,21 +47,21 @@ LONGEST_WORDS = 30
 
 def overview_blocks(material: Material, first: Glance, sentences: Mapping[str, Sequence[str]]) -> list[Block]:
     """Return the first screen: tiles, the chart of tasks, tested sentences, and the map of tasks and languages."""
-    shown = [task for task in first.tasks if task.mean.value is not None or task.mean.mark]
-    found = stands_out(material, sentences)
-    chart = task_chart(material, shown)
-    mapped = tile_map(material, shown)
+    scored = [task for task in first.tasks if task.mean.value is not None or task.mean.mark]
+    findings = stands_out(material, sentences)
+    chart = task_chart(material, scored)
+    mapped = tile_map(material, scored)
     below: list[Block] = [] if mapped is None else [Note("Where it works", "heading"), mapped]
     is_narrow = mapped is not None and len(mapped.languages) <= NARROW_MAP
     second: list[Block] = [
         Note("What stands out", "heading"),
-        Sentences(found) if found else Note(NOTHING_FOUND, "soft"),
+        Sentences(findings) if findings else Note(NOTHING_FOUND, "soft"),
         *(below if is_narrow else []),
     ]
-    charts: list[Block] = [Charts(charts=(chart,)), *_language_bars(shown)]
+    charts: list[Block] = [Charts(charts=(chart,)), *_language_bars(scored)]
     return [
         *([Note(text, "lead")] if (text := lead(material, first)) else []),
-        *([Tiles(own)] if (own := tiles(material, first)) else []),
+        *([Tiles(top_tiles)] if (top_tiles := tiles(material, first)) else []),
         *([Columns(charts, second)] if chart.rows else []),
         *([] if is_narrow else below),
     ]
@@ -76,12 +74,12 @@ def _language_bars(tasks: Sequence[TaskGlance]) -> Iterator[Block]:
         return
     bars = [
         Bar(
-            label=own.name,
-            value=_points(own.score.value),
-            low=_points(own.score.interval[0]) if own.score.interval else None,
-            high=_points(own.score.interval[1]) if own.score.interval else None,
+            label=language.name,
+            value=_points(language.score.value),
+            low=_points(language.score.interval[0]) if language.score.interval else None,
+            high=_points(language.score.interval[1]) if language.score.interval else None,
         )
-        for own in sorted(scored, key=lambda own: (-(own.score.value or 0.0), own.code))
+        for language in sorted(scored, key=lambda language: (-(language.score.value or 0.0), language.code))
     ]
     title = f"{tasks[0].column.plain_title} by language"
     yield Charts(charts=(BarChart(title=title, bars=tuple(bars), high=100.0, line=_points(tasks[0].chance)),))
@@ -101,32 +99,32 @@ def stands_out(material: Material, sentences: Mapping[str, Sequence[str]]) -> li
     """
     names = {code: name for code, name, _ in material.languages}
     rounds = zip_longest(*([(code, text) for text in texts] for code, texts in sentences.items()))
-    found = [pair for turn in rounds for pair in turn if pair is not None and pair[0] in names]
-    seen = Counter[str]()
+    pairs = [pair for turn in rounds for pair in turn if pair is not None and pair[0] in names]
+    counts = Counter[str]()
     late: list[bool] = []
-    for _, text in found:
+    for _, text in pairs:
         task = text.partition(":")[0]
-        late.append(seen[task] >= MOST_OF_TASK)
-        seen[task] += 1
-    ordered = [*(pair for pair, is_late in zip(found, late, strict=True) if not is_late)]
-    ordered += (pair for pair, is_late in zip(found, late, strict=True) if is_late)
+        late.append(counts[task] >= MOST_OF_TASK)
+        counts[task] += 1
+    ordered = [*(pair for pair, is_late in zip(pairs, late, strict=True) if not is_late)]
+    ordered += (pair for pair, is_late in zip(pairs, late, strict=True) if is_late)
     return [_sentence(code, names[code], text) for code, text in ordered[:MOST_SENTENCES]]
 
 
 def _sentence(code: str, name: str, text: str) -> Sentence:
-    before, found, after = text.partition(name)
-    parts = (before, after) if found else ("", f", {text}")
-    return Sentence(before=parts[0], link=name, after=parts[1], href=f"#{anchor('language', code)}")
+    before, separator, after = text.partition(name)
+    sides = (before, after) if separator else ("", f", {text}")
+    return Sentence(before=sides[0], link=name, after=sides[1], href=f"#{anchor('language', code)}")
 
 
 def _task_row(material: Material, task: TaskGlance, name: str) -> TaskRow:
     words = _words(material.runs[0], task.column.task)
     words += f"; {MOST_UNREAD}" if task.mean.mark == UNREADABLE else ""
-    lowest = next((own.score.value for own in task.weakest), None)
+    lowest = next((language.score.value for language in task.weakest), None)
     return replace(
         score_row(name, words, task.mean, tuple(_marks(material, task))),
         chance=_points(task.chance),
-        weakest=tuple(own.name for own in task.scored if own.score.value == lowest),
+        weakest=tuple(language.name for language in task.scored if language.score.value == lowest),
         lowest=_points(lowest),
     )
 
@@ -136,7 +134,7 @@ def _points(value: float | None) -> float | None:
 
 
 def _words(run: Run, task: str) -> str:
-    """Return what a task is in a few words: the start of its description, or its kind where that is long."""
+    """Return a task in a few words: the start of its description, or its kind where that is long."""
     spec = run.manifest.specs.get(task, {})
     start = str(spec.get("title") or spec.get("description") or "")
     for end in (". ", ": ", "; ", " (", ", "):
@@ -159,7 +157,7 @@ def _marks(material: Material, task: TaskGlance) -> Iterator[Mark]:
     for run in material.every:
         row = material.mean(run, task.column).row
         if run is not material.runs[0] and row is not None:
-            is_given = any(run is own for own in material.runs)
+            is_given = any(run is main_run for main_run in material.runs)
             yield Mark(
                 kind="run" if is_given else "baseline", label=material.name(run), value=row.value * 100
             )

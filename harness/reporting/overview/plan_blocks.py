@@ -1,4 +1,4 @@
-"""What a plan will do, by task, before it is run."""
+"""Preview of a plan, by task, before it is run."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from harness.reporting.blocks.remark import counted
 from harness.reporting.overview.column import conditions_of, short_protocol
 from harness.reporting.overview.missing import Missing, missing
 
-__all__ = ["announced_plan", "plan_title", "planned_details", "planned_tasks", "skipped_lines"]
-
 
 def plan_title(plan: Plan) -> str:
     """Return the model with the numbers of cells and fits."""
@@ -24,17 +22,17 @@ def plan_title(plan: Plan) -> str:
 
 
 def announced_plan(plan: Plan) -> list[Block]:
-    """Return what is shown before a run in a few lines; its summary says the rest."""
+    """Return the few lines that are shown before a run; its summary says the rest."""
     blocks: list[Block] = [Note(plan_title(plan))]
     blocks.append(Notes(_fits(plan)))
     counts: dict[str, int] = {}
-    for found in _missing(plan):
-        named = "for other reasons" if found.is_reason else found.title
-        named += f", {found.remedy}" if found.remedy else ""
-        counts[named] = counts.get(named, 0) + sum(map(len, found.cells.values()))
+    for group in _missing(plan):
+        label = "for other reasons" if group.is_reason else group.title
+        label += f", {group.remedy}" if group.remedy else ""
+        counts[label] = counts.get(label, 0) + sum(map(len, group.cells.values()))
     if counts:
-        shown = "; ".join(f"{count:,} {name}" for name, count in counts.items())
-        blocks.append(Notes([f"skipped, harness plan lists them: {shown}"]))
+        text = "; ".join(f"{count:,} {name}" for name, count in counts.items())
+        blocks.append(Notes([f"skipped, harness plan lists them: {text}"]))
     # What the summary does not say, since it changes no number.
     blocks.append(Notes([f"note: {note}" for note in plan.notes if NO_EFFECT in note]))
     return blocks
@@ -46,7 +44,7 @@ def planned_tasks(plan: Plan) -> Iterator[Block]:
     yield Notes([*_fits(plan), *(f"note: {note}" for note in plan.notes)])
     if plan.skipped:
         yield Note(f"Skipped: {counted(len(plan.skipped), 'cell')}")
-        yield Notes([found.line for found in _missing(plan)])
+        yield Notes([group.line for group in _missing(plan)])
 
 
 def planned_details(plan: Plan) -> list[str]:

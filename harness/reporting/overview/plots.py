@@ -22,8 +22,6 @@ from harness.scores.aggregation import aggregate_tasks
 from harness.scores.task_intervals import task_intervals
 from harness.storage.results import TaskScore
 
-__all__ = ["Plots", "score_row", "task_names", "tile_map"]
-
 FEWEST = 3
 """Tiles that a map must have to make anything clearer."""
 WIDEST = 26
@@ -32,12 +30,12 @@ BOXES = "Dashed: asked for, without a score. Blank: not a language of the task."
 
 
 def task_names(tasks: Sequence[TaskGlance]) -> list[str]:
-    """Return what tasks are called; with protocol and conditions where these are not the same for all."""
+    """Return the names of tasks; with protocol and conditions where these are not the same for all."""
     conditions = [task.column.title.split("\n")[1:-1] for task in tasks]
-    differ = any(own != conditions[0] for own in conditions)
+    differ = any(lines != conditions[0] for lines in conditions)
     return [
-        " ".join([task.column.task, *(own if differ else [])])
-        for task, own in zip(tasks, conditions, strict=True)
+        " ".join([task.column.task, *(lines if differ else [])])
+        for task, lines in zip(tasks, conditions, strict=True)
     ]
 
 
@@ -49,10 +47,10 @@ def tile_map(
     shades = score_shades(summary)
     rows = []
     for task, name in zip(tasks, task_names(tasks), strict=True):
-        place = summary.columns.index(task.column)
+        index = summary.columns.index(task.column)
         scores = {language.code: language.score for language in task.languages}
         fields = [
-            _tile(scores.get(code), shades.get((code, place), "absent"), digits)
+            _tile(scores.get(code), shades.get((code, index), "absent"), digits)
             for code, _, _ in material.languages
         ]
         if any(field.text for field in fields):
@@ -62,7 +60,7 @@ def tile_map(
         return None
     return TileMap(
         title="Tasks by languages",
-        families=[(part.family, len(part.rows)) for part in summary.sections],
+        families=[(section.family, len(section.rows)) for section in summary.sections],
         languages=[(code, name) for code, name, _ in material.languages],
         rows=rows,
         keys=[("ramp", 0, "from chance, or 0 where it is not known, to 100")],
@@ -118,7 +116,7 @@ class Plots:
 
     def _lanes(self, task: TaskGlance, name: str) -> Iterator[TaskRow]:
         """Yield a row of the source language, and one of the others with their mean."""
-        others = self._mean_of_others(task)
+        mean = self._mean_of_others(task)
         marks = []
         for language in task.scored:
             if language.code == task.source:
@@ -127,7 +125,7 @@ class Plots:
                 value = 100 * (language.score.value or 0.0)
                 marks.append(Mark(kind="language", label=language.name, value=value))
         words = f"mean of the others, gap {signed(task.transfer_gap)}"
-        yield score_row("", words, Score(value=others.value, interval=others.ci), marks)
+        yield score_row("", words, Score(value=mean.value, interval=mean.ci), marks)
 
     def _mean_of_others(self, task: TaskGlance) -> TaskScore:
         """Return the mean of all languages but the source, with an interval that takes parallel items together."""

@@ -11,8 +11,6 @@ from harness.reporting.blocks.model import Block, Field, Fold, Note, Table, rows
 from harness.storage.results import CellResult
 from harness.storage.run_folder import Run
 
-__all__ = ["provenance_blocks"]
-
 FIT_HEADS = ("fit", "digest", "recipe", "seed", "examples", "seconds", "own settings")
 DATA_HEADS = ("task", "source", "languages", "seeds", "items of a language")
 PROMPT_HEADS = ("prompt", "words", "shots", "digest", "tasks")
@@ -21,33 +19,33 @@ LONGEST = 400
 
 
 def provenance_blocks(names: Sequence[str], runs: Sequence[Run]) -> list[Block]:
-    """Return what is known of how each run was made; what a further run shares with the first is named only."""
+    """Return the provenance of each run; blocks that a further run shares with the first are named only."""
     first: list[Block] = []
     folds: list[Block] = []
     for name, run in zip(names, runs, strict=True):
-        own = _run(run)
-        shared = ", ".join(block.title for block in own if isinstance(block, Fold) and block in first)
+        blocks = _run(run)
+        shared = ", ".join(block.title for block in blocks if isinstance(block, Fold) and block in first)
         same = _note(f"The same as for {names[0]}: {shared}." if shared else "")
-        shown = [block for block in own if block not in first]
-        folds.append(Fold(title=name, blocks=[*shown, *same], is_open=not folds))
-        first = first or own
+        differing = [block for block in blocks if block not in first]
+        folds.append(Fold(title=name, blocks=[*differing, *same], is_open=not folds))
+        first = first or blocks
     return folds
 
 
 def _run(run: Run) -> list[Block]:
-    known = run.manifest
+    manifest = run.manifest
     model = run.results.model.to_json()
-    identity = {**model, **known.identity, **known.options}
-    shown = {name: str(value) for name, value in identity.items() if name != "metadata"}
+    identity = {**model, **manifest.identity, **manifest.options}
+    texts = {name: str(value) for name, value in identity.items() if name != "metadata"}
     metadata = {
-        name: value for name, value in (model.get("metadata") or {}).items() if shown.get(name) != str(value)
+        name: value for name, value in (model.get("metadata") or {}).items() if texts.get(name) != str(value)
     }
     identity |= {"metadata": metadata}
     pairs = (
-        ("Configuration", _asked(known.config)),
+        ("Configuration", _asked(manifest.config)),
         ("Model", {name: value for name, value in identity.items() if value not in ({}, None)}),
-        ("Versions", {**known.versions, **_plugins(known.plugins)}),
-        ("Hardware", known.hardware),
+        ("Versions", {**manifest.versions, **_plugins(manifest.plugins)}),
+        ("Hardware", manifest.hardware),
     )
     tables = (
         ("Fits", FIT_HEADS, _fits(run), {0, 1, 5}),
@@ -60,30 +58,34 @@ def _run(run: Run) -> list[Block]:
         else "",
         "Data": "Files and digests of each cell: results.json in the folder of the run.",
     }
-    found = [_pairs(title, _without_address(run, content)) for title, content in pairs if content]
+    blocks = [_pairs(title, _without_address(run, content)) for title, content in pairs if content]
     for title, (corner, *heads), rows, words in tables:
-        found.append(
+        blocks.append(
             Table(title=title, corner=corner, heads=tuple(heads), rows=rows_of(rows), words=frozenset(words))
         )
     return [
         _pairs("Run", _without_address(run, dict(_facts(run)))),
-        *(Fold(title=own.title, blocks=[own, *_note(notes.get(own.title, ""))]) for own in found if own.rows),
+        *(
+            Fold(title=block.title, blocks=[block, *_note(notes.get(block.title, ""))])
+            for block in blocks
+            if block.rows
+        ),
     ]
 
 
 def _plugins(plugins: Mapping[str, Any]) -> dict[str, str]:
     """Return the plugins by the distribution and version that they are from."""
-    found: dict[str, list[str]] = {}
+    by_source: dict[str, list[str]] = {}
     for name, version in plugins.items():
-        found.setdefault(f"plugins of {_text(version)}", []).append(name)
-    return {source: " ".join(names) for source, names in found.items()}
+        by_source.setdefault(f"plugins of {_text(version)}", []).append(name)
+    return {source: " ".join(names) for source, names in by_source.items()}
 
 
 def _facts(run: Run) -> Iterator[tuple[str, Any]]:
-    results, known = run.results.run, run.manifest
+    results, manifest = run.results.run, run.manifest
     yield "folder", str(run.path)
-    if known.command:
-        yield "command", shlex.join(map(str, known.command))
+    if manifest.command:
+        yield "command", shlex.join(map(str, manifest.command))
     for name in ("created", "harness", "data", "processes", "resumed", "seconds"):
         if results.has(name):
             yield name, getattr(results, name)
@@ -133,7 +135,7 @@ def _shared_settings(run: Run) -> dict[str, Any]:
     return {
         name: value
         for name, value in first.items()
-        if all(name in own and own[name] == value for own in every)
+        if all(name in settings and settings[name] == value for settings in every)
     }
 
 
@@ -150,7 +152,7 @@ def _fits(run: Run) -> Iterator[tuple[str | Field, ...]]:
     for fit in run.results.fits.values():
         for stage in fit.stages:
             seconds = "reused" if stage.get("reused") else f"{stage.get('seconds', 0):,.0f}"
-            own = {name: value for name, value in _settings_of(stage).items() if name not in shared}
+            settings = {name: value for name, value in _settings_of(stage).items() if name not in shared}
             yield (
                 f"{fit.title}: {stage['stage']}" if len(fit.stages) > 1 else fit.title,
                 _code(str(stage.get("digest", ""))),
@@ -158,12 +160,12 @@ def _fits(run: Run) -> Iterator[tuple[str | Field, ...]]:
                 str(stage.get("seed", "-")),
                 f"{stage.get('train', {}).get('examples', 0):,}",
                 seconds,
-                _settings_text(own) or "-",
+                _settings_text(settings) or "-",
             )
 
 
 def _data(run: Run) -> Iterator[tuple[str, ...]]:
-    """Yield what the cells of a task have in common: where their items are from, in which languages, and how many."""
+    """Yield the data that the cells of a task share: their source, languages, seeds and counts."""
     groups: dict[tuple[str, str], list[CellResult]] = {}
     for cell in run.cells:
         if cell.status == "ok" and isinstance(cell.data, Mapping):
@@ -180,9 +182,9 @@ def _data(run: Run) -> Iterator[tuple[str, ...]]:
 
 def _counts(cells: Sequence[CellResult]) -> str:
     """Return how many items the languages have, the fewest and the most."""
-    shown = _range([cell.n for cell in cells])
+    items = _range([cell.n for cell in cells])
     sizes = [cell.size for cell in cells if cell.size is not None]
-    return f"{shown} of {_range(sizes)}" if sizes else shown
+    return f"{items} of {_range(sizes)}" if sizes else items
 
 
 def _range(counts: Sequence[int]) -> str:
@@ -192,26 +194,26 @@ def _range(counts: Sequence[int]) -> str:
 
 def _source_of(cell: CellResult) -> str:
     """Return where the items of a cell are from."""
-    parts = [f"split {cell.split}{' (instead of test)' if cell.stands_in else ''}"]
-    parts += [f"texts {cell.provenance}"] if cell.provenance else []
-    parts += [f"from {cell.data['origin']}"] if cell.data.get("origin") else []
+    facts = [f"split {cell.split}{' (instead of test)' if cell.stands_in else ''}"]
+    facts += [f"texts {cell.provenance}"] if cell.provenance else []
+    facts += [f"from {cell.data['origin']}"] if cell.data.get("origin") else []
     if cell.data.get("revision"):
-        parts.append(
+        facts.append(
             f"revision {cell.data['revision']}{'' if cell.data.get('pinned', True) else ' (not pinned)'}"
         )
     elif not cell.data.get("pinned", True):
-        parts.append("not pinned")
-    return ", ".join(parts)
+        facts.append("not pinned")
+    return ", ".join(facts)
 
 
 def _prompts(run: Run) -> Iterator[tuple[str | Field, ...]]:
-    found: dict[str, tuple[dict[str, Any], set[tuple[str, str]]]] = {}
+    prompts: dict[str, tuple[dict[str, Any], set[tuple[str, str]]]] = {}
     for cell in run.cells:
         prompt = cell.prompt
         if isinstance(prompt, dict):
             key = json.dumps(prompt, sort_keys=True)
-            found.setdefault(key, (prompt, set()))[1].add((cell.task, cell.language))
-    for prompt, cells in found.values():
+            prompts.setdefault(key, (prompt, set()))[1].add((cell.task, cell.language))
+    for prompt, cells in prompts.values():
         shots = prompt.get("shots")
         yield (
             str(prompt.get("name", "-")),

@@ -17,21 +17,6 @@ from harness.reporting.overview.column import PROTOCOL_SHORT, Column
 from harness.reporting.overview.mean_row import OTHER_CELLS
 from harness.storage.results import SuiteSummary, TaskScore, TaskSummary
 
-__all__ = [
-    "NOT_COMPARABLE",
-    "Place",
-    "by_language",
-    "is_shown",
-    "is_shown_in_suite",
-    "place_of",
-    "published_groups",
-    "published_label",
-    "published_rows",
-    "published_score",
-    "published_systems",
-    "shown_documents",
-]
-
 NOT_COMPARABLE = "°"
 """The mark of a number that its document calls not comparable."""
 Document = Mapping[str, Any]
@@ -62,14 +47,18 @@ def place_of(column: Column, row: TaskScore | None, spec: TaskSummary | None) ->
 
 def is_shown(item: Document, protocols: Collection[str]) -> bool:
     """Return whether a document stands next to runs under some protocols."""
-    own = item["protocol"]
-    return own == "human" or own in protocols or (own in FITTED and not FITTED.isdisjoint(protocols))
+    protocol = item["protocol"]
+    return (
+        protocol == "human"
+        or protocol in protocols
+        or (protocol in FITTED and not FITTED.isdisjoint(protocols))
+    )
 
 
 def published_label(item: Document, protocols: Collection[str]) -> str:
     """Return the label of a row: the system, with its protocol where the columns have another."""
-    own = item["protocol"]
-    setting = "" if own in {*protocols, "human"} else f", {PROTOCOL_SHORT.get(own) or 'zero-shot'}"
+    protocol = item["protocol"]
+    setting = "" if protocol in {*protocols, "human"} else f", {PROTOCOL_SHORT.get(protocol) or 'zero-shot'}"
     return f"published {item['label']}{setting}"
 
 
@@ -99,7 +88,7 @@ def by_language(item: Document, place: Place) -> Mapping[str, float]:
 
 
 def _entry(item: Document, name: str, place: Place) -> Any:
-    """Return what a document prints of a task and metric; None where it prints nothing."""
+    """Return the entry of a document for a task and metric; None where it prints nothing."""
     return item.get(name, {}).get(place.task, {}).get(place.metric)
 
 
@@ -110,17 +99,17 @@ def published_systems(
 
     Where two sources have a score of one label in one place, the row of the second names its source.
     """
-    protocols = {place.protocol for place in places}
+    protocols = {column.protocol for column in places}
     rows: dict[str, list[Document | None]] = {}
     for item in published:
-        filled = [published_score(item, place).value is not None for place in places]
+        filled = [published_score(item, column).value is not None for column in places]
         if not any(filled):
             continue
         label = published_label(item, protocols)
-        if any(other and mine for other, mine in zip(rows.get(label, ()), filled, strict=False)):
+        if any(document and mine for document, mine in zip(rows.get(label, ()), filled, strict=False)):
             label = f"{label}, {item['source'].partition(',')[0]}"
         before = rows.get(label, [None] * len(places))
-        rows[label] = [item if mine else other for other, mine in zip(before, filled, strict=True)]
+        rows[label] = [item if mine else document for document, mine in zip(before, filled, strict=True)]
     return rows
 
 
@@ -141,18 +130,20 @@ def published_groups(
         if total.value is not None and tables:
             codes = place.languages if place.languages <= set(tables) else set(tables)
             columns = ([tables[code][group] for code in codes if group in tables[code]] for group in groups)
-            means = [Score(value=fmean(own) / 100, mark=total.mark) if own else Score() for own in columns]
+            means = [
+                Score(value=fmean(values) / 100, mark=total.mark) if values else Score() for values in columns
+            ]
             yield published_label(item, {place.protocol}), (*means, total)
 
 
 def is_shown_in_suite(item: Document, suite: SuiteSummary, protocol: str, view: Mapping[str, str]) -> bool:
     """Return whether a document has scores under the conditions of a suite's row, next to those of the suite itself."""
-    wanted = _conditions_named(_parts(view))
+    conditions = _conditions_named(_parts(view))
     return (
         item.get("suite") == suite.suite
         and is_shown(item, {protocol})
         and all(
-            _conditions(item, task) - _parts(suite.views.get(task, {})) == wanted
+            _conditions(item, task) - _parts(suite.views.get(task, {})) == conditions
             for task in item["scores"]
             if task in suite.tasks
         )
@@ -169,11 +160,13 @@ def _parts(view: Mapping[str, str]) -> set[str]:
 
 def _conditions_named(parts: Iterable[str]) -> set[str]:
     """Return the conditions that published scores name."""
-    return {part for part in parts if part and part.partition("=")[0] not in TRANSLATORS}
+    return {condition for condition in parts if condition and condition.partition("=")[0] not in TRANSLATORS}
 
 
 def shown_documents(published: Sequence[Document], places: Sequence[Place]) -> Iterator[Document]:
     """Yield the documents that some place shows."""
     return (
-        item for item in published if any(published_score(item, place).value is not None for place in places)
+        item
+        for item in published
+        if any(published_score(item, column).value is not None for column in places)
     )

@@ -36,13 +36,11 @@ from harness.reporting.overview.run_remarks import published_remarks
 from harness.reporting.overview.suite import published_overall, suite_row
 from harness.reporting.render.console import SAMPLE_WARNING
 from harness.storage.run_folder import Run
-from harness.table import Table as NamedTable
-
-__all__ = ["PublishedTable", "published_blocks", "published_cells", "read_published_tables"]
+from harness.table import NamedTable
 
 AVERAGE = "Avg"
 ABOUT_TASKS = ("comparable", "items", "families", "layers")
-"""What documents say of single tasks."""
+"""Keys of documents that are about single tasks."""
 MARKS = f"{NOT_COMPARABLE} not comparable, as its source says; {OTHER_CELLS} over other languages."
 
 
@@ -51,7 +49,7 @@ class PublishedTable:
     """Published systems and runs against the languages of a task, or against the tasks of a suite."""
 
     places: tuple[Place | None, ...]
-    """What its columns are of; None for the average."""
+    """Places of its columns; None for the average."""
     heads: tuple[str, ...]
     title: str
     rows: tuple[tuple[str, bool, tuple[Score, ...]], ...]
@@ -103,12 +101,14 @@ def _of_task(
     order = dict.fromkeys(code for run in material.runs for code in run.manifest.tasks[column.task].languages)
     every = {code for by in scored.values() for code in by}
     codes = [code for code in order if code in every and (not languages or code in languages)]
-    place = material.place(column)
-    place = replace(place, languages=frozenset(codes) & (place.published or frozenset(codes)))
+    mean_column = material.place(column)
+    mean_column = replace(
+        mean_column, languages=frozenset(codes) & (mean_column.published or frozenset(codes))
+    )
     rows: list[tuple[str, bool, tuple[Score, ...]]] = []
-    for label, [item] in published_systems(published, [place]).items() if place.languages else ():
+    for label, [item] in published_systems(published, [mean_column]).items() if mean_column.languages else ():
         if item is not None:
-            table, mean = by_language(item, place), published_score(item, place)
+            table, mean = by_language(item, mean_column), published_score(item, mean_column)
             star = NOT_COMPARABLE if NOT_COMPARABLE in mean.mark else ""
             cells = [
                 Score(value=table[code] / 100, mark=star) if code in table else Score() for code in codes
@@ -117,17 +117,17 @@ def _of_task(
     if not rows:
         return None
     for path, by in scored.items():
-        values = [by[code] for code in codes if code in by and code in place.languages]
-        mark = "" if len(values) == len(place.languages) else OTHER_CELLS
+        values = [by[code] for code in codes if code in by and code in mean_column.languages]
+        mark = "" if len(values) == len(mean_column.languages) else OTHER_CELLS
         mean = Score(value=fmean(values) if values else None, mark=mark)
         rows.append((material.names[path], True, (*(Score(value=by.get(code)) for code in codes), mean)))
     name = " ".join(filter(None, [column.task, column.view]))
     return PublishedTable(
-        places=tuple(place for _ in (*codes, AVERAGE)),
+        places=tuple(mean_column for _ in (*codes, AVERAGE)),
         heads=(*codes, AVERAGE),
         title=f"{name}: {metric_name(column.metric)} times 100 in {counted(len(codes), 'language')}",
         rows=tuple(rows),
-        sources=_sources(published, [place]),
+        sources=_sources(published, [mean_column]),
     )
 
 
@@ -135,18 +135,18 @@ def _of_suites(material: Material, published: Sequence[Mapping[str, Any]]) -> It
     """Yield the table of every suite of the first run: the average of the paper, and the mean of every task."""
     first = material.runs[0]
     for row in first.results.suites:
-        [suite] = [own for own in first.manifest.suites if own.suite == row.suite]
+        [suite] = [candidate for candidate in first.manifest.suites if candidate.suite == row.suite]
         conditions = (row.protocol, conditions_of(row.view))
         columns = [
             column
             for column in material.columns
             if column.task in row.tasks and (column.protocol, column.view) == conditions
         ]
-        places = [material.place(column) for column in columns]
+        mean_columns = [material.place(column) for column in columns]
         overall = published_overall(published, suite, row, first.manifest.tasks)
         rows = [
             (label.removeprefix("published "), False, (overall.get(label, (Score(),))[0], *scores))
-            for label, scores in published_rows(published, places)
+            for label, scores in published_rows(published, mean_columns)
         ]
         for run in material.runs if rows else ():
             score = suite_row(run, row)
@@ -157,23 +157,23 @@ def _of_suites(material: Material, published: Sequence[Mapping[str, Any]]) -> It
             rows.append((material.names[run.path], True, (average, *scores)))
         if rows:
             yield PublishedTable(
-                places=(None, *places),
+                places=(None, *mean_columns),
                 heads=(AVERAGE, *(f"{column.task}\n{metric_name(column.metric)}" for column in columns)),
                 title=f"{row.suite}: {AVERAGE} is the mean of the category means; scores times 100",
                 rows=tuple(rows),
-                sources=_sources(published, places),
+                sources=_sources(published, mean_columns),
             )
 
 
 def _sources(published: Sequence[Mapping[str, Any]], places: Sequence[Place]) -> tuple[str, ...]:
-    tasks = dict.fromkeys(place.task for place in places)
-    shown = []
+    tasks = dict.fromkeys(column.task for column in places)
+    documents = []
     for item in shown_documents(published, places):
         by_task = {
             name: {task: item[name][task] for task in tasks if task in item[name]} for name in ABOUT_TASKS
         }
-        shown.append({**item, **by_task})
-    return tuple(remark.text for remark in published_remarks(shown))
+        documents.append({**item, **by_task})
+    return tuple(remark.text for remark in published_remarks(documents))
 
 
 def published_blocks(
@@ -187,7 +187,7 @@ def published_blocks(
 
 def _block(table: PublishedTable, metrics: NamedTable[Metric]) -> Table:
     columns = zip(table.places, zip(*(scores for _, _, scores in table.rows), strict=True), strict=True)
-    best = [_best(place, scores, metrics) for place, scores in columns]
+    best = [_best(column, scores, metrics) for column, scores in columns]
     marked = any(score.mark for _, _, scores in table.rows for score in scores)
     is_run = [is_run for _, is_run, _ in table.rows]
     return Table(
@@ -222,9 +222,9 @@ def published_cells(tables: Sequence[PublishedTable]) -> list[dict[str, Any]]:
     """Return one row for every score, as fractions; a mean has no language, and an overall score no task."""
     return [
         {
-            **{name: getattr(place, name, None) for name in ("task", "protocol", "view")},
-            "metric": "overall" if place is None else place.metric,
-            "language": head if head in (place.languages if place else ()) else None,
+            **{name: getattr(column, name, None) for name in ("task", "protocol", "view")},
+            "metric": "overall" if column is None else column.metric,
+            "language": head if head in (column.languages if column else ()) else None,
             "system": label,
             "source": "run" if is_run else "published",
             "value": score.value,
@@ -232,6 +232,6 @@ def published_cells(tables: Sequence[PublishedTable]) -> list[dict[str, Any]]:
         }
         for table in tables
         for label, is_run, scores in table.rows
-        for place, head, score in zip(table.places, table.heads, scores, strict=True)
+        for column, head, score in zip(table.places, table.heads, scores, strict=True)
         if score.value is not None
     ]

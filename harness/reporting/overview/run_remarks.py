@@ -1,4 +1,4 @@
-"""What a run's results say of themselves: other splits, unread answers, ties, releases, fits, published sources."""
+"""Remarks on a run's results: other splits, unread answers, ties, releases, fits, published sources."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ from harness.statistics import NORMAL, holm, wilson
 from harness.storage.results import CellResult, FitResult
 from harness.storage.run_folder import Run
 
-__all__ = ["few_items", "published_remarks", "run_remarks", "sampled_items"]
-
 SIGNIFICANT = 0.05
 NAMED_CODES = 4
 """Languages that are named rather than counted."""
@@ -34,7 +32,7 @@ COUNTS = {
 
 
 def run_remarks(run: Run) -> list[Remark]:
-    """Return what a run recorded, and what its cells say besides."""
+    """Return the notes that a run recorded, and the remarks on its cells."""
     scored = [cell for cell in run.cells if cell.status == "ok"]
     return [
         *(Remark(text=text) for text in run.results.notes),
@@ -67,17 +65,17 @@ def sampled_items(run: Run) -> Iterator[str]:
         yield f"at most {counted(limit, 'item')} per cell (--limit)"
     partial = [cell for cell in run.cells if cell.status == "ok" and cell.looks and cell.n < (cell.size or 0)]
     for reason, count in Counter(cell.stopped for cell in partial).items():
-        what = {"precision": "stopped at --precision", "budget": "stopped by --budget"}.get(reason)
-        if what:
-            yield f"{counted(count, 'cell')} on a sample of the items, {what}"
+        phrase = {"precision": "stopped at --precision", "budget": "stopped by --budget"}.get(reason)
+        if phrase:
+            yield f"{counted(count, 'cell')} on a sample of the items, {phrase}"
 
 
 def _generated(scored: Sequence[CellResult]) -> Iterator[Remark]:
     """Yield how generated test files were made, as they record it themselves, with the cells that read them."""
     recipes = group_pairs(
-        (tuple(made.items()), f"{cell.task}:{cell.language} {conditions_of(cell.view)}".rstrip())
+        (tuple(origin.items()), f"{cell.task}:{cell.language} {conditions_of(cell.view)}".rstrip())
         for cell in scored
-        if (made := cell.data.get("made_from"))
+        if (origin := cell.data.get("made_from"))
     )
     for recipe, titles in recipes.items():
         settings = ", ".join(f"{name} {value}" for name, value in recipe)
@@ -97,8 +95,8 @@ def _pools(scored: Sequence[CellResult]) -> Iterator[Remark]:
 def _unknown(scored: Sequence[CellResult]) -> Iterator[Remark]:
     """Yield a line on texts that the tokenizer knows in part; the sentence is among the recorded ones."""
     if codes := list(unknown_shares(scored)):
-        named = " ".join(codes) if len(codes) <= NAMED_CODES else counted(len(codes), "language")
-        yield Remark(brief=f"many sub-words unknown to the tokenizer: {named}", weight=Weight.PARTIAL)
+        languages = " ".join(codes) if len(codes) <= NAMED_CODES else counted(len(codes), "language")
+        yield Remark(brief=f"many sub-words unknown to the tokenizer: {languages}", weight=Weight.PARTIAL)
 
 
 def _stages(run: Run) -> Iterator[tuple[FitResult, Mapping[str, Any]]]:
@@ -108,17 +106,17 @@ def _stages(run: Run) -> Iterator[tuple[FitResult, Mapping[str, Any]]]:
 def _fits(run: Run) -> Iterator[Remark]:
     for fit, stage in _stages(run):
         train = stage.get("train", {})
-        gone, of = (sum(part[name] for part in train.get("lost", [])) for name in ("lost", "of"))
+        gone, of = (sum(loss[name] for loss in train.get("lost", [])) for name in ("lost", "of"))
         brief = f"{gone:,} of {of:,} training examples lost their answer in translation" if gone else ""
         lost = f" ({gone:,} of {of:,} lost their answer in translation)" if gone else ""
-        made = "reused" if stage["reused"] else f"{stage.get('seconds', 0):,.0f} s"
+        duration = "reused" if stage["reused"] else f"{stage.get('seconds', 0):,.0f} s"
         title = f"stage {stage['stage']} of {fit.title}" if len(fit.stages) > 1 else fit.title
-        text = f"fit {stage['digest'][:8]}: {title}, {train.get('examples'):,} examples{lost}, {made}"
+        text = f"fit {stage['digest'][:8]}: {title}, {train.get('examples'):,} examples{lost}, {duration}"
         yield Remark(text=text, brief=brief, weight=Weight.PARTIAL if gone else Weight.PROVENANCE)
 
 
 def _tuned(run: Run) -> Iterator[Remark]:
-    """Yield what the settings of every fit were chosen from, and whether for this very fit."""
+    """Yield the choice of every tuned fit's settings, and whether it was made for this very fit."""
     for fit, stage in _stages(run):
         if not (tuned := stage.get("tuned")):
             continue
@@ -174,9 +172,9 @@ def _releases(scored: Sequence[CellResult]) -> Iterator[Remark]:
     )
     for (task, name, note), languages in releases.items():
         codes = list(dict.fromkeys(languages))
-        what = "a release with a note" if name is not None else "no known release"
+        kind = "a release with a note" if name is not None else "no known release"
         text = f"{task} {' '.join(codes)}: {': '.join(filter(None, (name, note)))}"
-        brief = f"{task}: {counted(len(codes), 'test set')} of {what}"
+        brief = f"{task}: {counted(len(codes), 'test set')} of {kind}"
         weight = Weight.DETAIL if name is not None else Weight.INCOMPARABLE
         yield Remark(text=text, brief=brief, weight=weight)
 
@@ -214,9 +212,9 @@ def _ties(run: Run, scored: Sequence[CellResult]) -> Iterator[Remark]:
 
 
 def _answers(scored: Sequence[CellResult]) -> Iterator[Remark]:
-    for name, what in COUNTS.items():
+    for name, meaning in COUNTS.items():
         if count := sum(getattr(cell, name) for cell in scored):
-            brief = f"{counted(count, 'item')} {what}"
+            brief = f"{counted(count, 'item')} {meaning}"
             yield Remark(text=f"{count:,} items were {name}", brief=brief, weight=Weight.PARTIAL)
     if count := sum(cell.replaced for cell in scored):
         text = f"{count:,} answers have U+FFFD in place of what was no character"
@@ -236,18 +234,16 @@ def _unreadable(run: Run, scored: Sequence[CellResult]) -> Iterator[Remark]:
 
 def _positions(scored: Sequence[CellResult]) -> Iterator[Remark]:
     """Yield the cells whose answers depend on where the choices stand, at 5 % over all cells (Holm)."""
-    tested = [(cell, own) for cell in scored if (own := cell.positions) and own["p"] is not None]
-    adjusted = holm([own["p"] for _, own in tested]).tolist()
-    parts = [
-        f"{cell.task}:{cell.language} (right where the gold answer is choice 1, 2, ...: {_shares(own)}; p = {p:.2g})"
-        for (cell, own), p in zip(tested, adjusted, strict=True)
+    tested = [(cell, test) for cell in scored if (test := cell.positions) and test["p"] is not None]
+    adjusted = holm([test["p"] for _, test in tested]).tolist()
+    dependent = [
+        f"{cell.task}:{cell.language} (right where the gold answer is choice 1, 2, ...: {_shares(test)}; p = {p:.2g})"
+        for (cell, test), p in zip(tested, adjusted, strict=True)
         if p < SIGNIFICANT
     ]
-    if parts:
-        text = (
-            f"answers depend on the position of the choices, not on their content alone: {', '.join(parts)}"
-        )
-        brief = f"{counted(len(parts), 'cell')} with answers that depend on the position of the choices"
+    if dependent:
+        text = f"answers depend on the position of the choices, not on their content alone: {', '.join(dependent)}"
+        brief = f"{counted(len(dependent), 'cell')} with answers that depend on the position of the choices"
         yield Remark(text=text, brief=brief, weight=Weight.PARTIAL)
 
 
@@ -297,8 +293,8 @@ def _seeds(scored: Sequence[CellResult]) -> Iterator[Remark]:
         most = len({cell.seed or 0 for cell in cells})
         for code, seeds_of_language in by_language.items():
             if (count := len(set(seeds_of_language))) < most:
-                what = f"{code}: the mean of {count} of {most} seeds"
-                text, brief = f"{name} {what}; the others have no score", f"{cells[0].task} {what}"
+                coverage = f"{code}: the mean of {count} of {most} seeds"
+                text, brief = f"{name} {coverage}; the others have no score", f"{cells[0].task} {coverage}"
                 yield Remark(text=text, brief=brief, weight=Weight.PARTIAL)
 
 

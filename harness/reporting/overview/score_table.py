@@ -10,14 +10,12 @@ from harness.reporting.blocks.model import Block, Field, Fold, Note, Ramp, Table
 from harness.reporting.blocks.number import INTERVAL_LEGEND, percent, score_field
 from harness.reporting.blocks.remark import counted
 from harness.reporting.blocks.score import Score
-from harness.reporting.overview.column import Column
-from harness.reporting.overview.material import Material, cells_of
+from harness.reporting.overview.column import Column, cells_of
+from harness.reporting.overview.material import Material
 from harness.reporting.overview.matrix import Matrix
 from harness.reporting.overview.summary import SkippedGroup, Summary, summarise
 from harness.reporting.overview.summary_blocks import mark_legend, matrix_table, score_shades
 from harness.storage.run_folder import Run
-
-__all__ = ["error_table", "missing_blocks", "score_blocks", "shaded_rows"]
 
 LEGEND = (
     "Colours go from chance (0 where it is not known) to 100 in every column. From the best language down, those that "
@@ -28,14 +26,14 @@ LEGEND = (
 
 def score_blocks(material: Material) -> list[Block]:
     """Return languages against tasks of every given run, by family, with the means of scripts."""
-    if not any(part.rows for part in material.summary.sections):
+    if not any(section.rows for section in material.summary.sections):
         return []
-    parts: list[Block] = [Note(LEGEND + mark_legend(material.summary), "note")]
+    blocks: list[Block] = [Note(LEGEND + mark_legend(material.summary), "note")]
     for number, run in enumerate(material.runs):
         summary = material.summary if number == 0 else summarise([run])
         table = _score_table(material, run, summary)
-        parts.append(table if number == 0 else Fold(title=f"Scores of {material.name(run)}", blocks=[table]))
-    return parts
+        blocks.append(table if number == 0 else Fold(title=f"Scores of {material.name(run)}", blocks=[table]))
+    return blocks
 
 
 def _score_table(material: Material, run: Run, summary: Summary) -> Table:
@@ -44,16 +42,16 @@ def _score_table(material: Material, run: Run, summary: Summary) -> Table:
     shades = score_shades(summary)
     pages = {code for code, _, _ in material.languages}
     rows: list[TableRow] = []
-    for part in sections:
-        means = part.means or (Score(mark=" "),) * len(columns)
-        rows.append(TableRow(label=part.family, fields=tuple(map(score_field, means)), style="head"))
-        for code, name, scores in part.rows:
+    for section in sections:
+        means = section.means or (Score(mark=" "),) * len(columns)
+        rows.append(TableRow(label=section.family, fields=tuple(map(score_field, means)), style="head"))
+        for code, name, scores in section.rows:
             label = Field(
                 text=f"{name} ({code})", href=f"#{anchor('language', code)}" if code in pages else ""
             )
             fields = (
-                _field(score, run, column, code, shades[code, place])
-                for place, (score, column) in enumerate(zip(scores, columns, strict=True))
+                _field(score, run, column, code, shades[code, index])
+                for index, (score, column) in enumerate(zip(scores, columns, strict=True))
             )
             rows.append(TableRow(label=label, fields=tuple(fields)))
     if summary.scripts:
@@ -78,17 +76,17 @@ def _score_table(material: Material, run: Run, summary: Summary) -> Table:
 
 
 def _field(score: Score, run: Run, column: Column, code: str, shade: str) -> Field:
-    shown = score_field(score)
+    field = score_field(score)
     if score.value is None:
-        return Field(text=shown.text.strip() or "-", shade="absent")
+        return Field(text=field.text.strip() or "-", shade="absent")
     seeds = [
         cell.metrics[column.metric].value
         for cell in cells_of(run, column, code)
         if column.metric in cell.metrics
     ]
     if len(seeds) > 1:
-        shown = replace(shown, small=f"(seeds {', '.join(map(percent, seeds))})")
-    return replace(shown, shade=shade)
+        field = replace(field, small=f"(seeds {', '.join(map(percent, seeds))})")
+    return replace(field, shade=shade)
 
 
 def error_table(matrix: Matrix) -> Table:
@@ -116,13 +114,13 @@ def shaded_rows(matrix: Matrix) -> tuple[TableRow, ...]:
 
 def missing_blocks(material: Material) -> list[Block]:
     """Return the cells without a score, by run, with the reasons; nothing where there are none."""
-    found: list[Block] = []
-    for place, run in enumerate(material.runs):
-        groups = (material.summary if place == 0 else summarise([run])).skipped
-        parts = [*_skipped(groups), *_unlabelled(run)]
+    blocks: list[Block] = []
+    for index, run in enumerate(material.runs):
+        groups = (material.summary if index == 0 else summarise([run])).skipped
+        run_blocks = [*_skipped(groups), *_unlabelled(run)]
         heading = [Note(material.name(run), "heading")] if len(material.runs) > 1 else []
-        found += [*heading, *parts] if parts else []
-    return found
+        blocks += [*heading, *run_blocks] if run_blocks else []
+    return blocks
 
 
 def _unlabelled(run: Run) -> Iterator[Table]:
@@ -144,16 +142,17 @@ def _unlabelled(run: Run) -> Iterator[Table]:
 
 def _skipped(groups: Sequence[SkippedGroup]) -> Iterator[Block]:
     for status, title in (("failed", "Failed"), ("skipped", "Skipped")):
-        own = [group for group in groups if group.status == status]
-        count = sum(group.cells for group in own)
+        status_groups = [group for group in groups if group.status == status]
+        count = sum(group.cells for group in status_groups)
         table = Table(
             title=f"{title}: {counted(count, 'cell')}",
             corner="task",
             heads=("protocol", "languages", "reason"),
             rows=rows_of(
-                (group.task, group.protocol or "-", " ".join(group.languages), group.reason) for group in own
+                (group.task, group.protocol or "-", " ".join(group.languages), group.reason)
+                for group in status_groups
             ),
             words=frozenset({0, 1, 2}),
         )
-        if own:
+        if status_groups:
             yield table

@@ -17,8 +17,6 @@ from harness.scores.suites import overall, task_scores
 from harness.storage.results import CellResult, SuiteScore, SuiteSummary, TaskSummary
 from harness.storage.run_folder import Run
 
-__all__ = ["SuiteTable", "published_overall", "suite_row", "suite_tables"]
-
 UNREADABLE_NOTE = "with unreadable cells, which say nothing about the task"
 
 
@@ -41,7 +39,14 @@ def suite_tables(runs: Sequence[Run], published: Sequence[Mapping[str, Any]]) ->
 def suite_row(run: Run, row: SuiteScore) -> SuiteScore | None:
     """Return the scores of a run in the suite and under the conditions of a row; None where it has none."""
     key = (row.suite, row.protocol, row.view)
-    return next((own for own in run.results.suites if (own.suite, own.protocol, own.view) == key), None)
+    return next(
+        (
+            candidate
+            for candidate in run.results.suites
+            if (candidate.suite, candidate.protocol, candidate.view) == key
+        ),
+        None,
+    )
 
 
 def _table(row: SuiteScore, runs: Sequence[Run], published: Sequence[Mapping[str, Any]]) -> SuiteTable:
@@ -135,9 +140,9 @@ def _score(value: float | None, mark: str, interval: tuple[float, float] | None 
 
 def _extended(row: SuiteScore | None, categories: Iterable[str]) -> tuple[Score, ...]:
     """Return the scores with added languages, without categories in older runs; empty where there are none."""
-    if row is None or (own := row.extended) is None:
+    if row is None or (extended := row.extended) is None:
         return ()
-    values = [own.paper.value, own.flat.value, *map(own.categories.get, categories)]
+    values = [extended.paper.value, extended.flat.value, *map(extended.categories.get, categories)]
     return (
         tuple(_score(value, ADDED) for value in values) if any(value is not None for value in values) else ()
     )
@@ -166,9 +171,9 @@ def _published(
         task: specs[task].headline if task in specs else [*printed.get(task, {})] for task in suite.tasks
     }
     headlines = {task: suite.headline(task, metrics) for task, metrics in declared.items()}
-    found = overall(task_scores(printed, headlines), suite.tasks, suite.categories)
-    entries = [(found.paper, suite.tasks), (found.flat, suite.tasks)]
-    entries += [(found.categories[name], tasks) for name, tasks in suite.categories.items()]
+    scores = overall(task_scores(printed, headlines), suite.tasks, suite.categories)
+    entries = [(scores.paper, suite.tasks), (scores.flat, suite.tasks)]
+    entries += [(scores.categories[name], tasks) for name, tasks in suite.categories.items()]
     return tuple(
         _score(value and value / 100, mark + NOT_COMPARABLE * bool(set(item["comparable"]) & set(tasks)))
         for value, tasks in entries
@@ -194,9 +199,9 @@ def _notes(row: SuiteScore, suite: SuiteSummary) -> list[str]:
         text = f"{ADDED} with languages that others added, not comparable with published scores"
         notes.append(f"{text}{added and ': '}{added}.")
     intervals = ", ".join(
-        f"{name} {uncertainty(own.value, own.ci)}"
-        for name, own in (("overall", row.paper), ("flat", row.flat))
-        if own.value is not None and own.ci is not None
+        f"{name} {uncertainty(score.value, score.ci)}"
+        for name, score in (("overall", row.paper), ("flat", row.flat))
+        if score.value is not None and score.ci is not None
     )
     if intervals:
         notes.append(f"95 % interval (± half of it), tasks taken as independent: {intervals}.")

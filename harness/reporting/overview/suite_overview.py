@@ -6,15 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from harness.metrics.naming import metric_name
 from harness.planning.origin import Origin
-from harness.reporting.blocks.model import Table, rows_of
-from harness.reporting.blocks.number import NOTHING
+from harness.reporting.blocks.model import BLANK, Table, rows_of
 from harness.reporting.render.latex import render_latex
 from harness.reporting.render.markdown import render_markdown
 from harness.reporting.render.rows import csv_text
 from harness.specs.catalog import Catalog
 from harness.specs.schema import TaskSpec
-
-__all__ = ["suite_overview", "suite_overview_text"]
 
 
 def suite_overview(catalog: Catalog, name: str) -> list[dict[str, str]]:
@@ -40,15 +37,15 @@ def suite_overview(catalog: Catalog, name: str) -> list[dict[str, str]]:
         dev = [f"{stage.sizes['validation']:,}" for stage in stages[-1:] if "validation" in stage.sizes]
         rows.append(
             {
-                "category": category.get(task, NOTHING),
+                "category": category.get(task, BLANK),
                 "task": task,
-                "train": "+".join(train) or NOTHING,
-                "dev": "+".join(dev) or NOTHING,
+                "train": "+".join(train) or BLANK,
+                "dev": "+".join(dev) or BLANK,
                 "test": _test_size(spec, codes),
                 "test sets": "translations" if spec.parallel else "independent",
                 "languages": str(len(codes)),
                 "metric": " / ".join(map(metric_name, spec.headline)),
-                "domain": spec.domain or NOTHING,
+                "domain": spec.domain or BLANK,
             }
         )
     return rows
@@ -62,7 +59,7 @@ def _test_size(spec: TaskSpec, codes: Sequence[str]) -> str:
         if (count := release.count(code))
     ]
     ends = sorted({min(counts), max(counts)}) if counts else []
-    return "–".join(f"{count:,}" for count in ends) or NOTHING
+    return "–".join(f"{count:,}" for count in ends) or BLANK
 
 
 def suite_overview_text(name: str, rows: Sequence[Mapping[str, str]], format_name: str) -> str:

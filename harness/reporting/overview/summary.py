@@ -25,8 +25,6 @@ from harness.reporting.sections import read_sections
 from harness.storage.results import CellResult, TaskSummary, Value
 from harness.storage.run_folder import Run
 
-__all__ = ["Section", "SkippedGroup", "Summary", "chance_of", "columns_of", "script_of", "summarise"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
@@ -41,7 +39,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkippedGroup:
-    """What was skipped or failed of one task for one reason."""
+    """Skipped or failed cells of one task with one reason."""
 
     task: str
     protocol: str | None
@@ -78,7 +76,7 @@ class Summary:
     """Task, language and reason of what was skipped before the run began."""
     remarks: tuple[Remark, ...]
     extra: Mapping[ReportSection, SectionReport]
-    """What sections of plugins show of all given runs."""
+    """Reports of plugins' sections on all given runs."""
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -92,7 +90,7 @@ class Summary:
 
     @property
     def shown_extra(self) -> list[SectionReport]:
-        """What sections show that are not for a page alone."""
+        """Reports of sections that are not for a page alone."""
         return [report for report in self.extra.values() if not report.page_only]
 
 
@@ -109,20 +107,25 @@ def summarise(
         published: The documents of published systems; None takes those of the run.
         sections: The sections of plugins to include.
     """
-    run, others = runs[0], runs[1:]
+    run, baselines = runs[0], runs[1:]
     published = run.manifest.published if published is None else published
     specs: Mapping[str, Any] = run.manifest.tasks
     columns = columns_of(run)
     protocols = {column.protocol for column in columns}
     published = [item for item in published if is_shown(item, protocols)]
-    places = [place_of(column, row_of(run, column), specs[column.task]) for column in columns]
+    mean_columns = [place_of(column, row_of(run, column), specs[column.task]) for column in columns]
     of_suites = [
         item for item in published if item.get("suite") in {suite.suite for suite in run.manifest.suites}
     ]
-    noted = [*of_suites, *(item for item in shown_documents(published, places) if item not in of_suites)]
-    found = matrices(run)
-    blank = [Remark(text=f"{own.title}: {' '.join(own.notes)}") for own in found if not own.rows]
-    means, of_means = _means(run, others, columns, specs, published)
+    noted = [
+        *of_suites,
+        *(item for item in shown_documents(published, mean_columns) if item not in of_suites),
+    ]
+    run_matrices = matrices(run)
+    blank = [
+        Remark(text=f"{matrix.title}: {' '.join(matrix.notes)}") for matrix in run_matrices if not matrix.rows
+    ]
+    means, of_means = _means(run, baselines, columns, specs, published)
     return Summary(
         title=run.manifest.title or f"{run.manifest.model_name} on {_data_of(run)} data",
         sample=run.results.run.data == "sample",
@@ -134,7 +137,7 @@ def summarise(
         scripts=_scripts(run, columns),
         counts=_counts(run, columns),
         suites=suite_tables(runs, published),
-        matrices=tuple(matrix for matrix in found if matrix.rows),
+        matrices=tuple(matrix for matrix in run_matrices if matrix.rows),
         skipped=_skipped(run),
         skipped_cells=tuple(
             (cell.task, cell.language, cell.reason)
@@ -149,13 +152,13 @@ def summarise(
 def columns_of(run: Run) -> tuple[Column, ...]:
     """Return the columns of a run's table, in the order of its cells."""
     specs = run.manifest.tasks
-    found: dict[Column, None] = {}
+    columns: dict[Column, None] = {}
     for cell in run.cells:
         if (cell.status == "skipped" and not cell.has("method")) or is_crossed(specs[cell.task]):
             continue
         for metric in specs[cell.task].shown or specs[cell.task].headline:
-            found[_column(cell, metric)] = None
-    return tuple(found)
+            columns[_column(cell, metric)] = None
+    return tuple(columns)
 
 
 def _column(cell: CellResult, metric: str) -> Column:
@@ -220,8 +223,8 @@ def _scripts(run: Run, columns: Sequence[Column]) -> tuple[tuple[str, tuple[Scor
 def _script_mean(run: Run, mean: MeanRow, script: str) -> Score:
     if mean.row is None or script not in mean.row.by_script:
         return Score()
-    known = run.manifest.tasks[mean.row.task].languages
-    codes = [code for code in mean.row.by_language if known.get(code, ("", ""))[1] == script]
+    languages = run.manifest.tasks[mean.row.task].languages
+    codes = [code for code in mean.row.by_language if languages.get(code, ("", ""))[1] == script]
     return marked_mean(Score(value=mean.row.by_script[script]), codes, mean.unreadable)
 
 
@@ -232,7 +235,7 @@ def _language(run: Run, code: str) -> tuple[str, str]:
         return language.name, language.family
     for spec in run.manifest.tasks.values():
         if code in spec.languages:
-            name = recorded_name(code, (own.names for own in run.manifest.tasks.values()))
+            name = recorded_name(code, (task.names for task in run.manifest.tasks.values()))
             return name, str(spec.languages[code][0])
     return code, "other"
 
@@ -259,11 +262,11 @@ def _score(cells: Sequence[CellResult], metric: str, mark: str, over_seeds: Valu
         return Score(mark="!")
     if any(is_unreadable(cell) for cell in cells):
         return Score(mark=UNREADABLE)
-    found = [cell.metrics[metric] for cell in cells if metric in cell.metrics]
-    if not found:
+    entries = [cell.metrics[metric] for cell in cells if metric in cell.metrics]
+    if not entries:
         return Score()
-    value = fmean(entry.value for entry in found)
-    only = found[0] if len(found) == 1 else over_seeds
+    value = fmean(entry.value for entry in entries)
+    only = entries[0] if len(entries) == 1 else over_seeds
     interval = None if only is None else only.ci
     return Score(value=value, interval=interval, mark=f"{'*' if cells[0].stands_in else ''}{mark}")
 
@@ -288,29 +291,31 @@ def _means(
     for label, candidate in zip(labels, (run, *others), strict=True):
         fields = [mean_row(candidate, run, column, columns) for column in columns]
         marked.append((label, fields))
-        found = [field.row for field in fields]
+        task_rows = [field.row for field in fields]
         for name, scores in (
             (label, [field.score for field in fields]),
-            *published_means(candidate, found, label),
+            *published_means(candidate, task_rows, label),
         ):
-            rows.append((name, tuple(field.marked(own) for own, field in zip(scores, fields, strict=True))))
+            rows.append(
+                (name, tuple(field.marked(score) for score, field in zip(scores, fields, strict=True)))
+            )
     rows += published_rows(
         published, [place_of(column, row_of(run, column), specs[column.task]) for column in columns]
     )
     chance = [chance_of(specs[column.task], column.metric) for column in columns]
     if any(value is not None for value in chance):
         rows.append(("chance", tuple(Score(value=value) for value in chance)))
-    own = [mean_row(run, run, column, columns) for column in columns]
+    means = [mean_row(run, run, column, columns) for column in columns]
     for key, label in (("transfer_gap", "transfer gap"), ("human_gap", "gap to human")):
-        gaps = [None if field.row is None else getattr(field.row, key) for field in own]
+        gaps = [None if field.row is None else getattr(field.row, key) for field in means]
         if key == "transfer_gap" or any(gap is not None for gap in gaps):
-            kept = [field.row and field.row.transfer_gap_interval for field in own]
-            ends = [one.ci if one and key == "transfer_gap" else None for one in kept]
-            shown = [
+            intervals = [field.row and field.row.transfer_gap_interval for field in means]
+            ends = [interval.ci if interval and key == "transfer_gap" else None for interval in intervals]
+            gap_scores = [
                 mean.marked(Score(value=gap, interval=end))
-                for mean, gap, end in zip(own, gaps, ends, strict=True)
+                for mean, gap, end in zip(means, gaps, ends, strict=True)
             ]
-            rows.append((label, tuple(shown)))
+            rows.append((label, tuple(gap_scores)))
     return tuple(rows), (*remarks, *mean_remarks(marked))
 
 
@@ -325,8 +330,8 @@ def _counts(run: Run, columns: Sequence[Column]) -> tuple[tuple[str, tuple[str, 
     for column in columns:
         cells = [cell for cell in cells_of(run, column) if cell.status == "ok"]
         planned = (cell for cell in run.cells if cell.is_scored or is_missing(cell))
-        asked = {cell.language for cell in planned if cell.task == column.task}
-        languages.append(f"{len({cell.language for cell in cells})}/{len(asked)}")
+        codes = {cell.language for cell in planned if cell.task == column.task}
+        languages.append(f"{len({cell.language for cell in cells})}/{len(codes)}")
         items.append(f"{sum(cell.n for cell in cells):,}")
         seconds.append(f"{sum(cell.seconds for cell in cells):,.0f}")
     return (("languages", tuple(languages)), ("items", tuple(items)), ("seconds", tuple(seconds)))

@@ -20,23 +20,8 @@ from harness.reporting.overview.summary import SkippedGroup, Summary
 from harness.reporting.overview.unreadable import UNREADABLE, WITH_UNREADABLE
 from harness.reporting.render.console import SAMPLE_WARNING, shown_parts
 
-__all__ = [
-    "Grouping",
-    "detail_blocks",
-    "language_table",
-    "mark_legend",
-    "matrix_blocks",
-    "matrix_table",
-    "note_blocks",
-    "part_blocks",
-    "score_shades",
-    "skipped_blocks",
-    "suite_table",
-    "summary_blocks",
-]
-
 Grouping = Literal["family", "script"]
-"""What the rows of languages are grouped by."""
+"""Property that groups the rows of languages."""
 MARKS = {
     "*": "scored on another split than test",
     "!": "the cell failed",
@@ -71,12 +56,12 @@ def summary_blocks(summary: Summary) -> list[Block]:
 
 def detail_blocks(summary: Summary, *, width: int, by: Grouping = "family") -> list[Block]:
     """Return the tables by language for a terminal: large matrices have one line, and no score is shown twice."""
-    shown = [place for place, column in enumerate(summary.columns) if column.key not in summary.covered]
-    table = _table(summary, shown, by=by) if shown else None
+    indices = [index for index, column in enumerate(summary.columns) if column.key not in summary.covered]
+    table = _table(summary, indices, by=by) if indices else None
     legend = "Scores x100."
     if table is not None and (text := _interval_legend(table, width)):
         legend += f" {text}."
-    legend += f" In the row of a {by}: the mean." if shown else ""
+    legend += f" In the row of a {by}: the mean." if indices else ""
     return [
         Note(summary.title, "heading"),
         *([] if table is None else [table]),
@@ -90,12 +75,12 @@ def detail_blocks(summary: Summary, *, width: int, by: Grouping = "family") -> l
 
 
 def mark_legend(summary: Summary) -> str:
-    """Return what the marks after scores mean, as far as the tables have them; it follows other sentences."""
-    rows = [scores for part in summary.sections for _, _, scores in part.rows]
+    """Return the meanings of the marks after scores, as far as the tables have them; it follows other sentences."""
+    rows = [scores for section in summary.sections for _, _, scores in section.rows]
     rows += [scores for _, scores in summary.means]
     rows += [scores for suite in summary.suites for _, scores in suite.rows]
-    shown = {mark for scores in rows for score in scores if score.mark != UNREADABLE for mark in score.mark}
-    texts = [f"{mark} {meaning}" for mark, meaning in MARKS.items() if mark in shown]
+    marks = {mark for scores in rows for score in scores if score.mark != UNREADABLE for mark in score.mark}
+    texts = [f"{mark} {meaning}" for mark, meaning in MARKS.items() if mark in marks]
     return f" Marks: {', '.join(texts)}." if texts else ""
 
 
@@ -108,8 +93,8 @@ def note_blocks(summary: Summary) -> list[Block]:
 def part_blocks(summary: Summary, section: ReportSection) -> list[Block]:
     """Return one section of a plugin with all its tables."""
     report = summary.extra.get(section)
-    whole = [] if report is None else [*report.blocks, Notes(report.notes)]
-    return [*_warning(summary), *(whole or [Note(section.empty)])]
+    blocks = [] if report is None else [*report.blocks, Notes(report.notes)]
+    return [*_warning(summary), *(blocks or [Note(section.empty)])]
 
 
 def _warning(summary: Summary) -> list[Block]:
@@ -117,10 +102,10 @@ def _warning(summary: Summary) -> list[Block]:
 
 
 def _interval_legend(table: Table, width: int) -> str:
-    """Return what is printed after scores in a terminal; nothing where there is no space for it."""
+    """Return the legend of the intervals after scores in a terminal; empty where there is no space for them."""
     if not shown_parts(table, width)[1]:
         return ""
-    smalls = [own.small for row in table.rows for own in row.fields if isinstance(own, Field)]
+    smalls = [field.small for row in table.rows for field in row.fields if isinstance(field, Field)]
     return INTERVAL_LEGEND if any("–" in small for small in smalls) else HALF_LEGEND
 
 
@@ -135,7 +120,7 @@ def _table(summary: Summary, shown: Sequence[int], *, by: Grouping = "family", w
         title=summary.title,
         untitled=True,
         corner="language",
-        heads=tuple(summary.columns[place].title for place in shown),
+        heads=tuple(summary.columns[index].title for index in shown),
         rows=(*_language_rows(summary, shown, by), *_mean_rows(summary, shown, whole=whole)),
         label_width=max(
             LABEL_WIDTH,
@@ -148,16 +133,16 @@ def _table(summary: Summary, shown: Sequence[int], *, by: Grouping = "family", w
 
 def _language_rows(summary: Summary, shown: Sequence[int], by: Grouping) -> Iterator[TableRow]:
     shades = score_shades(summary)
-    for part in summary.sections if by == "family" else summary.by_script:
-        means = part.means or (Score(mark=" "),) * len(summary.columns)
-        yield TableRow(label=part.family, fields=_fields(means, shown), style="head", optional=True)
-        for code, name, scores in part.rows:
+    for section in summary.sections if by == "family" else summary.by_script:
+        means = section.means or (Score(mark=" "),) * len(summary.columns)
+        yield TableRow(label=section.family, fields=_fields(means, shown), style="head", optional=True)
+        for code, name, scores in section.rows:
             label = Field(text=f"{name} ({code})", short=f"{code:<3} {name}")
             fields = tuple(
-                replace(own, shade=shades[code, place])
-                for own, place in zip(_fields(scores, shown), shown, strict=True)
+                replace(field, shade=shades[code, index])
+                for field, index in zip(_fields(scores, shown), shown, strict=True)
             )
-            ends = code == part.rows[-1][0]
+            ends = code == section.rows[-1][0]
             yield TableRow(label=label, fields=fields, depth=1, optional=True, ends=ends)
 
 
@@ -175,23 +160,23 @@ def _mean_rows(summary: Summary, shown: Sequence[int], *, whole: bool) -> Iterat
             optional=title.startswith("published "),
         )
     for title, texts in summary.counts:
-        yield TableRow(label=title, fields=tuple(texts[place] for place in shown), style="dim")
+        yield TableRow(label=title, fields=tuple(texts[index] for index in shown), style="dim")
 
 
 def _fields(scores: Sequence[Score], shown: Sequence[int]) -> tuple[Field, ...]:
-    return tuple(score_field(scores[place]) for place in shown)
+    return tuple(score_field(scores[index]) for index in shown)
 
 
 def score_shades(summary: Summary) -> dict[tuple[str, int], str]:
     """Return the class of every score, by language and place of its column; what differs by noise alone has one."""
-    rows = [(code, scores) for part in summary.sections for code, _, scores in part.rows]
-    found: dict[tuple[str, int], str] = {}
-    for place, low in enumerate(summary.lows):
-        own = [scores[place] for _, scores in rows]
-        shown = levels([score.value for score in own], [score.reach for score in own])
-        for (code, _), level in zip(rows, shown, strict=True):
-            found[code, place] = heat_class(level, low, 1.0)
-    return found
+    rows = [(code, scores) for section in summary.sections for code, _, scores in section.rows]
+    shades: dict[tuple[str, int], str] = {}
+    for index, low in enumerate(summary.lows):
+        column_scores = [scores[index] for _, scores in rows]
+        smoothed = levels([score.value for score in column_scores], [score.reach for score in column_scores])
+        for (code, _), level in zip(rows, smoothed, strict=True):
+            shades[code, index] = heat_class(level, low, 1.0)
+    return shades
 
 
 def suite_table(suite: SuiteTable) -> Table:
@@ -234,17 +219,17 @@ def matrix_blocks(summary: Summary, *, brief: bool = False) -> list[Block]:
 
 
 def skipped_blocks(groups: Sequence[SkippedGroup]) -> list[Block]:
-    """Return what was skipped or failed, with the reasons."""
-    found: list[Block] = []
+    """Return the skipped and failed cells, with the reasons."""
+    blocks: list[Block] = []
     for status, title in (("failed", "Failed"), ("skipped", "Skipped")):
-        own = [group for group in groups if group.status == status]
-        count = sum(group.cells for group in own)
-        if own:
-            found.append(Note(f"{title}: {counted(count, 'cell')}", "subheading"))
-            found.append(Notes([_reason(group) for group in own]))
-    return found
+        status_groups = [group for group in groups if group.status == status]
+        count = sum(group.cells for group in status_groups)
+        if status_groups:
+            blocks.append(Note(f"{title}: {counted(count, 'cell')}", "subheading"))
+            blocks.append(Notes([_reason(group) for group in status_groups]))
+    return blocks
 
 
 def _reason(group: SkippedGroup) -> str:
-    named = group.task + (f" ({group.protocol})" if group.protocol else "")
-    return f"{named} {' '.join(group.languages)}: {group.reason}"
+    title = group.task + (f" ({group.protocol})" if group.protocol else "")
+    return f"{title} {' '.join(group.languages)}: {group.reason}"

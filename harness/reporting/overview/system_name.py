@@ -1,4 +1,4 @@
-"""What a report calls its runs."""
+"""Names of runs in a report."""
 
 from __future__ import annotations
 
@@ -8,18 +8,16 @@ from collections.abc import Sequence
 from harness.storage.model_name import folder_names
 from harness.storage.run_folder import Run
 
-__all__ = ["system_names", "train_names"]
-
 
 def system_names(runs: Sequence[Run]) -> list[str]:
     """Return the names of the models, each once.
 
     Where several runs are of one name, what they were trained on follows where it differs, else the run's folder.
     """
-    named = zip(runs, train_names(runs), strict=True)
+    pairs = zip(runs, train_names(runs), strict=True)
     models = [
         f"{run.manifest.model_name} ({trained})" if trained else run.manifest.model_name
-        for run, trained in named
+        for run, trained in pairs
     ]
     counts = Counter(models)
     folders = folder_names([run.path for run in runs])

@@ -24,8 +24,6 @@ from harness.statistics import NORMAL, benjamini_hochberg
 from harness.storage.results import MetricValue
 from harness.storage.run_folder import Run
 
-__all__ = ["Lag", "above_chance", "chance_p", "lags", "tiles"]
-
 FEWEST_TASKS = 3
 """A language is compared with the others over as many tasks, where any language has them."""
 FEWEST_LANGUAGES = 3
@@ -53,8 +51,8 @@ def tiles(material: Material, first: Glance) -> list[Tile]:
     """Return the tiles that make sense for the first run: two to four where it has scores; of two runs both's."""
     if len(material.runs) == 2 and (pair := _pair(material, first)):
         return pair
-    found = [_mean(material, first), _gap(material, first), _weakest(material, first), _chance(material)]
-    return [tile for tile in found if tile is not None]
+    candidates = [_mean(material, first), _gap(material, first), _weakest(material, first), _chance(material)]
+    return [tile for tile in candidates if tile is not None]
 
 
 def _pair(material: Material, first: Glance) -> list[Tile]:
@@ -75,11 +73,11 @@ def _pair(material: Material, first: Glance) -> list[Tile]:
         )
         for name, _, tasks in by_run
     )
-    found = [tile for tile in means if tile is not None]
+    pair_tiles = [tile for tile in means if tile is not None]
     for name, run, tasks in by_run:
         if gaps := [task for task in tasks if task.transfer_gap is not None]:
-            found.append(_gap_tile(run, gaps, name))
-    return found
+            pair_tiles.append(_gap_tile(run, gaps, name))
+    return pair_tiles
 
 
 def _of_run(material: Material, run: Run, task: TaskGlance) -> TaskGlance | None:
@@ -105,20 +103,24 @@ def _mean(material: Material, first: Glance) -> Tile | None:
 def _suite(material: Material) -> Tile | None:
     """Return the score of the first suite that has one, with those of the baselines."""
     rows = [(run, row) for run in material.every for row in run.results.suites if row.paper.value is not None]
-    own = next((row for run, row in rows if run is material.runs[0]), None)
-    if own is None or own.paper.value is None:
+    score = next((row for run, row in rows if run is material.runs[0]), None)
+    if score is None or score.paper.value is None:
         return None
-    others = [
+    baselines = [
         f"{run.manifest.model_name} baseline {percent(row.paper.value)}"
         for run, row in rows
         if run not in material.runs
-        and (row.suite, row.protocol, row.view) == (own.suite, own.protocol, own.view)
+        and (row.suite, row.protocol, row.view) == (score.suite, score.protocol, score.view)
     ]
-    notes = ["mean of the categories", *([] if own.complete else ["fewer languages"]), *others[:BASELINES]]
+    notes = [
+        "mean of the categories",
+        *([] if score.complete else ["fewer languages"]),
+        *baselines[:BASELINES],
+    ]
     return Tile(
-        title=f"Score on {own.suite}",
-        value=percent(own.paper.value),
-        small=uncertainty(own.paper.value, own.paper.ci),
+        title=f"Score on {score.suite}",
+        value=percent(score.paper.value),
+        small=uncertainty(score.paper.value, score.paper.ci),
         note="; ".join(notes),
     )
 
@@ -140,15 +142,15 @@ def _mean_tile(
 
 def _baselines(material: Material, tasks: Sequence[TaskGlance]) -> str:
     """Return the means of the baselines over the same tasks; those that miss one of them are not shown."""
-    found = []
+    labels = []
     for run in material.every:
         if run in material.runs:
             continue
         rows = [material.mean(run, task.column).row for task in tasks]
         values = [row.value for row in rows if row is not None]
         if len(values) == len(tasks):
-            found.append(f"{run.manifest.model_name} baseline {percent(fmean(values))}")
-    return ", ".join(found[:BASELINES])
+            labels.append(f"{run.manifest.model_name} baseline {percent(fmean(values))}")
+    return ", ".join(labels[:BASELINES])
 
 
 def _gap(material: Material, first: Glance) -> Tile | None:
@@ -164,7 +166,9 @@ def _gap_tile(run: Run, tasks: Sequence[TaskGlance], name: str = "") -> Tile:
     table = known_languages()
     language = table.get(code).name if code is not None and code in table else "the source language"
     halves = [
-        (found.high - found.low) / 2 for task in tasks if (found := _against(run, task, task.source or ""))
+        (difference.high - difference.low) / 2
+        for task in tasks
+        if (difference := _against(run, task, task.source or ""))
     ]
     half = math.hypot(*halves) / count if len(halves) == count else None
     trained = any(task.column.protocol not in {"prompted", "frozen"} for task in tasks)
@@ -192,40 +196,42 @@ def lags(material: Material, first: Glance) -> list[Lag]:
     Languages have the tasks that most of the comparison needs: three, or as many as any language has.
     """
     run = material.runs[0]
-    found = list[tuple[Lag, float]]()
+    candidates = list[tuple[Lag, float]]()
     for code, name, _ in material.languages:
         pairs = []
         for task in first.averaged:
-            own = score_of(run, task.column, code)
-            others = mean_of_others(run, task.column, code, _averaged(task))
-            if own is not None and others is not None:
-                pairs.append((own.value - others.value, _against(run, task, code)))
+            score = score_of(run, task.column, code)
+            mean = mean_of_others(run, task.column, code, _averaged(task))
+            if score is not None and mean is not None:
+                pairs.append((score.value - mean.value, _against(run, task, code)))
         if pairs:
-            found.append(_lag(code, name, pairs))
-    least = min(FEWEST_TASKS, max((lag.tasks for lag, _ in found), default=0))
-    found = [(lag, p) for lag, p in found if lag.tasks >= least]
-    if len(found) < FEWEST_LANGUAGES:
+            candidates.append(_lag(code, name, pairs))
+    least = min(FEWEST_TASKS, max((lag.tasks for lag, _ in candidates), default=0))
+    candidates = [(lag, p) for lag, p in candidates if lag.tasks >= least]
+    if len(candidates) < FEWEST_LANGUAGES:
         return []
-    rates = benjamini_hochberg([p for _, p in found]).tolist()
-    tested = [replace(lag, q=rate) for (lag, _), rate in zip(found, rates, strict=True)]
+    rates = benjamini_hochberg([p for _, p in candidates]).tolist()
+    tested = [replace(lag, q=rate) for (lag, _), rate in zip(candidates, rates, strict=True)]
     return sorted(tested, key=lambda lag: (lag.mean, lag.code))
 
 
 def _lag(code: str, name: str, pairs: Sequence[tuple[float, Contrast | None]]) -> tuple[Lag, float]:
     """Return the mean difference over tasks, which are taken as independent, and its two-sided p."""
-    known = [found for _, found in pairs if found is not None]
+    contrasts = [difference for _, difference in pairs if difference is not None]
     mean, half, p = fmean(difference for difference, _ in pairs), None, 1.0
-    if len(known) == len(pairs):
-        half = math.hypot(*((one.high - one.low) / 2 for one in known)) / len(known)
+    if len(contrasts) == len(pairs):
+        half = math.hypot(*((difference.high - difference.low) / 2 for difference in contrasts)) / len(
+            contrasts
+        )
         p = math.erfc(NORMAL * abs(mean) / half / math.sqrt(2)) if half else 1.0
     return Lag(code=code, name=name, tasks=len(pairs), mean=mean, half=half), p
 
 
 def _weakest(material: Material, first: Glance) -> Tile | None:
-    found = lags(material, first)
-    if not any(lag.half is not None for lag in found):
+    ranked = lags(material, first)
+    if not any(lag.half is not None for lag in ranked):
         return None
-    lowest = found[0]
+    lowest = ranked[0]
     tasks = counted(lowest.tasks, "task")
     half = "" if lowest.half is None else f" ±{percent(lowest.half)}"
     size = f"{signed(lowest.mean)}{half}".replace("-", "\u2212")
@@ -264,9 +270,9 @@ def _tested(run: Run, summary: Summary) -> Iterator[float]:
         if chance is None or column.key in summary.covered:
             continue
         for cell in cells_of(run, column):
-            found = cell.metrics.get(column.metric)
-            if found is not None and cell.status == "ok" and not is_unreadable(cell):
-                yield 1.0 if cell.collapse else chance_p(found, chance, cell.n)
+            score = cell.metrics.get(column.metric)
+            if score is not None and cell.status == "ok" and not is_unreadable(cell):
+                yield 1.0 if cell.collapse else chance_p(score, chance, cell.n)
 
 
 def chance_p(score: MetricValue, chance: float, n: int) -> float:

@@ -16,20 +16,6 @@ from harness.reporting.overview.column import conditions_of
 from harness.storage.results import CellResult
 from harness.storage.run_folder import Run
 
-__all__ = [
-    "UNREADABLE",
-    "WITH_UNREADABLE",
-    "UnreadableAnswer",
-    "is_unreadable",
-    "marked_mean",
-    "unread_count",
-    "unreadable_answers",
-    "unreadable_blocks",
-    "unreadable_line",
-    "unreadable_notes",
-    "unreadable_rows",
-]
-
 UNREADABLE = "unreadable"
 """Shown instead of a score."""
 WITH_UNREADABLE = "?"
@@ -52,7 +38,7 @@ class UnreadableAnswer:
     language: str
     id: str
     written: str
-    """What the model wrote; empty where the records do not hold it."""
+    """Text that the model wrote; empty where the records do not hold it."""
 
 
 def unreadable_answers(run: Run) -> Iterator[UnreadableAnswer]:
@@ -80,8 +66,10 @@ def unreadable_line(run: Run) -> str:
     cells = [cell for cell in run.cells if cell.status == "ok" and unread_count(cell)]
     if not cells:
         return ""
-    tasks = {cell.task: [own for own in cells if own.task == cell.task] for cell in cells}
-    by_task = {task: sum(map(unread_count, own)) / sum(cell.n for cell in own) for task, own in tasks.items()}
+    tasks = {cell.task: [sibling for sibling in cells if sibling.task == cell.task] for cell in cells}
+    by_task = {
+        task: sum(map(unread_count, group)) / sum(cell.n for cell in group) for task, group in tasks.items()
+    }
     most = sorted(by_task, key=by_task.__getitem__, reverse=True)[:MOST_TASKS]
     shares = [f"{task} {percent(by_task[task])} %" for task in most]
     shares += [f"{len(by_task) - len(most)} more tasks"] * (len(by_task) > len(most))
@@ -141,16 +129,16 @@ def marked_mean(score: Score, languages: Collection[str], unreadable: Collection
 
 def unreadable_notes(cells: Sequence[CellResult]) -> list[str]:
     """Return a sentence that names the unreadable cells, with how many of their answers could not be read."""
-    named = [
+    labels = [
         f"{cell.task}:{cell.language} ({unread_count(cell):,} of {cell.n:,})"
         for cell in cells
         if is_unreadable(cell)
     ]
-    if not named:
+    if not labels:
         return []
     return [
         f"{UNREADABLE}: more than half of the answers could not be read, which says nothing about the task; try "
-        f"another --prompt, --chat or --constrained{_more_room(cells)}: {', '.join(named)}"
+        f"another --prompt, --chat or --constrained{_more_room(cells)}: {', '.join(labels)}"
     ]
 
 
@@ -160,6 +148,6 @@ def unread_count(cell: CellResult) -> int:
 
 
 def _more_room(cells: Sequence[CellResult]) -> str:
-    """Return what else to try where models reason and are cut."""
+    """Return further options to try where models reason and are cut."""
     cut = any(is_unreadable(cell) and cell.unanswered and cell.reasoning_tokens != 0 for cell in cells)
     return ", and where the reasoning was cut a larger -o reasoning_budget or -o thinking=off" if cut else ""

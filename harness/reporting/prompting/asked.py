@@ -23,8 +23,6 @@ from harness.statistics import holm
 from harness.storage.results import CellResult
 from harness.storage.run_folder import Run
 
-__all__ = ["PromptPair", "PromptScores", "prompt_pairs", "prompt_scores", "read_asked"]
-
 DEFAULT = "default"
 REPEAT_NOTE = (
     "pass@k: the chance that at least one of k answers is right, estimated without bias (Chen et al. 2021); "
@@ -42,7 +40,7 @@ PAIR_NOTE = "p: of a paired permutation test, adjusted by Holm's method for all 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptScores:
-    """What the prompts of one task score in one language, as fractions."""
+    """Scores of the prompts of one task in one language, as fractions."""
 
     task: str
     conditions: str
@@ -83,7 +81,7 @@ class PromptPair:
 
 
 def read_asked(runs: Sequence[Run]) -> SectionReport | None:
-    """Return what the main run says of unreadable answers, repeats and prompts; None where it has none of these."""
+    """Return the main run's unreadable answers, repeats and prompts; None where it has none of these."""
     run = runs[0]
     unread = list(_unread_cells(run))
     repeated = [
@@ -108,9 +106,9 @@ def read_asked(runs: Sequence[Run]) -> SectionReport | None:
 
 def _unread_cells(run: Run) -> Iterator[CellResult]:
     """Yield the cells of every task and view with an answer that could not be read, its other languages too."""
-    asked = [cell for cell in run.cells if cell.status == "ok" and cell.prompt is not None and cell.n]
-    titles = {_title(cell) for cell in asked if unread_count(cell)}
-    return (cell for cell in asked if _title(cell) in titles)
+    prompted = [cell for cell in run.cells if cell.status == "ok" and cell.prompt is not None and cell.n]
+    titles = {_title(cell) for cell in prompted if unread_count(cell)}
+    return (cell for cell in prompted if _title(cell) in titles)
 
 
 def _unread_tables(cells: Sequence[CellResult]) -> Iterator[Table]:
@@ -120,12 +118,12 @@ def _unread_tables(cells: Sequence[CellResult]) -> Iterator[Table]:
     titles = list(dict.fromkeys(map(_title, cells)))
     rows = []
     for code in dict.fromkeys(cell.language for cell in cells):
-        shown = []
+        fields = []
         for title in titles:
-            own = [cell for cell in cells if cell.language == code and _title(cell) == title]
-            unread, items = sum(map(unread_count, own)), sum(cell.n for cell in own)
-            shown.append(f"{percent(unread / items)} ({unread:,} of {items:,})" if own else BLANK)
-        rows.append(TableRow(label=code, fields=tuple(shown)))
+            group = [cell for cell in cells if cell.language == code and _title(cell) == title]
+            unread, items = sum(map(unread_count, group)), sum(cell.n for cell in group)
+            fields.append(f"{percent(unread / items)} ({unread:,} of {items:,})" if group else BLANK)
+        rows.append(TableRow(label=code, fields=tuple(fields)))
     heads = tuple(title.replace(" ", "\n") for title in titles)
     yield Table(
         title="Unreadable answers, %",
@@ -148,15 +146,17 @@ def _repeat_tables(run: Run, cells: Sequence[CellResult]) -> Iterator[Table]:
     by_title: dict[str, list[CellResult]] = {}
     for cell in cells:
         by_title.setdefault(_title(cell), []).append(cell)
-    for title, own in by_title.items():
+    for title, group in by_title.items():
         names = [
-            name for name in own[0].metrics if "@" in name and name.partition("@")[0] in {"pass", "majority"}
+            name
+            for name in group[0].metrics
+            if "@" in name and name.partition("@")[0] in {"pass", "majority"}
         ]
-        metric = run.manifest.tasks[own[0].task].headline[0]
+        metric = run.manifest.tasks[group[0].task].headline[0]
         heads = [f"mean {metric_name(metric)}", *names]
         rows = [
             TableRow(label=cell.language, fields=tuple(_score(cell, name) for name in (metric, *names)))
-            for cell in own
+            for cell in group
         ]
         yield Table(
             title=f"{title}: several answers per item",
@@ -169,8 +169,8 @@ def _repeat_tables(run: Run, cells: Sequence[CellResult]) -> Iterator[Table]:
 def _score(cell: CellResult, name: str) -> str:
     if name not in cell.metrics:
         return BLANK
-    found = cell.metrics[name]
-    return f"{percent(found.value)} {uncertainty(found.value, found.ci)}".rstrip()
+    score = cell.metrics[name]
+    return f"{percent(score.value)} {uncertainty(score.value, score.ci)}".rstrip()
 
 
 # Prompts -----------------------------------------------------------------------------------------------
@@ -178,7 +178,7 @@ def _score(cell: CellResult, name: str) -> str:
 
 def prompt_scores(run: Run) -> Iterator[PromptScores]:
     """Yield the scores of every language that was asked with several prompts, by its first headline metric."""
-    found: dict[tuple[str, str, str], dict[str, list[float]]] = {}
+    groups: dict[tuple[str, str, str], dict[str, list[float]]] = {}
     for cell in run.cells:
         # A task without scored cells is not in the manifest.
         if cell.prompt is None or not cell.is_scored:
@@ -188,9 +188,9 @@ def prompt_scores(run: Run) -> Iterator[PromptScores]:
             continue
         view = {name: value for name, value in cell.view.items() if name != "prompt"}
         key = (cell.task, f"{cell.protocol} {cell.method} {json.dumps(view, sort_keys=True)}", cell.language)
-        own = found.setdefault(key, {})
-        own.setdefault(_preset(cell.view), []).append(cell.metrics[metric].value)
-    for (task, conditions, language), scores in found.items():
+        by_preset = groups.setdefault(key, {})
+        by_preset.setdefault(_preset(cell.view), []).append(cell.metrics[metric].value)
+    for (task, conditions, language), scores in groups.items():
         if len(scores) > 1:
             yield PromptScores(
                 task=task,
@@ -204,11 +204,11 @@ def prompt_scores(run: Run) -> Iterator[PromptScores]:
 def prompt_pairs(run: Run) -> list[PromptPair]:
     """Return the differences of all pairs of prompts whose systems differ in nothing else, with adjusted p."""
     metrics = Registry(discover()).metrics
-    found: list[PromptPair] = []
+    adjusted: list[PromptPair] = []
     for group in group_systems([run], least=1):
         pairs = []
-        for own in _alike(group):
-            for first, second in combinations(own, 2):
+        for numbers in _alike(group):
+            for first, second in combinations(numbers, 2):
                 chosen = replace(group, systems=(group.systems[second], group.systems[first]))
                 compared = compare_group(chosen, metrics)
                 if compared is None or not compared.items:
@@ -229,8 +229,8 @@ def prompt_pairs(run: Run) -> list[PromptPair]:
                         p=difference.p,
                     )
                 )
-        found += _adjusted(pairs)
-    return found
+        adjusted += _adjusted(pairs)
+    return adjusted
 
 
 def _alike(group: SystemGroup) -> list[list[int]]:
@@ -238,36 +238,36 @@ def _alike(group: SystemGroup) -> list[list[int]]:
     by_rest: dict[str, list[int]] = {}
     for number, system in enumerate(group.systems):
         cell = next(iter(system.cells.values()))
-        rest = {name: value for name, value in cell.view.items() if name != "prompt"}
+        view = {name: value for name, value in cell.view.items() if name != "prompt"}
         if cell.prompt is not None:
-            named = json.dumps([cell.protocol, cell.method, cell.seed, rest], sort_keys=True)
-            by_rest.setdefault(named, []).append(number)
+            key = json.dumps([cell.protocol, cell.method, cell.seed, view], sort_keys=True)
+            by_rest.setdefault(key, []).append(number)
     return list(by_rest.values())
 
 
 def _adjusted(pairs: Sequence[PromptPair]) -> list[PromptPair]:
-    known = [pair.p for pair in pairs if pair.p is not None]
-    adjusted = iter(holm(known).tolist() if known else ())
+    p_values = [pair.p for pair in pairs if pair.p is not None]
+    adjusted = iter(holm(p_values).tolist() if p_values else ())
     return [pair if pair.p is None else replace(pair, p=next(adjusted)) for pair in pairs]
 
 
 def _prompt_tables(scores: Sequence[PromptScores]) -> Iterator[Table]:
     by_title: dict[str, list[PromptScores]] = {}
-    for own in scores:
-        by_title.setdefault(f"{own.task} {own.conditions}".rstrip(), []).append(own)
+    for score in scores:
+        by_title.setdefault(f"{score.task} {score.conditions}".rstrip(), []).append(score)
     for title, languages in by_title.items():
-        presets = list(dict.fromkeys(name for own in languages for name in own.scores))
+        presets = list(dict.fromkeys(name for score in languages for name in score.scores))
         rows = [
             TableRow(
-                label=own.language,
+                label=score.language,
                 fields=(
-                    *(percent(own.scores.get(name)) for name in presets),
-                    own.best,
-                    percent(own.mean),
-                    percent(own.spread),
+                    *(percent(score.scores.get(name)) for name in presets),
+                    score.best,
+                    percent(score.mean),
+                    percent(score.spread),
                 ),
             )
-            for own in languages
+            for score in languages
         ]
         yield Table(
             title=f"{title}: {metric_name(languages[0].metric)} by prompt",
@@ -320,23 +320,23 @@ def _rows(
             "task": cell.task,
             "view": dict(cell.view),
             "language": cell.language,
-            **{name: found.value for name, found in cell.metrics.items()},
+            **{name: score.value for name, score in cell.metrics.items()},
         }
         for cell in repeated
     ]
     scored = [
         {
             "about": "prompts",
-            "task": own.task,
-            "view": own.conditions,
-            "language": own.language,
-            "metric": own.metric,
-            **own.scores,
-            "best": own.best,
-            "mean": own.mean,
-            "spread": own.spread,
+            "task": prompt.task,
+            "view": prompt.conditions,
+            "language": prompt.language,
+            "metric": prompt.metric,
+            **prompt.scores,
+            "best": prompt.best,
+            "mean": prompt.mean,
+            "spread": prompt.spread,
         }
-        for own in prompts
+        for prompt in prompts
     ]
     compared = [
         {"about": "pairs", "task": pair.task, "metric": pair.metric, "first": pair.first, "second": pair.second,

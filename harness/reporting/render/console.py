@@ -28,23 +28,11 @@ from harness.reporting.blocks.model import (
     as_field,
 )
 
-__all__ = [
-    "FILE_WIDTH",
-    "SAMPLE_WARNING",
-    "SHADES",
-    "Trimmed",
-    "needed_width",
-    "print_blocks",
-    "render_blocks",
-    "shown_parts",
-    "sparkline",
-]
-
 SAMPLE_WARNING = "SAMPLE DATA: the scores show that the machinery works, nothing about the model."
 FILE_WIDTH = 100
 """Columns of a report that is written to a file."""
 EDGES = 2
-"""What rich draws left and right of a table."""
+"""Number of characters that rich draws left and right of a table."""
 GAP = 2
 """Between two columns."""
 MORE_TABLES = 1
@@ -72,7 +60,7 @@ def print_blocks(blocks: Sequence[Block], *, width: int = FILE_WIDTH) -> str:
 
 def render_blocks(blocks: Iterable[Block], *, width: int) -> RenderableType:
     """Return blocks as something rich can print at this width; what only a page can show is skipped."""
-    return Trimmed(Group(*(part for block in blocks for part in _block(block, width))))
+    return Trimmed(Group(*(renderable for block in blocks for renderable in _block(block, width))))
 
 
 def _block(block: Block, width: int) -> list[RenderableType]:
@@ -86,7 +74,7 @@ def _block(block: Block, width: int) -> list[RenderableType]:
     if isinstance(block, Charts):
         return _table(block.table, width) if block.table is not None else []
     assert isinstance(block, Fold)
-    return [part for inner in block.blocks for part in _block(inner, width)]
+    return [renderable for inner in block.blocks for renderable in _block(inner, width)]
 
 
 def _notes(texts: Iterable[str]) -> list[RenderableType]:
@@ -96,10 +84,10 @@ def _notes(texts: Iterable[str]) -> list[RenderableType]:
 def _table(table: Table, width: int) -> list[RenderableType]:
     if table.narrow is not None and _width(table, range(len(table.heads)), intervals=True) > width:
         return _table(table.narrow, width)
-    parts, intervals = shown_parts(table, width)
-    shown: list[RenderableType] = [] if table.untitled else [Text(table.title, style="bold")]
-    shown += [_rich_table(table, columns, intervals=intervals) for columns in parts]
-    return [*shown, *_notes(table.notes), *([] if table.untitled or table.tight else [Text("")])]
+    column_groups, intervals = shown_parts(table, width)
+    renderables: list[RenderableType] = [] if table.untitled else [Text(table.title, style="bold")]
+    renderables += [_rich_table(table, columns, intervals=intervals) for columns in column_groups]
+    return [*renderables, *_notes(table.notes), *([] if table.untitled or table.tight else [Text("")])]
 
 
 def shown_parts(table: Table, width: int) -> tuple[list[list[int]], bool]:
@@ -109,24 +97,24 @@ def shown_parts(table: Table, width: int) -> tuple[list[list[int]], bool]:
     """
     if not table.divided:
         return [list(range(len(table.heads)))], not table.terse
-    plain, whole = (_divide(table, width, intervals=intervals) for intervals in (False, True))
-    intervals = len(whole) <= len(plain) + MORE_TABLES
-    return (whole if intervals else plain), intervals
+    plain, full = (_divide(table, width, intervals=intervals) for intervals in (False, True))
+    intervals = len(full) <= len(plain) + MORE_TABLES
+    return (full if intervals else plain), intervals
 
 
 def _divide(table: Table, width: int, *, intervals: bool) -> list[list[int]]:
     """Return the columns of each part; those whose heads begin alike, as the metrics of a task, stay together."""
-    parts: list[list[int]] = []
+    groups: list[list[int]] = []
     heads = [head.partition("\n")[0] for head in table.heads]
     for _, group in groupby(range(len(heads)), key=heads.__getitem__):
         columns = list(group)
         fits = _width(table, columns, intervals=intervals) <= width
         for added in [columns] if fits else [[column] for column in columns]:
-            if parts and _width(table, [*parts[-1], *added], intervals=intervals) <= width:
-                parts[-1] += added
+            if groups and _width(table, [*groups[-1], *added], intervals=intervals) <= width:
+                groups[-1] += added
             else:
-                parts.append(added)
-    return parts
+                groups.append(added)
+    return groups
 
 
 def needed_width(table: Table) -> int:
@@ -147,17 +135,17 @@ def _width(table: Table, columns: Sequence[int], *, intervals: bool) -> int:
 
 def _rich_table(table: Table, columns: Sequence[int], *, intervals: bool) -> RichTable:
     lines, gap = (None, GAP) if table.tight else (box.SIMPLE_HEAD, 1)
-    shown = RichTable(box=lines, pad_edge=False, padding=(0, gap, 0, 0))
-    shown.add_column(
+    rich_table = RichTable(box=lines, pad_edge=False, padding=(0, gap, 0, 0))
+    rich_table.add_column(
         Text(table.corner),
         no_wrap=not table.folding,
         max_width=table.label_width,
         overflow="fold" if table.folding else "ellipsis",
     )
-    has_curves = any(_is_spark(_text(own)) for row in table.rows for own in row.fields[:1])
+    has_curves = any(_is_spark(_text(field)) for row in table.rows for field in row.fields[:1])
     for column in columns:
         is_words = column in table.words
-        shown.add_column(
+        rich_table.add_column(
             Text(table.heads[column]),
             justify="left" if is_words else "right",
             no_wrap=has_curves or not (table.terse or (is_words and table.folding)),
@@ -166,8 +154,8 @@ def _rich_table(table: Table, columns: Sequence[int], *, intervals: bool) -> Ric
     for row, ends in _kept_rows(table.rows, columns):
         style = "bold" if row.style == "head" and not row.fields else _ROW_STYLES.get(row.style, "")
         fields = [_field(row, row.fields[column], intervals=intervals) for column in columns if row.fields]
-        shown.add_row(_label(row), *fields, style=style, end_section=ends)
-    return shown
+        rich_table.add_row(_label(row), *fields, style=style, end_section=ends)
+    return rich_table
 
 
 def _kept_rows(rows: Sequence[TableRow], columns: Sequence[int]) -> Iterator[tuple[TableRow, bool]]:
@@ -177,8 +165,8 @@ def _kept_rows(rows: Sequence[TableRow], columns: Sequence[int]) -> Iterator[tup
         if not row.optional or any(_text(row.fields[column]) != BLANK for column in columns):
             group.append(row)
         if row.ends or row is rows[-1]:
-            if any(not (own.style == "head" and own.optional) for own in group):
-                yield from ((own, row.ends and own is group[-1]) for own in group)
+            if any(not (member.style == "head" and member.optional) for member in group):
+                yield from ((member, row.ends and member is group[-1]) for member in group)
             group = []
 
 
@@ -189,13 +177,13 @@ def _label(row: TableRow) -> Text:
 
 
 def _field(row: TableRow, content: str | Field, *, intervals: bool) -> RenderableType:
-    own = as_field(content)
-    text = _text(own, intervals=intervals)
-    if own.style == "strip":
+    field = as_field(content)
+    text = _text(field, intervals=intervals)
+    if field.style == "strip":
         return _Strip(text)
     if _is_spark(text):
         return _Sparkline(text)
-    style = _shade_style(own.shade) or _FIELD_STYLES.get(own.style, "")
+    style = _shade_style(field.shade) or _FIELD_STYLES.get(field.style, "")
     return Text(text, style="dim" if row.style == "head" or text == BLANK else style)
 
 
@@ -207,11 +195,11 @@ def _shade_style(shade: str) -> str:
 
 
 def _text(content: str | Field, *, intervals: bool = False) -> str:
-    own = as_field(content)
-    if own.parts:
-        return str(own)
-    text = own.short or own.text
-    return f"{text} {own.small}" if intervals and own.small else text
+    field = as_field(content)
+    if field.parts:
+        return str(field)
+    text = field.short or field.text
+    return f"{text} {field.small}" if intervals and field.small else text
 
 
 def _is_spark(text: str) -> bool:
@@ -219,7 +207,7 @@ def _is_spark(text: str) -> bool:
 
 
 class Trimmed:
-    """What is printed without blanks at the ends of its lines."""
+    """Printed text without blanks at the ends of its lines."""
 
     def __init__(self, shown: RenderableType) -> None:
         self._shown = shown
@@ -241,13 +229,13 @@ class _Strip:
         self._text = text
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        shown = Text(self._text, no_wrap=True, overflow="crop")
-        for place, character in enumerate(self._text):
+        text = Text(self._text, no_wrap=True, overflow="crop")
+        for index, character in enumerate(self._text):
             if character in SHADES:
-                shown.stylize(_SHADE_STYLES[SHADES.index(character)], place, place + 1)
+                text.stylize(_SHADE_STYLES[SHADES.index(character)], index, index + 1)
         if options.ascii_only:
-            shown.plain = self._text.translate(ASCII_SHADES)
-        yield shown
+            text.plain = self._text.translate(ASCII_SHADES)
+        yield text
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
         return Measurement(len(self._text), len(self._text))
@@ -276,11 +264,11 @@ def sparkline(points: Sequence[tuple[int, float]], limits: tuple[float, float]) 
     by_layer = dict(points)
     low, high = limits
     last = len(SPARKS) - 1
-    shown = ""
+    line = ""
     for layer in range(max(by_layer, default=-1) + 1):
         if layer not in by_layer:
-            shown += " "
+            line += " "
             continue
-        part = 0.5 if high <= low else (by_layer[layer] - low) / (high - low)
-        shown += SPARKS[min(last, max(0, round(part * last)))]
-    return shown
+        fraction = 0.5 if high <= low else (by_layer[layer] - low) / (high - low)
+        line += SPARKS[min(last, max(0, round(fraction * last)))]
+    return line

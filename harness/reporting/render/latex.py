@@ -14,8 +14,6 @@ from dataclasses import replace
 
 from harness.reporting.blocks.model import BLANK, Block, Field, Fold, Note, Notes, Table, TableRow, as_field
 
-__all__ = ["escape_latex", "render_latex"]
-
 _ESCAPES = {
     "\\": r"\textbackslash{}",
     "{": r"\{",
@@ -96,20 +94,20 @@ def _comment(text: str) -> str:
 
 def _pieces(table: Table) -> Iterator[Table]:
     """Yield the table in pieces that fit a page: some of its columns, and of these some of its rows."""
-    parts = _column_groups(table)
+    column_groups = _column_groups(table)
     # Heads over several columns fit the whole table alone.
-    groups = table.groups if len(parts) == 1 else ()
-    for columns in parts:
+    groups = table.groups if len(column_groups) == 1 else ()
+    for columns in column_groups:
         rows = [
             replace(row, fields=tuple(row.fields[at] for at in columns if row.fields)) for row in table.rows
         ]
-        words = frozenset(place for place, at in enumerate(columns) if at in table.words)
+        words = frozenset(index for index, at in enumerate(columns) if at in table.words)
         heads = tuple(table.heads[at] for at in columns)
         count = -(-len(rows) // MOST_ROWS) or 1
         size = -(-len(rows) // count) or 1
         for start in range(0, max(len(rows), 1), size):
-            part = tuple(rows[start : start + size])
-            yield replace(table, heads=heads, groups=groups, words=words, rows=part)
+            chunk = tuple(rows[start : start + size])
+            yield replace(table, heads=heads, groups=groups, words=words, rows=chunk)
 
 
 def _column_groups(table: Table) -> list[list[int]]:
@@ -121,24 +119,24 @@ def _column_groups(table: Table) -> list[list[int]]:
     ]
     groups: list[list[int]] = [[]]
     for at, width in enumerate(widths):
-        if groups[-1] and label + width + sum(widths[place] for place in groups[-1]) > MOST_CHARACTERS:
+        if groups[-1] and label + width + sum(widths[index] for index in groups[-1]) > MOST_CHARACTERS:
             groups.append([])
         groups[-1].append(at)
     return groups
 
 
 def _plain(row: TableRow, at: int) -> str:
-    own = as_field(row.fields[at]) if row.fields else as_field("")
-    return f"{own} {own.small}" if own.small and not own.parts else str(own)
+    field = as_field(row.fields[at]) if row.fields else as_field("")
+    return f"{field} {field.small}" if field.small and not field.parts else str(field)
 
 
 def _head_lines(table: Table, at: int) -> list[str]:
     """Return the head of a column in lines, broken at spaces where it would be wider than the column's fields."""
     width = max((len(_plain(row, at)) for row in table.rows), default=0)
     return [
-        part
+        wrapped
         for line in str(table.heads[at]).split("\n")
-        for part in textwrap.wrap(line, max(width, *map(len, line.split()), SHORT), break_on_hyphens=False)
+        for wrapped in textwrap.wrap(line, max(width, *map(len, line.split()), SHORT), break_on_hyphens=False)
         or [""]
     ]
 
@@ -184,9 +182,9 @@ def _row(row: TableRow, columns: int) -> str:
 
 
 def _field(content: str | Field) -> str:
-    own = as_field(content)
-    if str(own) == BLANK:
+    field = as_field(content)
+    if str(field) == BLANK:
         return "--"
-    text = _MINUS.sub("$-$", escape_latex(own.text.strip() if not own.parts else str(own)))
-    small = rf" {{\small {escape_latex(own.small)}}}" if own.small else ""
-    return (rf"\textbf{{{text}}}" if own.style == "best" else text) + small
+    text = _MINUS.sub("$-$", escape_latex(field.text.strip() if not field.parts else str(field)))
+    small = rf" {{\small {escape_latex(field.small)}}}" if field.small else ""
+    return (rf"\textbf{{{text}}}" if field.style == "best" else text) + small

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Iterator
 
 from harness.reporting.blocks.model import Block, Charts, Field, Fold, Note, Notes, Table, TableRow, as_field
 
-__all__ = ["escape_markdown", "render_markdown"]
-
 _LEVELS = {"heading": "## ", "subheading": "### "}
 
 
@@ -44,7 +42,7 @@ def _table(table: Table) -> Iterator[str]:
 
 def _row(row: TableRow, columns: int) -> str:
     label = escape_markdown(str(row.label))
-    fields = (_field(as_field(own)) for own in row.fields or ("",) * columns)
+    fields = (_field(as_field(field)) for field in row.fields or ("",) * columns)
     return f"| {f'**{label}**' if row.style in {'head', 'bold'} or not row.fields else label} | {' | '.join(fields)} |"
 
 

@@ -25,8 +25,6 @@ from harness.reporting.blocks.heat import CLASSES, SCALES
 from harness.reporting.blocks.model import Block, Download, Ramp, Report, anchor, as_field
 from harness.reporting.blocks.visible import INVISIBLE, visible
 
-__all__ = ["html_blocks", "json_text", "page", "render_html", "script", "style", "template", "text_width"]
-
 SHOWN = 400
 """Characters of a text of a model or data set that are shown before its "show all"."""
 _UNSAFE = re.compile(r"</\s*(?:script|style)|<!--|<script|\]\]>", re.IGNORECASE)
@@ -38,7 +36,7 @@ UNQUOTED = ",;:/?@!$'()*[]{}|= "
 
 @cache
 def _environment(package: str) -> Environment:
-    found = Environment(
+    environment = Environment(
         loader=ChoiceLoader([PackageLoader(name) for name in dict.fromkeys((package, _TEMPLATES))]),
         autoescape=True,
         undefined=StrictUndefined,
@@ -46,7 +44,7 @@ def _environment(package: str) -> Environment:
         lstrip_blocks=True,
         finalize=_shown,
     )
-    found.filters |= {
+    environment.filters |= {
         "anchor": lambda names: anchor(*names),
         "as_field": as_field,
         "beginning": _beginning,
@@ -59,7 +57,7 @@ def _environment(package: str) -> Environment:
         "text_width": text_width,
         "tab_id": lambda title: anchor("tab", title.lower().replace(" ", "-")),
     }
-    return found
+    return environment
 
 
 def text_width(text: str) -> float:
@@ -73,13 +71,13 @@ def _shown(value: Any) -> Any:
 
 def _marks(text: str) -> Markup:
     """Return a text in which each character that is not seen is named."""
-    parts, at = [], 0
-    for found in INVISIBLE.finditer(text):
-        name = unicodedata.name(found[0], "control character").lower()
-        mark = Markup('<bdi class="mark" title="{}">U+{:04X}</bdi>').format(name, ord(found[0]))
-        parts += [escape(text[at : found.start()]), mark]
-        at = found.end()
-    return Markup("").join([*parts, escape(text[at:])])
+    pieces, at = [], 0
+    for match in INVISIBLE.finditer(text):
+        name = unicodedata.name(match[0], "control character").lower()
+        mark = Markup('<bdi class="mark" title="{}">U+{:04X}</bdi>').format(name, ord(match[0]))
+        pieces += [escape(text[at : match.start()]), mark]
+        at = match.end()
+    return Markup("").join([*pieces, escape(text[at:])])
 
 
 def _beginning(text: str) -> str:
@@ -95,7 +93,7 @@ def _beginning(text: str) -> str:
 
 
 def _ramp_ends(ramp: Ramp) -> tuple[str, str, str]:
-    """Return what the ends of a ramp are, and the letter of its classes."""
+    """Return the labels of the ends of a ramp, and the letter of its classes."""
     low, high = (f"{end * 100:{'+' if ramp == 'difference' else ''}g}" for end in SCALES[ramp])
     if ramp == "difference":
         low, high = f"{low} and less", f"{high} and more"
@@ -199,9 +197,9 @@ def json_text(value: Any) -> str:
 
 
 def _checked(source: str) -> str:
-    found = _UNSAFE.search(source)
-    if found is not None:
-        raise ValueError(f"A module or style of a page cannot hold {found[0]!r}.")
+    match = _UNSAFE.search(source)
+    if match is not None:
+        raise ValueError(f"A module or style of a page cannot hold {match[0]!r}.")
     # A parser turns CRLF into LF before it hashes.
     return source.replace("\r\n", "\n")
 

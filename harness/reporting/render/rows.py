@@ -11,8 +11,6 @@ from typing import Any
 from harness.scores.columns import COLUMNS as SCORE_COLUMNS
 from harness.storage.run_folder import Run
 
-__all__ = ["COLUMNS", "cell_rows", "csv_text", "inert", "render_csv", "render_json"]
-
 COLUMNS = {
     column.name: f"ci_{column.name}" if column.name in {"low", "high"} else column.name
     for column in SCORE_COLUMNS
@@ -22,7 +20,7 @@ COLUMNS = {
 
 
 FORMULA = ("=", "+", "-", "@")
-"""What a formula of a spreadsheet begins with, after white space too."""
+"""Characters that a formula of a spreadsheet begins with, after white space too."""
 
 
 def cell_rows(runs: Sequence[Run]) -> list[dict[str, Any]]:

@@ -13,8 +13,6 @@ from harness.reporting.overview.unreadable import UNREADABLE
 from harness.reporting.weakness.severity import confidence_of, first_rank
 from harness.storage.records import ItemRecord
 
-__all__ = ["LONGEST", "Parts", "answer_parts", "gold_parts", "item_text", "json_text", "wrong_tags"]
-
 LONGEST = 600
 """Characters of a text that the page holds; the records hold all."""
 MOST = 5
@@ -30,8 +28,8 @@ def item_text(text: str, language: str | None) -> Parts:
     """Return a text of a data set or model, cut where it is very long."""
     if len(text) <= LONGEST:
         return (ItemText(text, language),)
-    left = f" {len(text) - LONGEST:,} more characters are in the records."
-    return (ItemText(text[:LONGEST], language), left)
+    remainder = f" {len(text) - LONGEST:,} more characters are in the records."
+    return (ItemText(text[:LONGEST], language), remainder)
 
 
 def json_text(value: Any) -> str:
@@ -48,10 +46,10 @@ def gold_parts(record: ItemRecord, kind: str, language: str, texts: Texts) -> Pa
         return (f"{len(gold):,} spans; the differences are below",)
     if isinstance(gold, Mapping) and "targets" in gold:
         targets = [str(name) for name in gold["targets"]]
-        known = next((name for name in targets if name in texts), None)
+        candidate = next((name for name in targets if name in texts), None)
         more = f" or {len(targets) - 1} more" if len(targets) > 1 else ""
-        if known is not None:
-            return (*item_text(texts[known], None), f" ({known}{more})")
+        if candidate is not None:
+            return (*item_text(texts[candidate], None), f" ({candidate}{more})")
         return item_text(" ".join(targets[:MOST]), None)
     if kind == "bitext_retrieval":
         target = record.fields.get("target")
@@ -62,33 +60,33 @@ def gold_parts(record: ItemRecord, kind: str, language: str, texts: Texts) -> Pa
 def answer_parts(record: ItemRecord, kind: str, language: str, texts: Texts) -> Parts:
     """Return the answer of a model to an item, with how sure it was and how it scored."""
     prediction = record.prediction
-    parts: list[str | ItemText] = []
+    segments: list[str | ItemText] = []
     if kind == "text_marking" and isinstance(prediction, Mapping):
         return tuple(_span_differences(record, prediction.get("spans") or ()))
     if isinstance(prediction, Mapping) and "candidates" in prediction:
         rank = first_rank(prediction, record.reference) or 0
-        whole = len(prediction["candidates"]) + len(prediction.get("further", ()))
-        place = f"the first right one has rank {rank}" if rank <= whole else f"none right within {whole}"
+        total = len(prediction["candidates"]) + len(prediction.get("further", ()))
+        rank_text = f"the first right one has rank {rank}" if rank <= total else f"none right within {total}"
         first = next((str(name) for name in prediction["candidates"]), None)
-        parts += ["no candidate" if first is None else "", *(_candidate(first, texts) if first else ())]
-        parts.append(f"; {place}")
+        segments += ["no candidate" if first is None else "", *(_candidate(first, texts) if first else ())]
+        segments.append(f"; {rank_text}")
     elif isinstance(prediction, Mapping) and kind == "bitext_retrieval":
         chosen = prediction.get("candidate")
-        parts += ["no candidate"] if chosen is None else _candidate(str(chosen), texts)
+        segments += ["no candidate"] if chosen is None else _candidate(str(chosen), texts)
     elif isinstance(prediction, Mapping):
-        shown = next((prediction[name] for name in ("label", "text", "spans") if name in prediction), None)
-        parts += (
+        answer = next((prediction[name] for name in ("label", "text", "spans") if name in prediction), None)
+        segments += (
             ["no answer"]
-            if shown in (None, "")
-            else _with_choice(shown, record, language) or _plain(shown, language)
+            if answer in (None, "")
+            else _with_choice(answer, record, language) or _plain(answer, language)
         )
         sure = confidence_of(prediction)
-        parts += [] if sure is None else [f"; confidence {percent(sure)} %"]
+        segments += [] if sure is None else [f"; confidence {percent(sure)} %"]
         if prediction.get("raw") is not None:
-            parts += ["; written: ", *item_text(str(prediction["raw"]), language)]
+            segments += ["; written: ", *item_text(str(prediction["raw"]), language)]
     else:
-        parts += _plain(prediction, language)
-    return (*(part for part in parts if part != ""), *_scores(record))
+        segments += _plain(prediction, language)
+    return (*(segment for segment in segments if segment != ""), *_scores(record))
 
 
 def _candidate(name: str, texts: Texts) -> Parts:
@@ -107,9 +105,9 @@ def _with_choice(label: Any, record: ItemRecord, language: str) -> Parts:
 
 
 def _plain(value: Any, language: str) -> Parts:
-    if isinstance(value, list) and value and all(isinstance(part, str) for part in value):
-        parts = [part for text in value[:MOST] for part in ("; ", *item_text(text, language))]
-        return tuple(parts[1:])
+    if isinstance(value, list) and value and all(isinstance(text, str) for text in value):
+        segments = [segment for text in value[:MOST] for segment in ("; ", *item_text(text, language))]
+        return tuple(segments[1:])
     return item_text(value, language) if isinstance(value, str) else item_text(json_text(value), None)
 
 
@@ -130,10 +128,10 @@ def wrong_tags(answer: ItemRecord, tokens: Sequence[str], language: str) -> Part
     """Return the words whose tags differ from gold, each with both tags."""
     tags = answer.prediction if isinstance(answer.prediction, list) else []
     wrong: list[str | ItemText] = []
-    for number, (gold, given) in enumerate(zip(answer.reference, tags, strict=False)):
-        if gold != given:
+    for number, (gold, predicted) in enumerate(zip(answer.reference, tags, strict=False)):
+        if gold != predicted:
             token = tokens[number] if number < len(tokens) else f"token {number + 1}"
-            wrong.append(ItemText(f"{token}: {given}, not {gold}", language))
+            wrong.append(ItemText(f"{token}: {predicted}, not {gold}", language))
     more = len(wrong) - MOST_TAGS
     wrong = [*wrong[:MOST_TAGS], *([f"{more:,} more wrong tags"] if more > 0 else [])]
     missing = len(answer.reference) - len(tags)
@@ -144,13 +142,18 @@ def wrong_tags(answer: ItemRecord, tokens: Sequence[str], language: str) -> Part
 def _span_differences(answer: ItemRecord, given: Sequence[Sequence[Any]]) -> Iterator[str | ItemText]:
     """Yield the marked stretches that only gold has, and those that only the model has."""
     text = str(answer.fields.get("text") or "")
-    gold, own = ({(start, end, tag) for start, end, tag in spans} for spans in (answer.reference, given))
-    if gold == own:
+    gold, predicted = (
+        {(start, end, tag) for start, end, tag in spans} for spans in (answer.reference, given)
+    )
+    if gold == predicted:
         yield "all spans right"
-    for words, only in (("missed: ", sorted(gold - own)), ("wrongly marked: ", sorted(own - gold))):
+    for words, only in (
+        ("missed: ", sorted(gold - predicted)),
+        ("wrongly marked: ", sorted(predicted - gold)),
+    ):
         if only:
-            shown = ", ".join(f"{text[start:end]} {tag}" for start, end, tag in only[:MOST_TAGS])
+            listing = ", ".join(f"{text[start:end]} {tag}" for start, end, tag in only[:MOST_TAGS])
             more = f" and {len(only) - MOST_TAGS:,} more" if len(only) > MOST_TAGS else ""
             yield f"{words}"
-            yield ItemText(f"{shown}{more}")
+            yield ItemText(f"{listing}{more}")
             yield ". "

@@ -6,18 +6,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from harness.analysis.diagnosis import LEAST_ITEMS, Diagnosis
+from harness.analysis.bucket_scoring import LEAST_ITEMS
+from harness.analysis.diagnosis import Diagnosis
 from harness.metrics.naming import metric_name
 from harness.reporting.blocks.chart import CurveChart, Line
 from harness.reporting.blocks.forest import ForestChart, ForestRow
 from harness.reporting.blocks.heat import SCALES, heat_class
-from harness.reporting.blocks.model import Block, Charts, Field, Fold, Note, Notes, Table, rows_of
-from harness.reporting.blocks.number import NOTHING, interval_text, level_text, p_text, percent, signed
+from harness.reporting.blocks.model import BLANK, Block, Charts, Field, Fold, Note, Notes, Table, rows_of
+from harness.reporting.blocks.number import interval_text, level_text, p_text, percent, signed
 from harness.reporting.overview.column import conditions_of
 from harness.reporting.render.console import SAMPLE_WARNING
 from harness.reporting.weakness.weakness import Row, Weakness, by_attribute, edges_text, things_of
-
-__all__ = ["bucket_ends", "diagnosis_blocks", "of_task", "page_blocks"]
 
 SINGLE_LEGEND = (
     "Scores x100 of the worst and the best bucket of each attribute, of those with 30 items or more where there are "
@@ -73,7 +72,7 @@ def diagnosis_blocks(diagnosis: Diagnosis, *, each_language: bool = False) -> li
 
 
 def of_task(row: Row) -> tuple[str, ...]:
-    """Return what rows of one task have in common: its view, protocol, method and systems."""
+    """Return the key that rows of one task share: its name, view, protocol, method and systems."""
     names = row.get("systems") or [row["system"]]
     return (row["task"], str(row["view"]), row["protocol"], row["method"], *names)
 
@@ -83,16 +82,16 @@ def _task(rows: Sequence[Row], *, single: bool, each_language: bool) -> Iterator
     view = ", ".join(f"{name}={value}" for name, value in first["view"].items())
     task = f"{first['task']} ({view})" if view else first["task"]
     languages = list(dict.fromkeys(row["language"] for row in rows))
-    shown = [None] if None in languages and not each_language else languages
+    scopes = [None] if None in languages and not each_language else languages
     yield Note(f"{task} ({first['protocol']}, {first['method']})", "heading")
     yield Notes([first["system"]] if single else first["systems"])
-    for language in shown:
-        own = [row for row in rows if row["language"] == language]
+    for language in scopes:
+        language_rows = [row for row in rows if row["language"] == language]
         codes = " ".join(code for code in languages if code is not None)
         title = f"all of {codes}" if language is None else language
         yield Note(f"  {title}")
-        yield _single_table(own, title) if single else _pair_table(own, title)
-    if shown == [None]:
+        yield _single_table(language_rows, title) if single else _pair_table(language_rows, title)
+    if scopes == [None]:
         yield Note("  --languages shows languages by themselves.", "note")
     yield Note("")
 
@@ -110,7 +109,7 @@ def bucket_ends(rows: Sequence[Row], name: str) -> list[Row]:
 
 
 def _single_table(rows: Sequence[Row], title: str) -> Table:
-    found: list[tuple[str | Field, ...]] = [
+    lines: list[tuple[str | Field, ...]] = [
         (
             name if word == "worst" else "",
             Field(text=word, style="bad" if word == "worst" else "good"),
@@ -119,32 +118,32 @@ def _single_table(rows: Sequence[Row], title: str) -> Table:
             _bracketed(row["ci"]),
             str(row["n"]),
         )
-        for name, own in _by_attribute(rows)
-        for word, row in zip(("worst", "best"), bucket_ends(own, "value"), strict=False)
+        for name, buckets in _by_attribute(rows)
+        for word, row in zip(("worst", "best"), bucket_ends(buckets, "value"), strict=False)
     ]
     return Table(
         title=title, untitled=True, corner="attribute", folding=True, words=frozenset({0, 1}),
-        heads=("", "bucket", metric_name(rows[0]["metric"]), "95 % interval", "n"), rows=rows_of(found),
+        heads=("", "bucket", metric_name(rows[0]["metric"]), "95 % interval", "n"), rows=rows_of(lines),
     )  # fmt: skip
 
 
 def _pair_table(rows: Sequence[Row], title: str) -> Table:
-    found: list[tuple[str | Field, ...]] = []
-    for name, own in _by_attribute(rows):
-        for place, row in enumerate(bucket_ends(own, "difference")):
+    lines: list[tuple[str | Field, ...]] = []
+    for name, buckets in _by_attribute(rows):
+        for index, row in enumerate(bucket_ends(buckets, "difference")):
             star = "*" if row["significant"] else ""
             difference = Field(
                 text=f"{100 * row['difference']:+.1f}{star}",
                 style="" if not star else "bad" if row["difference"] < 0 else "good",
             )
             values = map(percent, row["values"])
-            found.append(
-                (name if not place else "", _bucket(row), *values, difference, _bracketed(row["ci"]),
-                 NOTHING if row["q"] is None else f"{row['q']:.3f}", str(row["n"]))
+            lines.append(
+                (name if not index else "", _bucket(row), *values, difference, _bracketed(row["ci"]),
+                 BLANK if row["q"] is None else f"{row['q']:.3f}", str(row["n"]))
             )  # fmt: skip
     return Table(
         title=title, untitled=True, corner="attribute", folding=True, words=frozenset({0}),
-        heads=("bucket", "first", "second", "diff.", "95 % interval", "q", "n"), rows=rows_of(found),
+        heads=("bucket", "first", "second", "diff.", "95 % interval", "q", "n"), rows=rows_of(lines),
     )  # fmt: skip
 
 
@@ -154,26 +153,26 @@ def _bucket(row: Row) -> str:
 
 
 def _bracketed(bounds: Sequence[float] | None) -> str:
-    return NOTHING if bounds is None else f"[{percent(bounds[0])}, {percent(bounds[1])}]"
+    return BLANK if bounds is None else f"[{percent(bounds[0])}, {percent(bounds[1])}]"
 
 
 def _data_tables(rows: Sequence[Row]) -> Iterator[Block]:
     for task, group in groupby(rows, key=lambda row: str(row["task"])):
-        found = []
-        for name, own in _by_attribute(sorted(group, key=lambda row: str(row["attribute"]))):
-            for place, row in enumerate(own):
-                numbers, frequent = [NOTHING] * 4, ""
+        lines = []
+        for name, attribute_rows in _by_attribute(sorted(group, key=lambda row: str(row["attribute"]))):
+            for index, row in enumerate(attribute_rows):
+                numbers, frequent = [BLANK] * 4, ""
                 if row["quartiles"] is not None:
                     numbers = [f"{value:.3g}" for value in (row["mean"], *row["quartiles"])]
                 else:
                     frequent = ", ".join(
                         f"{str(value)[:12]} {count}" for value, count in row["histogram"][:2]
                     )
-                found.append(("" if place else name, row["language"], str(row["n"]), *numbers, frequent))
+                lines.append(("" if index else name, row["language"], str(row["n"]), *numbers, frequent))
         heads = ("", "n", "mean", "25 %", "50 %", "75 %", "most frequent")
         yield Table(
             title=task, corner="attribute", heads=heads, words=frozenset({0}), folding=True,
-            rows=rows_of(found),
+            rows=rows_of(lines),
         )  # fmt: skip
 
 
@@ -184,36 +183,38 @@ def page_blocks(names: Sequence[str], weakness: Weakness) -> list[Block]:
         names: What the report calls the runs of the diagnosis.
         weakness: Their diagnosis.
     """
-    parts: list[Block] = []
-    for place, (name, rows) in enumerate(zip(names, weakness.runs, strict=True)):
-        parts += _run_fold(name, _first_seed(rows), weakness, is_first=place == 0)
-    parts += _pairs_fold(_whole(_first_seed(weakness.pairs), "pairwise"), weakness)
-    shown: list[Block] = (
-        [Note(PAGE_LEGEND, "note"), *parts] if parts else [Note("There is nothing to diagnose.")]
+    folds: list[Block] = []
+    for index, (name, rows) in enumerate(zip(names, weakness.runs, strict=True)):
+        folds += _run_fold(name, _first_seed(rows), weakness, is_first=index == 0)
+    folds += _pairs_fold(_whole(_first_seed(weakness.pairs), "pairwise"), weakness)
+    blocks: list[Block] = (
+        [Note(PAGE_LEGEND, "note"), *folds] if folds else [Note("There is nothing to diagnose.")]
     )
     if weakness.notes:
         count = f"{len(weakness.notes):,} {'note' if len(weakness.notes) == 1 else 'notes'}"
-        shown.append(Fold(title=f"What was skipped: {count}", blocks=[Notes(weakness.notes)]))
-    return shown
+        blocks.append(Fold(title=f"What was skipped: {count}", blocks=[Notes(weakness.notes)]))
+    return blocks
 
 
 def _first_seed(rows: Sequence[Row]) -> list[Row]:
     """Return the rows of the first system of every task, view, protocol and method: of several seeds the first."""
     first: dict[tuple[str, ...], object] = {}
-    kept = []
+    selected = []
     for row in rows:
         key = (row["task"], str(row["view"]), row["protocol"], row["method"])
         system = row["system"] if "system" in row else tuple(row["systems"])
         if first.setdefault(key, system) == system:
-            kept.append(row)
-    return kept
+            selected.append(row)
+    return selected
 
 
 def _whole(rows: Sequence[Row], kind: str) -> list[Row]:
     """Return the rows over all languages, and those of one language for tasks that have only one."""
-    own = [row for row in rows if row["kind"] == kind]
-    joined = {(row["task"], str(row["view"])) for row in own if row["language"] is None}
-    return [row for row in own if row["language"] is None or (row["task"], str(row["view"])) not in joined]
+    kind_rows = [row for row in rows if row["kind"] == kind]
+    joined = {(row["task"], str(row["view"])) for row in kind_rows if row["language"] is None}
+    return [
+        row for row in kind_rows if row["language"] is None or (row["task"], str(row["view"])) not in joined
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,26 +237,26 @@ def _tested(rows: Sequence[Row], weakness: Weakness, interval: str) -> list[_Tes
 
     Of an attribute with two values only the worse one is compared with its rest: the other is the same difference.
     """
-    found = []
+    differences = []
     systems: dict[str, set[str]] = {}
     for task, system, _ in by_attribute(rows):
         systems.setdefault(task, set()).add(system)
     for (task, system, attribute), buckets in by_attribute(rows).items():
         if attribute in OF_LANGUAGES:
             continue
-        own = [row for row in buckets if row["q"] is not None and row[interval] is not None]
+        testable = [row for row in buckets if row["q"] is not None and row[interval] is not None]
         if interval == "difference_ci" and len(buckets) == 2:
-            own = sorted(own, key=_difference)[:1]
+            testable = sorted(testable, key=_difference)[:1]
         name = f"{task} {_condition(system)}" if len(systems[task]) > 1 else task
-        found += [
+        differences += [
             _Tested(label=f"{name}: {weakness.phrase(row, buckets)}", row=row, interval=row[interval])
-            for row in own
+            for row in testable
         ]
-    return sorted(found, key=lambda one: _difference(one.row))
+    return sorted(differences, key=lambda one: _difference(one.row))
 
 
 def _condition(system: str) -> str:
-    """Return what distinguishes a system from others of its model: ``(frozen)``; its short name where nothing does."""
+    """Return the conditions that distinguish a system from others of its model: ``(frozen)``; else its short name."""
     _, opened, conditions = system.partition(" (")
     return f"({conditions}" if opened else system
 
@@ -265,44 +266,46 @@ def _difference(row: Row) -> float:
 
 
 def _run_fold(name: str, rows: Sequence[Row], weakness: Weakness, *, is_first: bool) -> list[Block]:
-    """Return what is known of the buckets of one run; labels and confidence of the first run only."""
-    whole = _whole(rows, "single")
-    tested = _tested(whole, weakness, "difference_ci")
-    kept = [one for one in tested if one.row["significant"]]
+    """Return the blocks on the buckets of one run; labels and confidence of the first run only."""
+    bucket_rows = _whole(rows, "single")
+    tested = _tested(bucket_rows, weakness, "difference_ci")
+    significant = [contrast for contrast in tested if contrast.row["significant"]]
     inside: list[Block] = []
-    if whole:
-        drawn = _furthest(kept)
+    if bucket_rows:
+        drawn = _furthest(significant)
         inside = [
-            Notes(_sentences(kept), "findings")
-            if any(one.row["difference"] < 0 for one in kept)
+            Notes(_sentences(significant), "findings")
+            if any(contrast.row["difference"] < 0 for contrast in significant)
             else Note("No bucket is significantly below the rest."),
-            *_forest(drawn, len(kept), f"{name}: buckets against the rest, points", ("weaker", "stronger")),
+            *_forest(
+                drawn, len(significant), f"{name}: buckets against the rest, points", ("weaker", "stronger")
+            ),
             *_rest_of(tested, drawn),
         ]
-        if untested := sum(row["q"] is None for row in whole if row["attribute"] not in OF_LANGUAGES):
+        if untested := sum(row["q"] is None for row in bucket_rows if row["attribute"] not in OF_LANGUAGES):
             inside.append(Note(f"{untested:,} buckets have too few items to be tested.", "soft"))
     if labels := list(_labels(rows) if is_first else ()):
         inside.append(Fold(title="Which labels are confused, and how sure answers are", blocks=labels))
-    counts = f"{len(kept):,} of {len(tested):,} tested differences are significant"
+    counts = f"{len(significant):,} of {len(tested):,} tested differences are significant"
     return (
-        [Fold(title=name, soft=counts if whole else "", blocks=inside, is_open=is_first, heading=True)]
+        [Fold(title=name, soft=counts if bucket_rows else "", blocks=inside, is_open=is_first, heading=True)]
         if inside
         else []
     )
 
 
-def _sentences(kept: Sequence[_Tested]) -> list[str]:
+def _sentences(significant: Sequence[_Tested]) -> list[str]:
     """Return the largest shortfalls in words, a few of each task at most."""
-    found: dict[str, list[str]] = {}
-    for one in kept:
-        own = found.setdefault(one.row["task"], [])
-        if one.row["difference"] < 0 and len(own) < OF_A_TASK:
-            difference, low, high = one.points
-            own.append(
-                f"{one.label}: {-difference:.1f} points below the rest ({-high:.1f} to {-low:.1f}, "
-                f"{level_text('q', one.row['q'])}, {things_of(one.row)})."
+    by_task: dict[str, list[str]] = {}
+    for contrast in significant:
+        sentences = by_task.setdefault(contrast.row["task"], [])
+        if contrast.row["difference"] < 0 and len(sentences) < OF_A_TASK:
+            difference, low, high = contrast.points
+            sentences.append(
+                f"{contrast.label}: {-difference:.1f} points below the rest ({-high:.1f} to {-low:.1f}, "
+                f"{level_text('q', contrast.row['q'])}, {things_of(contrast.row)})."
             )
-    return [text for texts in found.values() for text in texts]
+    return [text for texts in by_task.values() for text in texts]
 
 
 def _furthest(kept: Sequence[_Tested]) -> list[_Tested]:
@@ -314,9 +317,9 @@ def _furthest(kept: Sequence[_Tested]) -> list[_Tested]:
 def _forest(drawn: Sequence[_Tested], count: int, title: str, sides: tuple[str, str]) -> list[Block]:
     """Return significant differences as a chart that says how many of them it shows."""
     rows = []
-    for one in drawn:
-        value, low, high = one.points
-        rows.append(ForestRow(label=one.label, value=value, low=low, high=high, n=one.row["n"]))
+    for contrast in drawn:
+        value, low, high = contrast.points
+        rows.append(ForestRow(label=contrast.label, value=value, low=low, high=high, n=contrast.row["n"]))
     more = f" (the {len(drawn)} largest of {count:,})" if count > len(drawn) else ""
     chart = ForestChart(title=f"{title}{more}", rows=tuple(rows), left=sides[0], right=sides[1])
     return [Charts(charts=(chart,))] if rows else []
@@ -324,20 +327,18 @@ def _forest(drawn: Sequence[_Tested], count: int, title: str, sides: tuple[str, 
 
 def _rest_of(tested: Sequence[_Tested], drawn: Sequence[_Tested], command: str = OF_RUN) -> list[Block]:
     """Return the largest of the differences that the chart does not show, the significant ones first."""
-    rest = [one for one in tested if one not in drawn]
-    if not rest:
+    undrawn = [contrast for contrast in tested if contrast not in drawn]
+    if not undrawn:
         return []
-    significant = sum(one.row["significant"] for one in rest)
-    title = f"{len(rest) - significant:,} tested differences are not significant"
+    significant = sum(contrast.row["significant"] for contrast in undrawn)
+    title = f"{len(undrawn) - significant:,} tested differences are not significant"
     if significant:
-        title = (
-            f"{significant:,} smaller significant differences, and {len(rest) - significant:,} that are not"
-        )
-    rest.sort(key=lambda one: (not one.row["significant"], -abs(_difference(one.row))))
+        title = f"{significant:,} smaller significant differences, and {len(undrawn) - significant:,} that are not"
+    undrawn.sort(key=lambda one: (not one.row["significant"], -abs(_difference(one.row))))
     rows = [
-        (one.label, signed(one.row["difference"]), interval_text(one.interval), p_text(one.row["q"]),
-         f"{one.row['n']:,}")
-        for one in rest[:FURTHER]
+        (contrast.label, signed(contrast.row["difference"]), interval_text(contrast.interval),
+         p_text(contrast.row["q"]), f"{contrast.row['n']:,}")
+        for contrast in undrawn[:FURTHER]
     ]  # fmt: skip
     heads = ("difference", "95 % interval", "q", "n")
     table = Table(
@@ -346,7 +347,7 @@ def _rest_of(tested: Sequence[_Tested], drawn: Sequence[_Tested], command: str =
         corner="bucket",
         heads=heads,
         rows=rows_of(rows),
-        notes=_more(rest, FURTHER, command),
+        notes=_more(undrawn, FURTHER, command),
     )
     return [Fold(title=title, blocks=[table])]
 
@@ -360,23 +361,25 @@ def _more(found: Sequence[object], shown: int, command: str = OF_RUN) -> tuple[s
 def _pairs_fold(rows: Sequence[Row], weakness: Weakness) -> list[Block]:
     """Return in which buckets two runs differ, the largest differences first."""
     tested = _tested(rows, weakness, "ci")
-    kept = [one for one in tested if one.row["significant"]]
+    significant = [contrast for contrast in tested if contrast.row["significant"]]
     if not tested:
         return []
-    shown: list[_Tested] = []
-    inside: list[Block] = [] if kept else [Note("The runs do not differ significantly in any bucket.")]
-    for first, second in dict.fromkeys(tuple(one.row["systems"]) for one in kept):
-        own = [one for one in kept if tuple(one.row["systems"]) == (first, second)]
+    charted: list[_Tested] = []
+    inside: list[Block] = [] if significant else [Note("The runs do not differ significantly in any bucket.")]
+    for first, second in dict.fromkeys(tuple(contrast.row["systems"]) for contrast in significant):
+        pair_contrasts = [
+            contrast for contrast in significant if tuple(contrast.row["systems"]) == (first, second)
+        ]
         sides = (f"{second} better", f"{first} better")
-        drawn = _furthest(own)
-        shown += drawn
-        inside += _forest(drawn, len(own), f"{first} minus {second} by bucket, points", sides)
-    counts = f"{len(kept):,} of {len(tested):,} tested differences are significant"
+        drawn = _furthest(pair_contrasts)
+        charted += drawn
+        inside += _forest(drawn, len(pair_contrasts), f"{first} minus {second} by bucket, points", sides)
+    counts = f"{len(significant):,} of {len(tested):,} tested differences are significant"
     return [
         Fold(
             title="Pairs of runs in buckets",
             soft=counts,
-            blocks=[*inside, *_rest_of(tested, shown, OF_PAIR)],
+            blocks=[*inside, *_rest_of(tested, charted, OF_PAIR)],
             heading=True,
         )
     ]
@@ -389,8 +392,8 @@ def _labels(rows: Sequence[Row]) -> Iterator[Block]:
         if row["kind"] in {"confusion", "calibration"}:
             key = (row["kind"], f"{row['task']} {conditions_of(row['view'])}".strip(), row["system"])
             groups.setdefault(key, []).append(row)
-    for (kind, task, system), own in groups.items():
-        blocks = [_confusion(own, task)] if kind == "confusion" else _calibration(own, task)
+    for (kind, task, system), group in groups.items():
+        blocks = [_confusion(group, task)] if kind == "confusion" else _calibration(group, task)
         yield Fold(title=f"{task}, {system}: {kind}", blocks=blocks)
 
 
@@ -405,27 +408,31 @@ def _confusion(rows: Sequence[Row], task: str) -> Table:
         totals[gold] = totals.get(gold, 0) + count
     if len(totals) > MATRIX:
         return _confused(counts, totals, task)
-    given = list(dict.fromkeys(label for _, label in counts))
-    found: list[tuple[str | Field, ...]] = []
+    predicted_labels = list(dict.fromkeys(label for _, label in counts))
+    lines: list[tuple[str | Field, ...]] = []
     for label, total in totals.items():
-        shares = [counts.get((label, other), 0) / total if total else None for other in given]
-        found.append((f"{label} ({total:,})", *(_share(share) for share in shares)))
+        shares = [
+            counts.get((label, predicted), 0) / total if total else None for predicted in predicted_labels
+        ]
+        lines.append((f"{label} ({total:,})", *(_share(share) for share in shares)))
     return Table(
         title=f"{task}: of the items (or tokens) of each gold label, the share that got each label, in percent",
         corner="gold",
-        heads=tuple(map(_label, given)),
-        rows=rows_of(found),
+        heads=tuple(map(_label, predicted_labels)),
+        rows=rows_of(lines),
         style="heat",
         ramp="share",
     )
 
 
 def _confused(counts: Mapping[tuple[str, str | None], int], totals: Mapping[str, int], task: str) -> Table:
-    wrong = [(count, gold, given) for (gold, given), count in counts.items() if count and given != gold]
+    wrong = [
+        (count, gold, predicted) for (gold, predicted), count in counts.items() if count and predicted != gold
+    ]
     wrong.sort(key=lambda one: (-one[0], one[1], _label(one[2])))
     rows = [
-        (gold, _label(given), f"{count:,} of {totals[gold]:,}", percent(count / totals[gold]))
-        for count, gold, given in wrong[:CONFUSED]
+        (gold, _label(predicted), f"{count:,} of {totals[gold]:,}", percent(count / totals[gold]))
+        for count, gold, predicted in wrong[:CONFUSED]
     ]
     return Table(
         title=f"{task}: the labels that are confused most often",
@@ -450,8 +457,8 @@ def _calibration(rows: Sequence[Row], task: str) -> list[Block]:
     for row in rows:
         if row["n"]:
             sums = bins.setdefault(row["bin"], [0.0, 0.0, 0.0])
-            for place, amount in enumerate((row["confidence"], row["accuracy"], 1.0)):
-                sums[place] += row["n"] * amount
+            for index, amount in enumerate((row["confidence"], row["accuracy"], 1.0)):
+                sums[index] += row["n"] * amount
     points = tuple((100 * sure / n, 100 * right / n) for _, (sure, right, n) in sorted(bins.items()))
     total = sum(n for *_, n in bins.values())
     error = sum(abs(sure - right) for sure, right, _ in bins.values()) / total if total else None

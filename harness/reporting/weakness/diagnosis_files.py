@@ -13,8 +13,8 @@ from typing import Any
 from harness.analysis.diagnosis import Diagnosis
 from harness.errors import UsageError
 from harness.reporting.blocks.chart import Bar, BarChart
-from harness.reporting.blocks.model import Block, Field, Note, Notes, Table, rows_of
-from harness.reporting.blocks.number import NOTHING, percent, signed
+from harness.reporting.blocks.model import BLANK, Block, Field, Note, Notes, Table, rows_of
+from harness.reporting.blocks.number import percent, signed
 from harness.reporting.overview.figure import Figure
 from harness.reporting.render.console import SAMPLE_WARNING
 from harness.reporting.render.latex import render_latex
@@ -23,8 +23,6 @@ from harness.reporting.render.page import text_width
 from harness.reporting.render.rows import csv_text
 from harness.reporting.weakness.diagnosis import bucket_ends, diagnosis_blocks, of_task
 from harness.reporting.weakness.weakness import Row, edges_text
-
-__all__ = ["diagnosis_figure", "diagnosis_text"]
 
 STAR = "*: q <= 0.05 after Benjamini and Hochberg over all buckets, with 30 items or more."
 
@@ -65,21 +63,21 @@ def _groups(diagnosis: Diagnosis) -> Iterator[tuple[str, list[Row]]]:
 
 
 def _by(rows: Sequence[Row], name: str) -> dict[str, list[Row]]:
-    found: dict[str, list[Row]] = {}
+    groups: dict[str, list[Row]] = {}
     for row in rows:
-        found.setdefault(row[name], []).append(row)
-    return found
+        groups.setdefault(row[name], []).append(row)
+    return groups
 
 
 def _grid(title: str, rows: Sequence[Row], *, single: bool) -> Table:
     attributes = list(_by(rows, "attribute"))
-    what = "worst and best bucket" if single else "first minus second, lowest and highest bucket"
+    caption = "worst and best bucket" if single else "first minus second, lowest and highest bucket"
     lines: list[tuple[str | Field, ...]] = []
     for language, of_language in _by(rows, "language").items():
         by_attribute = _by(of_language, "attribute")
         lines.append((language, *(_ends(by_attribute.get(name, ()), single=single) for name in attributes)))
     return Table(
-        title=f"{title}, {what}", corner="language", heads=tuple(attributes), rows=rows_of(lines),
+        title=f"{title}, {caption}", corner="language", heads=tuple(attributes), rows=rows_of(lines),
         words=frozenset(range(len(attributes))),
     )  # fmt: skip
 
@@ -91,7 +89,7 @@ def _ends(rows: Sequence[Row], *, single: bool) -> str:
         + ("*" if row["significant"] else "")
         for row in ends
     ]
-    return " / ".join(dict.fromkeys(texts)) or NOTHING
+    return " / ".join(dict.fromkeys(texts)) or BLANK
 
 
 def _edges(title: str, rows: Sequence[Row]) -> Iterator[Table]:
@@ -106,7 +104,7 @@ def _edges(title: str, rows: Sequence[Row]) -> Iterator[Table]:
             title=f"{title}, edges of the buckets", corner="language", heads=("attribute", *buckets),
             words=frozenset({0}),
             rows=rows_of(
-                (language, attribute, *(edges.get(name, NOTHING) for name in buckets))
+                (language, attribute, *(edges.get(name, BLANK) for name in buckets))
                 for (language, attribute), edges in lines.items()
             ),
         )  # fmt: skip
@@ -129,7 +127,9 @@ def diagnosis_figure(diagnosis: Diagnosis) -> Figure:
         rows.append(heading)
         for language, buckets in _by(group, "language").items():
             attributes = _by(buckets, "attribute").items()
-            rows.append([_bars(f"{language}: {name}", own, single) for name, own in attributes])
+            rows.append(
+                [_bars(f"{language}: {name}", attribute_rows, single) for name, attribute_rows in attributes]
+            )
     title = "Scores by bucket" if single else "Differences by bucket, first minus second"
     return Figure(title=title, rows=rows, sample=diagnosis.sample)
 

@@ -20,8 +20,6 @@ from harness.storage.records import REPEATS, ItemRecord, find_record, read_batch
 from harness.storage.results import CellResult
 from harness.storage.run_folder import Run
 
-__all__ = ["ItemSheet", "item_sheets"]
-
 INDENT = 12
 """Columns of the names of fields."""
 
@@ -35,7 +33,7 @@ class ItemSheet:
     cell: CellResult
     record: ItemRecord
     prompt: Rendering | str | None
-    """What the model was asked; why it cannot be shown; None for a model that was not asked with a prompt."""
+    """Prompt of the model; why it cannot be shown; None for a model that was not asked with a prompt."""
 
     @property
     def title(self) -> str:
@@ -44,7 +42,7 @@ class ItemSheet:
         return f"{self.group.title}, {name} ({self.cell.language}), {self.system.name}"
 
     def lines(self) -> Iterator[str]:
-        """Yield what ``harness report RUN --item ID`` prints of it."""
+        """Yield the lines that ``harness report RUN --item ID`` prints of it."""
         record = self.record
         yield self.title
         for name, texts in named_fields(record, self.system.spec.kind):
@@ -53,8 +51,8 @@ class ItemSheet:
         verdict = {True: " (right)", False: " (wrong)", None: ""}[record.correct]
         yield _line("answer", f"{'none' if record.answer is None else record.answer}{verdict}")
         if flags := [name for name, is_set in record.flags.items() if is_set]:
-            named = (UNREADABLE if name in {"unparsed", "unanswered"} else name for name in flags)
-            notes = (f"{name}: {COUNTS[name]}" if name in COUNTS else name for name in named)
+            labels = (UNREADABLE if name in {"unparsed", "unanswered"} else name for name in flags)
+            notes = (f"{name}: {COUNTS[name]}" if name in COUNTS else name for name in labels)
             yield _line("note", "; ".join(notes))
         for written in _written(record):
             yield _line("written", written)
@@ -98,7 +96,7 @@ def item_sheets(
     Raises `UsageError` for unknown names, and `DataError` for records that cannot be read.
     """
     prompts: dict[Path, RecordedPrompts] = {}
-    found = []
+    sheets = []
     groups = group_systems(runs, tasks=tasks, languages=languages, least=1)
     for group in groups:
         for code in dict.fromkeys(code for system in group.systems for code in system.cells):
@@ -107,12 +105,12 @@ def item_sheets(
                 record = None if cell is None else find_record(system.run.records_of(cell), identifier)
                 if cell is not None and record is not None:
                     prompt = _prompt(system.run, cell, record, prompts)
-                    found.append(
+                    sheets.append(
                         ItemSheet(group=group, system=system, cell=cell, record=record, prompt=prompt)
                     )
-    if not found:
+    if not sheets:
         raise UnknownNameError("item of these cells", identifier, _ids(groups))
-    return found
+    return sheets
 
 
 def _prompt(
@@ -129,12 +127,14 @@ def _prompt(
 
 
 def _written(record: ItemRecord) -> list[str]:
-    """Return what the model wrote, answer by answer, where the record keeps it."""
+    """Return the texts that the model wrote, answer by answer, where the record keeps them."""
     output = record.prediction
     if not isinstance(output, dict):
         return []
     answers = output.get(REPEATS) or [output]
-    return [str(own["raw"]) for own in answers if isinstance(own, dict) and own.get("raw") is not None]
+    return [
+        str(answer["raw"]) for answer in answers if isinstance(answer, dict) and answer.get("raw") is not None
+    ]
 
 
 def _ids(groups: Sequence[SystemGroup]) -> Iterator[str]:

@@ -38,18 +38,6 @@ from harness.reporting.weakness.answer_text import (
 from harness.reporting.weakness.severity import CLASSIFYING, confidence_of, first_rank, worst
 from harness.storage.records import ItemRecord
 
-__all__ = [
-    "LONGEST",
-    "WorstItem",
-    "field_rows",
-    "item_blocks",
-    "item_index",
-    "item_table",
-    "item_text",
-    "named_fields",
-    "worst_items",
-]
-
 ITEMS = 3
 """Items of a task and language."""
 MOST = 150
@@ -108,14 +96,14 @@ def worst_items(material: Material) -> tuple[dict[str, list[WorstItem]], list[st
                 cells.append(list(_of_language(group, code, material)))
             except HarnessError as error:
                 faults.append(str(error))
-    rounds = [item for places in zip_longest(*cells) for item in places if item is not None]
-    kept = {id(item) for item in rounds[:MOST]}
-    found: dict[str, list[WorstItem]] = {}
-    for own in cells:
-        for item in own:
-            if id(item) in kept:
-                found.setdefault(item.language, []).append(item)
-    return found, faults
+    rounds = [item for turn in zip_longest(*cells) for item in turn if item is not None]
+    selected = {id(item) for item in rounds[:MOST]}
+    by_language: dict[str, list[WorstItem]] = {}
+    for cell in cells:
+        for item in cell:
+            if id(item) in selected:
+                by_language.setdefault(item.language, []).append(item)
+    return by_language, faults
 
 
 def _of_language(group: SystemGroup, code: str, material: Material) -> Iterator[WorstItem]:
@@ -123,9 +111,11 @@ def _of_language(group: SystemGroup, code: str, material: Material) -> Iterator[
     first = systems[0]
     kind, headline = first.spec.kind, first.spec.headline
     chosen = worst(first.run.records(first.cells[code]), kind, headline, ITEMS)
-    wanted = {record.id for record in chosen}
+    identifiers = {record.id for record in chosen}
     further = [
-        (_name(system, group, material), _records(system, code, wanted)) for system in systems[1:] if wanted
+        (_name(system, group, material), _records(system, code, identifiers))
+        for system in systems[1:]
+        if identifiers
     ]
     answers = {
         record.id: (
@@ -134,7 +124,7 @@ def _of_language(group: SystemGroup, code: str, material: Material) -> Iterator[
         )
         for record in chosen
     }
-    texts = _texts(first, code, kind, [answer for own in answers.values() for _, answer in own])
+    texts = _texts(first, code, kind, [answer for by_system in answers.values() for _, answer in by_system])
     for record in chosen:
         yield WorstItem(
             title=group.title,
@@ -152,19 +142,23 @@ def _texts(system: System, code: str, kind: str, answers: Sequence[ItemRecord | 
     Records of older versions hold no texts of candidates; a translation that is itself an item is in its record.
     """
     predictions = [answer.prediction for answer in answers if answer is not None]
-    named = [own for own in predictions if isinstance(own, Mapping)]
-    found = {name: str(text) for own in named for name, text in (own.get("texts") or {}).items()}
-    wanted = {str(own["candidate"]) for own in named if own.get("candidate") is not None} - set(found)
-    if kind == "bitext_retrieval" and wanted:
+    structured = [prediction for prediction in predictions if isinstance(prediction, Mapping)]
+    texts = {
+        name: str(text) for prediction in structured for name, text in (prediction.get("texts") or {}).items()
+    }
+    missing = {
+        str(prediction["candidate"]) for prediction in structured if prediction.get("candidate") is not None
+    } - set(texts)
+    if kind == "bitext_retrieval" and missing:
         for record in system.run.records(system.cells[code]):
-            if record.id in wanted and isinstance(record.fields.get("target"), str):
-                found[record.id] = record.fields["target"]
-    return found
+            if record.id in missing and isinstance(record.fields.get("target"), str):
+                texts[record.id] = record.fields["target"]
+    return texts
 
 
 def _name(system: System, group: SystemGroup, material: Material) -> str:
-    """Return what the report calls a run, with what distinguishes the system where the run has several in this task."""
-    same = [other for other in group.systems if other.run is system.run]
+    """Return the name of a run in the report, with the system's conditions where the run has several in this task."""
+    same = [candidate for candidate in group.systems if candidate.run is system.run]
     name = material.name(system.run)
     return name if len(same) == 1 else f"{name}{system.name.removeprefix(system.run.manifest.model_name)}"
 
@@ -184,13 +178,13 @@ def item_table(item: WorstItem) -> Table:
     rows = [*field_rows(item), TableRow(label="gold", fields=(Field(parts=gold),))]
     for name, answer in item.answers:
         if answer is None:
-            shown: str | Field = "does not have this item"
+            content: str | Field = "does not have this item"
         elif item.kind == "token_tagging":
             tokens = item.record.fields.get("tokens") or []
-            shown = Field(parts=wrong_tags(answer, tokens, item.language), listed=True)
+            content = Field(parts=wrong_tags(answer, tokens, item.language), listed=True)
         else:
-            shown = Field(parts=answer_parts(answer, item.kind, item.language, item.texts))
-        rows.append(TableRow(label=name, fields=(shown,)))
+            content = Field(parts=answer_parts(answer, item.kind, item.language, item.texts))
+        rows.append(TableRow(label=name, fields=(content,)))
     return Table(
         title=f"{item.title}, {item.language}, item {item.record.id[:200]}",
         rows=tuple(rows),
@@ -203,10 +197,10 @@ def item_table(item: WorstItem) -> Table:
 def field_rows(item: WorstItem) -> Iterator[TableRow]:
     """Yield a row for each field of the example in the order in which they are read; none for runs that kept none."""
     for name, texts in named_fields(item.record, item.kind):
-        parts = tuple(part for text in texts for part in item_text(text, item.language))
+        segments = tuple(segment for text in texts for segment in item_text(text, item.language))
         if name == "context" and item.kind == "span_extraction":
-            parts = _excerpt(texts[0], item)
-        yield TableRow(label=name, fields=(Field(parts=parts, listed=len(texts) > 1),))
+            segments = _excerpt(texts[0], item)
+        yield TableRow(label=name, fields=(Field(parts=segments, listed=len(texts) > 1),))
     if item.record.group:
         yield TableRow(label="test", fields=(item.record.group,))
 
@@ -217,7 +211,7 @@ def named_fields(record: ItemRecord, kind: str) -> Iterator[tuple[str, list[str]
     ranked = sorted(fields, key=lambda name: (ORDER.index(name) if name in ORDER else len(ORDER), name))
     for name in ranked:
         value = " ".join(map(str, fields[name])) if name == "tokens" else fields[name]
-        if isinstance(value, list) and all(isinstance(part, str) for part in value):
+        if isinstance(value, list) and all(isinstance(text, str) for text in value):
             yield name, value
         elif value not in (None, ""):
             yield name, [value if isinstance(value, str) else json_text(value)]
@@ -249,15 +243,15 @@ def _excerpt(context: str, item: WorstItem) -> Parts:
     if len(context) <= LONGEST:
         return item_text(context, item.language)
     golds = item.record.reference if isinstance(item.record.reference, list) else []
-    given = [answer.prediction for _, answer in item.answers if answer is not None]
-    places = [(context.find(text), len(text)) for text in map(str, golds)]
-    places += [
-        (own["start"], len(str(own.get("text") or "")))
-        for own in given
-        if isinstance(own, Mapping) and isinstance(own.get("start"), int)
+    predictions = [answer.prediction for _, answer in item.answers if answer is not None]
+    stretches = [(context.find(text), len(text)) for text in map(str, golds)]
+    stretches += [
+        (prediction["start"], len(str(prediction.get("text") or "")))
+        for prediction in predictions
+        if isinstance(prediction, Mapping) and isinstance(prediction.get("start"), int)
     ]
     spans: list[list[int]] = []
-    for start, length in sorted(place for place in places if 0 <= place[0] < len(context)):
+    for start, length in sorted(stretch for stretch in stretches if 0 <= stretch[0] < len(context)):
         low, high = _whole_words(context, start - AROUND, start + min(length, LONGEST) + AROUND)
         if spans and low <= spans[-1][1]:
             spans[-1][1] = max(spans[-1][1], high)
@@ -265,19 +259,22 @@ def _excerpt(context: str, item: WorstItem) -> Parts:
             spans.append([low, high])
     if not spans:
         return item_text(context, item.language)
-    shown = " … ".join(context[low:high] for low, high in spans)
+    excerpt = " … ".join(context[low:high] for low, high in spans)
     edges = ("… " if spans[0][0] else "", " …" if spans[-1][1] < len(context) else "")
-    return (*item_text(f"{edges[0]}{shown}{edges[1]}", item.language), f" (from {len(context):,} characters)")
+    return (
+        *item_text(f"{edges[0]}{excerpt}{edges[1]}", item.language),
+        f" (from {len(context):,} characters)",
+    )
 
 
 def _whole_words(text: str, low: int, high: int) -> tuple[int, int]:
     """Return a stretch of a text that cuts no word in two, where the text has spaces nearby."""
     if low > 0:
-        found = text.find(" ", low, low + AROUND // 2)
-        low = low if found < 0 else found + 1
+        space = text.find(" ", low, low + AROUND // 2)
+        low = low if space < 0 else space + 1
     if high < len(text):
-        found = text.rfind(" ", high - AROUND // 2, high)
-        high = high if found < 0 else found
+        space = text.rfind(" ", high - AROUND // 2, high)
+        high = high if space < 0 else space
     return max(0, low), min(len(text), high)
 
 
@@ -296,15 +293,15 @@ def item_blocks(
         for item in items.get(code, ()):
             tasks.setdefault(item.title, []).append(item)
     folds: list[Block] = []
-    for title, own in tasks.items():
+    for title, task_items in tasks.items():
         inside: list[Block] = []
-        for code in dict.fromkeys(item.language for item in own):
+        for code in dict.fromkeys(item.language for item in task_items):
             inside.append(Note(f"{names[code]} ({code})", "subheading"))
-            inside += [item_table(item) for item in own if item.language == code]
-        count = counted(len(own), "item")
+            inside += [item_table(item) for item in task_items if item.language == code]
+        count = counted(len(task_items), "item")
         folds.append(Fold(title=title, soft=count, blocks=inside, heading=True, is_open=not folds))
-    shown = [Note(LEGEND, "note"), *folds] if folds else []
-    return [*shown, *([Notes(faults)] if faults else [])]
+    blocks = [Note(LEGEND, "note"), *folds] if folds else []
+    return [*blocks, *([Notes(faults)] if faults else [])]
 
 
 def item_index(items: Sequence[WorstItem]) -> list[Block]:
@@ -340,7 +337,9 @@ def _fault_text(item: WorstItem) -> str:
     if rank is not None:
         return f"first right candidate at rank {rank} or later"
     if item.kind == "token_tagging":
-        wrong = sum(gold != given for gold, given in zip(record.reference, record.prediction, strict=False))
+        wrong = sum(
+            gold != predicted for gold, predicted in zip(record.reference, record.prediction, strict=False)
+        )
         return f"{wrong} of {len(record.reference)} tags wrong"
     if item.kind in CLASSIFYING:
         return "wrong" if sure is None else f"wrong with confidence {sure * 100:.0f} %"

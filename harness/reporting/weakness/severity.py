@@ -11,8 +11,6 @@ import numpy as np
 from harness.analysis.calibration import probabilities
 from harness.storage.records import ItemRecord
 
-__all__ = ["CLASSIFYING", "confidence_of", "first_rank", "severity", "worst"]
-
 CLASSIFYING = {"sequence_classification", "multiple_choice"}
 
 
@@ -22,7 +20,7 @@ def worst(records: Iterable[ItemRecord], kind: str, headline: Sequence[str], mos
     Only `most` records are held at a time.
     """
     judged = ((severity(record, kind, headline), record) for record in records)
-    wrong = ((found, record) for found, record in judged if found is not None)
+    wrong = ((error_size, record) for error_size, record in judged if error_size is not None)
     return [record for _, record in heapq.nlargest(most, wrong, key=lambda pair: pair[0])]
 
 
@@ -44,7 +42,9 @@ def severity(record: ItemRecord, kind: str, headline: Sequence[str]) -> tuple[fl
         return None if rank == 1 else (float(rank), 0.0)
     if kind == "token_tagging":
         tags = prediction if isinstance(prediction, list) else []
-        wrong = sum(one != other for one, other in zip(gold, tags, strict=False)) + abs(len(gold) - len(tags))
+        wrong = sum(expected != predicted for expected, predicted in zip(gold, tags, strict=False)) + abs(
+            len(gold) - len(tags)
+        )
         return (float(wrong), wrong / max(1, len(gold))) if wrong else None
     return _lost(record, headline)
 
@@ -52,17 +52,17 @@ def severity(record: ItemRecord, kind: str, headline: Sequence[str]) -> tuple[fl
 def _lost(record: ItemRecord, headline: Sequence[str]) -> tuple[float, float] | None:
     if isinstance(record.scores.get("example_error"), int | float):
         # The headline is a score of groups of examples, so it cannot rank single examples.
-        found = [1.0 - record.scores["example_error"]]
+        scores = [1.0 - record.scores["example_error"]]
     else:
-        found = [record.scores[name] for name in headline if name in record.scores]
-    if not found:
+        scores = [record.scores[name] for name in headline if name in record.scores]
+    if not scores:
         return None
-    if isinstance(found[0], int | float):
-        lost = 1.0 - float(np.mean([score for score in found if isinstance(score, int | float)]))
+    if isinstance(scores[0], int | float):
+        lost = 1.0 - float(np.mean([score for score in scores if isinstance(score, int | float)]))
     else:
         # Right, predicted, gold; or right and all.
-        right, *whole = found[0]
-        lost = sum(whole) - right * len(whole)
+        right, *totals = scores[0]
+        lost = sum(totals) - right * len(totals)
     sure = record.prediction.get("score", 0.0) if isinstance(record.prediction, Mapping) else 0.0
     return (lost, float(sure or 0.0)) if lost > 0 else None
 

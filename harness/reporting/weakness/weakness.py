@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from harness.registry.registry import Registry
     from harness.storage.run_folder import Run
 
-__all__ = ["Row", "Weakness", "by_attribute", "edges_text", "find_weakness", "interval_of", "things_of"]
-
 Row = Mapping[str, Any]
 EXAMPLES = 3
 MOST_ITEMS = 20_000
@@ -23,7 +21,7 @@ MOST_ITEMS = 20_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weakness:
-    """What the diagnosis says."""
+    """Results of the diagnosis."""
 
     runs: tuple[tuple[Row, ...], ...]
     """By given run: its rows of the kinds single, calibration and confusion."""
@@ -38,33 +36,33 @@ class Weakness:
     """Task -> the names of its texts, for tasks with pairs of texts."""
 
     def title(self, attribute: str) -> str:
-        """Return what an attribute is; its name where no description exists."""
+        """Return the description of an attribute; its name where no description exists."""
         return self.titles.get(attribute) or attribute
 
     def phrase(self, row: Row, buckets: Sequence[Row]) -> str:
-        """Return what is in a bucket, in words: ``longest premises (13, 40]``, ``tag of the span: PROPN``.
+        """Return the content of a bucket in words: ``longest premises (13, 40]``, ``tag of the span: PROPN``.
 
         Args:
             row: The bucket.
             buckets: All buckets of its attribute, in their order.
         """
-        attribute, place = row["attribute"], next(at for at, own in enumerate(buckets) if own is row)
+        attribute, index = row["attribute"], next(at for at, bucket in enumerate(buckets) if bucket is row)
         edges = edges_text(row)
         ends = self.ends.get(attribute)
-        if ends is not None and place in {0, len(buckets) - 1}:
-            words = ends[0] if place == 0 else ends[1]
+        if ends is not None and index in {0, len(buckets) - 1}:
+            words = ends[0] if index == 0 else ends[1]
             return f"{_named_inputs(words, self.inputs.get(row['task'], ()))} {edges}".rstrip()
         if edges:
             return f"{self.title(attribute)} in {edges}"
         if ends is not None:
-            return f"{self.title(attribute)}, part {place + 1} of {len(buckets)} from the lowest"
+            return f"{self.title(attribute)}, part {index + 1} of {len(buckets)} from the lowest"
         return f"{self.title(attribute)}: {row['bucket']}"
 
 
 def _named_inputs(words: str, names: Sequence[str]) -> str:
     """Return the words with a task's own names of its two texts."""
-    for place, name in zip(("first", "second"), names, strict=False):
-        words = words.replace(f"{place} text", name)
+    for ordinal, name in zip(("first", "second"), names, strict=False):
+        words = words.replace(f"{ordinal} text", name)
     return words
 
 
@@ -92,15 +90,15 @@ def _rows(runs: Sequence[Run], registry: Registry, notes: list[str], task: str =
     """Return the rows of all tasks; where one cannot be diagnosed, those of the others."""
     options = DiagnosisOptions(examples=EXAMPLES, tasks=(task,) if task else (), most_items=MOST_ITEMS)
     try:
-        found = diagnose(runs, registry, options)
+        diagnosis = diagnose(runs, registry, options)
     except HarnessError as error:
         tasks = sorted({cell.task for cell in runs[0].cells if cell.status == "ok"})
         if not task and len(tasks) > 1:
-            return [row for own in tasks for row in _rows(runs, registry, notes, own)]
+            return [row for name in tasks for row in _rows(runs, registry, notes, name)]
         notes.append(f"{task}: {error}" if task else str(error))
         return []
-    notes += found.notes
-    return found.rows()
+    notes += diagnosis.notes
+    return diagnosis.rows()
 
 
 def by_attribute(rows: Sequence[Row]) -> dict[tuple[str, str, str], list[Row]]:
@@ -132,6 +130,6 @@ def edges_text(row: Row) -> str:
 
 
 def things_of(row: Row) -> str:
-    """Return what a bucket counts: ``1 item``, ``214 spans``."""
-    thing = "span" if row.get("level") == "span" else "item"
-    return f"{row['n']:,} {thing}{'' if row['n'] == 1 else 's'}"
+    """Return the number of items or spans in a bucket: ``1 item``, ``214 spans``."""
+    noun = "span" if row.get("level") == "span" else "item"
+    return f"{row['n']:,} {noun}{'' if row['n'] == 1 else 's'}"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness import (
+from harness.models import (
     Adapter,
     AdapterOptions,
     Call,
@@ -31,8 +31,6 @@ from harness_hf.options import CausalOptions
 
 if TYPE_CHECKING:
     from harness_hf.encoder.heads import Heads
-
-__all__ = ["Causal", "open_causal"]
 
 UNBOUNDED = 10**9
 """Tokenizers declare a length of 1e30 where they have none."""
@@ -75,9 +73,11 @@ class Causal(TextWriter):
 
             def encode(requests: Sequence[LikelihoodRequest]) -> Continuations:
                 contexts = [request.context for request in requests]
-                return Continuations.encode(session, contexts, [one.continuation for one in requests])
+                return Continuations.encode(session, contexts, [request.continuation for request in requests])
 
-            return Procedure(prepare=encode, answer=lambda asked: score_continuations(session, asked, call))
+            return Procedure(
+                prepare=encode, answer=lambda continuations: score_continuations(session, continuations, call)
+            )
         if call.ability == "generate":
 
             def encode_pairs(pairs: Sequence[tuple[Prompt, GenerateOptions]]) -> Writings:

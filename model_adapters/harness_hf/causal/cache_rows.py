@@ -12,8 +12,6 @@ import torch
 from torch.nn.functional import pad
 from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 
-__all__ = ["CacheCost", "choose_rows", "grow_in_place", "join_rows", "keep_rows", "supports_rows"]
-
 SUPPORTED = (DynamicLayer, DynamicSlidingWindowLayer)
 """Kinds of cache whose rows can be chosen; others (recurrent states) are not shared between texts."""
 
@@ -99,9 +97,9 @@ def keep_rows(cache: Any, rows: torch.Tensor, columns: int) -> None:
             layer.cumulative_length = min(layer.cumulative_length, columns)
 
 
-def join_rows(cache: Any, other: Any) -> None:
+def join_rows(cache: Any, appended: Any) -> None:
     """Append the rows of another cache; both are aligned at their last column, and widened on the left."""
-    for layer, more in zip(_layers(cache), _layers(other), strict=True):
+    for layer, more in zip(_layers(cache), _layers(appended), strict=True):
         width = max(layer.keys.shape[2], more.keys.shape[2])
         pairs = ((layer.keys, more.keys), (layer.values, more.values))
         layer.keys, layer.values = (

@@ -15,14 +15,16 @@ import numpy.typing as npt
 import torch
 from torch.nn.functional import pad
 
-from harness import (
+from harness.models import (
     Call,
     Generated,
     GenerateOptions,
     LikelihoodAnswer,
+    Markers,
     Prompt,
+    before_stop,
+    split_reasoning,
 )
-from harness.models.reasoning import Markers, before_stop, split_reasoning
 from harness_hf.causal.cache_rows import choose_rows, grow_in_place, join_rows, keep_rows
 from harness_hf.causal.likelihood import Continuations, score_continuations
 from harness_hf.causal.prefix import continue_inputs, share_prefixes
@@ -30,8 +32,6 @@ from harness_hf.causal.session import CausalSession
 from harness_hf.causal.tokens import PromptTokens
 from harness_hf.inference.batching import BatchPlan
 from harness_hf.inference.writing import check_writing, choose_likeliest
-
-__all__ = ["Writings", "encode_prompts", "write_texts"]
 
 OPENING = 16
 """Tokens at the end of a prompt among which the mark before the reasoning is looked for."""
@@ -67,9 +67,9 @@ def encode_prompts(
     Raises `UsageError` for options that make no sense, `CapabilityError` for a constraint that this adapter
     cannot keep, and `AdapterError` where a prompt leaves no room for the answer.
     """
-    for one in options:
-        check_writing(one, session)
-    free = [index for index, one in enumerate(options) if one.choices is None]
+    for option in options:
+        check_writing(option, session)
+    free = [index for index, option in enumerate(options) if option.choices is None]
     ids = session.tokens.encode_prompts([prompts[index] for index in free])
     writings = [
         _new_writing(
@@ -77,11 +77,11 @@ def encode_prompts(
         )
         for index, tokens in zip(free, ids, strict=True)
     ]
-    asked = [(index, choice) for index, one in enumerate(options) for choice in one.choices or ()]
+    pairs = [(index, choice) for index, option in enumerate(options) for choice in option.choices or ()]
     choices = Continuations.encode(
-        session, [prompts[index] for index, _ in asked], [choice for _, choice in asked]
+        session, [prompts[index] for index, _ in pairs], [choice for _, choice in pairs]
     )
-    return Writings(free=writings, choices=choices, owners=[index for index, _ in asked], count=len(prompts))
+    return Writings(free=writings, choices=choices, owners=[index for index, _ in pairs], count=len(prompts))
 
 
 def write_texts(
@@ -89,14 +89,14 @@ def write_texts(
 ) -> Iterator[tuple[list[int], list[Generated]]]:
     """Yield (numbers of prompts, what the model writes after them) after every batch."""
     for done in _write_all(session, writings.free, call):
-        yield [one.index for one in done], [one.generated() for one in done]
+        yield [writing.index for writing in done], [writing.generated() for writing in done]
     choices = writings.choices
     answers: dict[int, LikelihoodAnswer] = {}
 
     def score() -> Iterator[tuple[list[int], list[float]]]:
-        for numbers, found in score_continuations(session, choices, call):
-            answers.update(zip(numbers, found, strict=True))
-            yield numbers, [answer.total for answer in found]
+        for numbers, likelihoods in score_continuations(session, choices, call):
+            answers.update(zip(numbers, likelihoods, strict=True))
+            yield numbers, [answer.total for answer in likelihoods]
 
     def chosen(number: int) -> Generated:
         return Generated(
@@ -189,25 +189,25 @@ class _Writing:
         """Notice the marks before and after the reasoning."""
         if self.phase == "begins":
             begun = session.decode_marked(self.ids, self.markers).lstrip()
-            starts = [own.start for own in self.markers]
+            starts = [marker.start for marker in self.markers]
             if any(begun.startswith(start) for start in starts):
                 self.phase = "reasons"
             elif begun and not any(start.startswith(begun) for start in starts):
                 self.phase = "answers"
-        if not session.may_end_with(self.ids[-1], {own.end[-1] for own in self.markers}, self.markers):
+        if not session.may_end_with(self.ids[-1], {marker.end[-1] for marker in self.markers}, self.markers):
             return
         # The answer of gpt-oss may have no reasoning before it, but its mark.
-        span = max(len(own.end.encode("utf-8")) for own in self.markers) + SLACK
+        span = max(len(marker.end.encode("utf-8")) for marker in self.markers) + SLACK
         tail = session.decode_marked(self.ids[-span:], self.markers)
-        if any(own.end in tail for own in self.markers):
+        if any(marker.end in tail for marker in self.markers):
             self.phase, self.reasoned = "answers", len(self.ids)
 
     def _read(self, session: CausalSession, ids: Sequence[int]) -> bool:
         """Take the parts of the text, and return whether there is a stop string in the answer."""
         text = session.decode_marked(ids, self.markers)
-        found = split_reasoning(text, self.markers, opened=self.opened)
-        answer = text if found.reasoning is None else found.answer
-        self.reasoning = found.reasoning
+        split = split_reasoning(text, self.markers, opened=self.opened)
+        answer = text if split.reasoning is None else split.answer
+        self.reasoning = split.reasoning
         self.text, stopped = before_stop(answer, self.options.stop)
         return stopped
 
@@ -226,7 +226,7 @@ def _new_writing(
 ) -> _Writing:
     markers = session.options.markers(options.reasoning_markers)
     tail = session.decode_marked(prompt.ids[-OPENING:], markers).rstrip()
-    opened = any(tail.endswith(own.start) for own in markers)
+    opened = any(tail.endswith(marker.start) for marker in markers)
     budget = min(session.options.budget, session.window - len(prompt.ids) - options.max_tokens)
     reasons = opened or session.options.reasons
     return _Writing(
@@ -256,14 +256,14 @@ def _share_beginnings(session: CausalSession, writings: Sequence[_Writing]) -> l
     """
     share = session.options.share_prefixes and session.caches_rows and not session.row_cost.has_windows
     order: list[list[_Writing]] = []
-    for group in share_prefixes([one.prompt.ids[:-1] for one in writings], share=share):
+    for group in share_prefixes([writing.prompt.ids[:-1] for writing in writings], share=share):
         members = [writings[member] for member in group.members]
-        for one in members:
-            one.stem = tuple(one.prompt.ids[: group.stem]) if len(members) > 1 else ()
-            one.length = group.longest + 1 + one.most
-        order.append(sorted(members, key=lambda one: (-one.length, one.index)))
+        for writing in members:
+            writing.stem = tuple(writing.prompt.ids[: group.stem]) if len(members) > 1 else ()
+            writing.length = group.longest + 1 + writing.most
+        order.append(sorted(members, key=lambda writing: (-writing.length, writing.index)))
     order.sort(key=lambda members: (-members[0].length, members[0].index))
-    return [one for members in order for one in members]
+    return [writing for members in order for writing in members]
 
 
 def _pack(session: CausalSession, writings: Sequence[_Writing], room: int) -> Iterator[list[_Writing]]:
@@ -295,17 +295,17 @@ def _write_all(session: CausalSession, writings: Sequence[_Writing], call: Call)
     plan: BatchPlan[_Writing] = BatchPlan(
         ability=call.ability,
         pack=lambda some, room: _pack(session, some, room),
-        size=lambda one: one.length,
+        size=lambda writing: writing.length,
     )
     budget, before = session.cache_budget, session.cache_budget.state()
     waiting = _share_beginnings(session, writings)
-    for one in waiting:
-        one.restart()
+    for writing in waiting:
+        writing.restart()
     rows, admitting = _Rows(session), True
     while waiting or rows.active:
         waiting[:0] = rows.suspend()
         if call.stopping():
-            waiting = [one for one in waiting if one.ids]
+            waiting = [writing for writing in waiting if writing.ids]
         new = rows.choose(waiting) if admitting else []
         if not new and not rows.active:
             return
@@ -313,8 +313,8 @@ def _write_all(session: CausalSession, writings: Sequence[_Writing], call: Call)
         together = [*rows.active, *new]
         result = budget.attempt(together, rows.advance, plan, before)
         if result is None:
-            for one in together:
-                one.restart()
+            for writing in together:
+                writing.restart()
             waiting, rows = [*together, *waiting], _Rows(session)
             continue
         admitting = bool(new or result[0])
@@ -346,11 +346,11 @@ class _Rows:
             return []
         new: list[_Writing] = []
         longest = 0
-        for one in fitting:
-            longest = max(longest, len(one.tokens) - len(one.stem))
-            if new and (one.stem != new[0].stem or (len(new) + 1) * longest > session.budget.tokens):
+        for writing in fitting:
+            longest = max(longest, len(writing.tokens) - len(writing.stem))
+            if new and (writing.stem != new[0].stem or (len(new) + 1) * longest > session.budget.tokens):
                 break
-            new.append(one)
+            new.append(writing)
         return new
 
     def advance(self, together: Sequence[_Writing]) -> list[_Writing]:
@@ -358,24 +358,24 @@ class _Rows:
         new = together[len(self.active) :]
         writings = new or self.active
         if not self._session.caches_rows:
-            blocks, cache, mask = self._read([one.tokens for one in writings])
+            blocks, cache, mask = self._read([writing.tokens for writing in writings])
         elif new:
             blocks, cache, mask = self._begin(new)
         else:
-            last = [one.ids[-1:] for one in writings]
+            last = [writing.ids[-1:] for writing in writings]
             blocks, cache, mask = self._read(last, self._mask, self._cache)
-        for one, token in zip(writings, _next_tokens(blocks, writings, self._session), strict=True):
-            one.add(token, self._session)
+        for writing, token in zip(writings, _next_tokens(blocks, writings, self._session), strict=True):
+            writing.add(token, self._session)
         if new and self.active:
             join_rows(self._cache, cache)
             width = max(mask.shape[1], self._mask.shape[1])
-            self._mask = torch.cat([pad(part, (width - part.shape[1], 0)) for part in (self._mask, mask)])
+            self._mask = torch.cat([pad(rows, (width - rows.shape[1], 0)) for rows in (self._mask, mask)])
         else:
             self._cache, self._mask = cache, mask
         self.active += new
-        done = [one for one in self.active if one.done]
+        done = [writing for writing in self.active if writing.done]
         if done:
-            self._keep([row for row, one in enumerate(self.active) if not one.done])
+            self._keep([row for row, writing in enumerate(self.active) if not writing.done])
         return done
 
     def suspend(self) -> list[_Writing]:
@@ -395,7 +395,7 @@ class _Rows:
                 self._stem = (stem, self._read([stem])[1])
             past = choose_rows(self._stem[1], torch.zeros(len(new), dtype=torch.int64))
         before = torch.ones((len(new), len(stem)), dtype=torch.int64)
-        blocks, cache, mask = self._read([one.tokens[len(stem) :] for one in new], before, past)
+        blocks, cache, mask = self._read([writing.tokens[len(stem) :] for writing in new], before, past)
         grow_in_place(cache)
         return blocks, cache, mask
 
@@ -412,14 +412,14 @@ class _Rows:
 
     def _keep(self, rows: Sequence[int]) -> None:
         """Drop all other rows, and the columns that only they needed."""
-        kept = torch.tensor(rows, dtype=torch.int64)
+        indices = torch.tensor(rows, dtype=torch.int64)
         self.active = [self.active[row] for row in rows]
         if not self.active:
             self._cache = None
         elif self._session.caches_rows:
-            columns = int((self._mask[kept].cumsum(dim=1) > 0).sum(dim=1).max())
-            self._mask = self._mask[kept, -columns:]
-            keep_rows(self._cache, kept, columns)
+            columns = int((self._mask[indices].cumsum(dim=1) > 0).sum(dim=1).max())
+            self._mask = self._mask[indices, -columns:]
+            keep_rows(self._cache, indices, columns)
 
 
 def _next_tokens(blocks: Any, active: Sequence[_Writing], session: CausalSession) -> list[int]:
@@ -428,9 +428,9 @@ def _next_tokens(blocks: Any, active: Sequence[_Writing], session: CausalSession
         session.require_finite(logits.amax(dim=-1), "numbers")
         best = logits.argmax(dim=-1).tolist()
         for row, token in enumerate(best):
-            one = active[start + row]
-            sampled = one.options.temperature > 0
-            tokens.append(_sample(logits[row].cpu().numpy(), one) if sampled else int(token))
+            writing = active[start + row]
+            sampled = writing.options.temperature > 0
+            tokens.append(_sample(logits[row].cpu().numpy(), writing) if sampled else int(token))
     return tokens
 
 

@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from harness import Call, LikelihoodAnswer, Prompt
+from harness.models import Call, LikelihoodAnswer, Prompt
 from harness_hf.causal.cache_rows import choose_rows
 from harness_hf.causal.prefix import CACHE_FACTOR, PrefixGroup, continue_inputs, pack_groups, share_prefixes
 from harness_hf.causal.session import CausalSession
 from harness_hf.causal.tokens import ScoredTokens
 from harness_hf.inference.batching import BatchPlan
-
-__all__ = ["Continuations", "score_continuations"]
 
 LEAST_SAVED = 64
 """Tokens that another run must save."""
@@ -42,16 +40,16 @@ class Continuations:
 
 
 def score_continuations(
-    session: CausalSession, asked: Continuations, call: Call
+    session: CausalSession, continuations: Continuations, call: Call
 ) -> Iterator[tuple[list[int], list[LikelihoodAnswer]]]:
     """Yield (numbers of continuations, their token log-probabilities) after every batch.
 
     Where the call says ``standardised``, a token's number is its standard score instead: see `_standard_scores`.
     Raises `AdapterError` for numbers that are not finite.
     """
-    scores = _Scores(asked.tokens)
-    for done in _Scorer(session, asked.tokens, scores, call).run():
-        yield done, [scores.answer(number, asked.texts[number], session) for number in done]
+    scores = _Scores(continuations.tokens)
+    for done in _Scorer(session, continuations.tokens, scores, call).run():
+        yield done, [scores.answer(number, continuations.texts[number], session) for number in done]
 
 
 class _Scores:
@@ -59,7 +57,7 @@ class _Scores:
 
     def __init__(self, scored: Sequence[ScoredTokens]) -> None:
         self._scored = scored
-        self._offsets = np.cumsum([0, *(len(one.ids) - one.start for one in scored)])
+        self._offsets = np.cumsum([0, *(len(sequence.ids) - sequence.start for sequence in scored)])
         self._logprobs = np.full(int(self._offsets[-1]), np.nan, dtype=np.float64)
         self._greedy = np.zeros(int(self._offsets[-1]), dtype=np.bool_)
 
@@ -72,20 +70,20 @@ class _Scores:
         self._greedy[slots] = greedy
 
     def answer(self, request: int, continuation: str, session: CausalSession) -> LikelihoodAnswer:
-        one = self._scored[request]
-        own = slice(int(self._offsets[request]), int(self._offsets[request + 1]))
-        session.require_finite(self._logprobs[own], "log-probabilities")
+        sequence = self._scored[request]
+        span = slice(int(self._offsets[request]), int(self._offsets[request + 1]))
+        session.require_finite(self._logprobs[span], "log-probabilities")
         return LikelihoodAnswer(
-            token_logprobs=tuple(self._logprobs[own].tolist()),
-            is_greedy=bool(self._greedy[own].all()),
+            token_logprobs=tuple(self._logprobs[span].tolist()),
+            is_greedy=bool(self._greedy[span].all()),
             byte_length=len(continuation.encode("utf-8")),
-            truncated=one.truncated,
-            straddles=one.straddles,
+            truncated=sequence.truncated,
+            straddles=sequence.straddles,
         )
 
 
 @dataclass(slots=True)
-class _Wanted:
+class _Readout:
     """Positions of one run of the network whose logits are needed, and the tokens read off them."""
 
     rows: list[int] = field(default_factory=list)
@@ -119,8 +117,8 @@ class _Scorer:
         self._number = _standard_scores if call.arguments.get("standardised") else _log_probabilities
         # The last token is predicted, never read: choices of one token after one context are one text.
         self._requests: dict[tuple[int, ...], list[int]] = {}
-        for request, one in enumerate(scored):
-            self._requests.setdefault(tuple(one.ids[:-1]), []).append(request)
+        for request, sequence in enumerate(scored):
+            self._requests.setdefault(tuple(sequence.ids[:-1]), []).append(request)
         self._texts = list(self._requests)
 
     def run(self) -> Iterator[list[int]]:
@@ -149,10 +147,10 @@ class _Scorer:
         width = max(group.stem for group in batch)
         # Shared beginnings end at the same column, so that runs can continue from their caches.
         pads = [width - group.stem if branches else 0 for group in batch]
-        wanted = _Wanted()
+        readout = _Readout()
         for row, group in enumerate(batch):
             for member in group.members:
-                self._want(wanted, member, row, pads[row], range(group.stem))
+                self._want(readout, member, row, pads[row], range(group.stem))
         stems = [self._texts[group.members[0]][: group.stem] for group in batch]
         nothing = torch.ones((len(batch), 0), dtype=torch.int64)
         inputs = continue_inputs(stems, pads, nothing, self._session.pad_id)
@@ -160,8 +158,10 @@ class _Scorer:
         if not any(pads):
             # What follows a text is padding that a decoder's earlier positions do not see.
             inputs = {"input_ids": inputs["input_ids"]}
-        blocks, cache = self._session.forward(inputs, wanted.rows, wanted.columns, keep_cache=bool(branches))
-        self._read(wanted, blocks)
+        blocks, cache = self._session.forward(
+            inputs, readout.rows, readout.columns, keep_cache=bool(branches)
+        )
+        self._read(readout, blocks)
         if branches:
             self._continue(cache, mask, branches)
 
@@ -176,24 +176,24 @@ class _Scorer:
         session = self._session
         lengths = before.sum(dim=1).tolist()
         stretches = self._share_rests(branches, lengths)
-        rest = stretches[0][2] - lengths[stretches[0][0]]
+        longest = stretches[0][2] - lengths[stretches[0][0]]
         tokens = session.budget.tokens
-        most = max(1, min(tokens // rest, CACHE_FACTOR * tokens // (before.shape[1] + rest)))
+        most = max(1, min(tokens // longest, CACHE_FACTOR * tokens // (before.shape[1] + longest)))
         for first in range(0, len(stretches), most):
             chunk = stretches[first : first + most]
-            wanted, waiting, rests = _Wanted(), [], []
+            readout, waiting, rests = _Readout(), [], []
             starts = [lengths[row] for row, _, _ in chunk]
             for number, ((_, members, stop), start) in enumerate(zip(chunk, starts, strict=True)):
                 for member in members:
-                    self._want(wanted, member, number, -start, range(start, stop))
+                    self._want(readout, member, number, -start, range(start, stop))
                 rests.append(self._texts[members[0]][start:stop])
                 waiting += [(number, member) for member in members if len(self._texts[member]) > stop]
             rows = torch.tensor([row for row, _, _ in chunk])
             inputs = continue_inputs(rests, [0] * len(rests), before[rows], session.pad_id)
             blocks, after = session.forward(
-                inputs, wanted.rows, wanted.columns, past=choose_rows(cache, rows), keep_cache=True
+                inputs, readout.rows, readout.columns, past=choose_rows(cache, rows), keep_cache=True
             )
-            self._read(wanted, blocks)
+            self._read(readout, blocks)
             if waiting:
                 self._continue(after, inputs["attention_mask"], waiting)
 
@@ -205,30 +205,32 @@ class _Scorer:
         rows: dict[int, list[int]] = {}
         for row, member in branches:
             rows.setdefault(row, []).append(member)
-        rest = sum(len(self._texts[member]) - lengths[row] for row, member in branches)
+        total = sum(len(self._texts[member]) - lengths[row] for row, member in branches)
         saved, shared = 0, []
         for row, members in rows.items():
             start = lengths[row]
             groups = share_prefixes([self._texts[member][start:] for member in members], share=True)
             saved += sum((len(group.members) - 1) * group.stem for group in groups)
-            shared += [(row, [members[one] for one in group.members], start + group.stem) for group in groups]
-        if self._session.row_cost.has_windows or saved < max(LEAST_SAVED, rest // 4):
+            shared += [
+                (row, [members[index] for index in group.members], start + group.stem) for group in groups
+            ]
+        if self._session.row_cost.has_windows or saved < max(LEAST_SAVED, total // 4):
             shared = [(row, [member], len(self._texts[member])) for row, member in branches]
         return sorted(shared, key=lambda stretch: lengths[stretch[0]] - stretch[2])
 
-    def _want(self, wanted: _Wanted, member: int, row: int, shift: int, within: range) -> None:
+    def _want(self, readout: _Readout, member: int, row: int, shift: int, within: range) -> None:
         """Ask for the scored tokens of a text that are predicted at positions `within` of it."""
         for request in self._requests[self._texts[member]]:
-            one = self._scored[request]
-            first, last = max(one.start - 1, within.start), min(len(one.ids) - 1, within.stop)
+            sequence = self._scored[request]
+            first, last = max(sequence.start - 1, within.start), min(len(sequence.ids) - 1, within.stop)
             for position in range(first, last):
                 slot = self._scores.slot(request, position + 1)
-                wanted.add(row, position + shift, one.ids[position + 1], slot)
+                readout.add(row, position + shift, sequence.ids[position + 1], slot)
 
-    def _read(self, wanted: _Wanted, blocks: Any) -> None:
+    def _read(self, readout: _Readout, blocks: Any) -> None:
         """Read the log-probabilities off blocks of logits; the softmax is over float32."""
-        positions = np.asarray(wanted.positions, dtype=np.int64)
-        targets, slots = np.asarray(wanted.targets, np.int64), np.asarray(wanted.slots, np.int64)
+        positions = np.asarray(readout.positions, dtype=np.int64)
+        targets, slots = np.asarray(readout.targets, np.int64), np.asarray(readout.slots, np.int64)
         for start, logits in blocks:
             here = np.flatnonzero((positions >= start) & (positions < start + len(logits)))
             if not here.size:

@@ -9,8 +9,6 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-__all__ = ["CACHE_FACTOR", "PrefixGroup", "continue_inputs", "pack_groups", "share_prefixes"]
-
 LEAST_SHARED = 8
 """Tokens that a common beginning must have: below, a second run costs more than it saves."""
 MOST_TOGETHER = 64
@@ -74,9 +72,11 @@ def pack_groups(
     A group that is too large is split, and its beginning run once per part; a text longer than the budget is
     alone in its batch. Groups with a second run are kept apart from those without.
     """
-    fitting = [part for group in groups for part in _fit(group, texts, budget)]
+    fitting = [subgroup for group in groups for subgroup in _fit(group, texts, budget)]
     batch: list[PrefixGroup] = []
-    for group in sorted(fitting, key=lambda one: (one.branches > 0, -one.longest, -one.stem, one.members)):
+    for group in sorted(
+        fitting, key=lambda group: (group.branches > 0, -group.longest, -group.stem, group.members)
+    ):
         mixed = batch and (batch[0].branches > 0) != (group.branches > 0)
         if mixed or (batch and not _within([*batch, group], budget)):
             yield batch
@@ -89,8 +89,8 @@ def pack_groups(
 def split_group(group: PrefixGroup, texts: Sequence[Sequence[int]], most: int) -> list[PrefixGroup]:
     """Return groups of at most `most` of a group's texts each."""
     members = group.members
-    parts = [members[start : start + most] for start in range(0, len(members), most)]
-    return [_part(part, texts, group.stem) for part in parts]
+    chunks = [members[start : start + most] for start in range(0, len(members), most)]
+    return [_part(chunk, texts, group.stem) for chunk in chunks]
 
 
 def _fit(group: PrefixGroup, texts: Sequence[Sequence[int]], budget: int) -> list[PrefixGroup]:
@@ -102,8 +102,8 @@ def _fit(group: PrefixGroup, texts: Sequence[Sequence[int]], budget: int) -> lis
 def _within(batch: Sequence[PrefixGroup], budget: int) -> bool:
     rows = sum(group.branches for group in batch)
     stem = max(group.stem for group in batch)
-    rest = max(group.longest - group.stem for group in batch)
-    return len(batch) * stem + rows * rest <= budget and rows * (stem + rest) <= CACHE_FACTOR * budget
+    tail = max(group.longest - group.stem for group in batch)
+    return len(batch) * stem + rows * tail <= budget and rows * (stem + tail) <= CACHE_FACTOR * budget
 
 
 def _group(members: Sequence[int], texts: Sequence[Sequence[int]], common: Sequence[int]) -> PrefixGroup:
@@ -116,10 +116,10 @@ def _part(members: tuple[int, ...], texts: Sequence[Sequence[int]], stem: int) -
     return PrefixGroup(members, longest if len(members) == 1 else stem, longest)
 
 
-def _common(one: npt.NDArray[np.int64], other: npt.NDArray[np.int64]) -> int:
+def _common(first: npt.NDArray[np.int64], second: npt.NDArray[np.int64]) -> int:
     """Return how many tokens two texts share at their beginning."""
-    size = min(len(one), len(other))
-    different = np.flatnonzero(one[:size] != other[:size])
+    size = min(len(first), len(second))
+    different = np.flatnonzero(first[:size] != second[:size])
     return int(different[0]) if different.size else size
 
 
@@ -137,5 +137,5 @@ def continue_inputs(
         ids[row, pad : pad + len(text)] = text
         mask[row, pad : pad + len(text)] = 1
     positions = torch.from_numpy(np.maximum(mask.cumsum(axis=1) - 1, 0)) + before.sum(dim=1, keepdim=True)
-    whole = torch.cat([before, torch.from_numpy(mask)], dim=1)
-    return {"input_ids": torch.from_numpy(ids), "attention_mask": whole, "position_ids": positions}
+    attention_mask = torch.cat([before, torch.from_numpy(mask)], dim=1)
+    return {"input_ids": torch.from_numpy(ids), "attention_mask": attention_mask, "position_ids": positions}

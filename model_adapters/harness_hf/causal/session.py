@@ -12,8 +12,7 @@ import torch
 import transformers
 
 from harness import AdapterError, UsageError
-from harness.models.options import THINKING_SWITCHES
-from harness.models.reasoning import Markers
+from harness.models import THINKING_SWITCHES, Markers
 from harness_hf.causal.cache_rows import CacheCost, supports_rows
 from harness_hf.causal.prefix import CACHE_FACTOR
 from harness_hf.causal.tokens import CausalTokens
@@ -30,8 +29,6 @@ from harness_hf.loading import (
     require_weights,
 )
 from harness_hf.options import CausalOptions
-
-__all__ = ["CausalSession", "padding_token"]
 
 TRAINING_OPTIONS = ("mixed_precision", "train_batch_tokens", "train_parts")
 """Options that change what fine-tuning makes, and no answer of the bare model."""
@@ -127,8 +124,10 @@ class CausalSession(ModelSession):
         """Return the text of tokens; special ones are omitted, except those that the marks of reasoning consist of."""
         with self.tokenizing:
             hidden = self._hidden_tokens(tuple(markers))
-            kept = [token for token in ids if token not in hidden]
-            text = self.tokenizer.decode(kept, skip_special_tokens=False, clean_up_tokenization_spaces=False)
+            visible = [token for token in ids if token not in hidden]
+            text = self.tokenizer.decode(
+                visible, skip_special_tokens=False, clean_up_tokenization_spaces=False
+            )
         return str(text)
 
     def may_end_with(self, token: int, ends: Collection[str], markers: Sequence[Markers]) -> bool:
@@ -137,10 +136,10 @@ class CausalSession(ModelSession):
         The token's own text decides, which is decoded once per token. A part of a character may complete any,
         and a space may be written before any token.
         """
-        known = self._characters.setdefault(tuple(markers), {})
-        if token not in known:
-            known[token] = frozenset(self.decode_marked([token], markers)) | {" "}
-        return "\ufffd" in known[token] or not known[token].isdisjoint(ends)
+        characters = self._characters.setdefault(tuple(markers), {})
+        if token not in characters:
+            characters[token] = frozenset(self.decode_marked([token], markers)) | {" "}
+        return "\ufffd" in characters[token] or not characters[token].isdisjoint(ends)
 
     def notices(self) -> list[str]:
         """Return the sentences of every session, and one where texts that are written found too little memory."""
@@ -149,7 +148,7 @@ class CausalSession(ModelSession):
 
     def _hidden_tokens(self, markers: tuple[Markers, ...]) -> frozenset[int]:
         if markers not in self._hidden:
-            marks = [mark for own in markers for mark in (own.start, own.end)]
+            marks = [mark for marker in markers for mark in (marker.start, marker.end)]
             self._hidden[markers] = frozenset(
                 number
                 for number, token in self.tokenizer.added_tokens_decoder.items()
@@ -172,11 +171,11 @@ class CausalSession(ModelSession):
         most `LOGITS_AT_ONCE` numbers each. They are what the network itself computes: its own output layer is
         given the chosen positions only, so scaling and capping after it are the model's.
         """
-        given = {name: tensor.to(self.device) for name, tensor in inputs.items()}
+        model_inputs = {name: tensor.to(self.device) for name, tensor in inputs.items()}
         if not self._takes_positions:
-            given.pop("position_ids", None)
+            model_inputs.pop("position_ids", None)
         if past is not None:
-            given["past_key_values"] = past
+            model_inputs["past_key_values"] = past
         chosen: list[torch.Tensor] = []
         at_once = max(1, LOGITS_AT_ONCE // int(self.network.config.get_text_config().vocab_size))
         index = (
@@ -189,10 +188,10 @@ class CausalSession(ModelSession):
             chosen.append(states[index] if rows else states.reshape(-1, states.shape[-1])[:0])
             return (chosen[0][None, :at_once],)
 
-        output = self._with_head(choose, given, keep_cache)
+        output = self._with_head(choose, model_inputs, keep_cache)
         first = output.logits[0]
         cache = output.get("past_key_values")
-        return self._blocks(first, chosen[0], at_once, given["input_ids"][:1, :1]), cache
+        return self._blocks(first, chosen[0], at_once, model_inputs["input_ids"][:1, :1]), cache
 
     def _blocks(
         self, first: torch.Tensor, states: torch.Tensor, at_once: int, token: torch.Tensor
@@ -242,9 +241,9 @@ def padding_token(tokenizer: Any, network: Any) -> int:
 def _require_variables(ref: str, options: CausalOptions, template: Any) -> None:
     """Raise `UsageError` where the chat template reads none of the variables that the options for reasoning set."""
     texts = template.values() if isinstance(template, Mapping) else [template or ""]
-    given = options.template_variables()
+    variables = options.template_variables()
     for option, names in {"thinking": THINKING_SWITCHES, "reasoning_effort": ("reasoning_effort",)}.items():
-        if names[0] in given and not any(name in text for name in names for text in texts):
+        if names[0] in variables and not any(name in text for name in names for text in texts):
             raise UsageError(
                 f"The chat template of {ref!r} has no {' or '.join(names)}, so -o {option}={getattr(options, option)} "
                 "would change nothing.",

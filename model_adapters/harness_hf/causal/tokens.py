@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness import AdapterError, Prompt
+from harness import AdapterError
+from harness.models import Prompt
 from harness_hf.inference.template import read_affixes
-
-__all__ = ["CausalTokens", "PromptTokens", "ScoredTokens"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +61,8 @@ class CausalTokens:
             list(texts), add_special_tokens=False, return_attention_mask=False, verbose=False
         )
         room = None if limit is None else max(1, limit - len(self.after))
-        whole = ([*self._with_special(ids)[:room], *self.after] for ids in encoded["input_ids"])
-        return [self._with_start(ids) for ids in whole]
+        sequences = ([*self._with_special(ids)[:room], *self.after] for ids in encoded["input_ids"])
+        return [self._with_start(ids) for ids in sequences]
 
     def encode_prompts(self, prompts: Sequence[Prompt]) -> list[list[int]]:
         """Return the tokens of texts and conversations; raises `CapabilityError` without a chat template."""
@@ -132,9 +131,9 @@ class CausalTokens:
                 hint="Give every choice a text that the tokenizer keeps.",
             )
         straddles = offsets[start][0] < boundary
-        whole = self._with_special(ids) if isinstance(context, str) else list(ids)
-        if len(whole) == count:
-            whole = [self._start_token(), *whole]
+        sequence = self._with_special(ids) if isinstance(context, str) else list(ids)
+        if len(sequence) == count:
+            sequence = [self._start_token(), *sequence]
         # The last token is predicted, never read.
         room = self._limit + 1
         if count > room - 1:
@@ -142,8 +141,8 @@ class CausalTokens:
                 f"The continuation {continuation[:40]!r}... has {count} tokens, more than the {self._limit} "
                 f"that {self._ref!r} takes."
             )
-        kept = self._keep_end(whole, room, least=count)
-        return ScoredTokens(kept, len(kept) - count, len(whole) > room, straddles)
+        tail = self._keep_end(sequence, room, least=count)
+        return ScoredTokens(tail, len(tail) - count, len(sequence) > room, straddles)
 
     def _with_special(self, ids: list[int]) -> list[int]:
         """Return the tokens with the special ones before them, unless the text itself begins with those."""

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from harness import Adapter, EmbedOptions, FitOptions, Head, HeadSpec
-from harness.models.requests import DevScore
+from harness.models import Adapter, DevScore, EmbedOptions, FitOptions, Head, HeadSpec
 from harness_hf.fit_record import FitRecord
 from harness_hf.heads.opening import load_network
 from harness_hf.inference.session import ModelSession
@@ -15,8 +14,6 @@ from harness_hf.inference.template import Template, read_templates
 from harness_hf.inference.text_vectors import TextVectors
 from harness_hf.loading import load_tokenizer, placing, require_fitting_vocabulary
 from harness_hf.options import EncoderOptions
-
-__all__ = ["Encoder", "EncoderSession", "HeadFitter"]
 
 
 class HeadFitter(Protocol):
@@ -116,5 +113,5 @@ class EncoderSession(ModelSession):
 
     def own_identity(self) -> Mapping[str, str]:
         """Return the name of the head, and the labels that the user gave its outputs."""
-        given = {} if self.options.labels is None else {"option.labels": self.options.labels}
-        return {"head": str(self.head or "none"), **given}
+        labels = {} if self.options.labels is None else {"option.labels": self.options.labels}
+        return {"head": str(self.head or "none"), **labels}

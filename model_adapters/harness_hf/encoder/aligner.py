@@ -18,16 +18,15 @@ from typing import Any, Final
 import numpy as np
 import torch
 
-from harness import Alignment, CapabilityError, FloatArray, Link, UsageError, WordPair
-from harness.models.adapters import ModelReference
+from harness import CapabilityError, UsageError
+from harness.data import Alignment, Link, WordPair
+from harness.models import FloatArray, ModelReference
 from harness_hf.description import describe
 from harness_hf.encoder.adapter import Encoder, EncoderSession
 from harness_hf.encoder.heads import open_encoder
 from harness_hf.inference.session import Inputs
 from harness_hf.inference.word_vectors import WordWindow, read_layer, resolve_layer, split_sentences
 from harness_hf.options import EncoderOptions
-
-__all__ = ["EncoderAligner", "link_words", "open_aligner"]
 
 THRESHOLD: Final = 0.001
 PAIRS: Final = 128
@@ -83,15 +82,15 @@ class EncoderAligner:
         Sentences longer than the model's limit are run in windows, between words. Raises `AdapterError` where the
         model returns numbers that are not finite.
         """
-        found: list[Alignment] = []
+        alignments: list[Alignment] = []
         for start in range(0, len(pairs), PAIRS):
             chunk = pairs[start : start + PAIRS]
             sentences = self._sentences([words for pair in chunk for words in (pair.source, pair.target)])
-            found += [
+            alignments += [
                 Alignment(links=tuple(link_words(source.states, target.states, source.words, target.words)))
                 for source, target in zip(sentences[::2], sentences[1::2], strict=True)
             ]
-        return found
+        return alignments
 
     def _sentences(self, sentences: Sequence[Sequence[str]]) -> list[_Sentence]:
         session = self._session
@@ -109,7 +108,9 @@ class EncoderAligner:
         def forward(inputs: Inputs) -> torch.Tensor:
             return read_layer(session.backbone, inputs, self.layer, session.depth).float().cpu()
 
-        for rows, batch in session.run([one.encoded for one in windows], forward, ability="hidden_states"):
+        for rows, batch in session.run(
+            [window.encoded for window in windows], forward, ability="hidden_states"
+        ):
             for row, number in enumerate(rows):
                 # A copy, so that the batch with its padding is not kept.
                 states[number] = batch[row, before : len(windows[number].encoded) - after].numpy().copy()
@@ -123,26 +124,30 @@ def _joined(
     session: EncoderSession,
 ) -> Iterator[_Sentence]:
     """Yield the sentences that windows are parts of."""
-    parts: list[list[FloatArray]] = [[] for _ in range(count)]
-    words: list[list[int]] = [[] for _ in range(count)]
-    for window, own in zip(windows, states, strict=True):
-        session.require_finite(own, "hidden states")
-        parts[window.sentence].append(own)
-        words[window.sentence] += _piece_words(window, len(own), len(session.single.before))
-    for own_parts, own_words in zip(parts, words, strict=True):
+    states_by_sentence: list[list[FloatArray]] = [[] for _ in range(count)]
+    words_by_sentence: list[list[int]] = [[] for _ in range(count)]
+    for window, window_states in zip(windows, states, strict=True):
+        session.require_finite(window_states, "hidden states")
+        states_by_sentence[window.sentence].append(window_states)
+        words_by_sentence[window.sentence] += _piece_words(
+            window, len(window_states), len(session.single.before)
+        )
+    for sentence_states, sentence_words in zip(states_by_sentence, words_by_sentence, strict=True):
         empty = np.zeros((0, session.width), np.float32)
-        yield _Sentence(states=np.concatenate([empty, *own_parts]), words=tuple(own_words))
+        yield _Sentence(states=np.concatenate([empty, *sentence_states]), words=tuple(sentence_words))
 
 
 def _piece_words(window: WordWindow, pieces: int, before: int) -> list[int]:
     """Return the number of every piece's word in its sentence."""
     starts = {
-        place - before: window.first_word + word for word, place in enumerate(window.positions) if place >= 0
+        position - before: window.first_word + word
+        for word, position in enumerate(window.positions)
+        if position >= 0
     }
-    found: list[int] = []
+    words: list[int] = []
     for piece in range(pieces):
-        found.append(starts[piece] if piece in starts else found[-1])
-    return found
+        words.append(starts[piece] if piece in starts else words[-1])
+    return words
 
 
 def link_words(
@@ -173,7 +178,10 @@ def link_words(
     for i, j in np.argwhere(linked).tolist():
         words = (source_words[i], target_words[j])
         best[words] = max(best.get(words, 0.0), float(probability[i, j]))
-    return [Link(source=one, target=other, probability=value) for (one, other), value in best.items()]
+    return [
+        Link(source=source_word, target=target_word, probability=value)
+        for (source_word, target_word), value in best.items()
+    ]
 
 
 def _softmax(products: Any, axis: int) -> Any:

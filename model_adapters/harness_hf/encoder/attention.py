@@ -19,14 +19,12 @@ from transformers import AttentionInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
 
-from harness import AttentionOptions, CapabilityError, TextAttention, TextInput
-from harness.models.requests import SegmentAttention
+from harness import CapabilityError
+from harness.models import AttentionOptions, SegmentAttention, TextAttention, TextInput
 from harness_hf.encoder.adapter import EncoderSession
 from harness_hf.inference.batching import Encoded
 from harness_hf.inference.offsets import piece_offsets
 from harness_hf.inference.session import CHUNK, Inputs
-
-__all__ = ["FIRST_ROW", "stream_attentions"]
 
 FIRST_ROW = "harness_first_row"
 """The name under which transformers knows our attention function."""
@@ -59,7 +57,7 @@ def stream_attentions(
         def forward(batch: Inputs) -> Any:
             return _joined_rows(session, batch, source, options)
 
-        for rows, scores in session.run([one.encoded for one in located], forward, ability="attentions"):
+        for rows, scores in session.run([text.encoded for text in located], forward, ability="attentions"):
             session.require_finite(scores, "attentions")
             for row, number in enumerate(rows):
                 yield start + number, _answer(located[number], scores[row].tolist())
@@ -80,10 +78,10 @@ def _answer(located: _Located, scores: Sequence[float]) -> TextAttention:
 def _locate(session: EncoderSession, inputs: Sequence[TextInput], limit: int) -> list[_Located]:
     located: list[_Located] = []
     with session.tokenizing:
-        for one in inputs:
+        for item in inputs:
             # Offsets take many times the memory of pieces; one input at a time lets them go.
-            texts = (one.text,) if one.text_pair is None else (one.text, one.text_pair)
-            found = session.tokenizer(
+            texts = (item.text,) if item.text_pair is None else (item.text, item.text_pair)
+            encoding = session.tokenizer(
                 *texts,
                 truncation="longest_first",
                 max_length=limit,
@@ -91,25 +89,26 @@ def _locate(session: EncoderSession, inputs: Sequence[TextInput], limit: int) ->
                 return_token_type_ids=True,
                 return_offsets_mapping=True,
             )
-            segments, offsets = found.sequence_ids(0), found["offset_mapping"]
+            segments, offsets = encoding.sequence_ids(0), encoding["offset_mapping"]
             positions = tuple(
-                tuple(place for place, segment in enumerate(segments) if segment == number)
+                tuple(position for position, segment in enumerate(segments) if segment == number)
                 for number in range(len(texts))
             )
             located.append(
                 _Located(
-                    encoded=Encoded(found["input_ids"], found["token_type_ids"]),
+                    encoded=Encoded(encoding["input_ids"], encoding["token_type_ids"]),
                     positions=positions,
                     spans=tuple(
                         # What is cut off belongs to no piece.
                         tuple(
                             piece_offsets(
-                                text[: offsets[own[-1]][1]] if own else "", [offsets[p] for p in own]
+                                text[: offsets[indices[-1]][1]] if indices else "",
+                                [offsets[p] for p in indices],
                             )
                         )
-                        for text, own in zip(texts, positions, strict=True)
+                        for text, indices in zip(texts, positions, strict=True)
                     ),
-                    truncated=bool(found.encodings[0].overflowing),
+                    truncated=bool(encoding.encodings[0].overflowing),
                 )
             )
     return located
@@ -133,14 +132,16 @@ class _RunningRow:
         if self.options.row == "first":
             rows = weights[:, :, 0].float()
         else:
-            asked = self.mask[:, None, :, None].to(torch.float32)
-            rows = (weights.float() * asked).sum(dim=2) / asked.sum(dim=2)
-        own = rows.amax(dim=1) if self.options.over == "max" else rows.mean(dim=1)
+            mask = self.mask[:, None, :, None].to(torch.float32)
+            rows = (weights.float() * mask).sum(dim=2) / mask.sum(dim=2)
+        scores = rows.amax(dim=1) if self.options.over == "max" else rows.mean(dim=1)
         self.layers += 1
         if self.joined is None:
-            self.joined = own
+            self.joined = scores
         else:
-            self.joined = torch.maximum(self.joined, own) if self.options.over == "max" else self.joined + own
+            self.joined = (
+                torch.maximum(self.joined, scores) if self.options.over == "max" else self.joined + scores
+            )
 
     def scores(self) -> torch.Tensor:
         """Return the scores over all layers."""
@@ -156,14 +157,14 @@ def _joined_rows(
     if source is None:
         with _implementation(session, "eager"):
             weights = getattr(backbone(**batch, output_attentions=True), "attentions", None)
-        if not weights or any(one is None for one in weights):
+        if not weights or any(layer is None for layer in weights):
             raise _no_attention_error(session)
-        for one in weights:
-            running.add(one)
+        for layer in weights:
+            running.add(layer)
         return running.scores().cpu().numpy()
     modules = [module for module in backbone.modules() if isinstance(module, source.module)]
 
-    def take(module: Any, given: Any, output: Any) -> None:
+    def take(module: Any, arguments: Any, output: Any) -> None:
         running.add(output[source.index])
 
     fused = (
@@ -194,10 +195,10 @@ def _attention_source(session: EncoderSession) -> _AttentionSource | None:
     """Return where a network declares that its layers return attention weights; None where it does not."""
     backbone = session.backbone
     recorded: Any = (getattr(backbone, "_can_record_outputs", None) or {}).get("attentions")
-    found = recorded if isinstance(recorded, type) else getattr(recorded, "target_class", None)
-    if found is None or sum(isinstance(module, found) for module in backbone.modules()) != session.depth:
+    layer = recorded if isinstance(recorded, type) else getattr(recorded, "target_class", None)
+    if layer is None or sum(isinstance(module, layer) for module in backbone.modules()) != session.depth:
         return None
-    return _AttentionSource(found, getattr(recorded, "index", 1))
+    return _AttentionSource(layer, getattr(recorded, "index", 1))
 
 
 def _no_attention_error(session: EncoderSession) -> CapabilityError:
@@ -237,8 +238,8 @@ def _first_row_attention(
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     scores = torch.matmul(query[:, :, :1], key.transpose(2, 3)).float() * scale
     if attention_mask is not None:
-        own = attention_mask[:, :, :1]
-        scores = scores.masked_fill(~own, -torch.inf) if own.dtype == torch.bool else scores + own
+        mask = attention_mask[:, :, :1]
+        scores = scores.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else scores + mask
     return output, torch.softmax(scores, dim=-1)
 
 

@@ -8,26 +8,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from harness import (
-    AttentionOptions,
-    Call,
-    CapabilityError,
-    ClassificationExample,
-    DataError,
-    FloatArray,
-    HeadSpec,
-    TextAttention,
-    TextInput,
-    TrainingError,
-)
+from harness import CapabilityError, DataError, TrainingError
+from harness.data import ClassificationExample
+from harness.models import AttentionOptions, Call, FloatArray, HeadSpec, TextAttention, TextInput
 from harness_hf.encoder.adapter import Encoder, EncoderSession
 from harness_hf.encoder.attention import stream_attentions
 from harness_hf.inference.answer_stream import Procedure
 from harness_hf.inference.session import CHUNK, Inputs
 from harness_hf.inference.text_vectors import row_procedure
 from harness_hf.training.batches import Feature, HeadTraining, collate_with
-
-__all__ = ["Classifier", "LabelScorer", "match_labels", "prepare_classification"]
 
 
 class LabelScorer(Encoder):
@@ -69,20 +58,20 @@ class Classifier(LabelScorer):
         return stream_attentions(self._session, inputs, options or AttentionOptions())
 
 
-def match_labels(asked: Sequence[str], known: Sequence[str], ref: str) -> list[int]:
-    """Return the index in `known` of every asked label, by name without regard to case.
+def match_labels(task_labels: Sequence[str], model_labels: Sequence[str], ref: str) -> list[int]:
+    """Return the index in `model_labels` of every label of the task, by name without regard to case.
 
     Raises `CapabilityError` that lists both unless the two are the same names.
     """
-    by_name = {label.casefold(): index for index, label in enumerate(known)}
-    wanted = [label.casefold() for label in asked]
-    if len(by_name) != len(known) or len(set(wanted)) != len(wanted) or set(wanted) != set(by_name):
+    by_name = {label.casefold(): index for index, label in enumerate(model_labels)}
+    names = [label.casefold() for label in task_labels]
+    if len(by_name) != len(model_labels) or len(set(names)) != len(names) or set(names) != set(by_name):
         raise CapabilityError(
-            f"The model {ref!r} has the labels {', '.join(map(repr, known))}; "
-            f"the task asks for {', '.join(map(repr, asked))}.",
+            f"The model {ref!r} has the labels {', '.join(map(repr, model_labels))}; "
+            f"the task asks for {', '.join(map(repr, task_labels))}.",
             hint="Name them in their order with -o labels=NAME,NAME,..., or fine-tune a bare encoder.",
         )
-    return [by_name[label] for label in wanted]
+    return [by_name[label] for label in names]
 
 
 def prepare_classification(
@@ -129,13 +118,13 @@ def _features(
         inputs.append(TextInput(text=texts[0], text_pair=texts[1] if len(texts) > 1 else None))
     targets: list[dict[str, Any]] = [{"labels": index[str(example.label)]} for example in examples]
     encoded = _encode(session, inputs, max_length)
-    return [Feature((one,), target) for one, target in zip(encoded, targets, strict=True)]
+    return [Feature((pieces,), target) for pieces, target in zip(encoded, targets, strict=True)]
 
 
 def _encode(session: EncoderSession, inputs: Sequence[TextInput], limit: int) -> list[Any]:
     """Return the pieces of texts and pairs; the two may be mixed."""
-    single = [number for number, one in enumerate(inputs) if one.text_pair is None]
-    paired = [number for number, one in enumerate(inputs) if one.text_pair is not None]
+    single = [number for number, item in enumerate(inputs) if item.text_pair is None]
+    paired = [number for number, item in enumerate(inputs) if item.text_pair is not None]
     result: list[Any] = [None] * len(inputs)
     texts = session.encode([inputs[number].text for number in single], None, limit)
     pairs = session.encode(

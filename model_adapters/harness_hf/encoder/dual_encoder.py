@@ -11,16 +11,9 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
-from harness import (
-    AdapterError,
-    DataError,
-    EmbedOptions,
-    FloatArray,
-    RetrievalPair,
-    Side,
-    TrainingError,
-    TrainingSettings,
-)
+from harness import AdapterError, DataError, TrainingError
+from harness.data import RetrievalPair
+from harness.models import EmbedOptions, FloatArray, Side, TrainingSettings
 from harness_hf.encoder.adapter import Encoder, EncoderSession, HeadFitter
 from harness_hf.fit_record import SCALE_NAME, FitRecord
 from harness_hf.heads.network import save_backbone
@@ -29,15 +22,6 @@ from harness_hf.inference.session import Inputs
 from harness_hf.inference.text_vectors import EmbedPlan
 from harness_hf.inference.word_vectors import pool, resolve_layer
 from harness_hf.training.batches import Feature, HeadTraining
-
-__all__ = [
-    "DualEncoder",
-    "DualEncoderNetwork",
-    "contrast",
-    "load_dual_encoder",
-    "prepare_dual_encoder",
-    "top1_accuracy",
-]
 
 INITIAL_SCALE = 100.0
 SCORE_CHUNK = 1024
@@ -118,10 +102,12 @@ class DualEncoderNetwork(torch.nn.Module):
         """
         weights = dict(self.state_dict() if state_dict is None else state_dict)
         scale = weights.pop("scale")
-        own = {name.removeprefix("encoder."): value for name, value in weights.items()}
+        encoder_weights = {name.removeprefix("encoder."): value for name, value in weights.items()}
         if self.pooling != "pooler":
-            own = {name: value for name, value in own.items() if not name.startswith("pooler.")}
-        save_backbone(self.encoder, directory, own)
+            encoder_weights = {
+                name: value for name, value in encoder_weights.items() if not name.startswith("pooler.")
+            }
+        save_backbone(self.encoder, directory, encoder_weights)
         save_file({"scale": scale.detach().cpu().reshape(1)}, Path(directory) / SCALE_NAME)
 
 
@@ -131,8 +117,8 @@ def contrast(vectors: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
     # Under autocast the product would be rounded to 16 bits, and then multiplied by 100.
     with torch.autocast(device_type=queries.device.type, enabled=False):
         logits = queries @ answers.T * scale
-        own = torch.arange(len(queries), device=queries.device)
-        return torch.nn.functional.cross_entropy(logits, own)
+        targets = torch.arange(len(queries), device=queries.device)
+        return torch.nn.functional.cross_entropy(logits, targets)
 
 
 def load_dual_encoder(

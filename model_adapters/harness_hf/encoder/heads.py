@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from harness import (
+from harness import CapabilityError
+from harness.models import (
     Adapter,
     AdapterOptions,
     Capability,
-    CapabilityError,
     FitOptions,
     Head,
     HeadSpec,
@@ -37,8 +37,6 @@ from harness_hf.model_folder import SENTENCE_FILES, read_config, resolve_folder,
 from harness_hf.options import EncoderOptions
 from harness_hf.quantization import require_trainable
 from harness_hf.training.batches import HeadTraining
-
-__all__ = ["ADAPTERS", "HEADS", "Heads", "open_encoder"]
 
 ADAPTERS: Mapping[Head, type[Encoder]] = {
     Head.CLASSIFICATION: Classifier,

@@ -10,15 +10,14 @@ import torch
 import transformers
 from transformers.modeling_outputs import BaseModelOutput
 
-from harness import AdapterError, Call, CapabilityError, LikelihoodAnswer, MaskRequest
+from harness import AdapterError, CapabilityError
+from harness.models import Call, LikelihoodAnswer, MaskRequest
 from harness_hf.encoder.adapter import Encoder, EncoderSession
 from harness_hf.inference.answer_stream import Procedure
 from harness_hf.inference.batching import Encoded
 from harness_hf.inference.offsets import piece_offsets
 from harness_hf.inference.session import CHUNK, Inputs
 from harness_hf.loading import choose_dtype, open_network, require_weights
-
-__all__ = ["MaskFiller"]
 
 
 class MaskFiller(Encoder):
@@ -138,17 +137,17 @@ def _gap(session: EncoderSession, request: MaskRequest) -> _Gap:
     """Return the pieces of a text with its form masked, within the model's limit."""
     tokenizer, template = session.tokenizer, session.single
     start, end = len(request.before.rstrip()), len(request.before) + len(request.form)
-    whole = request.before + request.form + request.after
-    found = tokenizer(
-        whole,
+    sentence = request.before + request.form + request.after
+    encoding = tokenizer(
+        sentence,
         add_special_tokens=False,
         return_offsets_mapping=True,
         return_attention_mask=False,
         verbose=False,
     )
-    ids, offsets = found["input_ids"], piece_offsets(whole, found["offset_mapping"])
-    own = [index for index, (left, right) in enumerate(offsets) if _meets(left, right, start, end)]
-    masked = range(own[0], own[-1] + 1) if own else range(0)
+    ids, offsets = encoding["input_ids"], piece_offsets(sentence, encoding["offset_mapping"])
+    form_pieces = [index for index, (first, stop) in enumerate(offsets) if _meets(first, stop, start, end)]
+    masked = range(form_pieces[0], form_pieces[-1] + 1) if form_pieces else range(0)
     pieces = tuple(ids[index] for index in masked)
     room = session.length_limit() - template.size
     if len(pieces) > room:
@@ -157,10 +156,10 @@ def _gap(session: EncoderSession, request: MaskRequest) -> _Gap:
         )
     text = list(ids)
     text[masked.start : masked.stop] = [tokenizer.mask_token_id] * len(pieces)
-    left = min(max(0, masked.start - (room - len(pieces)) // 2), max(0, len(text) - room))
+    origin = min(max(0, masked.start - (room - len(pieces)) // 2), max(0, len(text) - room))
     return _Gap(
-        encoded=template.wrap(text[left : left + room]),
-        first=len(template.before) + masked.start - left,
+        encoded=template.wrap(text[origin : origin + room]),
+        first=len(template.before) + masked.start - origin,
         pieces=() if tokenizer.unk_token_id in pieces else pieces,
         byte_length=len(request.form.encode("utf-8", "surrogatepass")),
         truncated=len(text) > room,
@@ -168,9 +167,9 @@ def _gap(session: EncoderSession, request: MaskRequest) -> _Gap:
     )
 
 
-def _meets(left: int, right: int, start: int, end: int) -> bool:
+def _meets(first: int, stop: int, start: int, end: int) -> bool:
     """Return whether a piece has a character of a form, or is empty and within it."""
-    return left < end and (right > start or left == right == start)
+    return first < end and (stop > start or first == stop == start)
 
 
 # Numbers -----------------------------------------------------------------------------------------------
@@ -180,13 +179,13 @@ def _fill(
     session: EncoderSession, head: MaskHead, gaps: Sequence[_Gap], call: Call
 ) -> Iterator[tuple[list[int], list[LikelihoodAnswer]]]:
     """Yield (numbers of gaps, their answers) after every batch; forms of as many pieces share a run."""
-    asked: dict[tuple[Any, ...], list[int]] = {}
+    numbers_by_key: dict[tuple[Any, ...], list[int]] = {}
     for number, gap in enumerate(gaps):
         if gap.pieces:
-            asked.setdefault(gap.key, []).append(number)
+            numbers_by_key.setdefault(gap.key, []).append(number)
     idle = [number for number, gap in enumerate(gaps) if not gap.pieces]
     yield idle, [gaps[number].answer((), is_greedy=False) for number in idle]
-    runs = list(asked.values())
+    runs = list(numbers_by_key.values())
     encoded = [gaps[numbers[0]].encoded for numbers in runs]
 
     def forward(inputs: Inputs) -> tuple[Any, torch.Tensor]:
@@ -194,18 +193,18 @@ def _fill(
         states = session.backbone(**inputs).last_hidden_state
         return torch.nonzero(masks).tolist(), head.logprobs(states[masks.to(states.device)])
 
-    for rows, (places, logprobs) in session.run(
+    for rows, (positions, logprobs) in session.run(
         encoded, forward, ability=call.ability, stopping=call.stopping
     ):
-        found = {(row, column): index for index, (row, column) in enumerate(places)}
+        index_of = {(row, column): index for index, (row, column) in enumerate(positions)}
         best = logprobs.argmax(dim=-1)
         answered = [(number, row) for row, index in enumerate(rows) for number in runs[index]]
         answers = []
         for number, row in answered:
             gap = gaps[number]
-            lines = [found[row, gap.first + offset] for offset in range(len(gap.pieces))]
+            lines = [index_of[row, gap.first + offset] for offset in range(len(gap.pieces))]
             target = torch.tensor(gap.pieces, device=logprobs.device)
-            own = logprobs[lines, target].double().cpu().numpy()
-            session.require_finite(own, "log-probabilities")
-            answers.append(gap.answer(own.tolist(), is_greedy=bool((best[lines] == target).all())))
+            scores = logprobs[lines, target].double().cpu().numpy()
+            session.require_finite(scores, "log-probabilities")
+            answers.append(gap.answer(scores.tolist(), is_greedy=bool((best[lines] == target).all())))
         yield [number for number, _ in answered], answers

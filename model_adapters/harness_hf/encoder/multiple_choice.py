@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from harness import Call, Choice, DataError, FloatArray, MultipleChoiceExample, TrainingError
+from harness import DataError, TrainingError
+from harness.data import MultipleChoiceExample
+from harness.models import Call, Choice, FloatArray
 from harness_hf.encoder.adapter import Encoder, EncoderSession
 from harness_hf.inference.answer_stream import Parts, Procedure
 from harness_hf.inference.batching import Encoded
 from harness_hf.inference.session import CHUNK, Inputs
 from harness_hf.training.batches import Feature, HeadTraining
-
-__all__ = ["ChoiceScorer", "prepare_multiple_choice"]
 
 
 class ChoiceScorer(Encoder):
@@ -49,18 +49,18 @@ class ChoiceScorer(Encoder):
             owners = [number for number, item in enumerate(items) for _ in item.choices]
             ends = list(accumulate(len(item.choices) for item in items))
             scores = np.empty(len(owners), dtype=np.float32)
-            parts = Parts(owners, len(items))
-            idle = parts.idle()
+            pending = Parts(owners, len(items))
+            idle = pending.idle()
             yield idle, [()] * len(idle)
             for rows, logits in session.run(encoded, forward, ability=call.ability, stopping=call.stopping):
                 session.require_finite(logits, "scores")
                 scores[rows] = logits
-                complete = parts.finish(rows)
+                complete = pending.finish(rows)
                 yield (
                     complete,
                     [
-                        tuple(scores[ends[one] - len(items[one].choices) : ends[one]].tolist())
-                        for one in complete
+                        tuple(scores[ends[number] - len(items[number].choices) : ends[number]].tolist())
+                        for number in complete
                     ],
                 )
 

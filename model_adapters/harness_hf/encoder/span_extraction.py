@@ -10,24 +10,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from harness import Call, DataError, FloatArray, SpanAnswer, SpanExample, SpanQuestion, TrainingSettings
+from harness import DataError
+from harness.data import SpanExample
+from harness.models import Call, FloatArray, SpanAnswer, SpanQuestion, TrainingSettings
 from harness_hf.encoder.adapter import Encoder, EncoderSession
 from harness_hf.inference.answer_stream import Parts, Procedure
 from harness_hf.inference.batching import Encoded
 from harness_hf.inference.offsets import piece_offsets
 from harness_hf.inference.session import Inputs
 from harness_hf.training.batches import Feature, HeadTraining, collate_with
-
-__all__ = [
-    "SpanExtractor",
-    "SpanLimits",
-    "SpanWindow",
-    "best_span",
-    "piece_f1",
-    "prepare_span_extraction",
-    "split_contexts",
-    "trim_span",
-]
 
 ITEM_CHUNK = 2048
 """Questions whose windows are made and sorted together."""
@@ -76,16 +67,16 @@ class SpanExtractor(Encoder):
     ) -> Iterator[tuple[list[int], list[SpanAnswer]]]:
         session = self._session
         proposals: list[SpanAnswer | None] = [None] * len(windows)
-        own: list[list[int]] = [[] for _ in items]
+        windows_of: list[list[int]] = [[] for _ in items]
         for index, window in enumerate(windows):
-            own[window.item].append(index)
+            windows_of[window.item].append(index)
 
         def forward(batch: Inputs) -> tuple[FloatArray, FloatArray]:
             output = session.network(**batch)
             return output.start_logits.float().cpu().numpy(), output.end_logits.float().cpu().numpy()
 
-        parts = Parts([window.item for window in windows], len(items))
-        idle = parts.idle()
+        pending = Parts([window.item for window in windows], len(items))
+        idle = pending.idle()
         yield idle, [_best([]) for _ in idle]
         encoded = [window.encoded for window in windows]
         for rows, (starts, ends) in session.run(
@@ -96,8 +87,8 @@ class SpanExtractor(Encoder):
             for row, index in enumerate(rows):
                 context = items[windows[index].item].context
                 proposals[index] = _propose(windows[index], context, starts[row], ends[row], limits)
-            complete = parts.finish(rows)
-            yield complete, [_best([proposals[index] for index in own[item]]) for item in complete]
+            complete = pending.finish(rows)
+            yield complete, [_best([proposals[index] for index in windows_of[item]]) for item in complete]
 
 
 def _best(proposals: Sequence[SpanAnswer | None]) -> SpanAnswer:
@@ -118,11 +109,11 @@ def _propose(
 ) -> SpanAnswer | None:
     """Return the best span of a window; None where no piece of it is visible text."""
     inside = slice(window.context_start, window.context_start + len(window.offsets))
-    visible = np.array([right > left for left, right in window.offsets])
-    found = best_span(starts[inside], ends[inside], visible, limits.max_answer_length, limits.n_best)
-    if found is None:
+    visible = np.array([stop > begin for begin, stop in window.offsets])
+    span = best_span(starts[inside], ends[inside], visible, limits.max_answer_length, limits.n_best)
+    if span is None:
         return None
-    first, last = found
+    first, last = span
     start, end = trim_span(context, window.offsets[first][0], window.offsets[last][1])
     score = float(starts[inside][first]) + float(ends[inside][last])
     return SpanAnswer(
@@ -184,9 +175,9 @@ def prepare_span_extraction(
 
 def piece_f1(predicted: Any, gold: Any) -> float:
     """Return the mean F1 of the pieces of spans; both of shape (windows, 2), first and last piece."""
-    left = np.maximum(predicted[:, 0], gold[:, 0])
-    right = np.minimum(predicted[:, 1], gold[:, 1])
-    overlap = np.maximum(right - left + 1, 0) * (predicted[:, 1] >= predicted[:, 0])
+    first = np.maximum(predicted[:, 0], gold[:, 0])
+    last = np.minimum(predicted[:, 1], gold[:, 1])
+    overlap = np.maximum(last - first + 1, 0) * (predicted[:, 1] >= predicted[:, 0])
     sizes = np.maximum(predicted[:, 1] - predicted[:, 0] + 1, 0) + gold[:, 1] - gold[:, 0] + 1
     return float(np.mean(2 * overlap / sizes))
 
@@ -194,13 +185,16 @@ def piece_f1(predicted: Any, gold: Any) -> float:
 def _features(session: EncoderSession, examples: Sequence[SpanExample], limits: SpanLimits) -> list[Feature]:
     for example in examples:
         _check_answer(example)
-    items = [SpanQuestion(id=one.id, question=one.question, context=one.context) for one in examples]
+    items = [
+        SpanQuestion(id=example.id, question=example.question, context=example.context)
+        for example in examples
+    ]
     features = []
     for window in split_contexts(items, session, limits):
         answer = examples[window.item].answers[0]
         # The first special piece means "the answer is not in this window".
-        found = window.pieces_of(answer.start, answer.start + len(answer.text)) or (0, 0)
-        features.append(Feature((window.encoded,), dict(zip(TARGETS, found, strict=True))))
+        pieces = window.pieces_of(answer.start, answer.start + len(answer.text)) or (0, 0)
+        features.append(Feature((window.encoded,), dict(zip(TARGETS, pieces, strict=True))))
     return features
 
 
@@ -208,11 +202,11 @@ def _check_answer(example: SpanExample) -> None:
     if not example.answers:
         raise DataError(f"The question {example.id!r} has no answer to train on.")
     answer = example.answers[0]
-    found = example.context[answer.start : answer.start + len(answer.text)] if answer.start >= 0 else ""
-    if not answer.text or found != answer.text:
+    span = example.context[answer.start : answer.start + len(answer.text)] if answer.start >= 0 else ""
+    if not answer.text or span != answer.text:
         raise DataError(
             f"The question {example.id!r} has the answer {answer.text!r} at offset {answer.start}, "
-            f"but its context has {found!r} there.",
+            f"but its context has {span!r} there.",
             hint="Offsets count Unicode code points.",
         )
 
@@ -263,7 +257,7 @@ class SpanWindow:
         """
         if start < self.seen_until or end > self.continues_at:
             return None
-        inside = [i for i, (left, right) in enumerate(self.offsets) if left < end and right > start]
+        inside = [i for i, (first, last) in enumerate(self.offsets) if first < end and last > start]
         if not inside:
             return None
         return self.context_start + inside[0], self.context_start + inside[-1]
@@ -295,21 +289,21 @@ def split_contexts(
     windows: list[SpanWindow] = []
     for number, item in enumerate(items):
         # Half of the window at most, so that a small model still sees some of the context.
-        asked = questions[number][: min(limits.max_query_length, limits.max_length // 2)]
+        question = questions[number][: min(limits.max_query_length, limits.max_length // 2)]
         pieces = contexts["input_ids"][number]
         offsets = piece_offsets(item.context, contexts["offset_mapping"][number])
-        room = max(1, limits.max_length - session.pair.size - len(asked))
+        room = max(1, limits.max_length - session.pair.size - len(question))
         for start in _starts(len(pieces), room, limits.stride):
             stop = start + room
             windows.append(
                 SpanWindow(
                     item=number,
-                    encoded=session.pair.wrap(asked, pieces[start:stop]),
-                    context_start=session.pair.second_start(len(asked)),
+                    encoded=session.pair.wrap(question, pieces[start:stop]),
+                    context_start=session.pair.second_start(len(question)),
                     offsets=tuple(offsets[start:stop]),
                     seen_until=offsets[start - 1][1] if start else 0,
                     continues_at=offsets[stop][0] if stop < len(pieces) else len(item.context),
-                    question_cut=len(asked) < len(questions[number]),
+                    question_cut=len(question) < len(questions[number]),
                 )
             )
     return windows

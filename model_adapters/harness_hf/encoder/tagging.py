@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from harness import Call, DataError, TaggedSentence, TrainingError
+from harness import DataError, TrainingError
+from harness.data import TaggedSentence
+from harness.models import Call
 from harness_hf.encoder.adapter import Encoder, EncoderSession
 from harness_hf.inference.answer_stream import Parts, Procedure
 from harness_hf.inference.session import Inputs
 from harness_hf.inference.word_vectors import SENTENCE_CHUNK, WordWindow, split_sentences
 from harness_hf.training.batches import Feature, HeadTraining
-
-__all__ = ["Tagger", "prepare_tagging", "token_f1"]
 
 IGNORED = -100
 """Target of pieces that carry no tag; the loss skips it."""
@@ -56,8 +56,8 @@ class Tagger(Encoder):
         ) -> Iterator[tuple[list[int], list[list[str]]]]:
             sentences, windows = prepared
             tags = [[""] * len(sentence) for sentence in sentences]
-            parts = Parts([window.sentence for window in windows], len(sentences))
-            idle = parts.idle()
+            pending = Parts([window.sentence for window in windows], len(sentences))
+            idle = pending.idle()
             yield idle, [tags[number] for number in idle]
             encoded = [window.encoded for window in windows]
             for rows, chosen in session.run(encoded, forward, ability=call.ability, stopping=call.stopping):
@@ -65,7 +65,7 @@ class Tagger(Encoder):
                     window = windows[index]
                     for word, position in enumerate(window.positions, start=window.first_word):
                         tags[window.sentence][word] = str(names[int(chosen[row, position])])
-                complete = parts.finish(rows)
+                complete = pending.finish(rows)
                 yield complete, [tags[number] for number in complete]
 
         return Procedure(prepare=prepare, answer=answer)
@@ -114,10 +114,10 @@ def token_f1(predicted: Any, gold: Any, outside: int) -> float:
     With no outside tag every token counts once in prediction and reference, so that F1 is accuracy.
     """
     counted = gold != IGNORED
-    found = counted & (predicted != outside)
-    wanted = counted & (gold != outside)
-    hits = int((found & wanted & (predicted == gold)).sum())
-    total = int(found.sum()) + int(wanted.sum())
+    predicted_tags = counted & (predicted != outside)
+    gold_tags = counted & (gold != outside)
+    hits = int((predicted_tags & gold_tags & (predicted == gold)).sum())
+    total = int(predicted_tags.sum()) + int(gold_tags.sum())
     return 2 * hits / total if total else 1.0
 
 
@@ -126,8 +126,8 @@ def _features(
 ) -> list[Feature]:
     for example in examples:
         if example.tags is None or len(example.tags) != len(example.tokens):
-            found = "none" if example.tags is None else str(len(example.tags))
-            raise DataError(f"The sentence {example.id!r} has {len(example.tokens)} tokens and {found} tags.")
+            count = "none" if example.tags is None else str(len(example.tags))
+            raise DataError(f"The sentence {example.id!r} has {len(example.tokens)} tokens and {count} tags.")
         unknown = [tag for tag in example.tags if tag not in index]
         if unknown:
             raise DataError(

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness import Head
+from harness.models import Head
 from harness_hf.causal.session import CausalSession, padding_token
 from harness_hf.encoder.adapter import EncoderSession
 from harness_hf.encoder.classification import LabelScorer
@@ -20,8 +20,6 @@ from harness_hf.inference.session import Inputs
 from harness_hf.inference.template import Template, read_templates
 from harness_hf.loading import open_tokenizer
 from harness_hf.options import CausalOptions
-
-__all__ = ["DECODER_HEADS", "DecoderSession"]
 
 SEPARATOR = "\n"
 """What is put between two texts where the tokenizer puts nothing."""
@@ -74,15 +72,15 @@ class DecoderSession(EncoderSession):
         first = self._pieces(texts)
         if pairs is None:
             room = max(1, max_length - self.single.size)
-            found = [self.single.wrap(ids[:room]) for ids in first]
+            encoded = [self.single.wrap(ids[:room]) for ids in first]
         else:
             room = max(2, max_length - self.pair.size)
-            found = [
-                self.pair.wrap(*_cut_pair(one, other, room))
-                for one, other in zip(first, self._pieces(pairs), strict=True)
+            encoded = [
+                self.pair.wrap(*_cut_pair(ids, pair_ids, room))
+                for ids, pair_ids in zip(first, self._pieces(pairs), strict=True)
             ]
         # A network reads at least one token.
-        return [one if len(one) else Encoded([self.pad_id]) for one in found]
+        return [sequence if len(sequence) else Encoded([self.pad_id]) for sequence in encoded]
 
     def _pieces(self, texts: Sequence[str]) -> list[list[int]]:
         encoded: Mapping[str, list[list[int]]] = self.tokenizer(

@@ -18,13 +18,12 @@ from transformers.modeling_outputs import (
     TokenClassifierOutput,
 )
 
-from harness import AdapterError, Head, HeadSpec
+from harness import AdapterError
+from harness.models import Head, HeadSpec
 from harness_hf.fit_record import HEAD_NAME, require_record
 from harness_hf.inference.word_vectors import pool
 from harness_hf.low_rank import is_adapted
 from harness_hf.model_folder import Pooling
-
-__all__ = ["OWN_HEADS", "HeadedNetwork", "save_backbone"]
 
 OWN_HEADS = frozenset({Head.CLASSIFICATION, Head.TAGGING, Head.SPAN_EXTRACTION, Head.MULTIPLE_CHOICE})
 DROPOUTS = ("classifier_dropout", "hidden_dropout_prob", "hidden_dropout", "embd_pdrop", "resid_pdrop")
@@ -46,8 +45,10 @@ class HeadedNetwork(torch.nn.Module):
         self.backbone = backbone
         self.head_name, self.pooling = head, pooling
         config = backbone.config
-        known = (getattr(config, name, None) for name in DROPOUTS)
-        self.dropout = torch.nn.Dropout(next((float(one) for one in known if one is not None), USUAL_DROPOUT))
+        rates = (getattr(config, name, None) for name in DROPOUTS)
+        self.dropout = torch.nn.Dropout(
+            next((float(rate) for rate in rates if rate is not None), USUAL_DROPOUT)
+        )
         self.head = torch.nn.Linear(int(config.get_text_config().hidden_size), outputs, dtype=torch.float32)
         spread = getattr(config, "initializer_range", None)
         torch.nn.init.normal_(self.head.weight, std=USUAL_SPREAD if spread is None else float(spread))
@@ -96,8 +97,8 @@ class HeadedNetwork(torch.nn.Module):
     @property
     def dtype(self) -> torch.dtype:
         """The precision of the backbone."""
-        found: torch.dtype = self.backbone.dtype
-        return found
+        precision: torch.dtype = self.backbone.dtype
+        return precision
 
     @property
     def device(self) -> torch.device:
@@ -156,7 +157,7 @@ class HeadedNetwork(torch.nn.Module):
         `state_dict` has the whole weights where those of the network are divided over processes.
         """
         weights = dict(self.state_dict() if state_dict is None else state_dict)
-        own = {
+        head_weights = {
             name.removeprefix("head."): value for name, value in weights.items() if name.startswith("head.")
         }
         prefix = "backbone."
@@ -170,7 +171,7 @@ class HeadedNetwork(torch.nn.Module):
             },
         )
         save_file(
-            {name: value.detach().float().cpu().contiguous() for name, value in own.items()},
+            {name: value.detach().float().cpu().contiguous() for name, value in head_weights.items()},
             Path(directory) / HEAD_NAME,
             metadata={"head": self.head_name.value, "pooling": self.pooling},
         )
@@ -199,7 +200,7 @@ def save_backbone(backbone: Any, directory: Path, weights: Mapping[str, torch.Te
 
 
 def _span_output(logits: torch.Tensor, starts: torch.Tensor | None, ends: torch.Tensor | None) -> Any:
-    start_logits, end_logits = (part.contiguous() for part in logits.unbind(dim=-1))
+    start_logits, end_logits = (column.contiguous() for column in logits.unbind(dim=-1))
     loss = None
     if starts is not None and ends is not None:
         device = logits.device

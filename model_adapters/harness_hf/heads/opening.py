@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import torch
 import transformers
 
-from harness import Head, HeadSpec, TrainingSettings
+from harness.models import Head, HeadSpec, TrainingSettings
 from harness_hf.architecture import TEXT_ENCODERS
 from harness_hf.fit_record import HEAD_NAME, DualPooling
 from harness_hf.heads.network import OWN_HEADS, HeadedNetwork
@@ -19,8 +19,6 @@ from harness_hf.loading import open_network, require_weights
 from harness_hf.low_rank import add_low_rank, quantization, require_same_shape
 from harness_hf.model_folder import ADAPTER_CONFIG, Pooling, adapter_base, read_config
 from harness_hf.options import ModelOptions
-
-__all__ = ["base_weights", "head_pooling", "load_network", "load_trainable", "open_bare", "open_trainable"]
 
 AUTO_CLASSES: Mapping[Head, Any] = {
     Head.CLASSIFICATION: transformers.AutoModelForSequenceClassification,
@@ -60,16 +58,16 @@ def load_network(
     Raises `AdapterError` where weights are missing or of another shape: transformers would fill them at random and
     continue.
     """
-    own = head if head in OWN_HEADS and (folder / HEAD_NAME).is_file() else None
-    auto_class = bare_class(folder, options) if own or head in BARE else AUTO_CLASSES[head]
+    own_head = head if head in OWN_HEADS and (folder / HEAD_NAME).is_file() else None
+    auto_class = bare_class(folder, options) if own_head or head in BARE else AUTO_CLASSES[head]
     network, information = open_network(auto_class, folder, ref, options, placement)
     missing = sorted(information["missing_keys"])
     poolers = [name for name in missing if "pooler" in name]
-    if own is not None or head in BARE:
+    if own_head is not None or head in BARE:
         missing = [name for name in missing if name not in poolers]
     require_weights(ref, missing)
     has_pooler = getattr(network.base_model, "pooler", None) is not None and not poolers
-    return (HeadedNetwork.read(network, own, folder) if own else network), has_pooler
+    return (HeadedNetwork.read(network, own_head, folder) if own_head else network), has_pooler
 
 
 def load_trainable(session: Trainable, spec: HeadSpec, settings: TrainingSettings, *, keep_head: bool) -> Any:
@@ -109,8 +107,8 @@ def open_trainable(
     network, information = open_network(auto_class, folder, ref, options, keywords)
     if settings.lora_rank is not None:
         local = Path(ref).expanduser()
-        named = (str(local.resolve()), None) if local.is_dir() else (ref, folder.name)
-        add_low_rank(network, settings, *named)
+        base = (str(local.resolve()), None) if local.is_dir() else (ref, folder.name)
+        add_low_rank(network, settings, *base)
     return network, information
 
 

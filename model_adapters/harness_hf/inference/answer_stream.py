@@ -10,10 +10,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from harness import Ability, Answered, Call, CapabilityError, FloatArray
+from harness import CapabilityError
+from harness.models import Ability, Answered, Call, FloatArray
 from harness_hf.inference.batching import TokenBudget
-
-__all__ = ["AnswerStream", "Parts", "Procedure", "StreamingSession"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,11 +129,11 @@ class Parts:
         """Return the requests without any part."""
         return [number for number, count in enumerate(self._missing) if count == 0]
 
-    def finish(self, parts: Iterable[int]) -> list[int]:
+    def finish(self, numbers: Iterable[int]) -> list[int]:
         """Return the requests that are complete now that these parts are done."""
         complete = []
-        for part in parts:
-            owner = self._owners[part]
+        for number in numbers:
+            owner = self._owners[number]
             self._missing[owner] -= 1
             if self._missing[owner] == 0:
                 complete.append(owner)

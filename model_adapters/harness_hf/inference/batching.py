@@ -13,16 +13,6 @@ from accelerate.utils.memory import should_reduce_batch_size
 
 from harness import AdapterError
 
-__all__ = [
-    "BatchPlan",
-    "Encoded",
-    "TokenBudget",
-    "by_length",
-    "is_shortage",
-    "length_sorted_batches",
-    "pad_batch",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
@@ -125,7 +115,7 @@ class TokenBudget:
                     return
                 result = self.attempt(batch, forward, plan, before)
                 if result is None:
-                    waiting = [one for later in batches[number:] for one in later]
+                    waiting = [item for later in batches[number:] for item in later]
                     break
                 yield batch, result[0]
 
@@ -171,9 +161,9 @@ class TokenBudget:
                 return True
         return False
 
-    def _too_long(self, one: Work, plan: BatchPlan[Work]) -> AdapterError:
+    def _too_long(self, item: Work, plan: BatchPlan[Work]) -> AdapterError:
         return AdapterError(
-            f"There is too little memory for one sequence of {plan.size(one):,} pieces with {self._ref!r} "
+            f"There is too little memory for one sequence of {plan.size(item):,} pieces with {self._ref!r} "
             f"({plan.ability}).",
             hint="Pass a smaller -o max_length, or -o device=cpu where it ran on a GPU.",
         )
@@ -184,7 +174,7 @@ def by_length(lengths: Sequence[int]) -> Callable[[Sequence[int], int], Iterator
 
     def pack(chosen: Sequence[int], tokens: int) -> Iterator[list[int]]:
         for batch in length_sorted_batches([lengths[number] for number in chosen], tokens):
-            yield [chosen[place] for place in batch]
+            yield [chosen[position] for position in batch]
 
     return pack
 
@@ -195,8 +185,8 @@ def is_shortage(error: Exception) -> bool:
         return True
     if not (isinstance(error, RuntimeError) and len(error.args) == 1 and isinstance(error.args[0], str)):
         return False
-    known = bool(should_reduce_batch_size(error))
-    return known or any(text in error.args[0] for text in FURTHER_SHORTAGES)
+    is_recognised = bool(should_reduce_batch_size(error))
+    return is_recognised or any(text in error.args[0] for text in FURTHER_SHORTAGES)
 
 
 def _attempt(forward: Callable[[list[Work]], Result], batch: list[Work]) -> tuple[Result] | Exception:

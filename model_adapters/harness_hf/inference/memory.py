@@ -8,8 +8,6 @@ from typing import Any
 import psutil
 import torch
 
-__all__ = ["CGROUP", "free_memory", "tokens_within"]
-
 SHARES = {"cpu": 0.25, "cuda": 0.8, "mps": 0.5}
 """Share of the free memory that batches may take; a CPU's is used by other programs too."""
 CGROUP = Path("/sys/fs/cgroup")
@@ -47,6 +45,8 @@ def tokens_within(memory: int, network: Any, cached: int) -> int:
     hidden = int(getattr(config, "hidden_size", None) or 4096)
     inner = int(getattr(config, "intermediate_size", None) or getattr(config, "d_ff", None) or 4 * hidden)
     # A decoder behind an encoder keeps keys and values of its own tokens and of the encoder's.
-    kept = 4 * config.num_hidden_layers if getattr(network.config, "is_encoder_decoder", False) else 0
-    piece: int = network.dtype.itemsize * ((8 + kept) * hidden + 3 * inner) + cached
+    cross_attention = (
+        4 * config.num_hidden_layers if getattr(network.config, "is_encoder_decoder", False) else 0
+    )
+    piece: int = network.dtype.itemsize * ((8 + cross_attention) * hidden + 3 * inner) + cached
     return min(MOST_TOKENS, max(LEAST_TOKENS, memory // piece))

@@ -5,8 +5,6 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Sequence
 
-__all__ = ["piece_offsets"]
-
 
 def piece_offsets(text: str, offsets: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return the offsets of a text's pieces, repaired, without blanks at their ends; shape (pieces, 2), code points.

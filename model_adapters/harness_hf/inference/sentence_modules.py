@@ -12,8 +12,6 @@ from safetensors.torch import load_file
 from harness import AdapterError
 from harness_hf.model_folder import DenseModule
 
-__all__ = ["VectorModule", "open_dense", "unit_rows"]
-
 VectorModule = Callable[[torch.Tensor], torch.Tensor]
 
 

@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from tokenizers.normalizers import Lowercase
 
-from harness import AdapterError, CapabilityError, Prompt, Turn
-from harness.models.requests import SystemTurns
+from harness import AdapterError, CapabilityError
+from harness.models import Prompt, SystemTurns, Turn
 from harness_hf.identity import folder_identity, library_versions
 from harness_hf.inference.batching import BatchPlan, Encoded, TokenBudget, by_length, pad_batch
 from harness_hf.inference.memory import free_memory, tokens_within
@@ -24,8 +24,6 @@ from harness_hf.inference.template import Template
 from harness_hf.loading import choose_precision, first_line, piece_limit, place
 from harness_hf.model_folder import DenseModule, SentenceFiles, read_sentence_files
 from harness_hf.options import ModelOptions
-
-__all__ = ["CHUNK", "Inputs", "ModelSession"]
 
 CHUNK = 16_384
 """Texts that are tokenised and sorted by length together; bounds the memory that pieces take."""
@@ -200,9 +198,9 @@ class ModelSession:
 
     # Texts ----------------------------------------------------------------------------------------------
 
-    def length_limit(self, wanted: int | None = None) -> int:
-        """Return how many pieces a sequence may have: `wanted`, else the option's, within the model's."""
-        return min(wanted or self.options.max_length or self.limit, self.limit)
+    def length_limit(self, requested: int | None = None) -> int:
+        """Return how many pieces a sequence may have: `requested`, else the option's, within the model's."""
+        return min(requested or self.options.max_length or self.limit, self.limit)
 
     def encode(self, texts: Sequence[str], pairs: Sequence[str] | None, max_length: int) -> list[Encoded]:
         """Return the pieces of texts or pairs of texts, the longer one cut first above `max_length`."""
@@ -292,7 +290,9 @@ class ModelSession:
             inputs = self.pad([encoded[index] for index in batch])
             return forward({name: tensor.to(self.device) for name, tensor in inputs.items()})
 
-        return self.run_numbers([len(one) for one in encoded], run_batch, ability=ability, stopping=stopping)
+        return self.run_numbers(
+            [len(sequence) for sequence in encoded], run_batch, ability=ability, stopping=stopping
+        )
 
     def run_numbers(
         self,
@@ -311,12 +311,12 @@ class ModelSession:
         )
         return self.budget.run(range(len(lengths)), forward, plan)
 
-    def require_finite(self, values: Any, what: str) -> None:
+    def require_finite(self, values: Any, values_name: str) -> None:
         """Raise `AdapterError` where the model returned NaN or infinity."""
         finite = torch.isfinite(values) if isinstance(values, torch.Tensor) else np.isfinite(values)
         if not bool(finite.all()):
             raise AdapterError(
-                f"The model {self.ref!r} returned {what} that are not finite, in {self.dtype}.",
+                f"The model {self.ref!r} returned {values_name} that are not finite, in {self.dtype}.",
                 hint="Pass -o dtype=float32.",
             )
 

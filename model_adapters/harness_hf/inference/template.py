@@ -7,17 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from harness import AdapterError, SubwordCount
+from harness import AdapterError
+from harness.models import SubwordCount
 from harness_hf.inference.batching import Encoded
-
-__all__ = [
-    "SubwordCounting",
-    "Template",
-    "TokenizingSession",
-    "read_affixes",
-    "read_templates",
-    "subword_ids",
-]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,10 +70,10 @@ class Template:
 def read_affixes(tokenizer: Any, ref: str, side: str = "text") -> Template:
     """Return the special pieces around an input (side ``text``) or an output (``text_target``), found by a probe."""
     plain = list(tokenizer(**{side: "a"}, add_special_tokens=False)["input_ids"])
-    whole = list(tokenizer(**{side: "a"})["input_ids"])
-    for start in range(len(whole) - len(plain) + 1):
-        if plain and whole[start : start + len(plain)] == plain:
-            return Template.around(whole[:start], whole[start + len(plain) :])
+    pieces = list(tokenizer(**{side: "a"})["input_ids"])
+    for start in range(len(pieces) - len(plain) + 1):
+        if plain and pieces[start : start + len(plain)] == plain:
+            return Template.around(pieces[:start], pieces[start + len(plain) :])
     raise AdapterError(
         f"The tokenizer of {ref!r} changes a text when special tokens are added, so it cannot be used here."
     )

@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 import torch
 
-from harness import AdapterError, Call, EmbedOptions, FloatArray, Side, UsageError, near_names
+from harness import AdapterError, UsageError, near_names
+from harness.models import Call, EmbedOptions, FloatArray, Side
 from harness_hf.inference.answer_stream import Procedure
 from harness_hf.inference.batching import Encoded
 from harness_hf.inference.sentence_modules import unit_rows
@@ -16,12 +17,6 @@ from harness_hf.inference.session import CHUNK, Inputs, ModelSession
 from harness_hf.inference.template import SubwordCounting, subword_ids
 from harness_hf.inference.word_vectors import EncoderReading, WordVectors, pool, read_layer, resolve_layer
 from harness_hf.model_folder import DenseModule, Pooling
-
-__all__ = [
-    "EmbedPlan",
-    "TextVectors",
-    "row_procedure",
-]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,8 +38,8 @@ class EmbedPlan:
     def width(self, states: int) -> int:
         """Return the length of a vector that is made of states of this length."""
         dense = [module.width for module in self.modules if module is not None]
-        whole = dense[-1] if dense else states * len(self.pooling)
-        return min(whole, self.dimensions or whole)
+        length = dense[-1] if dense else states * len(self.pooling)
+        return min(length, self.dimensions or length)
 
 
 class TextVectors(SubwordCounting, WordVectors):
@@ -148,10 +143,10 @@ class TextVectors(SubwordCounting, WordVectors):
         (ids,) = subword_ids(self._session, [self._session.cased(prefix)])
         return len(self._session.whole_text.before) + len(ids)
 
-    def _pooling(self, asked: Pooling | None) -> tuple[Pooling, ...]:
+    def _pooling(self, requested: Pooling | None) -> tuple[Pooling, ...]:
         """Return the pooling of the request, the options or the model folder, where it is possible."""
         files = self._session.sentence_files
-        pooling = asked or self._session.options.pooling
+        pooling = requested or self._session.options.pooling
         if self.reads_left_to_right and pooling in ("cls", "pooler"):
             # The first token of a decoder has seen nothing of the text.
             raise UsageError(
@@ -179,18 +174,18 @@ class TextVectors(SubwordCounting, WordVectors):
 
     def _prefix(self, side: Literal["query", "passage"]) -> str:
         options, files = self._session.options, self._session.sentence_files
-        given = options.query_prefix if side == "query" else options.passage_prefix
-        named = options.query_prompt if side == "query" else options.passage_prompt
-        if named is None:
-            return files.prefix(side) if given is None else given
-        if named not in files.prompts:
-            near = near_names(named, files.prompts)
-            known = f"Known: {', '.join(sorted(files.prompts)) or 'none'}."
+        prefix = options.query_prefix if side == "query" else options.passage_prefix
+        prompt = options.query_prompt if side == "query" else options.passage_prompt
+        if prompt is None:
+            return files.prefix(side) if prefix is None else prefix
+        if prompt not in files.prompts:
+            near = near_names(prompt, files.prompts)
+            prompts = f"Known: {', '.join(sorted(files.prompts)) or 'none'}."
             raise UsageError(
-                f"The model {self._session.ref!r} has no prompt named {named!r}.",
-                hint=f"Did you mean {near[0]!r}? {known}" if near else known,
+                f"The model {self._session.ref!r} has no prompt named {prompt!r}.",
+                hint=f"Did you mean {near[0]!r}? {prompts}" if near else prompts,
             )
-        return files.prompts[named]
+        return files.prompts[prompt]
 
 
 def row_procedure(
@@ -198,13 +193,13 @@ def row_procedure(
     call: Call,
     prepare: Callable[[Sequence[Any]], Sequence[Encoded]],
     forward: Callable[[Inputs], FloatArray],
-    what: str,
+    values_name: str,
 ) -> Procedure:
     """Return a procedure whose requests are one sequence each, answered by one row of what `forward` returns."""
 
     def answer(encoded: Sequence[Encoded]) -> Iterator[tuple[list[int], list[FloatArray]]]:
         for rows, values in session.run(encoded, forward, ability=call.ability, stopping=call.stopping):
-            session.require_finite(values, what)
+            session.require_finite(values, values_name)
             yield rows, list(values)
 
     return Procedure(prepare=prepare, answer=answer)

@@ -9,23 +9,12 @@ from typing import Any, Literal, Self
 import numpy as np
 import torch
 
-from harness import CapabilityError, FloatArray, UsageError
-from harness.models.requests import WordCoverage
+from harness import CapabilityError, UsageError
+from harness.models import FloatArray, WordCoverage
 from harness_hf.inference.answer_stream import AnswerStream, Parts
 from harness_hf.inference.batching import Encoded
 from harness_hf.inference.template import Template
 from harness_hf.model_folder import Pooling
-
-__all__ = [
-    "SENTENCE_CHUNK",
-    "EncoderReading",
-    "WordVectors",
-    "WordWindow",
-    "pool",
-    "read_layer",
-    "resolve_layer",
-    "split_sentences",
-]
 
 SENTENCE_CHUNK = 1024
 """Sentences whose words are split and sorted together; bounds the hidden states that wait for re-joining."""
@@ -80,14 +69,17 @@ class WordVectors(AnswerStream):
 
     def word_coverage(self, sentences: Sequence[Words]) -> list[WordCoverage]:
         """Return which words have no piece or are cut, and in how many parts each sentence is read."""
-        found: list[WordCoverage] = []
+        coverages: list[WordCoverage] = []
         for start in range(0, len(sentences), SENTENCE_CHUNK):
             chunk = sentences[start : start + SENTENCE_CHUNK]
             windows: list[list[WordWindow]] = [[] for _ in chunk]
             for window in self._windows(chunk, self._encoder_reading(), sentence_vector=False):
                 windows[window.sentence].append(window)
-            found += [_coverage(words, own) for words, own in zip(chunk, windows, strict=True)]
-        return found
+            coverages += [
+                _coverage(words, sentence_windows)
+                for words, sentence_windows in zip(chunk, windows, strict=True)
+            ]
+        return coverages
 
     def untrained(self, seed: int) -> Self:
         """Return this model with weights that are drawn anew, as its architecture initialises them.
@@ -121,14 +113,14 @@ class WordVectors(AnswerStream):
         windows = self._windows(sentences, reading, sentence_vector=sentence_vector)
         extra = int(sentence_vector)
         waiting: dict[int, FloatArray] = {}
-        parts = Parts([window.sentence for window in windows], len(sentences))
+        pending = Parts([window.sentence for window in windows], len(sentences))
 
         def empty(number: int) -> FloatArray:
             return np.zeros((len(layers), extra + len(sentences[number]), reading.width), np.float32)
 
-        for number in parts.idle():
+        for number in pending.idle():
             yield offset + number, empty(number)
-        places = self._sentence_places(windows, reading.template) if sentence_vector else {}
+        sentence_positions = self._sentence_places(windows, reading.template) if sentence_vector else {}
         for rows, tensors in reading.read([window.encoded for window in windows], layers):
             # One copy per layer and batch: from an accelerator, copies of single words would cost far more.
             states = [tensor.float().cpu().numpy() for tensor in tensors]
@@ -137,9 +129,9 @@ class WordVectors(AnswerStream):
                 target = waiting.setdefault(number, empty(number))
                 for layer, state in enumerate(states):
                     _copy_words(target[layer, extra:], state[row], windows[index])
-                    if index in places:
-                        target[layer, 0] = state[row, places[index]]
-            for number in parts.finish(rows):
+                    if index in sentence_positions:
+                        target[layer, 0] = state[row, sentence_positions[index]]
+            for number in pending.finish(rows):
                 yield offset + number, waiting.pop(number)
 
     def _sentence_places(self, windows: Sequence[WordWindow], template: Template) -> dict[int, int]:
@@ -232,8 +224,8 @@ def _window(
     positions: list[int] = []
     pieces: list[int] = []
     for word in words:
-        place = len(pieces) + (len(word) - 1 if read_last else 0)
-        positions.append(len(template.before) + place if word else -1)
+        position = len(pieces) + (len(word) - 1 if read_last else 0)
+        positions.append(len(template.before) + position if word else -1)
         pieces += word
     return WordWindow(
         sentence=sentence,
@@ -274,8 +266,8 @@ def _mask_of(tokenizer: Any) -> int:
 
 def _unknown_of(tokenizer: Any) -> int:
     """Return the unknown piece, or the end-of-text token of a tokenizer that writes every text."""
-    known = (tokenizer.unk_token_id, tokenizer.eos_token_id, tokenizer.pad_token_id)
-    return int(next(token for token in known if token is not None))
+    tokens = (tokenizer.unk_token_id, tokenizer.eos_token_id, tokenizer.pad_token_id)
+    return int(next(token for token in tokens if token is not None))
 
 
 def _needs_space(tokenizer: Any) -> bool:
@@ -285,8 +277,8 @@ def _needs_space(tokenizer: Any) -> bool:
     (byte-level ones, those of Gemma).
     """
 
-    def pieces(given: Any, **keywords: Any) -> list[int]:
-        return list(tokenizer(given, add_special_tokens=False, verbose=False, **keywords)["input_ids"])
+    def pieces(text: Any, **keywords: Any) -> list[int]:
+        return list(tokenizer(text, add_special_tokens=False, verbose=False, **keywords)["input_ids"])
 
     text = pieces(" ".join(PROBE))
     alone, spaced = (

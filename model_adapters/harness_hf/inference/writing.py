@@ -5,21 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from harness import (
-    Call,
-    CapabilityError,
-    Generated,
-    GenerateOptions,
-    LikelihoodAnswer,
-    LikelihoodRequest,
-    Prompt,
-    UsageError,
-)
+from harness import CapabilityError, UsageError
+from harness.models import Call, Generated, GenerateOptions, LikelihoodAnswer, LikelihoodRequest, Prompt
 from harness_hf.inference.answer_stream import Parts
 from harness_hf.inference.session import CHUNK, ModelSession
 from harness_hf.inference.text_vectors import TextVectors
-
-__all__ = ["TextWriter", "check_writing", "choose_likeliest"]
 
 
 class TextWriter(TextVectors):
@@ -77,12 +67,12 @@ def choose_likeliest(
         scored: Numbers of choices with their log-probabilities.
         answer: From the number of a choice to what is returned for it.
     """
-    parts = Parts(owners, prompts)
-    own: dict[int, list[int]] = {}
+    pending = Parts(owners, prompts)
+    choices_of: dict[int, list[int]] = {}
     for number, owner in enumerate(owners):
-        own.setdefault(owner, []).append(number)
+        choices_of.setdefault(owner, []).append(number)
     totals: dict[int, float] = {}
     for numbers, values in scored:
         totals.update(zip(numbers, values, strict=True))
-        complete = parts.finish(numbers)
-        yield complete, [answer(max(own[owner], key=totals.__getitem__)) for owner in complete]
+        complete = pending.finish(numbers)
+        yield complete, [answer(max(choices_of[owner], key=totals.__getitem__)) for owner in complete]

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness import (
+from harness import CapabilityError, UsageError
+from harness.models import (
     Adapter,
     AdapterOptions,
     Call,
-    CapabilityError,
+    DevScore,
     EmbedOptions,
     FitOptions,
     HeadSpec,
@@ -20,9 +21,7 @@ from harness import (
     ModelDescription,
     Prompt,
     Side,
-    UsageError,
 )
-from harness.models.requests import DevScore
 from harness_hf.architecture import Family
 from harness_hf.description import find_architecture
 from harness_hf.fit_record import read_record
@@ -36,8 +35,6 @@ from harness_hf.seq2seq.fitting import fit_pairs, open_fit
 from harness_hf.seq2seq.generation import encode_prompts, write_texts
 from harness_hf.seq2seq.scoring import Target, score_targets
 from harness_hf.seq2seq.session import Seq2SeqSession, Source
-
-__all__ = ["Seq2Seq", "open_seq2seq"]
 
 
 def open_seq2seq(description: ModelDescription, options: AdapterOptions) -> Adapter:
@@ -162,7 +159,7 @@ class _Scorable:
 def _encode_requests(
     session: Seq2SeqSession, requests: Sequence[LikelihoodRequest], end: Sequence[int]
 ) -> _Scorable:
-    contexts = {text: number for number, text in enumerate(dict.fromkeys(one.context for one in requests))}
+    contexts = {text: number for number, text in enumerate(dict.fromkeys(item.context for item in requests))}
     tokens = session.target_tokens([request.continuation for request in requests])
     for request, ids in zip(requests, tokens, strict=True):
         if not ids:
@@ -176,17 +173,17 @@ def _encode_requests(
 
 
 def _score_requests(
-    session: Seq2SeqSession, asked: _Scorable, call: Call
+    session: Seq2SeqSession, scorable: _Scorable, call: Call
 ) -> Iterator[tuple[list[int], list[LikelihoodAnswer]]]:
-    for numbers, scores in score_targets(session, asked.sources, asked.targets, call):
+    for numbers, scores in score_targets(session, scorable.sources, scorable.targets, call):
         yield (
             numbers,
             [
                 LikelihoodAnswer(
                     token_logprobs=scored.logprobs,
                     is_greedy=scored.is_greedy,
-                    byte_length=len(asked.requests[number].continuation.encode()),
-                    truncated=asked.sources[asked.targets[number].source].truncated,
+                    byte_length=len(scorable.requests[number].continuation.encode()),
+                    truncated=scorable.sources[scorable.targets[number].source].truncated,
                 )
                 for number, scored in zip(numbers, scores, strict=True)
             ],

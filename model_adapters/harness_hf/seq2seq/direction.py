@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness import CapabilityError
-from harness.languages.table import Language, known_languages
+from harness.languages import Language, known_languages
 from harness_hf.inference.template import Template, read_affixes
 from harness_hf.seq2seq.language_codes import MBART, find_scheme
-
-__all__ = ["Direction", "find_direction"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +22,7 @@ class Direction:
 
 
 def find_direction(
-    tokenizer: Any, ref: str, languages: tuple[str, str], *, start: int, own: Direction
+    tokenizer: Any, ref: str, languages: tuple[str, str], *, start: int, default: Direction
 ) -> Direction:
     """Return how a model translates from the first into the second language; the tokenizer stays as it is.
 
@@ -33,17 +31,17 @@ def find_direction(
         ref: The model, for errors.
         languages: Codes of the harness.
         start: The token that the decoder begins with.
-        own: How the model reads a text without codes: Marian's models of one pair.
+        default: How the model reads a text without codes: Marian's models of one pair.
 
     Raises:
         CapabilityError: For a language that the model does not know.
     """
-    named = getattr(tokenizer, "lang_code_to_token", None) or {}
-    vocabulary = frozenset(tokenizer.get_vocab()) | frozenset(named.values())
+    codes = getattr(tokenizer, "lang_code_to_token", None) or {}
+    vocabulary = frozenset(tokenizer.get_vocab()) | frozenset(codes.values())
     scheme = find_scheme(vocabulary, known_languages().get("en"))
     if scheme is None:
         _require_own_pair(tokenizer, ref, languages)
-        return own
+        return default
     tokens = [
         scheme.token(known_languages().get(code), vocabulary) if code in known_languages() else None
         for code in languages
@@ -54,8 +52,8 @@ def find_direction(
                 f"The model {ref!r} has no code of {scheme.name} for the language {code!r}."
             )
     if scheme.is_prefix:
-        return Direction(single=own.single, prefix=own.prefix, token=f"{tokens[1]} ")
-    names = {token: code for code, token in dict(named).items()}
+        return Direction(single=default.single, prefix=default.prefix, token=f"{tokens[1]} ")
+    names = {token: code for code, token in dict(codes).items()}
     before, tokenizer.src_lang = tokenizer.src_lang, names.get(tokens[0], tokens[0])
     try:
         single = read_affixes(tokenizer, ref)
@@ -70,11 +68,11 @@ def find_direction(
 def _require_own_pair(tokenizer: Any, ref: str, languages: tuple[str, str]) -> None:
     """Raise `CapabilityError` unless a model of one pair translates this one; a group such as ``ROMANCE`` may."""
     pair = getattr(tokenizer, "source_lang", None), getattr(tokenizer, "target_lang", None)
-    known = {name for language in known_languages() for name in (language.code, language.iso639_3)}
-    for code, own in zip(languages, pair, strict=True):
+    codes = {name for language in known_languages() for name in (language.code, language.iso639_3)}
+    for code, declared in zip(languages, pair, strict=True):
         language: Language | None = known_languages().get(code) if code in known_languages() else None
         names = {code} if language is None else {language.code, language.iso639_3}
-        if own is None or (own in known and own not in names):
+        if declared is None or (declared in codes and declared not in names):
             raise CapabilityError(
                 f"The model {ref!r} translates from {pair[0]!r} into {pair[1]!r}, not from {languages[0]!r} "
                 f"into {languages[1]!r}."

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from harness import CapabilityError, DataError, FitOptions, Head, HeadSpec, TrainingSettings
-from harness.data.records import TextPair
+from harness import CapabilityError, DataError
+from harness.data import TextPair
+from harness.models import FitOptions, Head, HeadSpec, TrainingSettings
 from harness_hf.fit_record import require_record
 from harness_hf.heads.opening import base_weights, load_trainable
 from harness_hf.inference.batching import Encoded, pad_batch
@@ -19,8 +20,6 @@ from harness_hf.options import Seq2SeqOptions
 from harness_hf.quantization import require_trainable
 from harness_hf.seq2seq.session import Seq2SeqSession
 from harness_hf.training.batches import Feature, HeadTraining
-
-__all__ = ["IGNORED", "fit_pairs", "open_fit", "prepare_pairs"]
 
 IGNORED = -100
 """Label of padding, which the loss skips."""

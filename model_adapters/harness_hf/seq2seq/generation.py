@@ -9,14 +9,12 @@ from typing import Any
 import torch
 from transformers import LogitsProcessor, LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
 
-from harness import Call, CapabilityError, Generated, GenerateOptions, Prompt
-from harness.models.reasoning import before_stop
+from harness import CapabilityError
+from harness.models import Call, Generated, GenerateOptions, Prompt, before_stop
 from harness_hf.inference.writing import check_writing, choose_likeliest
 from harness_hf.loading import quiet_transformers
 from harness_hf.seq2seq.scoring import Target, score_targets
 from harness_hf.seq2seq.session import Seq2SeqSession, Source
-
-__all__ = ["Writings", "encode_prompts", "write_texts"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,15 +36,15 @@ def encode_prompts(
         check_writing(option, session)
         if option.choices is not None and option.temperature > 0:
             raise CapabilityError("The adapter 'hf-seq2seq' ranks choices; it cannot sample one of them.")
-    asked = [(number, text) for number, option in enumerate(options) for text in option.choices or ()]
-    tokens = session.target_tokens([text for _, text in asked])
+    pairs = [(number, text) for number, option in enumerate(options) for text in option.choices or ()]
+    tokens = session.target_tokens([text for _, text in pairs])
     return Writings(
         sources=_sources(session, prompts, options),
         options=options,
-        choices=[text for _, text in asked],
+        choices=[text for _, text in pairs],
         targets=[
             Target(source=number, tokens=[*ids, *session.ends[:1]])
-            for (number, _), ids in zip(asked, tokens, strict=True)
+            for (number, _), ids in zip(pairs, tokens, strict=True)
         ],
     )
 
@@ -58,12 +56,14 @@ def _sources(
     groups: dict[tuple[str, str] | None, list[int]] = {}
     for number, option in enumerate(options):
         groups.setdefault(option.languages, []).append(number)
-    found: dict[int, Source] = {}
+    sources: dict[int, Source] = {}
     for languages, numbers in groups.items():
         direction = session.direction(languages)
-        own = session.prompt_sources([prompts[one] for one in numbers], session.length_limit(), direction)
-        found |= zip(numbers, own, strict=True)
-    return [found[number] for number in range(len(prompts))]
+        encoded = session.prompt_sources(
+            [prompts[index] for index in numbers], session.length_limit(), direction
+        )
+        sources |= zip(numbers, encoded, strict=True)
+    return [sources[number] for number in range(len(prompts))]
 
 
 def write_texts(
@@ -80,18 +80,18 @@ def write_texts(
         lengths = [len(sources[number].encoded) + room for number in numbers]
 
         def write(batch: list[int], numbers: list[int] = numbers, room: int = room) -> list[Generated]:
-            rows = [numbers[one] for one in batch]
+            rows = [numbers[index] for index in batch]
             return _write(session, [sources[row] for row in rows], [options[row] for row in rows], room)
 
         for batch, texts in session.run_numbers(lengths, write, ability=call.ability, stopping=call.stopping):
-            yield [numbers[one] for one in batch], texts
+            yield [numbers[index] for index in batch], texts
     yield from _choose(session, writings, call)
 
 
-def _room(session: Seq2SeqSession, wanted: int, start: int) -> int:
+def _room(session: Seq2SeqSession, max_tokens: int, start: int) -> int:
     """Return how many tokens the decoder can write after the first ones: the last one is not read again."""
     limit = session.target_limit
-    return wanted if limit is None else min(wanted, limit - start + 1)
+    return max_tokens if limit is None else min(max_tokens, limit - start + 1)
 
 
 def _choose(
@@ -100,9 +100,9 @@ def _choose(
     """Yield the likeliest of the choices of each item, the end token after it included."""
     targets = writings.targets
     # Only inputs that have choices are encoded.
-    places = {source: place for place, source in enumerate(dict.fromkeys(one.source for one in targets))}
-    asked = [Target(source=places[target.source], tokens=target.tokens) for target in targets]
-    scored = score_targets(session, [writings.sources[one] for one in places], asked, call)
+    row_of = {source: row for row, source in enumerate(dict.fromkeys(target.source for target in targets))}
+    rows = [Target(source=row_of[target.source], tokens=target.tokens) for target in targets]
+    scored = score_targets(session, [writings.sources[source] for source in row_of], rows, call)
 
     def chosen(number: int) -> Generated:
         return Generated(
@@ -115,7 +115,7 @@ def _choose(
     yield from choose_likeliest(
         [target.source for target in targets],
         len(writings.sources),
-        ((numbers, [sum(one.logprobs) for one in scores]) for numbers, scores in scored),
+        ((numbers, [sum(score.logprobs) for score in scores]) for numbers, scores in scored),
         chosen,
     )
 
@@ -146,7 +146,7 @@ def _read(
     session: Seq2SeqSession, ids: list[int], stopped: int | None, option: GenerateOptions, source: Source
 ) -> Generated:
     """Return what one row of a batch says, without the padding that waited for longer rows."""
-    end = next((place for place, token in enumerate(ids[:stopped]) if token in session.ends), None)
+    end = next((position for position, token in enumerate(ids[:stopped]) if token in session.ends), None)
     text = session.decode(ids[: stopped if end is None else end])
     return Generated(
         text=before_stop(text, option.stop)[0],
@@ -178,9 +178,9 @@ def _sample(scores: torch.Tensor, option: GenerateOptions, random: torch.Generat
     shares = torch.softmax(scores.double().cpu() / option.temperature, dim=-1)
     ordered, tokens = torch.sort(shares, descending=True, stable=True)
     sums = ordered.cumsum(dim=0)
-    kept = int((sums - ordered < option.top_p).sum())
-    point = torch.rand(1, generator=random, dtype=torch.float64) * sums[kept - 1]
-    return int(tokens[min(int(torch.searchsorted(sums, point, right=True)), kept - 1)])
+    nucleus = int((sums - ordered < option.top_p).sum())
+    point = torch.rand(1, generator=random, dtype=torch.float64) * sums[nucleus - 1]
+    return int(tokens[min(int(torch.searchsorted(sums, point, right=True)), nucleus - 1)])
 
 
 class StopText(StoppingCriteria):

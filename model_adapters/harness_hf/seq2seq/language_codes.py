@@ -7,9 +7,7 @@ from dataclasses import dataclass
 
 from transformers.models.mbart50.tokenization_mbart50 import FAIRSEQ_LANGUAGE_CODES
 
-from harness.languages.table import Language
-
-__all__ = ["MARIAN", "MBART", "SCHEMES", "Scheme", "find_scheme"]
+from harness.languages import Language
 
 MBART_CODES = {code[:2]: code for code in FAIRSEQ_LANGUAGE_CODES}
 
@@ -46,7 +44,7 @@ SCHEMES = (
 
 def find_scheme(vocabulary: Collection[str], english: Language) -> Scheme | None:
     """Return the first scheme whose token for English a vocabulary has; that of Marian by any token of it."""
-    found = next((scheme for scheme in SCHEMES if scheme.token(english, vocabulary)), None)
-    if found is None and any(token.startswith(">>") and token.endswith("<<") for token in vocabulary):
+    match = next((scheme for scheme in SCHEMES if scheme.token(english, vocabulary)), None)
+    if match is None and any(token.startswith(">>") and token.endswith("<<") for token in vocabulary):
         return MARIAN
-    return found
+    return match

@@ -10,12 +10,11 @@ import numpy as np
 import torch
 from transformers.modeling_outputs import BaseModelOutput
 
-from harness import Call, UsageError
+from harness import UsageError
+from harness.models import Call
 from harness_hf.inference.batching import Encoded
 from harness_hf.inference.session import Inputs
 from harness_hf.seq2seq.session import Seq2SeqSession, Source
-
-__all__ = ["ScoredTarget", "Target", "score_targets"]
 
 LOGITS_AT_ONCE = 1 << 24
 """Numbers of a chunk of logits: 64 MiB, which are 67 positions of a vocabulary of 250,000."""
@@ -57,21 +56,21 @@ def score_targets(
     for rows, (states, mask) in session.run(
         [source.encoded for source in sources], encode, ability=call.ability, stopping=call.stopping
     ):
-        asked = [(place, number) for place, row in enumerate(rows) for number in by_source[row]]
+        pairs = [(position, number) for position, row in enumerate(rows) for number in by_source[row]]
         width = states.shape[1]
-        lengths = [width + len(session.prefix) + len(targets[number].tokens) for _, number in asked]
+        lengths = [width + len(session.prefix) + len(targets[number].tokens) for _, number in pairs]
 
-        def decode(batch: list[int], asked: Any = asked, states: Any = states, mask: Any = mask) -> Any:
-            places = torch.tensor([asked[one][0] for one in batch])
-            tokens = [targets[asked[one][1]].tokens for one in batch]
+        def decode(batch: list[int], pairs: Any = pairs, states: Any = states, mask: Any = mask) -> Any:
+            positions = torch.tensor([pairs[index][0] for index in batch])
+            tokens = [targets[pairs[index][1]].tokens for index in batch]
             return _score_batch(
-                session, states[places.to(states.device)], mask[places.to(mask.device)], tokens
+                session, states[positions.to(states.device)], mask[positions.to(mask.device)], tokens
             )
 
         for batch, results in session.run_numbers(
             lengths, decode, ability=call.ability, stopping=call.stopping
         ):
-            yield [asked[one][1] for one in batch], results
+            yield [pairs[index][1] for index in batch], results
 
 
 def _require_room(session: Seq2SeqSession, targets: Sequence[Target]) -> None:
@@ -90,11 +89,11 @@ def _score_batch(
     inputs = session.pad([Encoded([*prefix, *tokens][:-1]) for tokens in targets])
     rows = np.repeat(np.arange(len(targets)), [len(tokens) for tokens in targets])
     columns = np.concatenate([len(prefix) - 1 + np.arange(len(tokens)) for tokens in targets])
-    wanted = torch.tensor([token for tokens in targets for token in tokens], device=session.device)
+    gold_tokens = torch.tensor([token for tokens in targets for token in tokens], device=session.device)
     logprobs, greedy = [], []
     done = 0
     for logits in _logits(session, states, mask, inputs, rows, columns):
-        gold = wanted[done : done + len(logits)].to(logits.device)
+        gold = gold_tokens[done : done + len(logits)].to(logits.device)
         done += len(logits)
         logprobs.append(torch.log_softmax(logits.float(), dim=-1).gather(1, gold[:, None])[:, 0].cpu())
         greedy.append((logits.argmax(dim=-1) == gold).cpu())
@@ -126,10 +125,10 @@ def _logits(
     """
     network = session.network
     head = network.get_output_embeddings()
-    seen: list[torch.Tensor] = []
+    states_seen: list[torch.Tensor] = []
 
     def first_position(_: Any, arguments: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
-        seen.append(arguments[0])
+        states_seen.append(arguments[0])
         return (arguments[0][:, :1], *arguments[1:])
 
     keywords = {
@@ -145,7 +144,7 @@ def _logits(
     finally:
         handle.remove()
     chunk = max(1, LOGITS_AT_ONCE // session.vocabulary)
-    hidden = seen[0] if len(seen) == 1 else None
+    hidden = states_seen[0] if len(states_seen) == 1 else None
     if hidden is None or not torch.equal(_project(network, hidden[:, :1]).to(logits.device), logits):
         hidden, logits = None, network(**keywords).logits
     for start in range(0, len(rows), chunk):

@@ -10,7 +10,8 @@ from typing import Any
 import torch
 import transformers
 
-from harness import AdapterError, Head, Prompt, UsageError
+from harness import AdapterError, UsageError
+from harness.models import Head, Prompt
 from harness_hf.fit_record import FitRecord
 from harness_hf.heads.opening import load_network
 from harness_hf.inference.batching import Encoded, pad_batch
@@ -20,8 +21,6 @@ from harness_hf.loading import placing, read_tokenizer, require_fitting_vocabula
 from harness_hf.model_folder import SentenceFiles
 from harness_hf.options import Seq2SeqOptions
 from harness_hf.seq2seq.direction import Direction, find_direction
-
-__all__ = ["Seq2SeqSession", "Source"]
 
 USUAL_LIMIT = 1024
 """Tokens that an input is cut at where neither option, fit, tokenizer nor config names a limit."""
@@ -101,16 +100,16 @@ class Seq2SeqSession(ModelSession):
         """Return whether the model has been fitted."""
         return {"head": Head.TEXT_TO_TEXT.value if self.record is not None else "none"}
 
-    def length_limit(self, wanted: int | None = None) -> int:
+    def length_limit(self, requested: int | None = None) -> int:
         """Return at how many tokens an input is cut.
 
-        The first that is given: `wanted`, the option, what a fit was trained with, the tokenizer's limit, the
+        The first that is given: `requested`, the option, what a fit was trained with, the tokenizer's limit, the
         position limit, 1,024; never more than the network has positions for.
         """
         fitted = self.record.max_length if self.record is not None else None
         declared = int(self.tokenizer.model_max_length)
         usual = declared if declared < NO_LIMIT else self.source_limit or USUAL_LIMIT
-        return self.within_positions(wanted or self.options.max_length or fitted or usual)
+        return self.within_positions(requested or self.options.max_length or fitted or usual)
 
     def within_positions(self, length: int) -> int:
         """Return `length`, or the encoder's number of positions where that is smaller."""
@@ -134,7 +133,7 @@ class Seq2SeqSession(ModelSession):
         if languages not in self._directions:
             with self.tokenizing:
                 self._directions[languages] = find_direction(
-                    self.tokenizer, self.ref, languages, start=self.prefix[0], own=self._own
+                    self.tokenizer, self.ref, languages, start=self.prefix[0], default=self._own
                 )
         return self._directions[languages]
 
@@ -157,7 +156,7 @@ class Seq2SeqSession(ModelSession):
         self, prompts: Sequence[Prompt], limit: int, direction: Direction | None = None
     ) -> list[Source]:
         """Return the encoder inputs of texts and conversations; raises `CapabilityError` without a template."""
-        texts = iter(self.sources([one for one in prompts if isinstance(one, str)], limit, direction))
+        texts = iter(self.sources([text for text in prompts if isinstance(text, str)], limit, direction))
         return [
             next(texts)
             if isinstance(prompt, str)
@@ -221,10 +220,10 @@ def _load_tokenizer(folder: Path, ref: str, options: Seq2SeqOptions) -> Any:
             )
         try:
             setattr(tokenizer, name, code)
-            known = tokenizer.convert_tokens_to_ids(code) != tokenizer.unk_token_id
+            has_code = tokenizer.convert_tokens_to_ids(code) != tokenizer.unk_token_id
         except (KeyError, ValueError, TypeError):
-            known = False
-        if not known and f"__{code}__" not in tokenizer.get_vocab():
+            has_code = False
+        if not has_code and f"__{code}__" not in tokenizer.get_vocab():
             raise UsageError(f"The tokenizer of {ref!r} has no language {code!r}.")
     return tokenizer
 
@@ -249,11 +248,11 @@ def _end_tokens(network: Any, tokenizer: Any) -> tuple[int, ...]:
     return ()
 
 
-def _position_limit(config: Any, part: str) -> int | None:
-    own = getattr(config, part, None)
+def _position_limit(config: Any, side: str) -> int | None:
+    section = getattr(config, side, None)
     for owner, name in (
-        (config, f"max_{part}_position_embeddings"),
-        (own, "max_position_embeddings"),
+        (config, f"max_{side}_position_embeddings"),
+        (section, "max_position_embeddings"),
         (config, "max_position_embeddings"),
     ):
         limit = getattr(owner, name, None)
@@ -262,9 +261,13 @@ def _position_limit(config: Any, part: str) -> int | None:
     return None
 
 
-def _greedy(own: Any, start: int, ends: tuple[int, ...], pad: int) -> Any:
+def _greedy(checkpoint_config: Any, start: int, ends: tuple[int, ...], pad: int) -> Any:
     """Return a generation config that takes the likeliest token, and keeps what the checkpoint forbids."""
-    kept = {name: value for name in KEPT_GENERATION if (value := getattr(own, name, None)) is not None}
+    restrictions = {
+        name: value
+        for name in KEPT_GENERATION
+        if (value := getattr(checkpoint_config, name, None)) is not None
+    }
     make: Any = transformers.GenerationConfig  # untyped
     return make(
         decoder_start_token_id=start,
@@ -272,5 +275,5 @@ def _greedy(own: Any, start: int, ends: tuple[int, ...], pad: int) -> Any:
         pad_token_id=pad,
         num_beams=1,
         do_sample=False,
-        **kept,
+        **restrictions,
     )

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness import (
-    AdapterError,
-    GenerateOptions,
-    Translation,
-    TranslatorContext,
-    TranslatorInfo,
-    UsageError,
-    parse_options,
-)
-from harness.languages.table import Language
+from harness import AdapterError, UsageError
+from harness.data import Translation, TranslatorContext, TranslatorInfo
+from harness.languages import Language
+from harness.models import GenerateOptions, parse_options
 from harness_hf.identity import folder_identity, library_versions
 from harness_hf.loading import read_tokenizer
 from harness_hf.model_folder import read_config, resolve_folder
@@ -21,8 +15,6 @@ from harness_hf.options import Seq2SeqOptions
 from harness_hf.seq2seq.adapter import Seq2Seq
 from harness_hf.seq2seq.language_codes import SCHEMES, find_scheme
 from harness_hf.seq2seq.session import Seq2SeqSession
-
-__all__ = ["Seq2SeqTranslator", "open_translator"]
 
 MOST_TOKENS = 512
 """Longest output; NLLB was trained on sentences."""
@@ -32,12 +24,12 @@ class Seq2SeqTranslator:
     """Translates between all languages whose codes the model knows; it is opened at the first segment."""
 
     def __init__(self, ref: str, options: Seq2SeqOptions, context: TranslatorContext) -> None:
-        found = read_config(ref, options)
+        model = read_config(ref, options)
         self._ref = ref
         self._options = options
         self._languages = context.languages
-        self._folder = resolve_folder(ref, options, found.revision)
-        self._revision = found.revision
+        self._folder = resolve_folder(ref, options, model.revision)
+        self._revision = model.revision
         self._open: Seq2Seq | None = None
         self._vocabulary = self._read_vocabulary()
         self._scheme = find_scheme(self._vocabulary, context.languages.get("en"))
@@ -56,8 +48,8 @@ class Seq2SeqTranslator:
     def supports(self, source: str, target: str) -> bool:
         """Whether the vocabulary has tokens for both languages (MADLAD: for the target)."""
         assert self._scheme is not None
-        asked = (target,) if self._scheme.is_prefix else (source, target)
-        return all(code in self._languages and bool(self._token(code)) for code in asked)
+        codes = (target,) if self._scheme.is_prefix else (source, target)
+        return all(code in self._languages and bool(self._token(code)) for code in codes)
 
     def translate(self, segments: Sequence[str], source: str, target: str) -> list[Translation]:
         """Return what the model writes; a segment that is longer than its input is cut, which counts as truncated."""
@@ -123,8 +115,8 @@ def open_translator(ref: str, context: TranslatorContext) -> Seq2SeqTranslator:
             "The translator 'hf-seq2seq' needs a model.",
             hint="Such as: hf-seq2seq:facebook/nllb-200-distilled-600M",
         )
-    given = dict(part.partition("=")[::2] for part in query.split("&") if part)
+    fields = dict(field.partition("=")[::2] for field in query.split("&") if field)
     entry = context.adapters.get("hf-seq2seq")
-    options = parse_options(entry, given)
+    options = parse_options(entry, fields)
     assert isinstance(options, Seq2SeqOptions)
     return Seq2SeqTranslator(path, options, context)

@@ -12,18 +12,6 @@ import torch
 
 from harness_hf.inference.batching import Encoded
 
-__all__ = [
-    "Feature",
-    "HeadTraining",
-    "StepBatches",
-    "collate_with",
-    "cut",
-    "default_parts",
-    "micro_batch_size",
-    "seed_generator",
-    "seed_of",
-]
-
 CPU_PARTS = 4
 """On a CPU a step is cut into so many parts, so that up to four processes share it with the same dropout."""
 SMALLEST_PART = 4
@@ -80,17 +68,17 @@ def default_parts(batch_size: int, device: torch.device, processes: int) -> int:
     """
     if device.type != "cpu":
         return processes
-    dividing = (parts for parts in (CPU_PARTS, 2) if batch_size % parts == 0)
-    return next((parts for parts in dividing if batch_size // parts >= SMALLEST_PART), 1)
+    dividing = (count for count in (CPU_PARTS, 2) if batch_size % count == 0)
+    return next((count for count in dividing if batch_size // count >= SMALLEST_PART), 1)
 
 
-def micro_batch_size(batch_size: int, pieces: int, budget: int, parts: int) -> int:
+def micro_batch_size(batch_size: int, pieces: int, budget: int, count: int) -> int:
     """Return how many examples go through the network at once.
 
     It is the largest size that divides a part of the batch, where an example has up to `pieces` pieces and
     at most `budget` pieces go at once; one where not even one example keeps to the budget.
     """
-    share = math.ceil(batch_size / parts)
+    share = math.ceil(batch_size / count)
     fitting = max(1, budget // pieces)
     return max(size for size in range(1, share + 1) if share % size == 0 and size <= fitting)
 

@@ -23,8 +23,6 @@ from safetensors.torch import load_file, save_file
 
 from harness_hf.training.engine import Engine
 
-__all__ = ["CheckpointFolder", "TrainingState"]
-
 STATE, WEIGHTS, OPTIMIZER = "training.json", "weights.safetensors", "optimizer.safetensors"
 RAN_OUT = "ran-out"
 """Holds the number of examples at once with which a process of several ran out of memory and ended."""
@@ -82,12 +80,12 @@ class CheckpointFolder:
                 json.dump({"state": state.model_dump(), "optimizer": optimizer[1]}, file)
                 file.flush()
                 os.fsync(file.fileno())
-        kept = {_name("step", state.step), RAN_OUT}
+        names = {_name("step", state.step), RAN_OUT}
         if state.best_step is not None:
-            kept.add(_name("best", state.best_step))
-        for other in self._folder.iterdir():
-            if other.name not in kept:
-                shutil.rmtree(other, ignore_errors=True)
+            names.add(_name("best", state.best_step))
+        for folder in self._folder.iterdir():
+            if folder.name not in names:
+                shutil.rmtree(folder, ignore_errors=True)
 
     def last(self) -> TrainingState | None:
         """Return the last checkpoint that is whole and of this training, None where there is none."""
@@ -123,12 +121,12 @@ class CheckpointFolder:
         try:
             content = json.loads((folder / STATE).read_text(encoding="utf-8"))
             state = TrainingState.model_validate(content["state"])
-            parts = [folder / WEIGHTS, folder / OPTIMIZER]
+            files = [folder / WEIGHTS, folder / OPTIMIZER]
             if state.best_step is not None:
-                parts.append(self._folder / _name("best", state.best_step) / WEIGHTS)
-            for part in parts:
+                files.append(self._folder / _name("best", state.best_step) / WEIGHTS)
+            for path in files:
                 # Opening compares the size of the file with what its header promises.
-                with safe_open(part, framework="pt"):
+                with safe_open(path, framework="pt"):
                     pass
         except (OSError, ValueError, KeyError, TypeError, ValidationError, SafetensorError, RuntimeError):
             return None

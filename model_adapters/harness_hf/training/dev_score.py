@@ -14,8 +14,6 @@ from harness_hf.inference.batching import is_shortage
 from harness_hf.training.batches import HeadTraining, cut
 from harness_hf.training.engine import Engine
 
-__all__ = ["DevSet"]
-
 IGNORED = -100
 """What fills up rows of targets and decisions that differ in width."""
 
@@ -35,11 +33,11 @@ class DevSet:
         Batches are the same for any number of processes. Raises `TrainingError` in all of them where it fails
         in any.
         """
-        own: list[tuple[torch.Tensor, ...]] = []
+        rows: list[tuple[torch.Tensor, ...]] = []
         processes = self._engine.processes
         with processes.inseparable() if self._engine.is_sharded else processes.together():
-            own = self._decide_share()
-        numbers, decided, *targets = map(self._gathered, zip(*own, strict=True))
+            rows = self._decide_share()
+        numbers, decided, *targets = map(self._gathered, zip(*rows, strict=True))
         # Where an example was repeated, either row will do; filled-up rows have the number -100.
         row_of = {number: row for row, number in enumerate(numbers.tolist())}
         order = [row_of[number] for number in range(len(self._features))]
@@ -62,16 +60,16 @@ class DevSet:
         """Return the number of every example of this process's batches, what is kept of it, and its targets."""
         batches = cut(range(len(self._features)), self._data.evaluation_batch)
         network, processes = self._engine.network, self._engine.processes
-        found = []
+        rows = []
         training = network.training
         network.eval()
         try:
             for start in range(0, len(batches), processes.count):
                 # A process without a batch repeats the last one: the weights of a sharded network take all processes.
-                found += self._decide(batches[min(start + processes.rank, len(batches) - 1)])
+                rows += self._decide(batches[min(start + processes.rank, len(batches) - 1)])
         finally:
             network.train(training)
-        return found
+        return rows
 
     def _decide(self, numbers: Sequence[int]) -> list[tuple[torch.Tensor, ...]]:
         data, features = self._data, [self._features[number] for number in numbers]
@@ -86,9 +84,9 @@ class DevSet:
                 raise
         else:
             # Floating-point numbers in one precision, and others in one type, so that they can be gathered.
-            kept = decided.float() if decided.is_floating_point() else decided.long()
-            places = torch.tensor(list(numbers), device=kept.device)
-            return list(zip(places, kept, *labels, strict=True))
+            decisions = decided.float() if decided.is_floating_point() else decided.long()
+            indices = torch.tensor(list(numbers), device=decisions.device)
+            return list(zip(indices, decisions, *labels, strict=True))
         if len(features) == 1:
             raise TrainingError(
                 f"A dev example of {len(features[0])} pieces does not fit into the memory.",

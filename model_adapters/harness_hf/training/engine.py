@@ -29,11 +29,10 @@ from torch.distributed.fsdp import FSDPModule
 from torch.distributed.tensor import DTensor, Replicate, distribute_tensor
 from transformers.optimization import Adafactor
 
-from harness import TrainingError, TrainingSettings, UsageError
+from harness import TrainingError, UsageError
+from harness.models import TrainingSettings
 from harness_hf.training.optimization import learning_rate, make_optimizer
 from harness_hf.training.processes import TrainingProcesses
-
-__all__ = ["Engine", "NotFiniteError", "local"]
 
 UNSUPPORTED = {
     "ACCELERATE_USE_DEEPSPEED": "DeepSpeed",
@@ -69,7 +68,9 @@ class Engine:
         modules = network.modules() if self.is_sharded else ()
         configs: list[Any] = [getattr(module, "config", None) for module in modules]
         # A layer that is run again for its gradient would find its own keys in the cache.
-        self._caching = list({id(one): one for one in configs if getattr(one, "use_cache", False)}.values())
+        self._caching = list(
+            {id(config): config for config in configs if getattr(config, "use_cache", False)}.values()
+        )
         self._set_caching(False)
         if self.is_sharded:
             _merge_embeddings(network)
@@ -100,8 +101,8 @@ class Engine:
 
     def expect_unused(self) -> None:
         """Let replicas agree on weights without a gradient, where a pass left some; all processes call it."""
-        found = any(one.grad is None for one in self._trained())
-        if self.is_replicated and self.processes.anywhere(found):
+        is_unused = any(weight.grad is None for weight in self._trained())
+        if self.is_replicated and self.processes.anywhere(is_unused):
             self.accelerator.ddp_handler.find_unused_parameters = True
             bare = self.accelerator.unwrap_model(self.model, keep_fp32_wrapper=False)
             self.model = self.accelerator.prepare_model(bare)
@@ -132,7 +133,7 @@ class Engine:
         # accelerate compares them with those of a sharded network.
         clipped = list(self.model.parameters()) if self.is_sharded else self._trained()
         norm = self.accelerator.clip_grad_norm_(clipped, self._max_norm)
-        return None if self.accelerator.scaler is not None else float(local(norm, whole=True))
+        return None if self.accelerator.scaler is not None else float(local(norm, full=True))
 
     def update(self, step: int) -> None:
         """Take the step with this number, counted from 0."""
@@ -142,25 +143,25 @@ class Engine:
         self.clear()
 
     def _trained(self) -> list[torch.nn.Parameter]:
-        return [one for group in self.optimizer.param_groups for one in group["params"]]
+        return [weight for group in self.optimizer.param_groups for weight in group["params"]]
 
     def weights(self, *, trained: bool = True) -> dict[str, torch.Tensor]:
         """Return the weights that are trained, or all with the buffers, by name; all processes call it.
 
         Those of a sharded network are whole in the main process, and the others return nothing.
         """
-        named = [(name, one) for name, one in self._named() if one.requires_grad or not trained]
+        tensors = [(name, tensor) for name, tensor in self._named() if tensor.requires_grad or not trained]
         if not trained:
-            kept = self.network.state_dict()
-            named += [(name, one) for name, one in self.network.named_buffers() if name in kept]
-        return self._whole(named)
+            saved = self.network.state_dict()
+            tensors += [(name, tensor) for name, tensor in self.network.named_buffers() if name in saved]
+        return self._whole(tensors)
 
     def optimizer_state(self) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
         """Return the tensors and the numbers of the optimiser's state, by name of the weight and of the value."""
         values = {
             f"{name}:{key}": value
-            for name, one in self._named()
-            for key, value in self.optimizer.state.get(one, {}).items()
+            for name, weight in self._named()
+            for key, value in self.optimizer.state.get(weight, {}).items()
         }
         tensors = [(name, value) for name, value in values.items() if isinstance(value, torch.Tensor)]
         numbers = {name: value for name, value in values.items() if not isinstance(value, torch.Tensor)}
@@ -169,24 +170,24 @@ class Engine:
 
     def put_weights(self, weights: Mapping[str, torch.Tensor]) -> None:
         """Put whole weights into the network; raises `TrainingError` for one that it does not have."""
-        places = dict(self._named())
-        unknown = sorted(weights.keys() - places.keys())
+        parameters = dict(self._named())
+        unknown = sorted(weights.keys() - parameters.keys())
         if unknown:
             raise TrainingError(
                 f"A checkpoint has the weight {unknown[0]!r}, which the network does not have."
             )
         with torch.no_grad():
             for name, value in weights.items():
-                places[name].copy_(_spread(value, places[name]))
+                parameters[name].copy_(_spread(value, parameters[name]))
 
     def put_optimizer_state(self, tensors: Mapping[str, torch.Tensor], numbers: Mapping[str, Any]) -> None:
         """Restore what `optimizer_state` returned, in any number of processes, sharded or not."""
-        places = dict(self._named())
+        parameters = dict(self._named())
         for key, value in [*tensors.items(), *numbers["values"].items()]:
             name, _, kind = key.rpartition(":")
-            place = places[name]
+            parameter = parameters[name]
             is_tensor = isinstance(value, torch.Tensor)
-            self.optimizer.state[place][kind] = _spread(value, place, kind) if is_tensor else value
+            self.optimizer.state[parameter][kind] = _spread(value, parameter, kind) if is_tensor else value
         if numbers["scaler"] and self.accelerator.scaler is not None:
             self.accelerator.scaler.load_state_dict(numbers["scaler"])
 
@@ -204,62 +205,62 @@ class Engine:
 
     def _spread_factors(self) -> None:
         """Divide the rows and columns of Adafactor's second moments as its weights are; it makes them plain tensors."""
-        for one in self._trained():
-            if one.ndim > 1:
-                shapes = {"exp_avg_sq_row": one.shape[:-1], COLUMNS: one.shape[:-2] + one.shape[-1:]}
-                factors = {name: _spread(torch.zeros(shape), one, name) for name, shape in shapes.items()}
-                self.optimizer.state[one] = {"step": 0, **factors, "RMS": 0}
+        for weight in self._trained():
+            if weight.ndim > 1:
+                shapes = {"exp_avg_sq_row": weight.shape[:-1], COLUMNS: weight.shape[:-2] + weight.shape[-1:]}
+                factors = {name: _spread(torch.zeros(shape), weight, name) for name, shape in shapes.items()}
+                self.optimizer.state[weight] = {"step": 0, **factors, "RMS": 0}
 
     def _named(self) -> Iterator[tuple[str, torch.nn.Parameter]]:
         for module in self.network.modules():
             if isinstance(module, FSDPModule):
                 module.reshard()  # the last ones of a forward pass without a backward pass are whole
-        for name, one in self.network.named_parameters():
-            yield name.replace(WRAPPER, ""), one
+        for name, weight in self.network.named_parameters():
+            yield name.replace(WRAPPER, ""), weight
 
-    def _whole(self, named: Iterable[tuple[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
-        found = {}
-        for name, tensor in named:
-            whole = local(tensor, whole=True)
+    def _whole(self, tensors: Iterable[tuple[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
+        weights = {}
+        for name, tensor in tensors:
+            full = local(tensor, full=True)
             if self.processes.is_main:
-                found[name] = whole.detach().cpu()
-        return found
+                weights[name] = full.detach().cpu()
+        return weights
 
 
 def _merge_embeddings(network: torch.nn.Module) -> None:
     """Make one module of several with the same weight, as T5 has them: torch shards a weight in one place only."""
-    found: dict[tuple[type, int], torch.nn.Module] = {}
+    embeddings: dict[tuple[type, int], torch.nn.Module] = {}
     for parent in list(network.modules()):
         for name, child in list(parent.named_children()):
             if isinstance(child, torch.nn.Embedding):
-                setattr(parent, name, found.setdefault((type(child), id(child.weight)), child))
+                setattr(parent, name, embeddings.setdefault((type(child), id(child.weight)), child))
 
 
 def _choose_layers(network: Any, plugin: FullyShardedDataParallelPlugin) -> None:
     """Name the layers to shard where the user did not; accelerate shards embeddings on their own."""
     classes = {type(module).__name__: module for module in network.modules()}
-    named = [name for name in getattr(network, "_no_split_modules", None) or () if name in classes]
-    if plugin.transformer_cls_names_to_wrap is None and named:
-        embedding = {id(one) for one in network.base_model.get_input_embeddings().parameters()}
+    layers = [name for name in getattr(network, "_no_split_modules", None) or () if name in classes]
+    if plugin.transformer_cls_names_to_wrap is None and layers:
+        embedding = {id(weight) for weight in network.base_model.get_input_embeddings().parameters()}
         plugin.transformer_cls_names_to_wrap = [
-            name for name in named if not embedding & {id(one) for one in classes[name].parameters()}
+            name for name in layers if not embedding & {id(weight) for weight in classes[name].parameters()}
         ]
 
 
-def local(tensor: torch.Tensor, *, whole: bool = False) -> torch.Tensor:
+def local(tensor: torch.Tensor, *, full: bool = False) -> torch.Tensor:
     """Return this process's part of a tensor that may be sharded, or the whole, for which all processes call it."""
     if not isinstance(tensor, DTensor):
         return tensor
-    return tensor.full_tensor() if whole else tensor.to_local()
+    return tensor.full_tensor() if full else tensor.to_local()
 
 
-def _spread(value: torch.Tensor, place: torch.Tensor, kind: str = "") -> torch.Tensor:
+def _spread(value: torch.Tensor, weight: torch.Tensor, kind: str = "") -> torch.Tensor:
     """Return a whole weight, or value of the optimiser's state, as the weight in use is placed and divided."""
-    device = local(place).device
-    if not isinstance(place, DTensor) or kind == STEP:
+    device = local(weight).device
+    if not isinstance(weight, DTensor) or kind == STEP:
         return value.to(device)
-    mesh, divided = place.device_mesh, value.ndim > 0 and kind != COLUMNS
-    placements = place.placements if divided else [Replicate()] * mesh.ndim
+    mesh, divided = weight.device_mesh, value.ndim > 0 and kind != COLUMNS
+    placements = weight.placements if divided else [Replicate()] * mesh.ndim
     shard = distribute_tensor(value.to(mesh.device_type), mesh, placements, src_data_rank=None).to_local()
     return DTensor.from_local(
         shard.to(device), mesh, placements, run_check=False, shape=value.shape, stride=value.stride()
@@ -272,12 +273,12 @@ def _open_accelerator(processes: TrainingProcesses, precision: str) -> Accelerat
     Raises `UsageError` for ways of accelerate that are not supported.
     """
     sharded = parse_flag_from_env("ACCELERATE_USE_FSDP")
-    asked = [name for variable, name in UNSUPPORTED.items() if parse_flag_from_env(variable)]
+    unsupported = [name for variable, name in UNSUPPORTED.items() if parse_flag_from_env(variable)]
     if sharded and os.environ.get("FSDP_VERSION", "1") != "2":
-        asked.append("the first version of FSDP")
-    if asked:
+        unsupported.append("the first version of FSDP")
+    if unsupported:
         raise UsageError(
-            f"accelerate's configuration asks for {asked[0]}, which training does not support.",
+            f"accelerate's configuration asks for {unsupported[0]}, which training does not support.",
             hint="Use distributed_type: FSDP with fsdp_version: 2, which shards weights, gradients and optimiser.",
         )
     cpu = processes.device.type == "cpu"

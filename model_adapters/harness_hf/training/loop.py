@@ -16,7 +16,8 @@ from typing import Any
 import torch
 from accelerate.utils import set_seed
 
-from harness import FitOptions, HeadSpec, TrainingError, UsageError
+from harness import TrainingError, UsageError
+from harness.models import FitOptions, HeadSpec
 from harness_hf.inference.batching import is_shortage
 from harness_hf.loading import choose_precision, first_line, quiet_transformers
 from harness_hf.options import EncoderOptions
@@ -26,8 +27,6 @@ from harness_hf.training.dev_score import DevSet
 from harness_hf.training.engine import Engine, NotFiniteError, local
 from harness_hf.training.processes import TrainingProcesses
 from harness_hf.training.step import ContrastiveStep, SummedStep
-
-__all__ = ["CHECKPOINTS", "Outcome", "TrainingRun", "train_network", "training_digest"]
 
 CHECKPOINTS = "checkpoints"
 LOSS_WINDOW = 50
@@ -53,7 +52,7 @@ def train_network(
     *,
     encoder_options: EncoderOptions,
     processes: TrainingProcesses,
-    what: str,
+    title: str,
     digest: str,
 ) -> Outcome:
     """Train the network that `load` returns with the optimiser and schedule of the settings, and return it.
@@ -92,7 +91,7 @@ def train_network(
                     digest=digest,
                     fp32_from=fp32_from,
                 )
-                return run.finish(what)
+                return run.finish(title)
         except NotFiniteError:
             if run is None or run.precision == "no":
                 raise
@@ -152,10 +151,10 @@ class TrainingRun:
         self._dev_set = DevSet(data, self.engine)
         self._saved_at = time.monotonic()
 
-    def finish(self, what: str) -> Outcome:
+    def finish(self, title: str) -> Outcome:
         """Take all steps that are left, and return the network with the weights that are kept."""
         state, progress, first = self.state, self._options.progress, self.state.step
-        progress.start(what, self.total, "steps", first)
+        progress.start(title, self.total, "steps", first)
         while True:
             if self._is_evaluation_due():
                 self._evaluate()
@@ -273,10 +272,10 @@ class TrainingRun:
                 hint="Take a recipe with optimizer: adafactor or freeze_embeddings: true, or a smaller model.",
             ) from error
 
-    def _require_finite(self, what: str, value: float) -> None:
+    def _require_finite(self, quantity: str, value: float) -> None:
         if not math.isfinite(value):
             raise NotFiniteError(
-                f"The {what} became {value} at step {self.state.step + 1} "
+                f"The {quantity} became {value} at step {self.state.step + 1} "
                 f"with learning rate {self._settings.learning_rate:g}.",
                 hint="Try a smaller learning rate or a longer warm-up.",
             )
@@ -301,12 +300,12 @@ class TrainingRun:
 
     def _last_state(self) -> TrainingState | None:
         """Return the state of the last checkpoint as the main process finds it, None where there is none."""
-        last, found = None, [-1.0, 0.0]
+        last, numbers = None, [-1.0, 0.0]
         with self._processes.together():
             if self._processes.is_main:
                 last = self._checkpoints.last()
-                found = [float(last.step if last else -1), float(self._checkpoints.shortage() or 0)]
-        step, self._shortage = map(int, self._processes.exchange(found)[0])
+                numbers = [float(last.step if last else -1), float(self._checkpoints.shortage() or 0)]
+        step, self._shortage = map(int, self._processes.exchange(numbers)[0])
         if step < 0:
             return None
         with self._processes.together():
@@ -346,15 +345,15 @@ class TrainingRun:
         )
 
     def _first_micro_batch(self) -> int:
-        settings, given = self._settings, self._encoder_options
+        settings, options = self._settings, self._encoder_options
         pieces = settings.max_length * len(self._data.train[0].sequences) + self._data.target_pieces
-        parts = given.train_parts or default_parts(
+        count = options.train_parts or default_parts(
             settings.batch_size, self._processes.device, self._processes.count
         )
         # Where a loss compares all examples, their activations are kept together anyway.
         together = self._data.contrast is not None
-        budget = settings.batch_size * pieces if together else given.train_batch_tokens
-        return micro_batch_size(settings.batch_size, pieces, budget, parts)
+        budget = settings.batch_size * pieces if together else options.train_batch_tokens
+        return micro_batch_size(settings.batch_size, pieces, budget, count)
 
     def _shrink(self, examples: Sequence[int]) -> None:
         """Halve the micro-batch; raises `TrainingError` where it is one example already."""

@@ -10,9 +10,8 @@ import torch
 from transformers.optimization import Adafactor, get_scheduler
 from transformers.trainer_pt_utils import get_parameter_names
 
-from harness import TrainingError, TrainingSettings
-
-__all__ = ["learning_rate", "make_optimizer"]
+from harness import TrainingError
+from harness.models import TrainingSettings
 
 UNDECAYED = (r"bias", r"layernorm", r"rmsnorm", r"(?:^|\.)norm(?:$|\.)", r"_norm(?:$|\.)")
 """Names of weights that do not decay, as in transformers' Trainer."""
@@ -27,10 +26,13 @@ def make_optimizer(network: torch.nn.Module, settings: TrainingSettings) -> torc
     """
     name_parameters: Any = get_parameter_names  # untyped
     names = set(name_parameters(network, [torch.nn.LayerNorm], list(UNDECAYED)))
-    trained = [(name, one) for name, one in network.named_parameters() if one.requires_grad]
+    trained = [(name, weight) for name, weight in network.named_parameters() if weight.requires_grad]
     groups: list[dict[str, Any]] = [
-        {"params": [one for name, one in trained if name in names], "weight_decay": settings.weight_decay},
-        {"params": [one for name, one in trained if name not in names], "weight_decay": 0.0},
+        {
+            "params": [weight for name, weight in trained if name in names],
+            "weight_decay": settings.weight_decay,
+        },
+        {"params": [weight for name, weight in trained if name not in names], "weight_decay": 0.0},
     ]
     groups = [group for group in groups if group["params"]]
     if not groups:

@@ -14,8 +14,6 @@ from torch import distributed
 
 from harness import TrainingError
 
-__all__ = ["TrainingProcesses", "training_device"]
-
 ENDED = 1
 """Exit status of a process that failed where it cannot report it."""
 
@@ -43,14 +41,14 @@ class TrainingProcesses:
         """Return the values of every process, by rank; all give equally many."""
         if self.count == 1:
             return [list(values)]
-        found: list[list[float]] = gather(
+        rows: list[list[float]] = gather(
             torch.tensor([values], dtype=torch.float64, device=self.device)
         ).tolist()
-        return found
+        return rows
 
-    def anywhere(self, found: bool) -> bool:
-        """Return whether `found` is true in any process."""
-        return any(row[0] for row in self.exchange([float(found)]))
+    def anywhere(self, flag: bool) -> bool:
+        """Return whether `flag` is true in any process."""
+        return any(row[0] for row in self.exchange([float(flag)]))
 
     @contextmanager
     def together(self) -> Iterator[None]:

@@ -8,15 +8,14 @@ from typing import Any, Protocol
 
 import torch
 
-from harness import FitOptions, HeadSpec, TrainingError
+from harness import TrainingError
+from harness.models import FitOptions, HeadSpec
 from harness_hf.fit_record import FitRecord, read_record, write_record
 from harness_hf.loading import quiet_transformers
 from harness_hf.options import EncoderOptions
 from harness_hf.training.batches import HeadTraining
 from harness_hf.training.loop import CHECKPOINTS, Outcome, train_network, training_digest
 from harness_hf.training.processes import TrainingProcesses, training_device
-
-__all__ = ["fit_and_save", "require_examples"]
 
 
 class Trainee(Protocol):
@@ -70,7 +69,7 @@ def fit_and_save(
             options,
             encoder_options=session.options,
             processes=processes,
-            what=_title(spec, options, session.ref),
+            title=_title(spec, options, session.ref),
             digest=digest,
         )
     with processes.together():
@@ -122,9 +121,9 @@ def _save(
     outcome: Outcome, session: Trainee, options: FitOptions, record: FitRecord, copy_files: Callable[[], None]
 ) -> None:
     options.directory.mkdir(parents=True, exist_ok=True)
-    given = {} if outcome.weights is None else {"state_dict": outcome.weights}
+    weights = {} if outcome.weights is None else {"state_dict": outcome.weights}
     with quiet_transformers():
-        outcome.network.save_pretrained(options.directory, **given)
+        outcome.network.save_pretrained(options.directory, **weights)
         session.tokenizer.save_pretrained(options.directory)
     copy_files()
     write_record(options.directory, record)

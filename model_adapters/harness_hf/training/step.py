@@ -15,8 +15,6 @@ from accelerate.utils import reduce
 from harness_hf.training.batches import HeadTraining, cut, seed_generator, seed_of
 from harness_hf.training.engine import Engine
 
-__all__ = ["ContrastiveStep", "MicroBatch", "SummedStep", "TrainingStep"]
-
 
 @dataclass(frozen=True, slots=True)
 class MicroBatch:
@@ -57,16 +55,16 @@ class TrainingStep(ABC):
 
     def split(self, step: int, examples: Sequence[int], size: int) -> tuple[list[MicroBatch], int]:
         """Return the micro-batches of this process, `size` examples each, and the items of the step."""
-        parts = cut(examples, size)
-        counted = [(number, self._items(part)) for number, part in enumerate(parts)]
+        chunks = cut(examples, size)
+        counted = [(number, self._items(chunk)) for number, chunk in enumerate(chunks)]
         numbers = [number for number, items in counted if items]
-        own = numbers[self._processes.rank :: self._processes.count]
+        assigned = numbers[self._processes.rank :: self._processes.count]
         rounds = math.ceil(len(numbers) / self._processes.count)
-        repeats = numbers[-1:] * (rounds - len(own))
+        repeats = numbers[-1:] * (rounds - len(assigned))
         micro = []
-        for place, number in enumerate([*own, *repeats]):
-            batch = self._batch(step, number, parts[number])
-            micro.append(MicroBatch(number, parts[number], number * size, batch, place < len(own)))
+        for position, number in enumerate([*assigned, *repeats]):
+            batch = self._batch(step, number, chunks[number])
+            micro.append(MicroBatch(number, chunks[number], number * size, batch, position < len(assigned)))
         return micro, sum(items for _, items in counted)
 
     def longest(self, size: int) -> list[int]:
@@ -80,14 +78,14 @@ class TrainingStep(ABC):
         Only a sharded network waits for other processes in it. The gradients are of no use.
         """
         examples = self.longest(size)
-        one = MicroBatch(0, examples, 0, self._batch(0, 0, examples), True)
+        batch = MicroBatch(0, examples, 0, self._batch(0, 0, examples), True)
         with self._engine.summing(last=False):
-            losses = [self._rehearsed(one) for _ in range(rounds)]
+            losses = [self._rehearsed(batch) for _ in range(rounds)]
             while losses:
                 self._engine.accelerator.backward(losses.pop())
 
     @abstractmethod
-    def _rehearsed(self, one: MicroBatch) -> torch.Tensor:
+    def _rehearsed(self, batch: MicroBatch) -> torch.Tensor:
         """Return a number that has the graph of a forward pass."""
 
     def _items(self, examples: Sequence[int]) -> int:
@@ -97,10 +95,10 @@ class TrainingStep(ABC):
         """Return the inputs of a micro-batch."""
         return self._data.collate([self._data.train[index] for index in examples])
 
-    def _inputs(self, step: int, one: MicroBatch) -> dict[str, Any]:
+    def _inputs(self, step: int, batch: MicroBatch) -> dict[str, Any]:
         """Return the inputs on the device, and seed what is random in the pass to come."""
-        seed_generator(self._device, seed_of(self._seed, step, one.number))
-        return self._engine.place(one.batch)
+        seed_generator(self._device, seed_of(self._seed, step, batch.number))
+        return self._engine.place(batch.batch)
 
 
 class SummedStep(TrainingStep):
@@ -109,28 +107,28 @@ class SummedStep(TrainingStep):
     def compute(self, step: int, micro: Sequence[MicroBatch], total: int, *, frugal: bool) -> float:
         """Leave the gradient of a step in the parameters, and return its loss."""
         loss = torch.zeros((), device=self._device)
-        for one in micro:
-            with self._engine.summing(last=one is micro[-1]):
-                own = self._items(one.examples) if one.counts else 0
-                loss += self._backward(self._inputs(step, one), own, total)
+        for batch in micro:
+            with self._engine.summing(last=batch is micro[-1]):
+                items = self._items(batch.examples) if batch.counts else 0
+                loss += self._backward(self._inputs(step, batch), items, total)
         return sum(row[0] for row in self._processes.exchange([float(loss)]))
 
-    def _backward(self, batch: dict[str, Any], own: int, total: int) -> torch.Tensor:
-        """Add the gradients of a micro-batch with `own` of the step's `total` items; return its part of the loss."""
-        loss = self._loss(batch, own, total)
+    def _backward(self, batch: dict[str, Any], items: int, total: int) -> torch.Tensor:
+        """Add the gradients of a micro-batch with `items` of the step's `total` items; return its part of the loss."""
+        loss = self._loss(batch, items, total)
         self._engine.accelerator.backward(loss * self._processes.count if self._processes.count > 1 else loss)
         return loss.detach()
 
-    def _loss(self, batch: dict[str, Any], own: int, total: int) -> torch.Tensor:
+    def _loss(self, batch: dict[str, Any], items: int, total: int) -> torch.Tensor:
         if self._data.loss is None:
             mean: torch.Tensor = self._engine.model(**batch)["loss"]
-            return mean * (own / total)
+            return mean * (items / total)
         labels = batch.pop(self._data.label_names[0])
-        part = self._data.loss(self._engine.model(**batch), labels, num_items_in_batch=total)
-        return part if own else part * 0
+        loss = self._data.loss(self._engine.model(**batch), labels, num_items_in_batch=total)
+        return loss if items else loss * 0
 
-    def _rehearsed(self, one: MicroBatch) -> torch.Tensor:
-        return self._loss(self._inputs(0, one), 1, 1)
+    def _rehearsed(self, batch: MicroBatch) -> torch.Tensor:
+        return self._loss(self._inputs(0, batch), 1, 1)
 
 
 class ContrastiveStep(TrainingStep):
@@ -146,45 +144,53 @@ class ContrastiveStep(TrainingStep):
         """Leave the gradient of a step in the parameters, and return its loss."""
         contrast = self._data.contrast
         assert contrast is not None
-        made: list[dict[str, torch.Tensor]] = []
-        for one in micro:
-            last = one is micro[-1] and not frugal
+        outputs: list[dict[str, torch.Tensor]] = []
+        for batch in micro:
+            last = batch is micro[-1] and not frugal
             with self._engine.summing(last=last), torch.set_grad_enabled(not frugal):
-                made.append(self._engine.model(**self._represented(step, one)))
-        vectors = self._gather(micro, [one["logits"].detach() for one in made], total).requires_grad_()
-        scale = made[0]["scale"].detach().clone().requires_grad_()
+                outputs.append(self._engine.model(**self._represented(step, batch)))
+        vectors = self._gather(
+            micro, [output["logits"].detach() for output in outputs], total
+        ).requires_grad_()
+        scale = outputs[0]["scale"].detach().clone().requires_grad_()
         loss = contrast(vectors, scale)
         self._engine.accelerator.backward(loss)
         assert vectors.grad is not None and scale.grad is not None
         vectors.grad *= self._processes.count
-        parts = [vectors.grad[one.start : one.start + len(one.examples)] * one.counts for one in micro]
-        gradients = [(part, scale.grad * (place == 0)) for place, part in enumerate(parts)]
+        row_gradients = [
+            vectors.grad[batch.start : batch.start + len(batch.examples)] * batch.counts for batch in micro
+        ]
+        gradients = [
+            (row_gradient, scale.grad * (number == 0)) for number, row_gradient in enumerate(row_gradients)
+        ]
         if self._engine.is_replicated and not frugal:
             # Its gradients are exchanged in one backward pass, that of the last forward pass.
-            tensors = [tensor for one in made for tensor in (one["logits"], one["scale"])]
-            torch.autograd.backward(tensors, [one for pair in gradients for one in pair])
+            tensors = [tensor for output in outputs for tensor in (output["logits"], output["scale"])]
+            torch.autograd.backward(tensors, [gradient for pair in gradients for gradient in pair])
             return float(loss.detach())
-        for one, found, gradient in zip(micro, made, gradients, strict=True):
-            with self._engine.summing(last=one is micro[-1]):
-                again = self._engine.model(**self._represented(step, one)) if frugal else found
+        for batch, output, gradient in zip(micro, outputs, gradients, strict=True):
+            with self._engine.summing(last=batch is micro[-1]):
+                again = self._engine.model(**self._represented(step, batch)) if frugal else output
                 torch.autograd.backward([again["logits"], again["scale"]], gradient)
         return float(loss.detach())
 
-    def _rehearsed(self, one: MicroBatch) -> torch.Tensor:
-        found = self._engine.model(**self._represented(0, one))
-        loss: torch.Tensor = found["logits"].sum() + found["scale"].sum()
+    def _rehearsed(self, batch: MicroBatch) -> torch.Tensor:
+        output = self._engine.model(**self._represented(0, batch))
+        loss: torch.Tensor = output["logits"].sum() + output["scale"].sum()
         return loss
 
-    def _represented(self, step: int, one: MicroBatch) -> dict[str, Any]:
-        inputs = self._inputs(step, one)
+    def _represented(self, step: int, batch: MicroBatch) -> dict[str, Any]:
+        inputs = self._inputs(step, batch)
         return {"query": inputs["query"], "passage": inputs["passage"]}
 
-    def _gather(self, micro: Sequence[MicroBatch], own: Sequence[torch.Tensor], total: int) -> torch.Tensor:
+    def _gather(
+        self, micro: Sequence[MicroBatch], vectors_of_batches: Sequence[torch.Tensor], total: int
+    ) -> torch.Tensor:
         """Return the vectors of the whole step, in its order, of shape (examples, 2, width)."""
-        whole = own[0].new_zeros((total, *own[0].shape[1:]))
-        for one, rows in zip(micro, own, strict=True):
-            if one.counts:
-                whole[one.start : one.start + len(one.examples)] = rows
+        rows_of_step = vectors_of_batches[0].new_zeros((total, *vectors_of_batches[0].shape[1:]))
+        for batch, rows in zip(micro, vectors_of_batches, strict=True):
+            if batch.counts:
+                rows_of_step[batch.start : batch.start + len(batch.examples)] = rows
         # Every row comes from one process and is zero in the others.
-        vectors: torch.Tensor = reduce(whole, reduction="sum")
+        vectors: torch.Tensor = reduce(rows_of_step, reduction="sum")
         return vectors

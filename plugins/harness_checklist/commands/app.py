@@ -9,18 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from harness import CellResult
-from harness.cli.output import check_output_file, choose_format, echo, format_suffixes, write_file, write_rows
+from harness.cli import check_output_file, choose_format, echo, format_suffixes, write_file, write_rows
+from harness.storage import CellResult
 
 # What the commands need is imported in them, so that help stays fast.
 if TYPE_CHECKING:
-    from harness import ItemRecord
+    from harness.storage import ItemRecord
     from harness_checklist.generation.case import Case
     from harness_checklist.generation.generator import Tally
     from harness_checklist.reporting.case_score import ScoreRow
     from harness_checklist.suites.suite import Suite
-
-__all__ = ["app"]
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Behavioural tests from templates.")
 
@@ -43,16 +41,16 @@ def checklist() -> None:
     """Behavioural tests of question answering from templates, in many languages."""
 
 
-def _chosen(kind: str, given: list[str] | None, known: Collection[str]) -> list[str]:
+def _chosen(kind: str, given: list[str] | None, available: Collection[str]) -> list[str]:
     """Return the names that an option gives, separated by commas too, or all; raises `UnknownNameError`."""
     from harness import UnknownNameError
-    from harness.specs.selection import split_names
+    from harness.specs import split_names
 
     names = split_names(given or [])
     for name in names:
-        if name not in known:
-            raise UnknownNameError(kind, name, known)
-    return names or list(known)
+        if name not in available:
+            raise UnknownNameError(kind, name, available)
+    return names or list(available)
 
 
 # Suites ---------------------------------------------------------------------------------------------------
@@ -84,26 +82,26 @@ def generate(
     Example: harness checklist generate basics --languages de,sw --output cases
     """
     from harness import HarnessError, UsageError
-    from harness.specs.selection import language_codes, split_names
+    from harness.specs import language_codes, split_names
     from harness_checklist.generation.generator import generate_cases, task_name
     from harness_checklist.suites.loading import find_suite
 
     check_output_file(json_file, ".json")
     codes, chosen = language_codes(languages), split_names(tests or [])
-    found = find_suite(suite, codes or None)
-    codes = codes or list(found.languages)
-    name = task_name(found, task)
+    loaded_suite = find_suite(suite, codes or None)
+    codes = codes or list(loaded_suite.languages)
+    name = task_name(loaded_suite, task)
     if output is None and len(codes) != 1:
         raise UsageError(
             f"Where shall the cases in {len(codes)} languages go?",
             hint="Give --output DIR, or one language for cases on stdout.",
         )
-    tallies = generate_cases(found, codes, chosen, n=cases, seed=seed, folder=output, task=name)
+    tallies = generate_cases(loaded_suite, codes, chosen, n=cases, seed=seed, folder=output, task=name)
     if json_file is not None:
         write_rows(json_file, [asdict(tally) for tally in tallies])
     _show_tallies(tallies, stderr=output is None)
     if not any(tally.cases for tally in tallies):
-        raise HarnessError(f"No case of suite {found.name!r} could be made.")
+        raise HarnessError(f"No case of suite {loaded_suite.name!r} could be made.")
     if output is not None:
         echo(
             f"Run them: harness eval --tasks-from {output / 'task.yaml'} --data {output} --tasks {name} --model MODEL"
@@ -111,15 +109,17 @@ def generate(
 
 
 def _show_tallies(tallies: list[Tally], *, stderr: bool) -> None:
-    from harness.cli.table import print_table
+    from harness.cli import print_table
 
     by_test: dict[str, list[Tally]] = {}
     for tally in tallies:
         by_test.setdefault(tally.test, []).append(tally)
     rows = []
-    for test, found in [*by_test.items(), *([("all", tallies)] if len(by_test) > 1 else [])]:
-        counts = [len({tally.language for tally in found})]
-        counts += [sum(getattr(tally, key) for tally in found) for key in ("cases", "examples", "empty")]
+    for test, test_tallies in [*by_test.items(), *([("all", tallies)] if len(by_test) > 1 else [])]:
+        counts = [len({tally.language for tally in test_tallies})]
+        counts += [
+            sum(getattr(tally, key) for tally in test_tallies) for key in ("cases", "examples", "empty")
+        ]
         rows.append((test, *(f"{count:,}" for count in counts)))
     heads = ("test", "languages", "cases", "examples", "without examples")
     print_table(heads, rows, err=stderr)
@@ -148,13 +148,13 @@ def sheet(
     from harness_checklist.suites.sheet import write_sheet
 
     check_output_file(output, ".csv")
-    found = find_suite(suite)
-    text = write_sheet(found, language)
+    loaded_suite = find_suite(suite)
+    text = write_sheet(loaded_suite, language)
     if output is None:
         echo(text, nl=False)
         return
     write_file(output, text)
-    filled = language in found.languages
+    filled = language in loaded_suite.languages
     echo(
         f"Wrote {output}: {'filled in with the texts that the suite has' if filled else 'to be filled in'}. "
         f"Import it: harness checklist import {output} --suite {suite} --output DIR"
@@ -209,9 +209,9 @@ def _import_sheet(source: Path, suite: str, output: Path) -> None:
 
     base = find_suite(suite)
     language = read_sheet(source, base)
-    made = base.model_copy(update={"languages": {**base.languages, language.language: language}})
-    dump_suite(made, output)
-    for finding in lint_suite(made, languages=[language.language]).findings:
+    extended = base.model_copy(update={"languages": {**base.languages, language.language: language}})
+    dump_suite(extended, output)
+    for finding in lint_suite(extended, languages=[language.language]).findings:
         echo(f"warning: {finding.kind}: {finding.message}", err=True)
     echo(
         f"The suite with {language.language!r} is in {output}. "
@@ -287,26 +287,28 @@ def lint(
 
     check_output_file(json_file, ".json")
     check_output_file(findings_file, ".json")
-    found: Suite | None
-    made = _generated(path)
-    if made is None:
+    loaded_suite: Suite | None
+    generated_cases = _generated(path)
+    if generated_cases is None:
         if suite is not None:
             raise UsageError("--suite is for generated cases; PATH is a suite itself.")
-        given = found = find_suite(path)
-        codes, ids = _chosen("language", languages, given.languages), _chosen("test", tests, given.tests)
-        report = lint_suite(given, languages=codes, tests=ids, n=cases, seed=seed)
+        loaded_suite = find_suite(path)
+        codes = _chosen("language", languages, loaded_suite.languages)
+        ids = _chosen("test", tests, loaded_suite.tests)
+        report = lint_suite(loaded_suite, languages=codes, tests=ids, n=cases, seed=seed)
     else:
-        found = None if suite is None else find_suite(suite)
-        if found is None:
+        loaded_suite = None if suite is None else find_suite(suite)
+        if loaded_suite is None:
             echo(NO_SUITE, err=True)
-        codes = _chosen("language", languages, dict.fromkeys(case.language for case in made))
-        ids = _chosen("test", tests, dict.fromkeys(case.test for case in made))
-        report = lint_generated([one for one in made if one.language in codes and one.test in ids], found)
+        codes = _chosen("language", languages, dict.fromkeys(case.language for case in generated_cases))
+        ids = _chosen("test", tests, dict.fromkeys(case.test for case in generated_cases))
+        chosen = [case for case in generated_cases if case.language in codes and case.test in ids]
+        report = lint_generated(chosen, loaded_suite)
     if json_file is not None:
         write_rows(json_file, [asdict(floor) for floor in report.floors])
     if findings_file is not None:
         write_rows(findings_file, [asdict(finding) for finding in report.findings])
-    titles = {} if found is None else {test.id: test.title for test in found.tests.values()}
+    titles = {} if loaded_suite is None else {test.id: test.title for test in loaded_suite.tests.values()}
     print_lint(report, titles, every=every)
     if strict and report.findings:
         raise typer.Exit(1)
@@ -316,10 +318,10 @@ def _generated(path: str) -> list[Case] | None:
     """Return the generated cases of a file, or of those in a folder; None where the path names a suite."""
     from harness_checklist.generation.case import read_cases
 
-    place = Path(path)
-    files = [place] if place.suffix == ".jsonl" else []
-    if place.is_dir() and not (place / "suite.yaml").exists():
-        files = sorted(place.glob("*.jsonl"))
+    source = Path(path)
+    files = [source] if source.suffix == ".jsonl" else []
+    if source.is_dir() and not (source / "suite.yaml").exists():
+        files = sorted(source.glob("*.jsonl"))
     return [case for file in files for case in read_cases(file)] if files else None
 
 
@@ -342,36 +344,38 @@ def score(
     Example: harness checklist score cases.jsonl predictions.jsonl --suite basics
     """
     from harness import MissingDataError, UsageError
-    from harness.cli.table import print_table
+    from harness.cli import print_table
     from harness_checklist.reporting.case_score import read_predictions, score_cases
     from harness_checklist.suites.loading import find_suite
     from harness_checklist.suites.suite import Profile
 
     check_output_file(json_file, ".json")
-    made = _generated(cases)
-    if made is None:
+    generated_cases = _generated(cases)
+    if generated_cases is None:
         raise UsageError(
             f"{cases!r} holds no generated cases: expected a .jsonl file or a folder of them.",
             hint="Make some: harness checklist generate SUITE --output cases",
         )
-    if not made:
+    if not generated_cases:
         raise MissingDataError(f"{cases!r} has no cases.")
-    codes = sorted({case.language for case in made})
+    codes = sorted({case.language for case in generated_cases})
     profiles = dict.fromkeys(codes, Profile())
     if suite is None:
         echo(NO_SUITE, err=True)
     else:
-        found = find_suite(suite)
-        missing = ", ".join(code for code in codes if code not in found.languages)
+        loaded_suite = find_suite(suite)
+        missing = ", ".join(code for code in codes if code not in loaded_suite.languages)
         if missing:
             raise UsageError(
-                f"The cases are in languages that suite {found.name!r} does not have: {missing}."
+                f"The cases are in languages that suite {loaded_suite.name!r} does not have: {missing}."
             )
-        profiles = {code: found.languages[code].profile for code in codes}
-    scores = score_cases(made, read_predictions(predictions, made), profiles.__getitem__)
+        profiles = {code: loaded_suite.languages[code].profile for code in codes}
+    scores = score_cases(
+        generated_cases, read_predictions(predictions, generated_cases), profiles.__getitem__
+    )
     if json_file is not None:
         write_rows(json_file, scores)
-    print_table(HEADS, [_shown(one) for one in scores])
+    print_table(HEADS, [_shown(row) for row in scores])
     echo(
         "\nIn percent. error: failed cases; examples: wrong examples; floor: cases that cannot be passed; "
         "corrected: failed cases among those that can."
@@ -380,8 +384,8 @@ def score(
 
 def _shown(row: ScoreRow) -> tuple[str, ...]:
     def percent(*keys: str) -> str:
-        found = [row[key] for key in keys]
-        return "-" if found[0] is None else " to ".join(f"{100 * float(value or 0):.1f}" for value in found)
+        values = [row[key] for key in keys]
+        return "-" if values[0] is None else " to ".join(f"{100 * float(value or 0):.1f}" for value in values)
 
     return (
         str(row["language"]),
@@ -417,14 +421,14 @@ def failures(
     Example: harness checklist failures runs/my-run --languages de --tests comparisons
     """
     from harness import Run, UsageError
-    from harness.specs.selection import language_codes, split_names
+    from harness.specs import language_codes, split_names
     from harness_checklist.reporting.cases import failing_cases, failure_table, is_checklist
 
     check_output_file(json_file, ".json")
     check_output_file(output)
     form = choose_format(None, output, format_suffixes("text", "latex", "markdown", "csv"))
     run = Run(folder)
-    wanted, named = language_codes(languages), split_names(tests or [])
+    codes, test_names = language_codes(languages), split_names(tests or [])
     checklists = [cell for cell in run.cells if is_checklist(run, cell)]
     if not checklists:
         raise UsageError(
@@ -433,10 +437,10 @@ def failures(
     rows = [
         _failure(cell, test, case, record)
         for cell in checklists
-        if not wanted or cell.language in wanted
-        for test, found in failing_cases(run, cell, cases).items()
-        if not named or test in named
-        for case, records in found.items()
+        if not codes or cell.language in codes
+        for test, records_by_case in failing_cases(run, cell, cases).items()
+        if not test_names or test in test_names
+        for case, records in records_by_case.items()
         for record in records
     ]
     if output is not None:

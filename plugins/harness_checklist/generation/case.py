@@ -14,8 +14,6 @@ from harness import DataError, Problem, SpecError
 from harness_checklist.generation.lines import raise_faults, read_lines, read_text
 from harness_checklist.suites.suite import Profile
 
-__all__ = ["Case", "CaseExample", "case_lines", "read_cases"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseExample:
@@ -93,12 +91,12 @@ def read_cases(path: Path) -> list[Case]:
     `MissingDataError`: there is no such file.
     """
     faults: list[Problem] = []
-    seen: dict[str, int] = {}
+    line_of: dict[str, int] = {}
     lines = read_lines(read_text(path), _CASE, faults)
     for number, case in lines:
         for name in (case.id, *(example.id for example in case.examples)):
-            if seen.setdefault(name, number) != number:
-                message = f"the id {name!r} is given twice (first on line {seen[name]})"
+            if line_of.setdefault(name, number) != number:
+                message = f"the id {name!r} is given twice (first on line {line_of[name]})"
                 faults.append(Problem(message=message, line=number))
     try:
         raise_faults(path, faults)

@@ -13,8 +13,6 @@ from typing import Literal
 from harness_checklist.generation.case import CaseExample
 from harness_checklist.suites.suite import Profile
 
-__all__ = ["Defect", "answerable", "case_defect", "example_defects"]
-
 Defect = Literal["empty", "unanswerable", "contradictory"]
 DEFECTS: tuple[Defect, ...] = ("empty", "contradictory", "unanswerable")
 
@@ -26,8 +24,8 @@ def case_defect(examples: Sequence[CaseExample], profile: Profile) -> Defect | N
     after `profile` (no system can pass). ``unanswerable``: no span of a context equals the answer after `profile` (a
     system that copies cannot pass). A case with both of the latter two is contradictory.
     """
-    found = set(example_defects(examples, profile)) if examples else {"empty"}
-    return next((defect for defect in DEFECTS if defect in found), None)
+    defects = set(example_defects(examples, profile)) if examples else {"empty"}
+    return next((defect for defect in DEFECTS if defect in defects), None)
 
 
 def example_defects(examples: Sequence[CaseExample], profile: Profile) -> list[Defect | None]:
@@ -56,26 +54,26 @@ def answerable(context: str, answer: str, profile: Profile) -> bool:
 
 @lru_cache(maxsize=1 << 16)
 def _cleaned_span(context: str, answer: str, profile: Profile) -> bool:
-    wanted = profile.clean(answer)
-    if wanted == "" or (wanted in context and profile.clean(wanted) == wanted):
+    cleaned = profile.clean(answer)
+    if cleaned == "" or (cleaned in context and profile.clean(cleaned) == cleaned):
         return True
     return any(
-        profile.clean(context[start:end]) == wanted
-        for starts, ends in _windows(context, wanted, profile)
+        profile.clean(context[start:end]) == cleaned
+        for starts, ends in _windows(context, cleaned, profile)
         for start in starts
         for end in ends
         if start <= end
     )
 
 
-def _windows(context: str, wanted: str, profile: Profile) -> Iterator[tuple[range, range]]:
-    """Yield ranges of starts and ends: only spans within them can clean to `wanted`.
+def _windows(context: str, cleaned: str, profile: Profile) -> Iterator[tuple[range, range]]:
+    """Yield ranges of starts and ends: only spans within them can clean to `cleaned`.
 
     `Profile.clean` takes away only characters of articles and of `strip`, and puts in only spaces. So each word of
-    `wanted` is in the context in one piece, and only removable characters surround the first and the last word of
+    `cleaned` is in the context in one piece, and only removable characters surround the first and the last word of
     a span.
     """
-    words = wanted.split(" ")
+    words = cleaned.split(" ")
     words = [word for word in words if word]
     if not words:  # nothing but spaces, where `strip` keeps them
         yield range(len(context) + 1), range(len(context) + 1)
@@ -105,10 +103,10 @@ def _occurrences(context: str, word: str, profile: Profile) -> list[tuple[int, i
         at[offset] = index
         offset += len(piece)
     at[offset] = len(context)
-    found = []
+    occurrences = []
     start = text.find(word)
     while start >= 0:
         if start in at and start + len(word) in at:
-            found.append((at[start], at[start + len(word)]))
+            occurrences.append((at[start], at[start + len(word)]))
         start = text.find(word, start + 1)
-    return found
+    return occurrences

@@ -17,8 +17,6 @@ from harness_checklist.suites.space import Space
 from harness_checklist.suites.suite import LanguageSuite, Suite, TestDeclaration
 from harness_checklist.suites.template import TemplateError
 
-__all__ = ["Drawn", "case_id", "draw_cases"]
-
 PATIENCE = 100_000
 """Drawing stops after so many draws in a row without a new case."""
 
@@ -99,17 +97,17 @@ _Block = tuple[Sequence[int], ...]
 
 def _strata(space: Space, renderer: Renderer, balance: str | None) -> dict[str, list[_Block]]:
     """Return the parts of the space that cases are drawn from in turn."""
-    whole = [range(len(group.options)) for group in space.groups]
+    ranges = [range(len(group.options)) for group in space.groups]
     if balance is None:
-        return {"": [tuple(whole)]}
+        return {"": [tuple(ranges)]}
     strata: dict[str, list[_Block]] = {}
     if balance != "variants":
         number = space.group_of[balance.partition(".")[0]]
         values: dict[str, list[int]] = {}
-        for option in whole[number]:
+        for option in ranges[number]:
             values.setdefault(space.value_of(balance, option), []).append(option)
         for value, options in values.items():
-            strata[value] = [(*whole[:number], options, *whole[number + 1 :])]
+            strata[value] = [(*ranges[:number], options, *ranges[number + 1 :])]
         return strata
     classes: list[dict[int, list[int]]] = []
     for _, masks in renderer.masks:
@@ -118,7 +116,7 @@ def _strata(space: Space, renderer: Renderer, balance: str | None) -> dict[str, 
             of_group.setdefault(mask, []).append(option)
         classes.append(of_group)
     for chosen in product(*classes):
-        block: list[Sequence[int]] = list(whole)
+        block: list[Sequence[int]] = list(ranges)
         variants = renderer.every
         for (group, _), of_group, mask in zip(renderer.masks, classes, chosen, strict=True):
             block[group] = of_group[mask]
@@ -147,9 +145,9 @@ class _Sampler:
         if self._taken == self._size:
             return None
         # Fisher and Yates, with a table of the places that were swapped in the place of all of them.
-        place = self._random.randrange(self._taken, self._size)
-        number = self._moved.get(place, place)
-        self._moved[place] = self._moved.pop(self._taken, self._taken)
+        index = self._random.randrange(self._taken, self._size)
+        number = self._moved.get(index, index)
+        self._moved[index] = self._moved.pop(self._taken, self._taken)
         self._taken += 1
         for size, block in self._blocks:
             if number < size:
@@ -198,14 +196,14 @@ class _Maker:
                 yield case
 
     def _case(self, draw: list[int]) -> Case | None:
-        for one, other in self._rivals:
-            if draw[one] == draw[other]:
+        for first, second in self._rivals:
+            if draw[first] == draw[second]:
                 return None
         try:
-            shown = self._renderer.render(draw)
+            rendition = self._renderer.render(draw)
         except NoFormError:
             return None
-        if shown is None or shown in self._seen:
+        if rendition is None or rendition in self._seen:
             return None
         fills: dict[str, str] = {}
         for group, number in zip(self._space.groups, draw, strict=True):
@@ -213,14 +211,14 @@ class _Maker:
         name = case_id(self._declared.id, fills)
         if name in self._ids:
             return None
-        if shown.contexts:
-            self._seen.add(shown)
+        if rendition.contexts:
+            self._seen.add(rendition)
         self._ids.add(name)
         return Case(
             id=name,
             test=self._declared.id,
             language=self._spoken.language,
-            examples=_examples(name, shown),
+            examples=_examples(name, rendition),
             capability=self._declared.capability,
             type=self._declared.type,
             fills=fills,
@@ -228,12 +226,12 @@ class _Maker:
         )
 
 
-def _examples(name: str, shown: Rendition) -> tuple[CaseExample, ...]:
+def _examples(name: str, rendition: Rendition) -> tuple[CaseExample, ...]:
     number = 0
     examples = []
-    asked = list(zip(shown.questions, shown.answers, strict=True))
-    for context in shown.contexts:
-        for question, answer in asked:
+    pairs = list(zip(rendition.questions, rendition.answers, strict=True))
+    for context in rendition.contexts:
+        for question, answer in pairs:
             number += 1
             examples.append(
                 CaseExample(id=f"{name}/{number}", context=context, question=question, answer=answer)
@@ -244,13 +242,13 @@ def _examples(name: str, shown: Rendition) -> tuple[CaseExample, ...]:
 def _in_turn(turns: list[Iterator[Case]]) -> Iterator[Case]:
     """Yield one item of each in turn, of fewer when some have run out."""
     while turns:
-        left = []
+        remaining = []
         for turn in turns:
             case = next(turn, None)
             if case is not None:
-                left.append(turn)
+                remaining.append(turn)
                 yield case
-        turns = left
+        turns = remaining
 
 
 def _shortage(name: str, made: int, n: int, space: Space, *, exhausted: bool) -> str:

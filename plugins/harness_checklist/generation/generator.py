@@ -8,15 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness import UnknownNameError, UsageError
-from harness.cli.live import show_progress
-from harness.cli.output import echo
-from harness.storage.files import write_atomically
+from harness.cli import echo, show_progress
+from harness.storage import write_atomically
 from harness_checklist.generation.case import Case, case_lines
 from harness_checklist.generation.drawing import draw_cases
 from harness_checklist.suites.dumping import yaml_text
 from harness_checklist.suites.suite import Suite, TestDeclaration
-
-__all__ = ["Tally", "generate_cases", "make_folder", "task_name"]
 
 _TASK = re.compile(r"[a-z0-9][a-z0-9_\-]*")
 
@@ -81,17 +78,17 @@ def generate_cases(
     written: list[str] = []
     if folder is None:
         for language in languages:
-            found = list(_drawn(suite, language, tests, n, seed))
-            tallies += [tally for tally, _ in found]
-            echo(case_lines(case for _, cases in found for case in cases), nl=False)
+            batches = list(_drawn(suite, language, tests, n, seed))
+            tallies += [tally for tally, _ in batches]
+            echo(case_lines(case for _, cases in batches for case in cases), nl=False)
         return tallies
     make_folder(folder)
     with show_progress() as progress:
         progress.start(f"Generating {suite.name}", len(languages), "languages")
         for language in languages:
-            found = list(_drawn(suite, language, tests, n, seed))
-            tallies += [tally for tally, _ in found]
-            if lines := case_lines(case for _, cases in found for case in cases):
+            batches = list(_drawn(suite, language, tests, n, seed))
+            tallies += [tally for tally, _ in batches]
+            if lines := case_lines(case for _, cases in batches for case in cases):
                 write_atomically(folder / f"{language}.jsonl", lines)
                 written.append(language)
             progress.advance(1)
@@ -147,5 +144,5 @@ def _task_yaml(suite: Suite, task: str, languages: Sequence[str], n: int, seed: 
         "splits": {"test": {"local": "{language}.jsonl", "reader": "checklist"}},
         "languages": {language: {} for language in languages},
     }
-    made = f"# Made by: harness checklist generate, suite {suite.name}, --cases {n} --seed {seed}\n"
-    return f"{made}# With 'draw: clusters', --limit N takes N test cases, whole.\n{yaml_text(spec)}"
+    comment = f"# Made by: harness checklist generate, suite {suite.name}, --cases {n} --seed {seed}\n"
+    return f"{comment}# With 'draw: clusters', --limit N takes N test cases, whole.\n{yaml_text(spec)}"

@@ -9,8 +9,6 @@ from pydantic import TypeAdapter, ValidationError
 
 from harness import DataError, MissingDataError, Problem, SpecError
 
-__all__ = ["raise_faults", "read_lines", "read_text"]
-
 Line = TypeVar("Line")
 MOST_LISTED = 100
 
@@ -29,18 +27,18 @@ def read_text(path: Path) -> str:
 
 def read_lines(text: str, shape: TypeAdapter[Line], faults: list[Problem]) -> list[tuple[int, Line]]:
     """Return the number and the value of every line that is not empty; adds the others to `faults`."""
-    found = []
+    values = []
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             try:
-                found.append((number, shape.validate_json(line, strict=True)))
+                values.append((number, shape.validate_json(line, strict=True)))
             except ValidationError as error:
                 faults += [Problem(message=_message(fault), line=number) for fault in error.errors()]
-    return found
+    return values
 
 
 def _message(fault: Any) -> str:
-    key = ".".join(str(part) for part in fault["loc"])
+    key = ".".join(str(segment) for segment in fault["loc"])
     if fault["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
         return f"unknown key {key!r}"
     if fault["type"] == "missing":

@@ -1,4 +1,4 @@
-"""What a draw shows: the variants that apply to it, the forms of its fill-ins, its texts."""
+"""Rendering of a draw: the variants that apply to it, the forms of its fill-ins, its texts."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from harness_checklist.suites.space import Space
 from harness_checklist.suites.suite import Condition, Entry, TestTemplate
 from harness_checklist.suites.template import TRANSFORMS, Placeholder, Template, parse
-
-__all__ = ["NoFormError", "Renderer", "Rendition"]
 
 Draw = Sequence[int]
 """The number of the option taken, for every group of the space."""
@@ -62,11 +60,11 @@ class Renderer:
         for bit, when in enumerate(conditions):
             for key, allowed in when.items():
                 group, met = self._space.options_where(key, allowed)
-                found = masks.setdefault(group, [self.every] * len(self._space.groups[group].options))
-                for number in range(len(found)):
+                group_masks = masks.setdefault(group, [self.every] * len(self._space.groups[group].options))
+                for number in range(len(group_masks)):
                     if number not in met:
-                        found[number] &= ~(1 << bit)
-        return tuple((group, tuple(found)) for group, found in sorted(masks.items()))
+                        group_masks[number] &= ~(1 << bit)
+        return tuple((group, tuple(group_masks)) for group, group_masks in sorted(masks.items()))
 
     def render(self, draw: Draw) -> Rendition | None:
         """Return the texts of a draw; raises `NoFormError`. None: two slots show the same words."""
@@ -75,27 +73,27 @@ class Renderer:
             variants &= masks[draw[group]]
         if variants not in self._shown:
             self._shown[variants] = self._applying(variants)
-        shown = self._shown[variants]
-        if len(shown.wholes) > 1:
-            wholes = {self._texts(self._entry(group, item, draw), draw) for group, item in shown.wholes}
-            if len(wholes) < len(shown.wholes):
+        templates = self._shown[variants]
+        if len(templates.wholes) > 1:
+            wholes = {self._texts(self._entry(group, item, draw), draw) for group, item in templates.wholes}
+            if len(wholes) < len(templates.wholes):
                 return None
         values = {}
-        for group, item in shown.used:
-            found = self._known.get((item.reference, draw[group]))
-            values[item.reference] = self._value(item, draw) if found is None else found
+        for group, item in templates.used:
+            cached = self._known.get((item.reference, draw[group]))
+            values[item.reference] = self._value(item, draw) if cached is None else cached
         return Rendition(
-            tuple([template.fill(values) for template in shown.contexts]),
-            tuple([template.fill(values) for template in shown.questions]),
-            tuple([template.fill(values) for template in shown.answers]),
+            tuple([template.fill(values) for template in templates.contexts]),
+            tuple([template.fill(values) for template in templates.questions]),
+            tuple([template.fill(values) for template in templates.answers]),
         )
 
     def _applying(self, variants: int) -> _Shown:
         contexts = tuple(item for bit, item in enumerate(self._contexts) if variants >> bit & 1)
-        asked = [item for bit, item in enumerate(self._questions, len(self._contexts)) if variants >> bit & 1]
-        if not contexts or not asked:
+        pairs = [item for bit, item in enumerate(self._questions, len(self._contexts)) if variants >> bit & 1]
+        if not contexts or not pairs:
             return _Shown((), (), (), (), ())
-        questions, answers = zip(*asked, strict=True)
+        questions, answers = zip(*pairs, strict=True)
         used = {
             item.reference: item for text in (*contexts, *questions, *answers) for item in text.placeholders
         }

@@ -7,13 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from harness.languages.character import is_extender, is_unspaced, is_wordlike
+from harness.languages import is_extender, is_unspaced, is_wordlike
 from harness_checklist.generation.case import Case, CaseExample
 from harness_checklist.generation.defect import case_defect, example_defects
 from harness_checklist.lint.finding import Finding
 from harness_checklist.suites.suite import Profile
-
-__all__ = ["Floor", "lint_cases"]
 
 MARKS_OF_DIRECTION: Final = "\u200e\u200f"
 _FAULTS: Final = {
@@ -56,13 +54,13 @@ def lint_cases(
         usual: How many examples a case has in the source language; without it, as many as most have here.
     """
     hits: dict[str, list[tuple[Case, str]]] = {kind: [] for kind in _FAULTS}
-    seen: dict[tuple[tuple[str, str, str], ...], str] = {}
+    first_case: dict[tuple[tuple[str, str, str], ...], str] = {}
     for case in cases:
         for kind, example in _faults(case, profile):
             hits[kind].append((case, example))
-        texts = tuple((one.context, one.question, one.answer) for one in case.examples)
-        if texts and seen.setdefault(texts, case.id) != case.id:
-            hits["doubled-case"].append((case, f"{seen[texts]}: {_shown(case.examples[0])}"))
+        texts = tuple((example.context, example.question, example.answer) for example in case.examples)
+        if texts and first_case.setdefault(texts, case.id) != case.id:
+            hits["doubled-case"].append((case, f"{first_case[texts]}: {_shown(case.examples[0])}"))
     counts = Counter(len(case.examples) for case in cases if case.examples)
     mode = counts.most_common(1)[0][0] if counts else 0
     defective = {kind: len(hits[kind]) for kind in ("empty", "unanswerable", "contradictory")}
@@ -76,10 +74,14 @@ def lint_cases(
     )
     findings = [
         _finding(
-            kind, found[0][0], f"{len(found)} of {len(cases)} cases {_FAULTS[kind]}.", len(found), found[0][1]
+            kind,
+            kind_hits[0][0],
+            f"{len(kind_hits)} of {len(cases)} cases {_FAULTS[kind]}.",
+            len(kind_hits),
+            kind_hits[0][1],
         )
-        for kind, found in hits.items()
-        if found
+        for kind, kind_hits in hits.items()
+        if kind_hits
     ]
     return floor, [*findings, *_counts(cases, counts, usual or mode)]
 
@@ -106,18 +108,24 @@ def _faults(case: Case, profile: Profile) -> Iterator[tuple[str, str]]:
     if defect == "empty":
         yield defect, ", ".join(f"{slot}={value}" for slot, value in case.fills.items())
     elif defect is not None:
-        shown = [
-            one
-            for one, found in zip(case.examples, example_defects(case.examples, profile), strict=True)
-            if found == defect
+        defective = [
+            example
+            for example, example_defect in zip(
+                case.examples, example_defects(case.examples, profile), strict=True
+            )
+            if example_defect == defect
         ]
-        same = [one for one in shown if (one.context, one.question) == (shown[0].context, shown[0].question)]
-        answers = " / ".join(dict.fromkeys(one.answer for one in same))
-        yield defect, f"{shown[0].context} | {shown[0].question} -> {answers}"
+        same = [
+            example
+            for example in defective
+            if (example.context, example.question) == (defective[0].context, defective[0].question)
+        ]
+        answers = " / ".join(dict.fromkeys(example.answer for example in same))
+        yield defect, f"{defective[0].context} | {defective[0].question} -> {answers}"
     for kind, is_faulty in (("inside-word", _is_inside), ("unfilled-placeholder", _is_unfilled)):
-        for one in case.examples:
-            if is_faulty(one, profile):
-                yield kind, _shown(one)
+        for example in case.examples:
+            if is_faulty(example, profile):
+                yield kind, _shown(example)
                 break
     doubled = Counter(map(_shown, case.examples)).most_common(1)
     if doubled and doubled[0][1] > 1:
@@ -160,8 +168,8 @@ def _counts(cases: Sequence[Case], counts: Counter[int], usual: int) -> Iterator
     for size, times in sorted(counts.items()):
         if size != usual:
             these = [case for case in cases if len(case.examples) == size]
-            others = [case for case in cases if case.examples and len(case.examples) != size]
-            drawn = _drawn(these, others)
+            different = [case for case in cases if case.examples and len(case.examples) != size]
+            drawn = _drawn(these, different)
             message = f"{times} of {len(cases)} cases have {size} examples, not {usual}{drawn}."
             yield _finding("example-count", these[0], message, times, _shown(these[0].examples[0]))
 
@@ -169,7 +177,7 @@ def _counts(cases: Sequence[Case], counts: Counter[int], usual: int) -> Iterator
 def _drawn(these: Sequence[Case], others: Sequence[Case]) -> str:
     """Return a clause that names a slot whose fill-ins distinguish these cases from the others; empty without one."""
     for slot in these[0].fills if others else ():
-        own = {case.fills.get(slot, "") for case in these}
-        if len(own) <= 6 and not own & {case.fills.get(slot, "") for case in others}:
-            return f": those where {slot} is {' or '.join(repr(value) for value in sorted(own))}"
+        ids = {case.fills.get(slot, "") for case in these}
+        if len(ids) <= 6 and not ids & {case.fills.get(slot, "") for case in others}:
+            return f": those where {slot} is {' or '.join(repr(value) for value in sorted(ids))}"
     return ""

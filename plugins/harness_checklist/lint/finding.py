@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["KINDS", "Finding"]
-
 KINDS: Final[Mapping[str, str]] = {
     "bad-template": "Templates that cannot be filled: no case can be made",
     "missing-test": "Tests that are missing in a language",

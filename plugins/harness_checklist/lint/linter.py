@@ -13,8 +13,6 @@ from harness_checklist.lint.template import template_findings
 from harness_checklist.suites.checking import faults_of
 from harness_checklist.suites.suite import LanguageSuite, Profile, Suite
 
-__all__ = ["CASES", "LintReport", "lint_generated", "lint_suite", "lint_templates"]
-
 CASES = 200
 """How many cases of every test and language are drawn for its floor, as in the paper (XTREME-R 3.4)."""
 
@@ -61,7 +59,7 @@ def lint_suite(
 def lint_templates(
     suite: Suite, *, languages: Sequence[str] | None = None, tests: Sequence[str] | None = None
 ) -> Iterator[Finding]:
-    """Yield what the templates show without a case being generated."""
+    """Yield the findings that the templates show without a case being generated."""
     source = suite.languages.get(suite.source_language)
     for code in languages or suite.languages:
         language = suite.languages[code]
@@ -98,10 +96,10 @@ def lint_generated(cases: Iterable[Case], suite: Suite | None = None) -> LintRep
 
 def _report(linted: Sequence[tuple[Floor, list[Finding]]], findings: Iterable[Finding]) -> LintReport:
     order = list(KINDS)
-    found = [*findings, *(finding for _, own in linted for finding in own)]
+    all_findings = [*findings, *(finding for _, case_findings in linted for finding in case_findings)]
     return LintReport(
         floors=tuple(floor for floor, _ in linted),
-        findings=tuple(sorted(found, key=lambda finding: order.index(finding.kind))),
+        findings=tuple(sorted(all_findings, key=lambda finding: order.index(finding.kind))),
     )
 
 

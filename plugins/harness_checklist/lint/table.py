@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from harness.cli.output import echo
-from harness.cli.table import print_table
+from harness.cli import echo, print_table
 from harness_checklist.lint.case import Floor
 from harness_checklist.lint.finding import KINDS, Finding
 from harness_checklist.lint.linter import LintReport
-
-__all__ = ["print_lint"]
 
 LONGEST_EXAMPLE = 160
 SHOWN_LANGUAGES = 16
@@ -34,10 +31,10 @@ def print_lint(report: LintReport, titles: Mapping[str, str], *, every: bool = F
     kinds = list(dict.fromkeys(finding.kind for finding in findings))
     echo(f"{len(findings):,} findings of {len(kinds)} kinds, the gravest first:")
     for kind in kinds:
-        own = [finding for finding in findings if finding.kind == kind]
-        echo(f"\n{kind}  {KINDS[kind]}: {_where(own)}")
-        for finding in own if every else own[:1]:
-            for line in _one(finding, "" if every or len(own) == 1 else "for example "):
+        kind_findings = [finding for finding in findings if finding.kind == kind]
+        echo(f"\n{kind}  {KINDS[kind]}: {_where(kind_findings)}")
+        for finding in kind_findings if every else kind_findings[:1]:
+            for line in _one(finding, "" if every or len(kind_findings) == 1 else "for example "):
                 echo(line)
 
 
@@ -70,10 +67,10 @@ def _percent(floor: float | None) -> str:
 
 
 def _one(finding: Finding, before: str) -> Iterator[str]:
-    named = f"{finding.language} {finding.test}".strip()
+    label = f"{finding.language} {finding.test}".strip()
     # The folder was named on the command line.
-    place = f" ({finding.place.rpartition('/')[2]})" if finding.place else ""
-    yield f"  {before}{named}{place}: {finding.message}"
+    location = f" ({finding.place.rpartition('/')[2]})" if finding.place else ""
+    yield f"  {before}{label}{location}: {finding.message}"
     if finding.example and finding.example not in finding.message:
         text = finding.example
         yield f"    {text if len(text) <= LONGEST_EXAMPLE else text[:LONGEST_EXAMPLE] + ' ...'}"
@@ -82,6 +79,6 @@ def _one(finding: Finding, before: str) -> Iterator[str]:
 def _where(findings: Sequence[Finding]) -> str:
     """Return how often each language has it: ``tr 2, kk 1``; the most frequent first."""
     counts = Counter(finding.language for finding in findings)
-    shown = [f"{code} {count}" for code, count in counts.most_common(SHOWN_LANGUAGES)]
-    more = len(counts) - len(shown)
-    return f"{len(findings)} ({', '.join(shown)}{f' and {more} more languages' if more else ''})"
+    frequent = [f"{code} {count}" for code, count in counts.most_common(SHOWN_LANGUAGES)]
+    more = len(counts) - len(frequent)
+    return f"{len(findings)} ({', '.join(frequent)}{f' and {more} more languages' if more else ''})"

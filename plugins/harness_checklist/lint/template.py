@@ -19,8 +19,6 @@ from harness_checklist.suites.suite import (
 )
 from harness_checklist.suites.template import TemplateError, parse
 
-__all__ = ["template_findings"]
-
 _Keys = frozenset[tuple[str, int | None, str | None]]
 """Slot, number and attribute of the placeholders of a text, without their forms."""
 
@@ -74,14 +72,14 @@ class _View:
             count=count,
         )
 
-    def overlap(self, one: Condition, other: Condition) -> bool:
+    def overlap(self, first: Condition, second: Condition) -> bool:
         """Return whether a draw may meet both."""
-        both = {key: one.get(key, ids) & other.get(key, ids) for key, ids in {**one, **other}.items()}
+        both = {key: first.get(key, ids) & second.get(key, ids) for key, ids in {**first, **second}.items()}
         if not all(both.values()):
             return False
         # The two fill-ins of a pair are never the same.
         couples = [(both.get(f"{slot}.p1"), both.get(f"{slot}.p2")) for slot in self.pairs]
-        return all(not (first and second) or len(first | second) > 1 for first, second in couples)
+        return all(not (p1 and p2) or len(p1 | p2) > 1 for p1, p2 in couples)
 
 
 # Placeholders ---------------------------------------------------------------------------------------------
@@ -96,18 +94,18 @@ def _keys(text: str) -> _Keys | None:
 
 
 def _placeholders(view: _View, source: TestTemplate) -> Iterator[Finding]:
-    known = [_keys(context.text) for context in source.contexts]
+    source_keys = [_keys(context.text) for context in source.contexts]
     for context in view.test.contexts:
         keys = _keys(context.text)
-        if keys is not None and not any(_says(keys, context.when, wanted) for wanted in known):
+        if keys is not None and not any(_says(keys, context.when, expected) for expected in source_keys):
             message = f"The context has {_shown(keys)}; no context of the source language has just these."
             yield view.finding("placeholders-differ", message, context.place, example=context.text)
-    pairs = [(_keys(question.ask), _keys(question.answer)) for question in source.questions]
+    source_pairs = [(_keys(question.ask), _keys(question.answer)) for question in source.questions]
     for question in view.test.questions:
         ask, answer = _keys(question.ask), _keys(question.answer)
         if ask is None or answer is None:
             continue
-        if not any(_says(ask, question.when, asked) and answer == answered for asked, answered in pairs):
+        if not any(_says(ask, question.when, first) and answer == second for first, second in source_pairs):
             message = (
                 f"The question has {_shown(ask)} and its answer {_shown(answer)}; "
                 "no question of the source language has just these."
@@ -119,12 +117,14 @@ def _asked(question: QuestionTemplate) -> str:
     return f"{question.ask} -> {question.answer}"
 
 
-def _says(keys: _Keys, when: Condition, wanted: _Keys | None) -> bool:
+def _says(keys: _Keys, when: Condition, expected: _Keys | None) -> bool:
     """Return whether a text has these placeholders, or in their stead words under a condition on them."""
     return (
-        wanted is not None
-        and keys <= wanted
-        and all(name + (f".{attribute}" if attribute else "") in when for name, _, attribute in wanted - keys)
+        expected is not None
+        and keys <= expected
+        and all(
+            name + (f".{attribute}" if attribute else "") in when for name, _, attribute in expected - keys
+        )
     )
 
 
@@ -142,9 +142,9 @@ def _shown(keys: _Keys) -> str:
 def _questions(view: _View) -> Iterator[Finding]:
     first: dict[str, list[QuestionTemplate]] = {}
     for question in view.test.questions:
-        for other in first.setdefault(question.ask, []):
-            if question.answer != other.answer and view.overlap(question.when, other.when):
-                message = f"The same question has the answers {other.answer!r} and {question.answer!r}."
+        for earlier in first.setdefault(question.ask, []):
+            if question.answer != earlier.answer and view.overlap(question.when, earlier.when):
+                message = f"The same question has the answers {earlier.answer!r} and {question.answer!r}."
                 yield view.finding("same-question", message, question.place, example=question.ask)
         first[question.ask].append(question)
 
@@ -159,27 +159,29 @@ def _coverage(view: _View) -> Iterator[Finding]:
         covered = frozenset().union(*(text.when[key] for text in texts))
         missing = sorted(condition_ids(view.test, view.language.names, key) - covered)
         if missing:
-            shown = ", ".join(repr(one) for one in missing)
-            message = f"No variant of the {name} is for {key} = {shown}."
+            ids = ", ".join(repr(id_) for id_ in missing)
+            message = f"No variant of the {name} is for {key} = {ids}."
             yield view.finding("uncovered-fill-in", message, texts[0].place, count=len(missing))
 
 
 def _variants(view: _View) -> Iterator[Finding]:
-    asked = [("context", one.text, one.when, one.place) for one in view.test.contexts]
-    asked += [("question", _asked(one), one.when, one.place) for one in view.test.questions]
-    seen: dict[str, list[Condition]] = {}
-    for role, shown, when, place in asked:
-        if any(view.overlap(when, other) for other in seen.setdefault(shown, [])):
+    variants = [("context", context.text, context.when, context.place) for context in view.test.contexts]
+    variants += [
+        ("question", _asked(question), question.when, question.place) for question in view.test.questions
+    ]
+    conditions: dict[str, list[Condition]] = {}
+    for role, text, when, location in variants:
+        if any(view.overlap(when, condition) for condition in conditions.setdefault(text, [])):
             message = f"The {role} is given twice for the same draws."
-            yield view.finding("equal-variants", message, place, example=shown)
-        seen[shown].append(when)
+            yield view.finding("equal-variants", message, location, example=text)
+        conditions[text].append(when)
 
 
 # Fill-ins -------------------------------------------------------------------------------------------------
 
 
 def _equal_fills(view: _View) -> Iterator[Finding]:
-    named = {pair.named for pair in view.pairs.values()}
+    naming_slots = {pair.named for pair in view.pairs.values()}
     for slot, fill in view.listed.items():
         groups: dict[tuple[tuple[str, ...], ...], list[Entry]] = {}
         for entry in fill.entries:
@@ -188,13 +190,13 @@ def _equal_fills(view: _View) -> Iterator[Finding]:
                 if not all(view.language.profile.clean(text) for text in form.texts):
                     message = f"{slot} {entry.id!r} has an empty form."
                     yield view.finding("empty-fill-in", message, form.place or fill.place, example=entry.id)
-        kind = "equal-properties" if slot in named else "equal-fill-ins"
+        kind = "equal-properties" if slot in naming_slots else "equal-fill-ins"
         for forms, group in groups.items():
             if len(group) > 1:
                 text, ids = ", ".join(forms[0]), ", ".join(repr(entry.id) for entry in group)
-                place = group[1].forms[0].place or fill.place
+                location = group[1].forms[0].place or fill.place
                 message = f"{slot}: {ids} all read {text!r}."
-                yield view.finding(kind, message, place, example=text, count=len(group) - 1)
+                yield view.finding(kind, message, location, example=text, count=len(group) - 1)
 
 
 def _shared_fills(view: _View) -> Iterator[Finding]:
@@ -203,15 +205,21 @@ def _shared_fills(view: _View) -> Iterator[Finding]:
         slot: {form.texts[0] for entry in fill.entries for form in entry.forms}
         for slot, fill in view.listed.items()
     }
-    contexts = [{mark.slot for mark in placeholders(one.text)} & forms.keys() for one in view.test.contexts]
+    contexts = [
+        {mark.slot for mark in placeholders(context.text)} & forms.keys() for context in view.test.contexts
+    ]
     together = {
-        (one, other): None for slots in contexts for one in sorted(slots) for other in slots if one < other
+        (first, second): None
+        for slots in contexts
+        for first in sorted(slots)
+        for second in slots
+        if first < second
     }
     for pair in view.pairs.values():
-        together |= {(one, other): None for i, one in enumerate(pair.of) for other in pair.of[i + 1 :]}
-    for one, other in together:
-        shared = sorted(forms.get(one, set()) & forms.get(other, set()) - {""})
+        together |= {(first, second): None for i, first in enumerate(pair.of) for second in pair.of[i + 1 :]}
+    for first, second in together:
+        shared = sorted(forms.get(first, set()) & forms.get(second, set()) - {""})
         if shared:
-            place = view.listed[other].place
-            message = f"{one} and {other} share {', '.join(repr(form) for form in shared)}."
-            yield view.finding("shared-fill-in", message, place, example=shared[0], count=len(shared))
+            location = view.listed[second].place
+            message = f"{first} and {second} share {', '.join(repr(form) for form in shared)}."
+            yield view.finding("shared-fill-in", message, location, example=shared[0], count=len(shared))

@@ -15,13 +15,11 @@ from typing import Annotated, Final, Literal
 from pydantic import Field, TypeAdapter
 
 from harness import DataError, Problem
-from harness.specs.schema import Code, SpecModel
+from harness.specs import Code, SpecModel
 from harness_checklist.generation.case import Case, CaseExample
 from harness_checklist.generation.lines import raise_faults, read_lines, read_text
 from harness_checklist.released.rule import RULES, released_profile
 from harness_checklist.suites.suite import Filled
-
-__all__ = ["read_checklist_json", "slug"]
 
 _RELEASED: Final = {test.name: test.id for test in RULES.suite.tests.values()}
 
@@ -102,8 +100,13 @@ def _case(line: _Line) -> Case:
         test=test,
         language=line.lang,
         examples=tuple(
-            CaseExample(id=f"{name}/{number}", context=one.context, question=one.question, answer=one.answer)
-            for number, one in enumerate(line.examples, 1)
+            CaseExample(
+                id=f"{name}/{number}",
+                context=example.context,
+                question=example.question,
+                answer=example.answer,
+            )
+            for number, example in enumerate(line.examples, 1)
         ),
         capability=line.capability or "",
         normalise=released_profile(line.lang),

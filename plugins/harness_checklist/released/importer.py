@@ -12,18 +12,14 @@ from pathlib import Path
 from typing import Final
 
 from harness import DataError, MissingDataError, Problem, SpecError
-from harness.languages.scripts import text_scripts
-from harness.specs.loading import Document
-from harness.specs.schema import SpecModel
-from harness.specs.validating import validate_document
+from harness.languages import text_scripts
+from harness.specs import Document, SpecModel, validate_document
 from harness_checklist.generation.lines import raise_faults, read_text
 from harness_checklist.released.rule import FIRST_ANIMALS, RULES, released_profile
 from harness_checklist.released.sheet import Sheet, read_sheet_rows
 from harness_checklist.released.template import BUILDERS
 from harness_checklist.suites.checking import faults_of
 from harness_checklist.suites.suite import LanguageSuite, Names, Place, Suite
-
-__all__ = ["read_released"]
 
 NAMES_FILE: Final = "names_by_language.json"
 """The file of names, searched next to the sheet."""
@@ -50,24 +46,24 @@ def _languages(sheet: Sheet, names: Mapping[str, Names]) -> dict[str, LanguageSu
     if FIRST_ANIMALS not in sheet.tests and any(not RULES.fields[name] for name in sheet.tests):
         message = f"a test takes its fill-ins from the test {FIRST_ANIMALS!r}, which is missing"
         raise SpecError(sheet.path, [Problem(message=message)])
-    found: dict[str, LanguageSuite] = {}
+    suites: dict[str, LanguageSuite] = {}
     faults: dict[Problem, None] = {}
     for language in sheet.languages:
         templates = {}
         for name, rows in sheet.tests.items():
             templates[name] = BUILDERS[name](sheet, rows, language).at(Place(sheet.path, rows.line))
             for fault in faults_of(templates[name], names[language]):
-                place = fault.place or Place(sheet.path)
-                key = f"column {place.column}" if place.column else language
-                faults[Problem(message=fault.message, line=place.line, key=key)] = None
-        found[language] = LanguageSuite(
+                location = fault.place or Place(sheet.path)
+                key = f"column {location.column}" if location.column else language
+                faults[Problem(message=fault.message, line=location.line, key=key)] = None
+        suites[language] = LanguageSuite(
             language=language,
             tests=templates,
             names=names[language],
             profile=released_profile(language),
         ).at(Place(sheet.path))
     raise_faults(Path(sheet.path), list(faults))
-    return found
+    return suites
 
 
 class _NamesFile(SpecModel):
@@ -82,18 +78,18 @@ def _names(path: Path, languages: tuple[str, ...]) -> dict[str, Names]:
     except ValueError as error:
         raise DataError(f"{str(path)!r} cannot be read as JSON: {error}.") from error
     document = Document(source=str(path), data={"languages": raw}, text="")
-    given = validate_document(_NamesFile, document).languages
+    by_language = validate_document(_NamesFile, document).languages
     missing = [
         Problem(message="there is no name", key=f"{language}.{kind}")
-        for language, names in given.items()
+        for language, names in by_language.items()
         for kind in ("male", "female", "last")
         if not getattr(names, kind)
     ]
-    if "en" not in given:
+    if "en" not in by_language:
         missing.append(Problem(message="there are no names of 'en', which other languages borrow"))
     raise_faults(path, missing)
-    for language, own in given.items():
-        script = text_scripts([" ".join((*own.male, *own.female, *own.last))])[0] or ""
-        given[language] = own.model_copy(update={"script": script})
-    borrowed = given["en"].model_copy(update={"borrowed": "en"})
-    return {language: given.get(language, borrowed) for language in languages}
+    for language, names in by_language.items():
+        script = text_scripts([" ".join((*names.male, *names.female, *names.last))])[0] or ""
+        by_language[language] = names.model_copy(update={"script": script})
+    borrowed = by_language["en"].model_copy(update={"borrowed": "en"})
+    return {language: by_language.get(language, borrowed) for language in languages}

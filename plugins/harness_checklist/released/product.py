@@ -23,11 +23,9 @@ from harness_checklist.suites.suite import (
     TestTemplate,
 )
 
-__all__ = ["CHOICE", "Product", "Value", "join", "listed", "values"]
-
 CHOICE: Final = "variant"
 """The slot that chooses between variants, where no fill-in distinguishes them."""
-_Thing = TypeVar("_Thing", bound=Hashable)
+_Element = TypeVar("_Element", bound=Hashable)
 _ARTICLE: Final = ("a ", "an ")
 _WITH_ARTICLE: Final = ("obj", "profession", "animal", "vehicle")
 
@@ -70,15 +68,15 @@ def english_id(field: str, english: str) -> str:
 
 def values(field: str, cells: Iterable[Cell], separator: str | None = None) -> list[Value]:
     """Return the fill-ins of cells; the second of a row is ``id/2``, and so on."""
-    seen: Counter[str] = Counter()
-    found = []
+    counts: Counter[str] = Counter()
+    fill_ins = []
     for cell in cells:
         name = english_id(field, cell.english)
-        seen[name] += 1
+        counts[name] += 1
         texts = (cell.text,) if separator is None else tuple(cell.text.split(separator))
-        number = seen[name]
-        found.append(Value(id=name if number == 1 else f"{name}/{number}", texts=texts, cell=cell))
-    return found
+        number = counts[name]
+        fill_ins.append(Value(id=name if number == 1 else f"{name}/{number}", texts=texts, cell=cell))
+    return fill_ins
 
 
 def listed(entries: Iterable[Value]) -> ListedFillIn:
@@ -108,15 +106,15 @@ class _Chooser:
 
 
 def _members(
-    lists: Sequence[Sequence[_Thing]], where: Callable[[_Thing], tuple[int, ...]]
-) -> dict[tuple[_Thing, int], list[int]]:
+    lists: Sequence[Sequence[_Element]], where: Callable[[_Element], tuple[int, ...]]
+) -> dict[tuple[_Element, int], list[int]]:
     """Return the items of all lists with the lists that have them; an item that a list has twice comes twice."""
-    members: dict[tuple[_Thing, int], list[int]] = {}
-    for index, things in enumerate(lists):
-        seen: Counter[_Thing] = Counter()
-        for thing in things:
-            seen[thing] += 1
-            members.setdefault((thing, seen[thing]), []).append(index)
+    members: dict[tuple[_Element, int], list[int]] = {}
+    for index, elements in enumerate(lists):
+        counts: Counter[_Element] = Counter()
+        for element in elements:
+            counts[element] += 1
+            members.setdefault((element, counts[element]), []).append(index)
     return dict(sorted(members.items(), key=lambda item: (where(item[0][0]), item[0][1])))
 
 
@@ -164,7 +162,8 @@ def _merged(products: Sequence[Product], slot: str, chooser: _Chooser) -> Listed
             members.setdefault(value.id, {}).setdefault(value.texts, []).append(index)
             values.setdefault((value.id, value.texts), value)
     first = {
-        name: min(_where(values[name, texts].cell) for texts in found) for name, found in members.items()
+        name: min(_where(values[name, texts].cell) for texts in by_texts)
+        for name, by_texts in members.items()
     }
     return ListedFillIn(
         values={

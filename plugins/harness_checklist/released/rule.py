@@ -5,12 +5,8 @@ from __future__ import annotations
 from importlib.resources import files
 from typing import Final
 
-from harness.specs.loading import read_yaml
-from harness.specs.schema import SpecModel
-from harness.specs.validating import validate_document
+from harness.specs import SpecModel, read_yaml, validate_document
 from harness_checklist.suites.suite import Ids, Profile, SuiteHead, Texts
-
-__all__ = ["FIRST_ANIMALS", "PROPERTIES", "RULES", "released_profile", "separator"]
 
 FIRST_ANIMALS: Final = "animal_vs_vehicles"
 """The test whose rows hold the fill-ins of the second test of animals, too."""
@@ -22,7 +18,7 @@ class _Rules(SpecModel):
     fields: dict[str, Texts]
     """Test -> its fill-ins in the sheet."""
     languages: dict[str, Ids]
-    """What depends on what -> the languages in which it does."""
+    """Name of a dependency -> the languages that have it."""
     separators: dict[str, str]
     profiles: dict[str, Profile]
 

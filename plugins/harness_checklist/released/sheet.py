@@ -20,8 +20,6 @@ from harness_checklist.released.rule import RULES
 from harness_checklist.suites.checking import did_you_mean
 from harness_checklist.suites.suite import Place
 
-__all__ = ["TEMPLATE_FIELDS", "Cell", "Sheet", "SheetTest", "read_sheet_rows"]
-
 MARK: Final = "-placeholders"
 TEMPLATE_FIELDS: Final = ("Context", "Question", "Answer")
 _IDS: Final = {test.name: test.id for test in RULES.suite.tests.values()}
@@ -157,8 +155,8 @@ class _Reader:
         elif kind == "Capability":
             self.test.capability = english
         elif kind not in _FIELDS.get(self.test.name, (kind,)):
-            known = _FIELDS[self.test.name]
-            self._fault(line, f"{kind!r} is no field of this test{did_you_mean(kind, known)}")
+            allowed = _FIELDS[self.test.name]
+            self._fault(line, f"{kind!r} is no field of this test{did_you_mean(kind, allowed)}")
         elif not english.strip():
             self._fault(line, f"the English {kind!r} is empty")
         else:
@@ -191,12 +189,12 @@ class _Reader:
 
 
 def _gaps(tests: Mapping[str, SheetTest], languages: tuple[str, ...]) -> Iterator[Problem]:
-    """Yield what is missing: tests, fields of a test, the partner of a question or answer, texts of a language."""
+    """Yield the gaps: missing tests, fields of a test, partners of a question or answer, texts of a language."""
     if not tests:
         yield Problem(message="there is no test: a row 'Name' opens each", line=1)
     for test in tests.values():
         for kind in _FIELDS[test.name]:
-            if kind not in [found for _, found in test.rows]:
+            if kind not in [row_kind for _, row_kind in test.rows]:
                 yield Problem(message=f"the test {test.name!r} has no {kind!r}", line=test.line)
         if not test.capability:
             yield Problem(message=f"the test {test.name!r} has no 'Capability'", line=test.line)

@@ -24,8 +24,6 @@ from harness_checklist.suites.suite import (
     TestTemplate,
 )
 
-__all__ = ["BUILDERS"]
-
 
 def _paired(questions: Iterable[Cell], answers: Iterable[Cell]) -> tuple[tuple[Cell, Cell], ...]:
     return tuple(zip(questions, answers, strict=False))
@@ -128,15 +126,15 @@ def animal_vs_vehicles(sheet: Sheet, test: SheetTest, language: str) -> TestTemp
 
 def _by_context(test: SheetTest, language: str, plain: Product) -> list[Product]:
     """Return a product for each of two contexts; the column of placeholders holds the answers to the second."""
-    asked = test.of(language, "Question")
+    questions = test.of(language, "Question")
     second = [
         Cell(text=cell.placeholders, placeholders="", english=cell.english, place=cell.place)
         for cell in test.of(language, "Answer")
     ]
     answers = (test.filled(language, "Answer"), second)
     return [
-        replace(plain, contexts=(context,), pairs=_paired(asked, given))
-        for context, given in zip(plain.contexts, answers, strict=False)
+        replace(plain, contexts=(context,), pairs=_paired(questions, context_answers))
+        for context, context_answers in zip(plain.contexts, answers, strict=False)
     ]
 
 
@@ -148,12 +146,12 @@ def _named_for_test(sheet: Sheet, test: SheetTest, language: str, field: str) ->
     """
     lists = sheet.tests[rule.FIRST_ANIMALS]
     contexts = [cell.english for cell in test.filled(language, "Context")]
-    found: dict[tuple[str, ...], Value] = {}
+    by_texts: dict[tuple[str, ...], Value] = {}
     chosen = values(field, lists.filled(language, field))
     for value, cell in zip(chosen, lists.of(language, field), strict=False):
         if not cell.placeholders or any(context in cell.placeholders for context in contexts):
-            found.setdefault(value.texts, value)
-    return list(found.values())
+            by_texts.setdefault(value.texts, value)
+    return list(by_texts.values())
 
 
 # Properties -----------------------------------------------------------------------------------------------
@@ -171,8 +169,8 @@ class _Question:
 
     def when(self, attribute: str, of: Sequence[str]) -> Condition:
         """Return the condition for questions about the property ``p.p1`` or ``p.p2``."""
-        found = {} if self.properties >= set(of) else {f"p.{attribute}": self.properties & set(of)}
-        return found if self.objects is None else {**found, "obj": self.objects}
+        condition = {} if self.properties >= set(of) else {f"p.{attribute}": self.properties & set(of)}
+        return condition if self.objects is None else {**condition, "obj": self.objects}
 
 
 def properties(sheet: Sheet, test: SheetTest, language: str) -> TestTemplate:
@@ -184,32 +182,32 @@ def properties(sheet: Sheet, test: SheetTest, language: str) -> TestTemplate:
     objects = _objects(test, language)
     if language in rule.RULES.languages["property_forms"]:
         return _with_forms(test, language, objects)
-    named = _named(test, language)
+    property_names = _named(test, language)
     plain = _plain(test, language, rule.PROPERTIES)
     if language not in rule.RULES.languages["object_contexts"]:
         product = replace(plain, fills={"obj": objects, **plain.fills})
-        return _with_pair(join([product], "obj", male=False), named, ordered=True)
+        return _with_pair(join([product], "obj", male=False), property_names, ordered=True)
     products = [
         replace(
             plain,
-            contexts=tuple(_fits(test, language, one.cell.english)("Context")),
-            fills={"obj": [one], **plain.fills},
+            contexts=tuple(_fits(test, language, obj.cell.english)("Context")),
+            fills={"obj": [obj], **plain.fills},
         )
-        for one in objects
+        for obj in objects
     ]
-    return _with_pair(join(products, "obj", male=False, balance="obj"), named, ordered=True)
+    return _with_pair(join(products, "obj", male=False, balance="obj"), property_names, ordered=True)
 
 
 def _objects(test: SheetTest, language: str) -> list[Value]:
     """Return the objects with as many aligned forms as the templates name; a sheet may have more, for other cases."""
-    found = values("obj", test.filled(language, "obj"), rule.separator(language))
+    objects = values("obj", test.filled(language, "obj"), rule.separator(language))
     templates = [cell.text for kind in ("Context", "Question", "Answer") for cell in test.of(language, kind)]
     used = [index for index in range(10) if any(f"{{obj[{index}]}}" in text for text in templates)]
-    return [replace(value, texts=value.texts[: max(used, default=0) + 1]) for value in found]
+    return [replace(value, texts=value.texts[: max(used, default=0) + 1]) for value in objects]
 
 
 def _named(test: SheetTest, language: str) -> list[Value]:
-    """Return what the properties are called: the texts that are there, in their order, for the five properties."""
+    """Return the names of the properties: the texts that are there, in their order, for the five properties."""
     cells = test.filled(language, "property")
     return [
         Value(id=name, texts=(cell.text,), cell=cell)
@@ -239,7 +237,7 @@ def _with_forms(test: SheetTest, language: str, objects: Sequence[Value]) -> Tes
     covered = frozenset().union(*(question.properties for question in (*first, *second)))
     of = [name for name in rule.PROPERTIES if name in covered]
     answers = test.filled(language, "Answer")
-    asked = tuple(
+    question_templates = tuple(
         QuestionTemplate(ask=question.cell.text, answer=answer.text, when=question.when(attribute, of)).at(
             question.cell.place
         )
@@ -250,7 +248,7 @@ def _with_forms(test: SheetTest, language: str, objects: Sequence[Value]) -> Tes
     template = join(_by_object(test, language, objects), "obj", male=False).model_copy(
         update={
             "contexts": _contexts(test, language, first, of),
-            "questions": asked,
+            "questions": question_templates,
             "balance": "obj" if len(first) == len(second) == 1 else "variants",
         }
     )
@@ -262,18 +260,18 @@ def _questions(
     test: SheetTest, language: str, objects: Sequence[Value]
 ) -> tuple[list[_Question], list[_Question]]:
     """Return the questions for the first property and those for the second; equal texts count once."""
-    found: dict[str, _Question] = {}
+    by_text: dict[str, _Question] = {}
     for cell in test.filled(language, "Question"):
-        named = frozenset(name.strip() for name in cell.placeholders.strip().split(", "))
-        meant, of = (named, None) if cell.placeholders else (_ALL, None)
-        if language == "ru" and "age" in named:
+        asked_properties = frozenset(name.strip() for name in cell.placeholders.strip().split(", "))
+        meant, of = (asked_properties, None) if cell.placeholders else (_ALL, None)
+        if language == "ru" and "age" in asked_properties:
             meant = frozenset({"age"})
             of = frozenset(value.id for value in objects if value.cell.english in cell.placeholders)
-        before = found.get(cell.text)
+        before = by_text.get(cell.text)
         if before is not None:
             meant |= before.properties
-        found[cell.text] = _Question(before.cell if before else cell, meant & _ALL, of)
-    questions = list(found.values())
+        by_text[cell.text] = _Question(before.cell if before else cell, meant & _ALL, of)
+    questions = list(by_text.values())
     if language == "ru":
         # Its questions name no property: each is asked first and second.
         return questions, questions
@@ -284,9 +282,9 @@ def _questions(
 def _by_object(test: SheetTest, language: str, objects: Sequence[Value]) -> list[Product]:
     """Return a product for every object, with the attributes that agree with it."""
     products = []
-    for one in objects:
-        fits = _fits(test, language, one.cell.english)
-        fills = {"obj": [one], **{name: values(name, fits(name)) for name in rule.PROPERTIES}}
+    for obj in objects:
+        fits = _fits(test, language, obj.cell.english)
+        fills = {"obj": [obj], **{name: values(name, fits(name)) for name in rule.PROPERTIES}}
         products.append(Product(contexts=tuple(test.filled(language, "Context")), pairs=(), fills=fills))
     return products
 
@@ -297,14 +295,14 @@ def _contexts(
     """Return the contexts; the Dutch ones depend on whether the first property is the material."""
     cells = test.filled(language, "Context")
     material = frozenset().union(*(item.properties for item in first if "material" in item.properties))
-    found = []
+    templates = []
     for cell in cells:
         when: Condition = {}
         if language == "nl":
             is_material = "material" in cell.placeholders.split(", ")
             when = {"p.p1": material if is_material else frozenset(of) - material}
-        found.append(ContextTemplate(text=cell.text, when=when).at(cell.place))
-    return tuple(found)
+        templates.append(ContextTemplate(text=cell.text, when=when).at(cell.place))
+    return tuple(templates)
 
 
 def _guarded(
@@ -317,11 +315,11 @@ def _guarded(
     for entry in fill.entries:
         whens: Condition = {}
         for attribute, questions in (("p1", first), ("p2", second)):
-            asked = frozenset().union(
+            covered = frozenset().union(
                 *(item.properties for item in questions if item.objects is None or entry.id in item.objects)
             )
-            if not asked >= set(of):
-                whens[f"p.{attribute}"] = asked & set(of)
+            if not covered >= set(of):
+                whens[f"p.{attribute}"] = covered & set(of)
         values[entry.id] = tuple(
             form.model_copy(update={"when": {**form.when, **whens}}) for form in entry.forms
         )

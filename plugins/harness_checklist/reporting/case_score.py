@@ -9,14 +9,12 @@ from typing import Final
 from pydantic import TypeAdapter
 
 from harness import Problem, UsageError
-from harness.specs.schema import SpecModel
-from harness.statistics.proportion import wilson
+from harness.specs import SpecModel
+from harness.statistics import wilson
 from harness_checklist.generation.case import Case
 from harness_checklist.generation.defect import case_defect
 from harness_checklist.generation.lines import raise_faults, read_lines, read_text
 from harness_checklist.suites.suite import Profile
-
-__all__ = ["ExampleKey", "ScoreRow", "read_predictions", "score_cases"]
 
 ExampleKey = tuple[str, str]
 """Language and id of an example: a draw has the same id in every language."""
@@ -41,8 +39,8 @@ def score_cases(
     for case in cases:
         groups.setdefault((case.language, case.test), []).append(case)
     return [
-        {"language": language, "test": test, **_score(own, predictions, profile_of(language))}
-        for (language, test), own in groups.items()
+        {"language": language, "test": test, **_score(test_cases, predictions, profile_of(language))}
+        for (language, test), test_cases in groups.items()
     ]
 
 
@@ -105,9 +103,9 @@ def read_predictions(path: Path, cases: Sequence[Case]) -> dict[ExampleKey, str]
     text = read_text(path)
     faults: list[Problem] = []
     rows = read_lines(text, _ROW, faults) if path.suffix == ".jsonl" else _tsv_rows(text, faults)
-    found = _matched(rows, cases, faults)
+    predictions = _matched(rows, cases, faults)
     raise_faults(path, faults)
-    return found
+    return predictions
 
 
 def _tsv_rows(text: str, faults: list[Problem]) -> list[tuple[int, _Row]]:
@@ -132,7 +130,7 @@ def _matched(
     for case in cases:
         for example in case.examples:
             languages.setdefault(example.id, []).append(case.language)
-    found: dict[ExampleKey, str] = {}
+    predictions: dict[ExampleKey, str] = {}
     first: dict[ExampleKey, int] = {}
     for line, row in rows:
         fault = _id_fault(row, languages)
@@ -140,16 +138,18 @@ def _matched(
             key = (row.language or languages[row.id][0], row.id)
             if first.setdefault(key, line) != line:
                 fault = f"the id {row.id!r} is given twice: also on line {first[key]}"
-            found[key] = row.prediction
+            predictions[key] = row.prediction
         if fault is not None:
             faults.append(Problem(message=fault, line=line))
-    missing = [(code, id_) for id_, codes in languages.items() for code in codes if (code, id_) not in found]
+    missing = [
+        (code, id_) for id_, codes in languages.items() for code in codes if (code, id_) not in predictions
+    ]
     if missing:
-        shown = ", ".join(f"{id_!r} ({code})" for code, id_ in missing[:5])
+        examples = ", ".join(f"{id_!r} ({code})" for code, id_ in missing[:5])
         noun = "example has" if len(missing) == 1 else "examples have"
-        message = f"{len(missing)} {noun} no prediction: {shown}{' ...' if len(missing) > 5 else ''}"
+        message = f"{len(missing)} {noun} no prediction: {examples}{' ...' if len(missing) > 5 else ''}"
         faults.append(Problem(message=message))
-    return found
+    return predictions
 
 
 def _id_fault(row: _Row, languages: Mapping[str, Sequence[str]]) -> str | None:

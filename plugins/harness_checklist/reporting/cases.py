@@ -5,14 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from harness import CellResult, HarnessError, ItemRecord, Run, SectionReport
-from harness.reporting.blocks.model import Block, Field, Fold, Note, Table, TableRow, rows_of
-from harness.reporting.render.latex import render_latex
-from harness.reporting.render.markdown import render_markdown
-from harness.reporting.render.rows import csv_text
-from harness.reporting.weakness.items import item_text
-
-__all__ = ["answered", "failing_cases", "failure_table", "is_checklist", "read_cases"]
+from harness import HarnessError, Run
+from harness.reporting import (
+    Block,
+    Field,
+    Fold,
+    Note,
+    SectionReport,
+    Table,
+    TableRow,
+    csv_text,
+    item_text,
+    render_latex,
+    render_markdown,
+    rows_of,
+)
+from harness.storage import CellResult, ItemRecord
 
 CASES = 2
 """Cases of a test and language that are shown."""
@@ -26,15 +34,15 @@ def failing_cases(run: Run, cell: CellResult, most: int) -> dict[str, dict[str, 
 
     Cases that no system can pass (the tag ``defect``) come last. Raises `DataError` where the records cannot be read.
     """
-    found: dict[str, dict[str, list[ItemRecord]]] = {}
+    by_test: dict[str, dict[str, list[ItemRecord]]] = {}
     for record in run.records(cell):
         if record.group is not None and record.scores.get("example_error"):
-            own = found.setdefault(record.group, {})
+            by_case = by_test.setdefault(record.group, {})
             case, slash, _ = record.id.rpartition("/")
-            own.setdefault(case if slash else record.cluster or record.id, []).append(record)
+            by_case.setdefault(case if slash else record.cluster or record.id, []).append(record)
     return {
-        test: dict(sorted(own.items(), key=lambda item: bool(item[1][0].tags.get("defect")))[:most])
-        for test, own in found.items()
+        test: dict(sorted(by_case.items(), key=lambda item: bool(item[1][0].tags.get("defect")))[:most])
+        for test, by_case in by_test.items()
     }
 
 
@@ -49,20 +57,20 @@ def is_checklist(run: Run, cell: CellResult) -> bool:
 
 
 def _report(run: Run, task: str | None = None) -> SectionReport | None:
-    """Return what failed in a run's checklists, or in one, by language and test, and what could not be read."""
+    """Return the failing cases of a run's checklists, or of one, by language and test, and the errors of reading."""
     folds: list[Block] = []
     faults: list[str] = []
     for cell in run.cells:
         if task not in (None, cell.task) or not is_checklist(run, cell):
             continue
         try:
-            found = failing_cases(run, cell, CASES)
+            by_test = failing_cases(run, cell, CASES)
         except HarnessError as error:
             faults.append(str(error))
             continue
-        for test, cases in found.items():
-            shown = [_case(name, records, cell.language) for name, records in cases.items()]
-            folds.append(Fold(title=f"{cell.language}: {test}", blocks=shown))
+        for test, cases in by_test.items():
+            tables = [_case(name, records, cell.language) for name, records in cases.items()]
+            folds.append(Fold(title=f"{cell.language}: {test}", blocks=tables))
     if not folds and not faults:
         return None
     return SectionReport(

@@ -22,16 +22,6 @@ from harness_checklist.suites.suite import (
 )
 from harness_checklist.suites.template import Placeholder, TemplateError, parse, split_number
 
-__all__ = [
-    "PAIR_ATTRIBUTES",
-    "Fault",
-    "check_test",
-    "condition_ids",
-    "did_you_mean",
-    "faults_of",
-    "placeholders",
-]
-
 PAIR_ATTRIBUTES = ("p1", "v1", "p2", "v2")
 
 
@@ -57,13 +47,13 @@ def check_test(spoken: LanguageSuite, test_id: str) -> None:
 def faults_of(test: TestTemplate, names: Names) -> Iterator[Fault]:
     """Yield all faults of a test in one language."""
     checker = _Checker(test, names)
-    found = [Fault(message, place or test.place) for message, place in checker.faults()]
-    yield from found
-    if not found:
-        for what, when, place in _variants(test):
+    faults = [Fault(message, location or test.place) for message, location in checker.faults()]
+    yield from faults
+    if not faults:
+        for subject, when, location in _variants(test):
             if when and not checker.space.is_met(when):
                 needed = ", ".join(f"{key} is {' or '.join(sorted(ids))}" for key, ids in when.items())
-                yield Fault(f"{what} never applies: no draw has {needed}", place)
+                yield Fault(f"{subject} never applies: no draw has {needed}", location)
 
 
 def placeholders(text: str) -> tuple[Placeholder, ...]:
@@ -82,7 +72,7 @@ def condition_ids(test: TestTemplate, names: Names, key: str) -> frozenset[str]:
     if isinstance(fill, ListedFillIn):
         return frozenset(fill.values)
     if isinstance(fill, PairFillIn):
-        listed = [test.fills.get(other) for other in fill.of]
+        listed = [test.fills.get(member) for member in fill.of]
         values = [item.values for item in listed if isinstance(item, ListedFillIn)]
         return frozenset(fill.of) if attribute.startswith("p") else frozenset().union(*values)
     if attribute:
@@ -123,9 +113,9 @@ class _Checker:
 
     def faults(self) -> Iterator[tuple[str, Place | None]]:
         test = self.test
-        for part in ("contexts", "questions"):
-            if not getattr(test, part):
-                yield f"the test has no {part}", None
+        for section in ("contexts", "questions"):
+            if not getattr(test, section):
+                yield f"the test has no {section}", None
         for context in test.contexts:
             for message in (*self._texts((context.text,)), *self._condition(context.when)):
                 yield message, context.place
@@ -133,8 +123,8 @@ class _Checker:
             for message in (*self._texts((question.ask, question.answer)), *self._condition(question.when)):
                 yield message, question.place
         for name, fill in test.fills.items():
-            found = self._pair(name, fill) if isinstance(fill, PairFillIn) else self._listed(name, fill)
-            for message in (*_name(name), *found, *self._cycle(name)):
+            messages = self._pair(name, fill) if isinstance(fill, PairFillIn) else self._listed(name, fill)
+            for message in (*_name(name), *messages, *self._cycle(name)):
                 yield message, fill.place
             size = _size(fill) if isinstance(fill, ListedFillIn) else 0
             for entry in fill.entries if isinstance(fill, ListedFillIn) else ():
@@ -154,37 +144,37 @@ class _Checker:
                     yield from (f"{text!r}: {fault}" for fault in error.faults)
 
     def _placeholder(self, item: Placeholder) -> Iterator[str]:
-        shown = f"{{{item.reference}}}"
+        braced = f"{{{item.reference}}}"
         fill = self.test.fills.get(item.slot)
         if fill is None and item.slot not in NAME_SLOTS:
-            yield f"{shown}: no fill-in named {item.slot!r}{did_you_mean(item.slot, self.slots)}"
+            yield f"{braced}: no fill-in named {item.slot!r}{did_you_mean(item.slot, self.slots)}"
         elif fill is None:
             if item.attribute is not None or item.index:
-                yield f"{shown}: a name has neither attributes nor further forms"
+                yield f"{braced}: a name has neither attributes nor further forms"
             elif not _drawn_names(self.test, self.names, item.slot):
                 kind = "last" if item.slot == "last_name" else self.test.names
                 which = "" if kind == "any" else f"{kind} "
-                yield f"{shown} has no values: the language has no {which}names"
+                yield f"{braced} has no values: the language has no {which}names"
         elif isinstance(fill, PairFillIn):
-            yield from self._pair_placeholder(item, fill, shown)
+            yield from self._pair_placeholder(item, fill, braced)
         elif item.attribute is not None:
-            yield f"{shown}: {item.slot!r} is no pair and has no {item.attribute!r}"
+            yield f"{braced}: {item.slot!r} is no pair and has no {item.attribute!r}"
         elif item.index >= (size := _size(fill)) > 0:
             forms = "1 form" if size == 1 else f"{size} aligned forms"
-            yield f"{shown}: {item.slot!r} has {forms}, counted from 0"
+            yield f"{braced}: {item.slot!r} has {forms}, counted from 0"
 
-    def _pair_placeholder(self, item: Placeholder, fill: PairFillIn, shown: str) -> Iterator[str]:
+    def _pair_placeholder(self, item: Placeholder, fill: PairFillIn, braced: str) -> Iterator[str]:
         if item.attribute is None:
-            yield f"{shown}: {item.slot!r} is a pair: write {{{item.key}.v1}}"
+            yield f"{braced}: {item.slot!r} is a pair: write {{{item.key}.v1}}"
         elif item.attribute not in PAIR_ATTRIBUTES:
-            yield f"{shown}: a pair has no {item.attribute!r}; it has {', '.join(PAIR_ATTRIBUTES)}"
+            yield f"{braced}: a pair has no {item.attribute!r}; it has {', '.join(PAIR_ATTRIBUTES)}"
         elif item.attribute[0] == "p" and fill.named is None:
-            yield f"{shown}: the pair {item.slot!r} has no 'named'"
+            yield f"{braced}: the pair {item.slot!r} has no 'named'"
         else:
             for source in fill.of if item.attribute[0] == "v" else (fill.named,):
                 listed = self.test.fills.get(str(source))
                 if isinstance(listed, ListedFillIn) and item.index >= _size(listed) > 0:
-                    yield f"{shown}: {source!r} has no form {item.index}, counted from 0"
+                    yield f"{braced}: {source!r} has no form {item.index}, counted from 0"
 
     def _listed(self, name: str, fill: ListedFillIn) -> Iterator[str]:
         if not fill.entries:
@@ -205,16 +195,16 @@ class _Checker:
         if len(fill.of) < 2 or len(set(fill.of)) < len(fill.of):
             yield f"the pair {name!r} needs two or more different fill-ins"
         listed = [key for key, item in self.test.fills.items() if isinstance(item, ListedFillIn)]
-        for other in (*fill.of, *((fill.named,) if fill.named else ())):
-            if other not in listed:
-                yield f"the pair {name!r} names {other!r}, which is no listed fill-in{did_you_mean(other, listed)}"
-        named = self.test.fills.get(fill.named or "")
-        if isinstance(named, ListedFillIn):
-            for other in set(fill.of) - named.values.keys():
-                yield f"the pair {name!r}: {fill.named!r} has no name for {other!r}"
+        for member in (*fill.of, *((fill.named,) if fill.named else ())):
+            if member not in listed:
+                yield f"the pair {name!r} names {member!r}, which is no listed fill-in{did_you_mean(member, listed)}"
+        naming = self.test.fills.get(fill.named or "")
+        if isinstance(naming, ListedFillIn):
+            for member in set(fill.of) - naming.values.keys():
+                yield f"the pair {name!r}: {fill.named!r} has no name for {member!r}"
 
     def _zips(self) -> Iterator[str]:
-        seen: set[str] = set()
+        zipped: set[str] = set()
         for members in self.test.zips:
             sizes = {}
             for name in members:
@@ -223,9 +213,9 @@ class _Checker:
                     sizes[name] = len(fill.entries)
                 else:
                     yield f"zip: {name!r} is no listed fill-in{did_you_mean(name, self.test.fills)}"
-                if name in seen:
+                if name in zipped:
                     yield f"zip: {name!r} is zipped twice"
-                seen.add(name)
+                zipped.add(name)
             if len(set(sizes.values())) > 1:
                 lengths = ", ".join(f"{name} {size}" for name, size in sizes.items())
                 yield f"zip: fill-ins of unequal length: {lengths}"
@@ -240,28 +230,28 @@ class _Checker:
             yield from faults
             if not faults and not allowed:
                 yield f"when: {key} names no ids"
-            known = allowed if faults else condition_ids(self.test, self.names, key)
-            for name in sorted(allowed - known):
-                yield f"when: {key} has no {name!r}, so it never applies for it{did_you_mean(name, known)}"
+            valid_ids = allowed if faults else condition_ids(self.test, self.names, key)
+            for name in sorted(allowed - valid_ids):
+                yield f"when: {key} has no {name!r}, so it never applies for it{did_you_mean(name, valid_ids)}"
 
-    def _key(self, key: str, what: str) -> Iterator[str]:
+    def _key(self, key: str, setting: str) -> Iterator[str]:
         slot, _, attribute = key.partition(".")
         name = split_number(slot)[0]
         fill = self.test.fills.get(name)
         if fill is None and name not in NAME_SLOTS:
-            yield f"{what}: no slot named {slot!r}{did_you_mean(name, self.slots)}"
+            yield f"{setting}: no slot named {slot!r}{did_you_mean(name, self.slots)}"
         elif isinstance(fill, PairFillIn):
-            if attribute not in PAIR_ATTRIBUTES and (attribute or what == "when"):
-                yield f"{what}: {slot!r} is a pair: write {slot}.p1 or {slot}.v1"
+            if attribute not in PAIR_ATTRIBUTES and (attribute or setting == "when"):
+                yield f"{setting}: {slot!r} is a pair: write {slot}.p1 or {slot}.v1"
         elif attribute and not (name == "first_name" and attribute == "gender"):
-            yield f"{what}: {slot!r} has no {attribute!r}"
+            yield f"{setting}: {slot!r} has no {attribute!r}"
         elif fill is None and not _drawn_names(self.test, self.names, name):
-            yield f"{what}: {slot!r} has no values: the language has no names for it"
+            yield f"{setting}: {slot!r} has no values: the language has no names for it"
 
     def _cycle(self, name: str) -> Iterator[str]:
         """Yield the shortest way from a fill-in back to itself; each cycle at its first fill-in alone."""
         paths: list[tuple[str, ...]] = [(name,)]
-        seen = {name}
+        visited = {name}
         while paths:
             path = paths.pop(0)
             inner = {
@@ -274,8 +264,8 @@ class _Checker:
                 if name == min(path, key=list(self.test.fills).index):
                     yield f"fill-ins form a cycle: {' -> '.join((*path, name))}"
                 return
-            paths += [(*path, other) for other in sorted(inner - seen) if other in self.test.fills]
-            seen |= inner
+            paths += [(*path, slot) for slot in sorted(inner - visited) if slot in self.test.fills]
+            visited |= inner
 
 
 def _name(name: str) -> Iterator[str]:

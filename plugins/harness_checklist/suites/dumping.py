@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from harness import UsageError
-from harness.storage.files import write_atomically
+from harness.storage import write_atomically
 from harness_checklist.suites.suite import (
     Condition,
     FillIn,
@@ -22,8 +22,6 @@ from harness_checklist.suites.suite import (
     Suite,
     TestTemplate,
 )
-
-__all__ = ["dump_suite", "language_data", "plain_condition", "yaml_text"]
 
 try:
     from yaml import CSafeDumper as _SafeDumper
@@ -66,10 +64,10 @@ def dump_suite(suite: Suite, folder: Path) -> None:
     other languages than the suite.
     """
     (folder / "languages").mkdir(parents=True, exist_ok=True)
-    others = sorted({path.stem for path in (folder / "languages").glob("*.yaml")} - suite.languages.keys())
-    if others:
+    foreign = sorted({path.stem for path in (folder / "languages").glob("*.yaml")} - suite.languages.keys())
+    if foreign:
         raise UsageError(
-            f"{str(folder)!r} holds languages that are not in suite {suite.name!r}: {', '.join(others)}.",
+            f"{str(folder)!r} holds languages that are not in suite {suite.name!r}: {', '.join(foreign)}.",
             hint="Choose another folder, or remove them.",
         )
     for code, spoken in suite.languages.items():
@@ -96,7 +94,9 @@ def language_data(spoken: LanguageSuite) -> dict[str, Any]:
     data["tests"] = tests = {}
     dumped: dict[str, dict[str, FillIn]] = {}
     for name, test in spoken.tests.items():
-        same = next((other for other, fills in dumped.items() if test.fills and fills == test.fills), None)
+        same = next(
+            (earlier for earlier, fills in dumped.items() if test.fills and fills == test.fills), None
+        )
         tests[name] = _test(test, same)
         if same is None:
             dumped[name] = test.fills
@@ -106,9 +106,13 @@ def language_data(spoken: LanguageSuite) -> dict[str, Any]:
 def _test(test: TestTemplate, same: str | None) -> dict[str, Any]:
     data: dict[str, Any] = test.model_dump(mode="json", include={"names", "balance"}, exclude_defaults=True)
     data["contexts"] = [
-        {"text": one.text, **_when(one.when)} if one.when else one.text for one in test.contexts
+        {"text": context.text, **_when(context.when)} if context.when else context.text
+        for context in test.contexts
     ]
-    data["questions"] = [{"ask": one.ask, "answer": one.answer, **_when(one.when)} for one in test.questions]
+    data["questions"] = [
+        {"ask": question.ask, "answer": question.answer, **_when(question.when)}
+        for question in test.questions
+    ]
     if test.fills:
         data["fill"] = {"use": same} if same else {name: _fill(fill) for name, fill in test.fills.items()}
     if test.zips:

@@ -11,8 +11,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from harness import Problem, SpecError, UnknownNameError, UsageError
-from harness.specs.loading import Document, read_yaml
-from harness.specs.validating import validate_document
+from harness.specs import Document, read_yaml, validate_document
 from harness_checklist.suites.checking import did_you_mean, faults_of
 from harness_checklist.suites.suite import (
     FillIn,
@@ -24,8 +23,6 @@ from harness_checklist.suites.suite import (
     SuiteHead,
     TestTemplate,
 )
-
-__all__ = ["find_suite", "load_suite", "read_language", "shipped_suites"]
 
 
 def shipped_suites() -> dict[str, Traversable]:
@@ -53,8 +50,8 @@ def find_suite(name_or_path: str, languages: Collection[str] | None = None) -> S
     if path.exists():
         raise UsageError(f"{name_or_path!r} is no suite: expected a folder with suite.yaml, or a .tsv.")
     if len(path.parts) > 1:
-        known = ", ".join(sorted(shipped))
-        raise UsageError(f"There is no suite folder {name_or_path!r}.", hint=f"Shipped suites: {known}.")
+        names = ", ".join(sorted(shipped))
+        raise UsageError(f"There is no suite folder {name_or_path!r}.", hint=f"Shipped suites: {names}.")
     raise UnknownNameError("suite", name_or_path, shipped, hint="A suite folder or a .tsv also works.")
 
 
@@ -69,8 +66,8 @@ def load_suite(path: Path | Traversable, languages: Collection[str] | None = Non
         raise UsageError(f"The folder {str(path)!r} is no suite: it has no suite.yaml.")
     head = validate_document(SuiteHead, _document(declared))
     folder = path / "languages"
-    found = [item.name for item in folder.iterdir()] if folder.is_dir() else []
-    codes = sorted(name.removesuffix(".yaml") for name in found if name.endswith(".yaml"))
+    file_names = [item.name for item in folder.iterdir()] if folder.is_dir() else []
+    codes = sorted(name.removesuffix(".yaml") for name in file_names if name.endswith(".yaml"))
     for code in languages or ():
         if code not in codes:
             raise UnknownNameError(f"language of suite {head.name!r}", code, codes)
@@ -146,15 +143,15 @@ def read_language(
             test = spoken.tests[name]
             if test.uses is not None and (test.uses == name or not fills.get(test.uses)):
                 fault(f"no test {test.uses!r} whose fill-ins could be used", "tests", name, "fill", "use")
-            known = {**fills.get(test.uses or "", {}), **fills[name]}
-            tests[name] = test.model_copy(update={"fills": known, "uses": None})
-            for found in faults_of(tests[name], names):
-                line = found.place.line if found.place else None
-                problems.append(Problem(message=found.message, line=line, key=f"tests.{name}"))
+            merged = {**fills.get(test.uses or "", {}), **fills[name]}
+            tests[name] = test.model_copy(update={"fills": merged, "uses": None})
+            for template_fault in faults_of(tests[name], names):
+                line = template_fault.place.line if template_fault.place else None
+                problems.append(Problem(message=template_fault.message, line=line, key=f"tests.{name}"))
     if problems:
         raise SpecError(document.source, sorted(dict.fromkeys(problems), key=lambda one: one.line or 0))
-    made = spoken.model_copy(update={"names": names, "tests": tests})
-    return made.at(Place(document.source, 1))
+    language_suite = spoken.model_copy(update={"names": names, "tests": tests})
+    return language_suite.at(Place(document.source, 1))
 
 
 def _placed(name: str, test: TestTemplate, document: Document) -> dict[str, FillIn]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness import Problem, SpecError, UsageError
-from harness.specs.loading import Document, read_yaml
+from harness.specs import Document, read_yaml
 from harness_checklist.generation.lines import raise_faults, read_text
 from harness_checklist.suites.checking import did_you_mean
 from harness_checklist.suites.dumping import language_data, plain_condition, yaml_text
@@ -31,8 +31,6 @@ from harness_checklist.suites.suite import (
     Suite,
     TestTemplate,
 )
-
-__all__ = ["COLUMNS", "GUIDELINES", "LEFT_OUT", "read_sheet", "write_sheet"]
 
 COLUMNS: Final = ("test", "part", "id", "form", "source", "translation", "when", "doubts")
 LEFT_OUT: Final = "-"
@@ -73,8 +71,8 @@ def write_sheet(suite: Suite, language: str) -> str:
     writer.writerow(["", "language", "", "", source.language, language, "", ""])
     writer.writerows(_paired("", _language_rows(source), _language_rows(target) if target else ()))
     for name, test in source.tests.items():
-        own = target.tests.get(name) if target else None
-        writer.writerows(_paired(name, _test_rows(test), _test_rows(own) if own else ()))
+        target_test = target.tests.get(name) if target else None
+        writer.writerows(_paired(name, _test_rows(test), _test_rows(target_test) if target_test else ()))
     return text.getvalue()
 
 
@@ -252,7 +250,7 @@ class _Reader:
             return {}
 
     def document(self) -> _SheetDocument:
-        """Return what was read, with all that is no text from the language itself or from the source language."""
+        """Return the document of the sheet; all but its texts comes from the language itself or the source language."""
         target = self.suite.languages.get(self.language)
         profile = target.profile if target is not None else Profile()
         shaped = {} if target is None else dict(target.tests)

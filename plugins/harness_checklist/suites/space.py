@@ -21,8 +21,6 @@ from harness_checklist.suites.suite import (
 )
 from harness_checklist.suites.template import parse, split_number
 
-__all__ = ["Group", "Option", "Space", "forms_behind", "slots_of"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
@@ -69,8 +67,8 @@ class Space:
     def value_of(self, key: str, number: int) -> str:
         """Return the id under a key of an option of its group; a pair without attribute is its two fill-ins."""
         option = self.groups[self.group_of[key.partition(".")[0]]].options[number]
-        found = _id(option, key)
-        return f"{option.ids[key + '.p1']} {option.ids[key + '.p2']}" if found is None else found
+        id_ = _id(option, key)
+        return f"{option.ids[key + '.p1']} {option.ids[key + '.p2']}" if id_ is None else id_
 
     def is_met(self, when: Condition) -> bool:
         """Whether a condition holds for any option of each group, numbered draws not compared."""
@@ -87,22 +85,22 @@ def _id(option: Option, key: str) -> str | None:
 
 def slots_of(test: TestTemplate) -> list[str]:
     """Return the slots that texts, conditions and the forms they lead to name, in order of appearance."""
-    found: dict[str, None] = {}
+    slots: dict[str, None] = {}
     for context in test.contexts:
-        _add(found, (context.text,), context.when, test)
+        _add(slots, (context.text,), context.when, test)
     for question in test.questions:
-        _add(found, (question.ask, question.answer), question.when, test)
-    return list(found)
+        _add(slots, (question.ask, question.answer), question.when, test)
+    return list(slots)
 
 
-def _add(found: dict[str, None], texts: Iterable[str], when: Condition, test: TestTemplate) -> None:
-    named = [placeholder.key for text in texts if "{" in text for placeholder in parse(text).placeholders]
-    named += [key.partition(".")[0] for key in when]
-    for slot in named:
-        if slot not in found:
-            found[slot] = None
+def _add(reached: dict[str, None], texts: Iterable[str], when: Condition, test: TestTemplate) -> None:
+    slots = [placeholder.key for text in texts if "{" in text for placeholder in parse(text).placeholders]
+    slots += [key.partition(".")[0] for key in when]
+    for slot in slots:
+        if slot not in reached:
+            reached[slot] = None
             for form in forms_behind(split_number(slot)[0], test):
-                _add(found, form.texts, form.when, test)
+                _add(reached, form.texts, form.when, test)
 
 
 def forms_behind(name: str, test: TestTemplate) -> Iterator[Form]:
@@ -111,7 +109,7 @@ def forms_behind(name: str, test: TestTemplate) -> Iterator[Form]:
     listed = [fill]
     if isinstance(fill, PairFillIn):
         inner = (*fill.of, *(() if fill.named is None else (fill.named,)))
-        listed = [test.fills.get(other) for other in inner]
+        listed = [test.fills.get(member) for member in inner]
     for item in listed:
         if isinstance(item, ListedFillIn):
             for entry in item.entries:
@@ -127,7 +125,7 @@ def _groups(test: TestTemplate, names: Names) -> Iterator[Group]:
             continue
         name, number = split_number(slot)
         suffix = "" if number is None else str(number)
-        members = [other + suffix for other in zipped.get(name, (name,)) if other + suffix in slots]
+        members = [member + suffix for member in zipped.get(name, (name,)) if member + suffix in slots]
         done.update(members)
         family = "+".join(zipped.get(name, (name,)))
         yield Group(slots=tuple(members), family=family, options=tuple(_options(members, test, names)))
@@ -154,13 +152,13 @@ def _name_options(slot: str, name: str, gender: Gender, names: Names) -> Iterato
     lists: list[tuple[str | None, tuple[str, ...]]] = [(None, names.last)]
     if name == "first_name":
         both = {"male": names.male, "female": names.female}
-        lists = [(key, found) for key, found in both.items() if gender in (key, "any")]
-    seen: set[str] = set()
-    for key, found in lists:
-        for text in found:
+        lists = [(key, texts) for key, texts in both.items() if gender in (key, "any")]
+    emitted: set[str] = set()
+    for key, texts in lists:
+        for text in texts:
             # A name in both lists is drawn once: either agreement is right for it.
-            if text not in seen:
-                seen.add(text)
+            if text not in emitted:
+                emitted.add(text)
                 yield Option(ids={slot: text}, entries={slot: _name_entry(text)}, gender=key)
 
 
@@ -172,15 +170,15 @@ def _name_entry(name: str) -> Entry:
 def _pair_options(
     slot: str, fill: PairFillIn, fills: Mapping[str, ListedFillIn | PairFillIn]
 ) -> Iterator[Option]:
-    named = fills.get(fill.named) if fill.named is not None else None
-    titles = {entry.id: entry for entry in named.entries} if isinstance(named, ListedFillIn) else {}
+    naming = fills.get(fill.named) if fill.named is not None else None
+    titles = {entry.id: entry for entry in naming.entries} if isinstance(naming, ListedFillIn) else {}
     couples = combinations(fill.of, 2) if fill.ordered else permutations(fill.of, 2)
     for p1, p2 in couples:
-        one, two = fills[p1], fills[p2]
-        if not (isinstance(one, ListedFillIn) and isinstance(two, ListedFillIn)):
+        first, second = fills[p1], fills[p2]
+        if not (isinstance(first, ListedFillIn) and isinstance(second, ListedFillIn)):
             raise KeyError(slot)
-        for v1 in one.entries:
-            for v2 in two.entries:
+        for v1 in first.entries:
+            for v2 in second.entries:
                 ids = {f"{slot}.p1": p1, f"{slot}.v1": v1.id, f"{slot}.p2": p2, f"{slot}.v2": v2.id}
                 entries = {f"{slot}.v1": v1, f"{slot}.v2": v2}
                 if titles:

@@ -24,33 +24,7 @@ from pydantic import (
     model_validator,
 )
 
-from harness.specs.schema import Code, SpecModel
-
-__all__ = [
-    "NAME_SLOTS",
-    "Condition",
-    "ContextTemplate",
-    "Entry",
-    "FillIn",
-    "Filled",
-    "Form",
-    "Gender",
-    "Ids",
-    "LanguageSuite",
-    "ListedFillIn",
-    "Match",
-    "Names",
-    "PairFillIn",
-    "Place",
-    "Placed",
-    "Profile",
-    "QuestionTemplate",
-    "Suite",
-    "SuiteHead",
-    "TestDeclaration",
-    "TestTemplate",
-    "Texts",
-]
+from harness.specs import Code, SpecModel
 
 NAME_SLOTS = ("first_name", "last_name")
 """Placeholders (also numbered) that `LanguageSuite.names` fills."""
@@ -88,7 +62,9 @@ class Place:
 
     def __str__(self) -> str:
         """Return ``path:line:column``, as far as they are known."""
-        return ":".join(str(part) for part in (self.path, self.line, self.column) if part is not None)
+        return ":".join(
+            str(component) for component in (self.path, self.line, self.column) if component is not None
+        )
 
 
 class Placed(SpecModel):
@@ -219,7 +195,7 @@ def _fill_in(value: Any) -> Any:
         value = dict(zip(ids, value, strict=True))
     if not isinstance(value, dict):
         raise ValueError("expected a list of texts, or a mapping of ids to forms")
-    forms = {name: _forms(given) for name, given in value.items()}
+    forms = {name: _forms(form) for name, form in value.items()}
     return ListedFillIn(values=_VALUES.validate_json(json.dumps(forms), strict=True))
 
 
@@ -234,7 +210,7 @@ FillIn = ListedFillIn | PairFillIn
 
 
 class TestDeclaration(SpecModel):
-    """What a test is in every language."""
+    """The properties of a test that all languages share."""
 
     __test__ = False
 
@@ -273,8 +249,8 @@ class TestTemplate(Placed):
     @classmethod
     def _used(cls, value: Any) -> Any:
         if isinstance(value, dict) and isinstance(fill := value.get("fill"), dict) and "use" in fill:
-            rest = {name: given for name, given in fill.items() if name != "use"}
-            return {**value, "fill": rest, "uses": fill["use"]}
+            fill_ins = {name: forms for name, forms in fill.items() if name != "use"}
+            return {**value, "fill": fill_ins, "uses": fill["use"]}
         return value
 
 
@@ -302,7 +278,7 @@ class LanguageSuite(Placed):
 
 
 class SuiteHead(SpecModel):
-    """What a suite is in every language: its ``suite.yaml``."""
+    """The properties of a suite that all languages share: its ``suite.yaml``."""
 
     model_config = ConfigDict(populate_by_name=True)
 

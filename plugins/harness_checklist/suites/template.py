@@ -10,8 +10,6 @@ from operator import itemgetter
 
 from harness import UsageError
 
-__all__ = ["TRANSFORMS", "Placeholder", "Template", "TemplateError", "capitalise", "parse", "split_number"]
-
 _PLACEHOLDER = re.compile(
     r"""\s* (?P<slot>[^\W\d]\w*?) (?P<number>[0-9]*)
         (?: \[ (?P<first>[0-9]+) \] )? (?: \. (?P<attribute>\w+) )? (?: \[ (?P<second>[0-9]+) \] )?
@@ -26,10 +24,10 @@ _DOTTED_I = frozenset({"az", "tr"})
 
 def capitalise(text: str, language: str) -> str:
     """Return the text with its first character as a title-case letter; Turkish i keeps its dot."""
-    head, rest = text[:1], text[1:]
+    head, tail = text[:1], text[1:]
     if head == "i" and language in _DOTTED_I:
-        return "\u0130" + rest
-    return head.title() + rest
+        return "\u0130" + tail
+    return head.title() + tail
 
 
 TRANSFORMS: Mapping[str, Callable[[str, str], str]] = {"capitalise": capitalise}
@@ -115,16 +113,16 @@ def parse(text: str) -> Template:
             continue
         inner = None if match.group() == "}" else _INNER.match(text, position)
         if inner is None:
-            what = "closes nothing" if match.group() == "}" else "is not closed"
+            problem = "closes nothing" if match.group() == "}" else "is not closed"
             where = f"character {match.start() + 1}"
-            faults.append(f"{match.group()!r} ({where}) {what}: write {match.group() * 2!r} for a brace")
+            faults.append(f"{match.group()!r} ({where}) {problem}: write {match.group() * 2!r} for a brace")
             continue
         position = inner.end()
-        found = _placeholder(inner.group(1))
-        if isinstance(found, str):
-            faults.append(found)
+        placeholder = _placeholder(inner.group(1))
+        if isinstance(placeholder, str):
+            faults.append(placeholder)
         else:
-            placeholders.append(found)
+            placeholders.append(placeholder)
             literals.append("")
     literals[-1] += text[position:]
     if faults:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness import ReportFormat, ReportSection, Run
-
-__all__ = ["REPORTS"]
+from harness import Run
+from harness.reporting import ReportFormat, ReportSection
 
 
 def _render_csv(runs: Sequence[Run]) -> str:

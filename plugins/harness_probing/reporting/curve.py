@@ -7,22 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from harness.reporting.blocks.chart import CurveChart, Line
-from harness.reporting.blocks.model import Block, Charts, Table, TableRow
-from harness.reporting.blocks.number import percent
-from harness.reporting.render.console import sparkline
+from harness.reporting import Block, Charts, CurveChart, Line, Table, TableRow, percent, sparkline
 from harness_probing.reporting.probe import METRIC, Probe
-
-__all__ = [
-    "Curve",
-    "Localisation",
-    "curve_blocks",
-    "curve_figures",
-    "curve_table",
-    "curves",
-    "depth_of",
-    "localisations",
-]
 
 LABEL_WIDTH = 30
 MANY_LAYERS = 33
@@ -60,7 +46,7 @@ class Curve:
     @property
     def limits(self) -> tuple[float, float]:
         """The lowest and the highest value of all three."""
-        values = [value for own in self.lines.values() for _, value in own]
+        values = [value for points in self.lines.values() for _, value in points]
         return min(values), max(values)
 
 
@@ -97,9 +83,9 @@ def localisations(curves: Sequence[Curve]) -> list[Localisation]:
     for curve in curves:
         groups.setdefault(f"{curve.probe.title} {curve.probe.treebank_name}".rstrip(), []).append(curve)
     return [
-        Localisation(title=title, curves=tuple(own))
-        for title, own in groups.items()
-        if len({curve.probe.model for curve in own}) > 1
+        Localisation(title=title, curves=tuple(group))
+        for title, group in groups.items()
+        if len({curve.probe.model for curve in group}) > 1
     ]
 
 
@@ -150,22 +136,22 @@ def _curve_rows(curves: Sequence[Curve], *, side_by_side: bool) -> Iterator[Tabl
         last = head
         label = (probe.treebank_name or probe.title) if grouped else head
         numbers = (*map(percent, curve.limits), str(probe.best["layer"]))
-        found = {of: sparkline(points, curve.limits) for of, points in curve.lines.items()}
+        sparklines = {of: sparkline(points, curve.limits) for of, points in curve.lines.items()}
         if side_by_side:
-            yield TableRow(label=label, fields=(*found.values(), *numbers), depth=1)
+            yield TableRow(label=label, fields=(*sparklines.values(), *numbers), depth=1)
             continue
-        yield TableRow(label=label, fields=(found["probe"], "probe", *numbers), depth=1)
+        yield TableRow(label=label, fields=(sparklines["probe"], "probe", *numbers), depth=1)
         for of in ("control", "random"):
-            if found[of]:
-                yield TableRow(label="", fields=(found[of], of, "", "", ""))
+            if sparklines[of]:
+                yield TableRow(label="", fields=(sparklines[of], of, "", "", ""))
 
 
 def _by_task(curves: Sequence[Curve]) -> list[list[Curve]]:
     """Return the curves of one chart: all treebanks of one model's task."""
-    found: dict[tuple[str, str], list[Curve]] = {}
+    by_task: dict[tuple[str, str], list[Curve]] = {}
     for curve in curves:
-        found.setdefault((curve.probe.model, curve.probe.title), []).append(curve)
-    return list(found.values())
+        by_task.setdefault((curve.probe.model, curve.probe.title), []).append(curve)
+    return list(by_task.values())
 
 
 def _layer_chart(curves: Sequence[Curve]) -> CurveChart:
@@ -188,25 +174,25 @@ def curve_figures(curves: Sequence[Curve], places: Sequence[Localisation]) -> di
     For every task of a model its treebanks, and for every task and treebank all models, over numbered layers; the
     majority class is a grey line.
     """
-    found = {}
-    for own in _by_task(curves):
-        probe = own[0].probe
+    figures = {}
+    for task_curves in _by_task(curves):
+        probe = task_curves[0].probe
         name = _file_name("layers", probe.language, probe.method, probe.title, probe.model)
-        found[name] = _with_majority(_layer_chart(own), own)
-    for place in places:
-        probe = place.curves[0].probe
-        chart = _depth_chart(place)
+        figures[name] = _with_majority(_layer_chart(task_curves), task_curves)
+    for localisation in places:
+        probe = localisation.curves[0].probe
+        chart = _depth_chart(localisation)
         lines = (
             replace(line, points=tuple((float(layer), 100 * value) for layer, value in curve.points),
                     best=float(curve.probe.best["layer"]))
-            for line, curve in zip(chart.lines, place.curves, strict=True)
+            for line, curve in zip(chart.lines, localisation.curves, strict=True)
         )  # fmt: skip
         numbered = replace(
-            chart, title=f"{place.title}: all models", lines=tuple(lines), x_label="layer", x_digits=0
+            chart, title=f"{localisation.title}: all models", lines=tuple(lines), x_label="layer", x_digits=0
         )
-        name = _file_name("models", probe.language, probe.method, place.title)
-        found[name] = _with_majority(numbered, place.curves)
-    return found
+        name = _file_name("models", probe.language, probe.method, localisation.title)
+        figures[name] = _with_majority(numbered, localisation.curves)
+    return figures
 
 
 def _file_name(*parts: str) -> str:
@@ -218,7 +204,7 @@ def _with_majority(chart: CurveChart, curves: Sequence[Curve]) -> CurveChart:
     values: dict[float, None] = {}
     for curve in curves:
         baselines = curve.probe.problem["baselines"]
-        values |= {100 * own[METRIC]: None for name, own in baselines.items() if name == "majority"}
+        values |= {100 * scores[METRIC]: None for name, scores in baselines.items() if name == "majority"}
     ends = [layer for curve in curves for layer, _ in curve.points]
     guides = tuple(
         Line(
@@ -251,12 +237,12 @@ def _lines(curve: Curve, number: int) -> Iterator[Line]:
 
 def _whiskers(probe: Probe, points: Sequence[Point]) -> tuple[tuple[float, float, float], ...]:
     """Return the intervals of the best and the last layer."""
-    found = {}
+    intervals = {}
     for block in (probe.best, probe.last):
         interval = block[METRIC].get("ci")
         if interval and block["layer"] in dict(points):
-            found[float(block["layer"])] = (interval[0] * 100, interval[1] * 100)
-    return tuple((layer, low, high) for layer, (low, high) in sorted(found.items()))
+            intervals[float(block["layer"])] = (interval[0] * 100, interval[1] * 100)
+    return tuple((layer, low, high) for layer, (low, high) in sorted(intervals.items()))
 
 
 def _depth_chart(one: Localisation) -> CurveChart:

@@ -7,14 +7,10 @@ from itertools import combinations
 from math import comb
 
 from harness import Run, UsageError
-from harness.reporting.blocks.model import Table, TableRow
-from harness.reporting.blocks.number import p_text, percent, signed, signed_interval
-from harness.reporting.overview.contrast import Estimate, contrast
+from harness.reporting import Estimate, Table, TableRow, contrast, p_text, percent, signed, signed_interval
 from harness_probing.reporting.probe import TREEBANK_NAMES, Probe, ordered_treebanks, read_probes
 from harness_probing.reporting.progression import AVERAGE, average, over_tasks, progressions
 from harness_probing.reporting.tables import probe_table
-
-__all__ = ["group_tables", "relabelling_p"]
 
 ROUNDING = 1e-12
 
@@ -29,9 +25,9 @@ def relabelling_p(first: Sequence[float], second: Sequence[float]) -> float:
     def size(part: float) -> float:
         return abs(part / len(first) - (total - part) / len(second))
 
-    seen = size(sum(first))
+    observed = size(sum(first))
     divisions = [size(sum(own)) for own in combinations(scores, len(first))]
-    return sum(own >= seen - ROUNDING for own in divisions) / len(divisions)
+    return sum(own >= observed - ROUNDING for own in divisions) / len(divisions)
 
 
 def group_tables(runs: Sequence[Run], against: Sequence[Run]) -> list[Table]:
@@ -42,7 +38,7 @@ def group_tables(runs: Sequence[Run], against: Sequence[Run]) -> list[Table]:
     """
     if both := {run.path.resolve() for run in runs} & {run.path.resolve() for run in against}:
         raise UsageError(f"The run {str(min(both))!r} is in both groups.", hint="Name it once.")
-    groups = [read_probes(own)[0] for own in (runs, against)]
+    groups = [read_probes(side)[0] for side in (runs, against)]
     tables = [
         _table(
             f"{language}, {method}",
@@ -51,24 +47,37 @@ def group_tables(runs: Sequence[Run], against: Sequence[Run]) -> list[Table]:
         for kind in dict.fromkeys((probe.language, probe.method) for probe in groups[0])
         for language, method in [kind]
     ]
-    found = [table for table in tables if table.rows]
-    if not found:
+    filled = [table for table in tables if table.rows]
+    if not filled:
         raise UsageError("No task and treebank was probed in all of these runs.", hint="Name other runs.")
-    return found
+    return filled
 
 
 def _table(title: str, groups: Sequence[Sequence[Probe]]) -> Table:
-    found = [progressions(group) for group in groups]
+    group_progressions = [progressions(group) for group in groups]
     names = [list(dict.fromkeys(probe.model for probe in group)) for group in groups]
     rows: list[TableRow] = []
     for treebank in ordered_treebanks(groups[0]):
         models = [
-            [[one for one in own if one.model == model and treebank in one.probes] for model in named]
-            for own, named in zip(found, names, strict=True)
+            [
+                [
+                    progression
+                    for progression in own
+                    if progression.model == model and treebank in progression.probes
+                ]
+                for model in group_models
+            ]
+            for own, group_models in zip(group_progressions, names, strict=True)
         ]
-        sets = [{one.title for one in model} for group in models for model in group]
+        sets = [{progression.title for progression in model} for group in models for model in group]
         shared = (
-            [one.title for one in models[0][0] if all(one.title in own for own in sets)] if all(names) else []
+            [
+                progression.title
+                for progression in models[0][0]
+                if all(progression.title in own for own in sets)
+            ]
+            if all(names)
+            else []
         )
         rows += [TableRow(label=TREEBANK_NAMES.get(treebank, treebank) or "test", style="head")] * bool(
             shared
@@ -76,17 +85,21 @@ def _table(title: str, groups: Sequence[Sequence[Probe]]) -> Table:
         for titles in [*([name] for name in shared), *([shared] if len(shared) > 1 else [])]:
             estimates = [
                 [
-                    over_tasks([one for one in model if one.title in titles], treebank, "best")
+                    over_tasks(
+                        [progression for progression in model if progression.title in titles],
+                        treebank,
+                        "best",
+                    )
                     for model in group
                 ]
                 for group in models
             ]
             label = titles[0] if len(titles) == 1 else AVERAGE
             rows.append(TableRow(label=label, fields=_fields(*estimates), depth=1))
-    sizes = [len(named) for named in names]
+    sizes = [len(group_models) for group_models in names]
     least = (1 + (sizes[0] == sizes[1])) / comb(sum(sizes), sizes[0])
     return probe_table(
-        f"{title}: {' minus '.join(' and '.join(named) for named in names)}",
+        f"{title}: {' minus '.join(' and '.join(group_models) for group_models in names)}",
         ("first", "second", "difference", "95 % interval", "p"),
         rows,
         [
@@ -98,12 +111,14 @@ def _table(title: str, groups: Sequence[Sequence[Probe]]) -> Table:
 
 
 def _fields(first: Sequence[Estimate], second: Sequence[Estimate]) -> tuple[str, ...]:
-    one, other = average(first), average(second)
-    found = contrast(one, other)
+    first_mean, second_mean = average(first), average(second)
+    interval = contrast(first_mean, second_mean)
     return (
-        percent(one.value),
-        percent(other.value),
-        signed(one.value - other.value),
-        signed_interval(*((None, None) if found is None else (found.low, found.high))),
-        p_text(relabelling_p([own.value for own in first], [own.value for own in second])),
+        percent(first_mean.value),
+        percent(second_mean.value),
+        signed(first_mean.value - second_mean.value),
+        signed_interval(*((None, None) if interval is None else (interval.low, interval.high))),
+        p_text(
+            relabelling_p([estimate.value for estimate in first], [estimate.value for estimate in second])
+        ),
     )

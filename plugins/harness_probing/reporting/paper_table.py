@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.reporting.blocks.model import Field, Table, TableRow
-from harness.reporting.blocks.number import NOTHING
+from harness.reporting import BLANK, Field, Table, TableRow
 from harness_probing.reporting.probe import TREEBANK_NAMES, Probe, ordered_treebanks
 from harness_probing.reporting.progression import AVERAGE, WHICH, Progression, progressions
-
-__all__ = ["paper_table", "short_titles"]
 
 HEADS = ("Last Layer", "Best Layer")
 DIGITS = len("0.1234")
@@ -51,15 +48,15 @@ def paper_table(probes: Sequence[Probe], title: str) -> Table:
 
 def _fields(own: Sequence[Progression | None], treebank: str) -> tuple[Field, ...]:
     """Return the fields of a row; averages over unequally many tasks are marked with ~ and not compared."""
-    counts = [0 if one is None else one.tasks.get(treebank, 0) for one in own]
+    counts = [0 if progression is None else progression.tasks.get(treebank, 0) for progression in own]
     texts = [
-        _texts(one, treebank, "~" if count < max(counts) else "")
-        for one, count in zip(own, counts, strict=True)
+        _texts(progression, treebank, "~" if count < max(counts) else "")
+        for progression, count in zip(own, counts, strict=True)
     ]
-    compared = len({*counts} - {0}) < 2 and sum(text[0] != NOTHING for text in texts) > 1
-    tops = [max(text[place][:DIGITS] for text in texts) for place in range(len(HEADS))]
+    compared = len({*counts} - {0}) < 2 and sum(text[0] != BLANK for text in texts) > 1
+    tops = [max(text[column][:DIGITS] for text in texts) for column in range(len(HEADS))]
     return tuple(
-        Field(text=text, style="best" if compared and text[:DIGITS] == top != NOTHING else "")
+        Field(text=text, style="best" if compared and text[:DIGITS] == top != BLANK else "")
         for pair in texts
         for text, top in zip(pair, tops, strict=True)
     )
@@ -71,7 +68,7 @@ def _texts(one: Progression | None, treebank: str, mark: str) -> list[str]:
     for which in WHICH:
         score = None if one is None else one.scores.get((treebank, which))
         if one is None or score is None:
-            texts.append(NOTHING)
+            texts.append(BLANK)
             continue
         probe = one.probes.get(treebank)
         layer = f" ({probe.best['layer']})" if which == "best" and probe is not None else ""
@@ -90,9 +87,9 @@ def short_titles(probes: Sequence[Probe]) -> dict[str, str]:
     views: dict[str, set[str]] = {}
     for probe in probes:
         views.setdefault(probe.task, set()).add(probe.view)
-    found = {}
+    names = {}
     for probe in probes:
         name = probe.task.partition("_")[2].upper() if common else probe.task
         bare = len(views[probe.task]) == 1 or not probe.view
-        found[probe.title] = name if bare else f"{name} ({probe.view.rpartition('=')[2]})"
-    return found
+        names[probe.title] = name if bare else f"{name} ({probe.view.rpartition('=')[2]})"
+    return names

@@ -6,19 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness import CellResult, Run
-from harness.reporting.overview.column import conditions_of
-from harness.reporting.overview.system_name import system_names
-
-__all__ = [
-    "METRIC",
-    "TREEBANK_NAMES",
-    "Probe",
-    "at_layer",
-    "is_probed",
-    "ordered_treebanks",
-    "read_probes",
-]
+from harness import Run
+from harness.reporting import conditions_of, system_names
+from harness.storage import CellResult
 
 SCHEMA = 1
 METRIC = "weighted_f1"
@@ -69,38 +59,38 @@ class Probe:
     @property
     def name(self) -> str:
         """Model, task, view and treebank."""
-        return " ".join(part for part in (self.model, self.title, self.treebank_name) if part)
+        return " ".join(text for text in (self.model, self.title, self.treebank_name) if text)
 
     @property
     def problem(self) -> Mapping[str, Any]:
         """Its results, one of ``ProbeResult.problems``."""
-        found: Mapping[str, Any] = self.details["problem"]
-        return found
+        results: Mapping[str, Any] = self.details["problem"]
+        return results
 
     @property
     def best(self) -> Block:
         """The scores of the chosen layer; ``chosen_on`` says by which split."""
-        found: Block = self.problem["headline"]
-        return found
+        scores: Block = self.problem["headline"]
+        return scores
 
     @property
     def last(self) -> Block:
         """The scores of the last layer."""
-        found: Block = self.problem["last"]
-        return found
+        scores: Block = self.problem["last"]
+        return scores
 
     @property
     def layers(self) -> Sequence[Entry]:
         """One entry per layer, in order: the layer curve."""
-        found: Sequence[Entry] = self.problem["layers"]
-        return found
+        curve: Sequence[Entry] = self.problem["layers"]
+        return curve
 
     @property
     def random_layers(self) -> Sequence[Entry]:
         """The layer curve of the encoder with random weights; empty where it was not run."""
-        kept = self.details.get("random_encoder")
-        found: Sequence[Entry] = kept["layers"] if kept else ()
-        return found
+        encoder = self.details.get("random_encoder")
+        curve: Sequence[Entry] = encoder["layers"] if encoder else ()
+        return curve
 
     @property
     def chosen(self) -> Entry | None:
@@ -120,15 +110,15 @@ def at_layer(entries: Sequence[Entry], layer: int) -> Entry | None:
 
 def is_probed(cell: CellResult) -> bool:
     """Whether a cell of ``results.json`` holds probes that can be read."""
-    kept = _kept(cell)
-    return kept is not None and kept.get("schema") == SCHEMA
+    details = _kept(cell)
+    return details is not None and details.get("schema") == SCHEMA
 
 
 def _kept(cell: CellResult) -> Mapping[str, Any] | None:
     if cell.status != "ok":
         return None
-    found: Mapping[str, Any] | None = (cell.details or {}).get("probing")
-    return found
+    details: Mapping[str, Any] | None = (cell.details or {}).get("probing")
+    return details
 
 
 def read_probes(runs: Sequence[Run]) -> tuple[tuple[Probe, ...], tuple[str, ...]]:
@@ -142,16 +132,16 @@ def read_probes(runs: Sequence[Run]) -> tuple[tuple[Probe, ...], tuple[str, ...]
     notes: list[str] = []
     for run, name in zip(runs, system_names(runs), strict=True):
         for cell in run.cells:
-            kept = _kept(cell)
-            if kept is None:
+            details = _kept(cell)
+            if details is None:
                 continue
             if not is_probed(cell):
                 notes.append(
-                    f"The probing results of {name} have the schema {kept.get('schema')!r}, not {SCHEMA}: "
+                    f"The probing results of {name} have the schema {details.get('schema')!r}, not {SCHEMA}: "
                     "another version of the harness wrote them, and they are not shown."
                 )
                 continue
-            probes.append(_probe(run, name, cell, kept))
+            probes.append(_probe(run, name, cell, details))
     return tuple(probes), tuple(dict.fromkeys(notes))
 
 
@@ -181,19 +171,19 @@ def _groups(run: Run, cell: CellResult) -> dict[str, tuple[float, int]]:
     def same(own: CellResult) -> tuple[Any, ...]:
         return own.task, own.language, own.view, own.method, own.protocol
 
-    found: dict[str, list[tuple[float, int]]] = {}
-    for other in run.cells:
-        if other.status == "ok" and METRIC in other.metrics and same(other) == same(cell):
-            for group, score in other.metrics[METRIC].groups.items():
-                found.setdefault(group, []).append((score.value, score.n))
+    by_group: dict[str, list[tuple[float, int]]] = {}
+    for peer in run.cells:
+        if peer.status == "ok" and METRIC in peer.metrics and same(peer) == same(cell):
+            for group, score in peer.metrics[METRIC].groups.items():
+                by_group.setdefault(group, []).append((score.value, score.n))
     return {
         group: (sum(value for value, _ in scores) / len(scores), scores[0][1])
-        for group, scores in sorted(found.items())
+        for group, scores in sorted(by_group.items())
     }
 
 
 def ordered_treebanks(probes: Sequence[Probe]) -> tuple[str, ...]:
     """Return the treebanks of probes, those of the paper first and in its order."""
-    found = dict.fromkeys(probe.treebank for probe in probes)
-    known = [name for name in TREEBANK_NAMES if name in found]
-    return (*known, *(name for name in found if name not in TREEBANK_NAMES))
+    treebanks = dict.fromkeys(probe.treebank for probe in probes)
+    published = [name for name in TREEBANK_NAMES if name in treebanks]
+    return (*published, *(name for name in treebanks if name not in TREEBANK_NAMES))

@@ -12,22 +12,20 @@ from itertools import pairwise
 from statistics import fmean
 from typing import Literal
 
-from harness.reporting.blocks.model import Table, TableRow
-from harness.reporting.blocks.number import INTERVAL_LEGEND, NOTHING, percent, signed, uncertainty
-from harness.reporting.overview.contrast import Contrast, Estimate, contrast
+from harness.reporting import (
+    BLANK,
+    INTERVAL_LEGEND,
+    Contrast,
+    Estimate,
+    Table,
+    TableRow,
+    contrast,
+    percent,
+    signed,
+    uncertainty,
+)
 from harness_probing.reporting.probe import METRIC, TREEBANK_NAMES, Probe, ordered_treebanks
 from harness_probing.reporting.tables import probe_table, titled_rows
-
-__all__ = [
-    "Progression",
-    "Step",
-    "average",
-    "difference_table",
-    "estimate_of",
-    "over_tasks",
-    "progressions",
-    "score_table",
-]
 
 Which = Literal["last", "best"]
 WHICH: tuple[Which, ...] = ("last", "best")
@@ -88,13 +86,13 @@ def average(estimates: Sequence[Estimate]) -> Estimate:
     """
     if not estimates:
         raise ValueError("There is no average of no scores.")
-    ends = [own.interval for own in estimates if own.interval is not None]
-    errors = [own.se for own in estimates if own.se is not None]
-    whole = len(ends) == len(errors) == len(estimates)
+    ends = [estimate.interval for estimate in estimates if estimate.interval is not None]
+    errors = [estimate.se for estimate in estimates if estimate.se is not None]
+    complete = len(ends) == len(errors) == len(estimates)
     return Estimate(
-        value=fmean(own.value for own in estimates),
-        se=fmean(errors) if whole else None,
-        interval=(fmean(low for low, _ in ends), fmean(high for _, high in ends)) if whole else None,
+        value=fmean(estimate.value for estimate in estimates),
+        se=fmean(errors) if complete else None,
+        interval=(fmean(low for low, _ in ends), fmean(high for _, high in ends)) if complete else None,
     )
 
 
@@ -105,18 +103,18 @@ def progressions(probes: Sequence[Probe]) -> list[Progression]:
         probes: Those of one language and method.
     """
     treebanks = ordered_treebanks(probes)
-    found: list[Progression] = []
+    all_progressions: list[Progression] = []
     for model in dict.fromkeys(probe.model for probe in probes):
         by_title: dict[str, dict[str, Probe]] = {}
         for probe in probes:
             if probe.model == model:
                 by_title.setdefault(probe.title, {})[probe.treebank] = probe
-        own = [_of_task(model, title, by, treebanks) for title, by in by_title.items()]
-        tasks = {next(iter(one.probes.values())).task for one in own}
-        found += own
+        model_tasks = [_of_task(model, title, by, treebanks) for title, by in by_title.items()]
+        tasks = {next(iter(progression.probes.values())).task for progression in model_tasks}
+        all_progressions += model_tasks
         if len(tasks) > 1:
-            found.append(_average_of(model, own, treebanks))
-    return found
+            all_progressions.append(_average_of(model, model_tasks, treebanks))
+    return all_progressions
 
 
 def _of_task(model: str, title: str, probes: Mapping[str, Probe], treebanks: Sequence[str]) -> Progression:
@@ -137,13 +135,13 @@ def _average_of(model: str, own: Sequence[Progression], treebanks: Sequence[str]
     scores: dict[tuple[str, Which], Estimate] = {}
     tasks: dict[str, int] = {}
     for treebank in treebanks:
-        having = [one for one in own if treebank in one.probes]
+        having = [progression for progression in own if treebank in progression.probes]
         for which in WHICH if having else ():
             scores[treebank, which] = over_tasks(having, treebank, which)
         tasks[treebank] = len(_by_task(having))
 
     def both(earlier: str, later: str, which: Which) -> tuple[Estimate, Estimate] | None:
-        having = [one for one in own if {earlier, later} <= one.probes.keys()]
+        having = [progression for progression in own if {earlier, later} <= progression.probes.keys()]
         if not having:
             return None
         return over_tasks(having, earlier, which), over_tasks(having, later, which)
@@ -158,15 +156,21 @@ def over_tasks(own: Iterable[Progression], treebank: str, which: Which) -> Estim
     Without a suite it counts by the mean over its inputs.
     """
     return average(
-        [average([one.scores[treebank, which] for one in views]) for views in _by_task(own).values()]
+        [
+            average([progression.scores[treebank, which] for progression in views])
+            for views in _by_task(own).values()
+        ]
     )
 
 
 def _by_task(own: Iterable[Progression]) -> dict[str, list[Progression]]:
-    found: dict[str, list[Progression]] = {}
-    for one in own:
-        found.setdefault(next(iter(one.probes.values())).task, []).append(one)
-    return {task: [one for one in views if _counts(one)] or views for task, views in found.items()}
+    by_task: dict[str, list[Progression]] = {}
+    for progression in own:
+        by_task.setdefault(next(iter(progression.probes.values())).task, []).append(progression)
+    return {
+        task: [progression for progression in views if _counts(progression)] or views
+        for task, views in by_task.items()
+    }
 
 
 def _counts(one: Progression) -> bool:
@@ -177,44 +181,44 @@ def _steps(
     treebanks: Sequence[str], both: Callable[[str, str, Which], tuple[Estimate, Estimate] | None]
 ) -> dict[tuple[str, Which], Step]:
     """Return the differences of neighbouring treebanks that `both` has scores of."""
-    found: dict[tuple[str, Which], Step] = {}
+    steps: dict[tuple[str, Which], Step] = {}
     for earlier, later in pairwise(treebanks):
         for which in WHICH:
             pair = both(earlier, later, which)
             if pair is not None:
                 before, after = pair
-                found[later, which] = Step(
+                steps[later, which] = Step(
                     earlier=earlier,
                     later=later,
                     value=after.value - before.value,
                     interval=contrast(after, before),
                 )
-    return found
+    return steps
 
 
 def score_table(found: Sequence[Progression], probes: Sequence[Probe], title: str) -> Table:
     """Return the scores: of every treebank the last layer, and the best one with its interval and number."""
     treebanks = ordered_treebanks(probes)
     heads = [f"{HEADS.get(name, name)}\n{which}".lstrip() for name in treebanks for which in WHICH]
-    models = list(dict.fromkeys(one.model for one in found))
+    models = list(dict.fromkeys(progression.model for progression in found))
     rows: list[TableRow] = []
     for model in models:
-        own = [
+        model_rows = [
             TableRow(
-                label=one.title,
-                fields=tuple(_score_text(one, name, which) for name in treebanks for which in WHICH),
+                label=progression.title,
+                fields=tuple(_score_text(progression, name, which) for name in treebanks for which in WHICH),
             )
-            for one in found
-            if one.model == model
+            for progression in found
+            if progression.model == model
         ]
-        rows += titled_rows(model, own, alone=len(models) == 1)
+        rows += titled_rows(model, model_rows, alone=len(models) == 1)
     return probe_table(title, heads, rows, _notes(found, probes))
 
 
 def _score_text(one: Progression, treebank: str, which: Which) -> str:
     score = one.scores.get((treebank, which))
     if score is None:
-        return NOTHING
+        return BLANK
     probe = one.probes.get(treebank)
     most = max(one.tasks.values(), default=0)
     mark = (
@@ -239,13 +243,13 @@ def _notes(found: Sequence[Progression], probes: Sequence[Probe]) -> Iterator[st
     )
     if "test" in chosen:
         yield "A layer that is chosen on test flatters: it is the published view, for comparison with the paper only."
-    if any(one.tasks for one in found):
+    if any(progression.tasks for progression in found):
         yield (
             "Average: unweighted over tasks, as in Tables 4 and 5 of Patil et al. (2021); a task that was run with "
             "several inputs counts once, with those of its suite. Its interval is the mean of the tasks', since they "
             "share sentences."
         )
-    if any(len(set(one.tasks.values()) - {0}) > 1 for one in found):
+    if any(len(set(progression.tasks.values()) - {0}) > 1 for progression in found):
         yield "~ an average over fewer tasks than that of another treebank."
     if any(probe.stands_in for probe in probes):
         yield "* scored on another split than test, which was not found."
@@ -253,28 +257,30 @@ def _notes(found: Sequence[Progression], probes: Sequence[Probe]) -> Iterator[st
 
 def difference_table(found: Sequence[Progression], title: str) -> Table | None:
     """Return the differences between neighbouring treebanks with their intervals; None where there is one treebank."""
-    models = list(dict.fromkeys(one.model for one in found))
+    models = list(dict.fromkeys(progression.model for progression in found))
     rows: list[TableRow] = []
     for model in models:
-        own: list[TableRow] = []
-        for one in found:
-            laters = dict.fromkeys(later for later, _ in one.steps) if one.model == model else {}
-            own += [TableRow(label=one.title)] if laters else []
+        model_rows: list[TableRow] = []
+        for progression in found:
+            laters = (
+                dict.fromkeys(later for later, _ in progression.steps) if progression.model == model else {}
+            )
+            model_rows += [TableRow(label=progression.title)] if laters else []
             for later in laters:
-                earlier = one.steps[later, "last"].earlier
+                earlier = progression.steps[later, "last"].earlier
                 name = f"{TREEBANK_NAMES.get(later, later)} - {TREEBANK_NAMES.get(earlier, earlier)}"
-                own.append(
+                model_rows.append(
                     TableRow(
                         label=name,
-                        fields=tuple(_step_text(one.steps[later, which]) for which in WHICH),
+                        fields=tuple(_step_text(progression.steps[later, which]) for which in WHICH),
                         depth=1,
                     )
                 )
-        rows += titled_rows(model, own, alone=len(models) == 1)
+        rows += titled_rows(model, model_rows, alone=len(models) == 1)
     if not rows:
         return None
     notes = [DIFFERENCE_NOTE]
-    if any(one.tasks for one in found):
+    if any(progression.tasks for progression in found):
         notes.append("An average's difference is over the tasks that both treebanks have.")
     return probe_table(title, WHICH, rows, notes)
 

@@ -6,12 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from harness import Run
-from harness.reporting.render.rows import csv_text
+from harness.reporting import csv_text
 from harness_probing.reporting.curve import depth_of
 from harness_probing.reporting.probe import METRIC, Probe, at_layer, read_probes
 from harness_probing.reporting.tables import baseline_values
-
-__all__ = ["probe_rows", "render_probe_csv"]
 
 COLUMNS = (
     "model",

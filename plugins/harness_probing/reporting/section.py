@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness import CellResult, Run, SectionReport
-from harness.languages.table import known_languages
-from harness.reporting.blocks.model import Block, Fold, Note, Table
-from harness.reporting.overview.column import conditions_of
+from harness import Run
+from harness.languages import known_languages
+from harness.reporting import Block, Fold, Note, SectionReport, Table, conditions_of
+from harness.storage import CellResult
 from harness_probing.reporting.curve import (
     Curve,
     Localisation,
@@ -30,8 +30,6 @@ from harness_probing.reporting.tables import (
     unseen_table,
     variant_table,
 )
-
-__all__ = ["ProbingSection", "probing_sections", "read_probing"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,17 +70,17 @@ def read_probing(runs: Sequence[Run]) -> SectionReport | None:
     if not sections and not notes:
         return None
     return SectionReport(
-        blocks=[block for own in sections for block in own.blocks],
-        brief=[block for own in sections for block in own.brief],
+        blocks=[block for section in sections for block in section.blocks],
+        brief=[block for section in sections for block in section.brief],
         notes=notes,
         covered=_shown(runs[0]),
         rows=lambda: probe_rows(runs),
         against=lambda others: group_tables(runs, others),
-        papers=lambda: [own.paper for own in sections],
+        papers=lambda: [section.paper for section in sections],
         figures=lambda: {
             name: chart
-            for own in sections
-            for name, chart in curve_figures(own.curves, own.localisations).items()
+            for section in sections
+            for name, chart in curve_figures(section.curves, section.localisations).items()
         },
     )
 
@@ -94,16 +92,16 @@ def probing_sections(runs: Sequence[Run]) -> tuple[list[ProbingSection], tuple[s
     for probe in probes:
         groups.setdefault((probe.language, probe.method), []).append(probe)
     sections = []
-    for (language, method), own in groups.items():
+    for (language, method), group in groups.items():
         # The treebanks of a task come together, even if cells of its other axes are between them.
-        places = list(dict.fromkeys((one.model, one.title) for one in own))
-        own.sort(key=lambda one: places.index((one.model, one.title)))
+        order = list(dict.fromkeys((one.model, one.title) for one in group))
+        group.sort(key=lambda one: order.index((one.model, one.title)))
         # Tasks without the axis of treebanks have tables of their own.
-        having = [one for one in own if one.treebank]
-        others = [one for one in own if not one.treebank]
+        having = [one for one in group if one.treebank]
+        no_treebank = [one for one in group if not one.treebank]
         head = f"{_language_name(language)}, {method}"
         sections += [_section(head, having)] if having else []
-        sections += [_section(f"{head}, other tasks" if having else head, others)] if others else []
+        sections += [_section(f"{head}, other tasks" if having else head, no_treebank)] if no_treebank else []
     return sections, notes
 
 
@@ -128,13 +126,13 @@ def _section(head: str, probes: Sequence[Probe]) -> ProbingSection:
     models = dict.fromkeys(probe.model for probe in probes)
     of_model = f" of {next(iter(models))}" if len(models) == 1 else ""
     own_curves = curves(probes)
-    places = localisations(own_curves)
-    found = progressions(probes)
+    localised = localisations(own_curves)
+    all_progressions = progressions(probes)
     scores = (
-        score_table(found, probes, f"{head}: last and best layer"),
-        difference_table(found, f"{head}: differences between treebanks"),
+        score_table(all_progressions, probes, f"{head}: last and best layer"),
+        difference_table(all_progressions, f"{head}: differences between treebanks"),
         baseline_table(probes, f"{head}: baselines and controls"),
-        localisation_table(places, f"{head}: where in their depth models keep it"),
+        localisation_table(localised, f"{head}: where in their depth models keep it"),
     )
     further = (
         detail_table(probes, f"{head}: further scores and counts"),
@@ -143,9 +141,9 @@ def _section(head: str, probes: Sequence[Probe]) -> ProbingSection:
     )
     return ProbingSection(
         title=f"Probing{of_model}: {head}",
-        scores=tuple(one for one in scores if one is not None),
-        further=tuple(one for one in further if one is not None),
+        scores=tuple(table for table in scores if table is not None),
+        further=tuple(table for table in further if table is not None),
         paper=paper_table(probes, f"Probing, {head}"),
         curves=tuple(own_curves),
-        localisations=tuple(places),
+        localisations=tuple(localised),
     )

@@ -6,21 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from harness.reporting.blocks.model import Table, TableRow
-from harness.reporting.blocks.number import NOTHING, percent, signed
+from harness.reporting import BLANK, Table, TableRow, percent, signed
 from harness_probing.reporting.curve import Localisation, depth_of
 from harness_probing.reporting.probe import METRIC, Probe, at_layer
-
-__all__ = [
-    "baseline_table",
-    "baseline_values",
-    "detail_table",
-    "localisation_table",
-    "probe_table",
-    "titled_rows",
-    "unseen_table",
-    "variant_table",
-]
 
 LABEL_WIDTH = 30
 EMBEDDINGS = 0
@@ -77,24 +65,24 @@ def rows_by_task(
     probes: Sequence[Probe], fields: Callable[[Probe], tuple[str, ...] | None]
 ) -> list[TableRow]:
     """Return a row for every probe that has fields: by model, then by task, then by treebank."""
-    found: list[TableRow] = []
+    table_rows: list[TableRow] = []
     heads: tuple[str, str] | None = None
     models = {probe.model for probe in probes}
     for model in dict.fromkeys(probe.model for probe in probes):
         rows: list[TableRow] = []
         for probe in probes:
-            own = fields(probe) if probe.model == model else None
-            if own is None:
+            row_fields = fields(probe) if probe.model == model else None
+            if row_fields is None:
                 continue
             if not probe.treebank:
-                rows.append(TableRow(label=probe.title, fields=own))
+                rows.append(TableRow(label=probe.title, fields=row_fields))
                 continue
             if heads != (model, probe.title):
                 rows.append(TableRow(label=probe.title))
                 heads = (model, probe.title)
-            rows.append(TableRow(label=probe.treebank_name, fields=own, depth=1))
-        found += titled_rows(model, rows, alone=len(models) == 1)
-    return found
+            rows.append(TableRow(label=probe.treebank_name, fields=row_fields, depth=1))
+        table_rows += titled_rows(model, rows, alone=len(models) == 1)
+    return table_rows
 
 
 def baseline_values(probe: Probe) -> dict[str, float | None]:
@@ -125,19 +113,19 @@ def baseline_table(probes: Sequence[Probe], title: str) -> Table:
 
 
 def _baseline_fields(probe: Probe) -> tuple[str, ...]:
-    own = baseline_values(probe)
+    values = baseline_values(probe)
     names = ("majority", "type_majority", "random_encoder", "layer_0")
     return (
         percent(probe.best[METRIC]["value"]),
-        *(percent(own[name]) for name in names),
-        signed(own["selectivity"]),
-        _ratio(own["compression"]),
-        _ratio(own["center_of_gravity"]),
+        *(percent(values[name]) for name in names),
+        signed(values["selectivity"]),
+        _ratio(values["compression"]),
+        _ratio(values["center_of_gravity"]),
     )
 
 
 def _ratio(value: float | None) -> str:
-    return NOTHING if value is None else f"{value:.2f}"
+    return BLANK if value is None else f"{value:.2f}"
 
 
 def detail_table(probes: Sequence[Probe], title: str) -> Table:
@@ -163,11 +151,11 @@ def _detail_fields(probe: Probe) -> tuple[str, ...]:
 
 def _coverage_notes(probes: Sequence[Probe]) -> Iterator[str]:
     """Yield what did not reach the probes, each with the probes that it is about."""
-    found: dict[str, list[str]] = {}
+    names_by_fact: dict[str, list[str]] = {}
     for probe in probes:
         for fact in _coverage(probe):
-            found.setdefault(fact, []).append(probe.name)
-    for fact, names in found.items():
+            names_by_fact.setdefault(fact, []).append(probe.name)
+    for fact, names in names_by_fact.items():
         more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
         yield f"{fact}: {', '.join(names[:NAMED])}{more}."
 
@@ -217,26 +205,26 @@ def unseen_table(probes: Sequence[Probe], title: str) -> Table | None:
 
 
 def _unseen_fields(probe: Probe) -> tuple[str, ...]:
-    own: Mapping[str, Any] = probe.details["unseen_types"]
-    seen, unseen = own["weighted_f1_seen"], own["weighted_f1_unseen"]
+    counts: Mapping[str, Any] = probe.details["unseen_types"]
+    seen_f1, unseen_f1 = counts["weighted_f1_seen"], counts["weighted_f1_unseen"]
     return (
-        f"{own['types']:,}",
-        _share(own["unseen"], own["types"]),
-        f"{own['items']:,}",
-        _share(own["unseen_items"], own["items"]),
-        percent(seen),
-        percent(unseen),
-        signed(None if seen is None or unseen is None else unseen - seen),
+        f"{counts['types']:,}",
+        _share(counts["unseen"], counts["types"]),
+        f"{counts['items']:,}",
+        _share(counts["unseen_items"], counts["items"]),
+        percent(seen_f1),
+        percent(unseen_f1),
+        signed(None if seen_f1 is None or unseen_f1 is None else unseen_f1 - seen_f1),
     )
 
 
 def _share(part: int, whole: int) -> str:
-    return percent(part / whole) if whole else NOTHING
+    return percent(part / whole) if whole else BLANK
 
 
 def localisation_table(found: Sequence[Localisation], title: str) -> Table | None:
     """Return where every model has its best layer and its centre of gravity; None where there is one model."""
-    rows = [row for one in found for row in _rows(one)]
+    rows = [row for localisation in found for row in _rows(localisation)]
     if not rows:
         return None
     note = "Depth: the layer divided by the last one. Gravity: the mean layer of a scalar mix of all layers."
@@ -256,8 +244,8 @@ def _rows(one: Localisation) -> Iterator[TableRow]:
                 f"{depth_of(probe, probe.best['layer']):.2f}",
                 percent(probe.best[METRIC]["value"]),
                 percent(probe.last[METRIC]["value"]),
-                NOTHING if gravity is None else f"{gravity:.2f}",
-                NOTHING if gravity is None else f"{depth_of(probe, gravity):.2f}",
+                BLANK if gravity is None else f"{gravity:.2f}",
+                BLANK if gravity is None else f"{depth_of(probe, gravity):.2f}",
             ),
             depth=1,
         )

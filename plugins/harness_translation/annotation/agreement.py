@@ -12,15 +12,6 @@ import numpy.typing as npt
 
 from harness.statistics import bootstrap_counts, percentile_interval, wilson
 
-__all__ = [
-    "Share",
-    "alpha_interval",
-    "cohen_kappa",
-    "krippendorff_alpha",
-    "two_proportions",
-    "weighted_share",
-]
-
 Floats = npt.NDArray[np.float64]
 Units = Sequence[Sequence[str]]
 """The labels of each item, in no order of annotators; missing labels are skipped."""
@@ -44,7 +35,7 @@ def cohen_kappa(first: Sequence[str], second: Sequence[str]) -> float | None:
     if not first:
         return None
     n = len(first)
-    observed = sum(one == other for one, other in zip(first, second, strict=True)) / n
+    observed = sum(ours == theirs for ours, theirs in zip(first, second, strict=True)) / n
     labels = {*first, *second}
     expected = sum(first.count(label) * second.count(label) for label in labels) / n**2
     return None if expected == 1 else (observed - expected) / (1 - expected)
@@ -76,15 +67,15 @@ def _coincidences(units: Units) -> Floats:
     """Return the coincidences of every item with at least two labels, shape (items, labels * labels)."""
     labels = sorted({label for unit in units for label in unit})
     index = {label: number for number, label in enumerate(labels)}
-    found = []
+    matrices = []
     for unit in units:
         if len(unit) < 2:
             continue
         matrix = np.zeros((len(labels), len(labels)))
-        for one, other in itertools.permutations(unit, 2):
-            matrix[index[one], index[other]] += 1 / (len(unit) - 1)
-        found.append(matrix.ravel())
-    return np.array(found).reshape(len(found), len(labels) ** 2)
+        for first, second in itertools.permutations(unit, 2):
+            matrix[index[first], index[second]] += 1 / (len(unit) - 1)
+        matrices.append(matrix.ravel())
+    return np.array(matrices).reshape(len(matrices), len(labels) ** 2)
 
 
 def _alpha(sums: Floats) -> float | None:
@@ -139,9 +130,9 @@ def weighted_share(hits: Sequence[bool], strata: Sequence[str], weights: Mapping
     total = sum(weights[name] for name in names)
     estimate = variance = 0.0
     for name in names:
-        own = [hit for hit, stratum in zip(hits, strata, strict=True) if stratum == name]
-        share, size = weights[name] / total, len(own)
-        p = sum(own) / size
+        stratum_hits = [hit for hit, stratum in zip(hits, strata, strict=True) if stratum == name]
+        share, size = weights[name] / total, len(stratum_hits)
+        p = sum(stratum_hits) / size
         estimate += share * p
         variance += share**2 * p * (1 - p) / (size if len(names) == 1 else max(size - 1, 1))
     spread = estimate * (1 - estimate)

@@ -8,9 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from harness import UsageError
-from harness.cli.output import echo
-
-__all__ = ["app"]
+from harness.cli import echo
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -75,17 +73,17 @@ def export(
 
     Example: harness annotate export --tasks xnli --languages hi,ur --size 200 --annotators 2 --output relabel
     """
-    given = dict(locals())
-    del given["output"]
-    from harness.specs.selection import split_names
+    arguments = dict(locals())
+    del arguments["output"]
+    from harness.specs import split_names
     from harness_translation.annotation.export import ExportRequest, export_sheets
 
     for name in ("tasks", "languages", "variants"):
-        given[name] = tuple(split_names(given[name] or []))
+        arguments[name] = tuple(split_names(arguments[name] or []))
     for name in ("runs", "data", "tasks_from"):
-        given[name] = tuple(given[name] or ())
-    given["languages"] = given["languages"] or None
-    key = export_sheets(ExportRequest(**given), output)
+        arguments[name] = tuple(arguments[name] or ())
+    arguments["languages"] = arguments["languages"] or None
+    key = export_sheets(ExportRequest(**arguments), output)
     for sheet in key.sheets:
         counts = f"{len(sheet.rows)} of {sheet.population:,} items"
         echo(f"{sheet.name}: {counts} of {sheet.task}:{sheet.language} {sheet.text} ({sheet.design})")
@@ -169,8 +167,7 @@ def report(
     """
     import json
 
-    from harness.cli.output import check_output_file, write_file, write_rows
-    from harness.cli.table import print_table
+    from harness.cli import check_output_file, print_table, write_file, write_rows
     from harness_translation.annotation.key import read_key
     from harness_translation.annotation.labels import read_annotations
     from harness_translation.annotation.report import gold_rows, report_notes, report_rows, report_tables
@@ -178,16 +175,16 @@ def report(
     check_output_file(json_file, ".json")
     check_output_file(gold, ".jsonl")
     key, annotations = read_key(folder), read_annotations(folder)
-    found = report_rows(key, annotations)
-    for title, heads, rows in report_tables(found, items=items):
+    findings = report_rows(key, annotations)
+    for title, heads, rows in report_tables(findings, items=items):
         echo(f"\n{title}")
         print_table(heads, rows)
     echo("")
-    for note in report_notes(found):
+    for note in report_notes(findings):
         echo(note)
     if gold is not None:
         lines = [json.dumps(row, ensure_ascii=False) for row in gold_rows(key, annotations)]
         write_file(gold, "\n".join(lines) + "\n")
         echo(f"Wrote {len(lines)} final labels: harness eval --gold {gold} ...")
     if json_file is not None:
-        write_rows(json_file, found)
+        write_rows(json_file, findings)

@@ -13,7 +13,7 @@ from typing import Final
 from xml.sax.saxutils import quoteattr
 
 from harness import UsageError
-from harness.storage.files import write_atomically
+from harness.storage import write_atomically
 from harness_translation.annotation.item import TextItems, read_run_texts, read_texts
 from harness_translation.annotation.key import Key, Sheet, SheetRow, write_key
 from harness_translation.annotation.labels import (
@@ -27,18 +27,6 @@ from harness_translation.annotation.labels import (
     undecided_rows,
 )
 from harness_translation.annotation.sample import Allocation, draw_sheets
-
-__all__ = [
-    "ExportRequest",
-    "annotator_rows",
-    "default_instructions",
-    "export_sheets",
-    "labelling_setup",
-    "labelling_tasks",
-    "sheet_table",
-    "write_adjudication",
-    "write_stages",
-]
 
 MEANINGS: Final[Mapping[str, str]] = {
     "entailment": "the premise makes the hypothesis true",
@@ -114,9 +102,9 @@ def _texts(request: ExportRequest) -> list[TextItems]:
     if request.runs:
         runs = [Run(path) for path in request.runs]
         return read_run_texts(runs, request.tasks, request.languages, request.variants)
-    from harness.data.sources import DataFinder
-    from harness.running.session import data_options
-    from harness.storage.files import cache_folder
+    from harness.data import DataFinder
+    from harness.planning import data_options
+    from harness.storage import cache_folder
 
     session = open_session(request.tasks_from)
     finder = DataFinder(data_options(request.data), session.registry, cache_folder() / "data")
@@ -130,7 +118,7 @@ def _instructions(path: Path | None) -> tuple[str, ...]:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"The instructions {str(path)!r} cannot be read: {error}.") from error
-    return tuple(" ".join(part.split()) for part in text.split("\n\n") if part.strip())
+    return tuple(" ".join(paragraph.split()) for paragraph in text.split("\n\n") if paragraph.strip())
 
 
 def default_instructions(labels: Sequence[str], *, choices: bool = False) -> tuple[str, ...]:
@@ -201,14 +189,14 @@ def sheet_table(
     for line in (*instructions, f"Labels: {', '.join(sheet.labels)}."):
         writer.writerow([f"# {line}"])
     names = list(_shown(rows[0]))
-    others = {f"label of {name}": labels for name, labels in (given or {}).items()}
-    writer.writerow([COLUMNS[0], *([STAGE] if stage else []), *names, *others, *COLUMNS[1:]])
+    label_columns = {f"label of {name}": labels for name, labels in (given or {}).items()}
+    writer.writerow([COLUMNS[0], *([STAGE] if stage else []), *names, *label_columns, *COLUMNS[1:]])
     for row in rows:
-        shown = _shown(row)
-        seen = [labels.get(row.row, "") for labels in others.values()]
+        fields = _shown(row)
+        given_labels = [labels.get(row.row, "") for labels in label_columns.values()]
         # A spreadsheet must not read a text as a formula.
-        texts = [f"'{shown[name]}" if shown[name].startswith(_FORMULA) else shown[name] for name in names]
-        writer.writerow([row.row, *([stage] if stage else []), *texts, *seen, annotator, "", ""])
+        texts = [f"'{fields[name]}" if fields[name].startswith(_FORMULA) else fields[name] for name in names]
+        writer.writerow([row.row, *([stage] if stage else []), *texts, *given_labels, annotator, "", ""])
     return text.getvalue()
 
 
@@ -256,19 +244,22 @@ def write_stages(key: Key, annotations: Annotations, folder: Path) -> Iterator[t
     are decided, or are at another stage, are removed.
     """
     for sheet in key.sheets:
-        given, waiting = annotations.of(sheet), open_rows(sheet, annotations)
-        places = [
-            *((CORRECTION, name, folder / CORRECTION / f"annotator-{_safe(name)}", given) for name in given),
+        first_labels, waiting = annotations.of(sheet), open_rows(sheet, annotations)
+        destinations = [
+            *(
+                (CORRECTION, name, folder / CORRECTION / f"annotator-{_safe(name)}", first_labels)
+                for name in first_labels
+            ),
             (THIRD, THIRD, folder / THIRD, None),
         ]
-        for stage, name, place, shown in places:
+        for stage, name, destination, visible in destinations:
             rows = waiting.get((stage, name), [])
             if rows:
-                _write_sheet(sheet, name, key, place, only=rows, stage=stage, given=shown)
-                yield place / f"{sheet.name}.csv", len(rows)
+                _write_sheet(sheet, name, key, destination, only=rows, stage=stage, given=visible)
+                yield destination / f"{sheet.name}.csv", len(rows)
             else:
                 for suffix in SUFFIXES:
-                    (place / f"{sheet.name}{suffix}").unlink(missing_ok=True)
+                    (destination / f"{sheet.name}{suffix}").unlink(missing_ok=True)
 
 
 def _safe(name: str) -> str:
@@ -283,19 +274,24 @@ def write_adjudication(key: Key, annotations: Annotations, folder: Path) -> Iter
     """
     for sheet in key.sheets:
         path = folder / "adjudication" / f"{sheet.name}.csv"
-        given = annotations.of(sheet)
+        by_annotator = annotations.of(sheet)
         for labels in (annotations.corrected, annotations.third):
             later = {
-                name: {row: own[row] for row in own if row in sheet.by_row} for name, own in labels.items()
+                name: {row: by_row[row] for row in by_row if row in sheet.by_row}
+                for name, by_row in labels.items()
             }
-            given |= {f"{name} (later)" if name in given else name: own for name, own in later.items() if own}
-        left = undecided_rows(sheet, annotations) if len(given) > 1 else []
-        if not left:
+            by_annotator |= {
+                f"{name} (later)" if name in by_annotator else name: by_row
+                for name, by_row in later.items()
+                if by_row
+            }
+        undecided = undecided_rows(sheet, annotations) if len(by_annotator) > 1 else []
+        if not undecided:
             path.unlink(missing_ok=True)
             continue
         path.parent.mkdir(exist_ok=True)
-        rows = [sheet.by_row[row] for row in left]
+        rows = [sheet.by_row[row] for row in undecided]
         instructions = key.instructions[sheet.task]
-        table = sheet_table(sheet, ADJUDICATED, rows, instructions, given=given, stage=ADJUDICATED)
+        table = sheet_table(sheet, ADJUDICATED, rows, instructions, given=by_annotator, stage=ADJUDICATED)
         write_atomically(path, "\ufeff" + table)
-        yield path, len(left)
+        yield path, len(undecided)

@@ -6,13 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from harness import CellResult, ClassificationExample, MultipleChoiceExample, UnknownNameError, UsageError
+from harness import UnknownNameError, UsageError
+from harness.data import ClassificationExample, MultipleChoiceExample
+from harness.storage import CellResult
 
 if TYPE_CHECKING:
-    from harness import ItemRecord, Run, Session, TaskEntry
-    from harness.data.sources import DataFinder
-
-__all__ = ["ORIGINAL", "AnnotationItem", "TextItems", "read_run_texts", "read_texts", "version_name"]
+    from harness import Run
+    from harness.data import DataFinder
+    from harness.running import Session
+    from harness.specs import TaskEntry
+    from harness.storage import ItemRecord
 
 ORIGINAL: Final = "original"
 """The name of a task's own text, whose view has no variant."""
@@ -71,26 +74,26 @@ def read_texts(
     Raises `UsageError` for a task whose items have no single label, or for a language or variant that the task
     does not have; `DataError` if the items cannot be read.
     """
-    from harness.specs.selection import select
+    from harness.specs import select
 
-    found: list[TextItems] = []
+    texts: list[TextItems] = []
     for selected in select(session.catalog, tasks, None if languages is None else tuple(languages)):
         spec = selected.entry.spec
         if selected.missing:
             raise UnknownNameError(f"language of {spec.task!r}", selected.missing[0], list(spec.languages))
         for code in selected.languages:
-            found += [
+            texts += [
                 _read_text(session, finder, selected.entry, code, name)
                 for name in dict.fromkeys(variants or (ORIGINAL,))
             ]
-    if not found:
+    if not texts:
         raise UsageError("No text is left to annotate: no language is both in --tasks and in --languages.")
-    return found
+    return texts
 
 
 def _read_text(session: Session, finder: DataFinder, entry: TaskEntry, code: str, variant: str) -> TextItems:
-    from harness import ReadContext, read_examples
-    from harness.data.sources import find_split
+    from harness.data import find_split
+    from harness.kinds import ReadContext, read_examples
 
     spec = entry.spec
     source = spec.source(code, "test")
@@ -111,13 +114,13 @@ def _read_text(session: Session, finder: DataFinder, entry: TaskEntry, code: str
     rows = list(finder.rows(test))
     context = ReadContext.of_test(spec, code, test.label_map)
     examples = read_examples(session.registry.kinds.get(spec.kind), rows, context)
-    own = {*spec.input_names, *spec.label_names, "label", "id"}
+    reserved = {*spec.input_names, *spec.label_names, "label", "id"}
     items = []
     for row, example in zip(rows, examples, strict=True):
         if not isinstance(example, ClassificationExample | MultipleChoiceExample):
             raise _unlabellable(spec.task, spec.kind)
         plain = {name: str(value) for name, value in row.fields.items() if isinstance(value, str | int)}
-        attributes = {name: value for name, value in plain.items() if name not in own}
+        attributes = {name: value for name, value in plain.items() if name not in reserved}
         items.append(_example_item(spec.task, example, {**attributes, **example.meta}))
     return TextItems(
         task=spec.task,
@@ -165,11 +168,11 @@ def read_run_texts(
 
     Raises `UsageError` if none is left or a task's items have no single label, `DataError` for broken records.
     """
-    found: dict[tuple[Any, ...], TextItems] = {}
+    texts: dict[tuple[Any, ...], TextItems] = {}
     for run in runs:
         for cell in run.cells:
             view: dict[str, str] = {name: cell.view[name] for name in TEXT_VIEW if name in cell.view}
-            wanted = (
+            selected = (
                 cell.status == "ok"
                 and "split" not in cell.view  # The ids of dev items may be those of test items.
                 and (not tasks or cell.task in tasks)
@@ -177,15 +180,15 @@ def read_run_texts(
                 and (not variants or view.get("variant", ORIGINAL) in variants)
             )
             key = (cell.task, cell.language, *sorted(view.items()))
-            if wanted and key not in found:
-                found[key] = _run_text(run, cell, view)
-    if not found:
+            if selected and key not in texts:
+                texts[key] = _run_text(run, cell, view)
+    if not texts:
         names = sorted({str(cell.view.get("variant", ORIGINAL)) for run in runs for cell in run.cells})
         raise UsageError(
             "The runs have no items of the requested tasks, languages and variants.",
             hint=f"Their texts are: {', '.join(names)}.",
         )
-    return list(found.values())
+    return list(texts.values())
 
 
 def _run_text(run: Run, cell: CellResult, view: Mapping[str, str]) -> TextItems:

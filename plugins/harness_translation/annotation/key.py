@@ -12,10 +12,8 @@ from typing import Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from harness import DataError, UsageError
-from harness.storage.files import write_atomically
+from harness.storage import write_atomically
 from harness_translation.annotation.item import TextItems, version_name
-
-__all__ = ["KEY", "Key", "Sheet", "SheetRow", "read_key", "row_name", "sheet_names", "write_key"]
 
 KEY: Final = "key.json"
 
@@ -64,8 +62,8 @@ class Sheet(BaseModel):
     @property
     def text(self) -> str:
         """The version of the text and, for the task's own, where it comes from."""
-        known = f", {self.provenance}" if self.provenance and not self.view else ""
-        return f"{version_name(self.view)}{known}"
+        provenance = f", {self.provenance}" if self.provenance and not self.view else ""
+        return f"{version_name(self.view)}{provenance}"
 
 
 class Key(BaseModel):
@@ -129,5 +127,5 @@ def read_key(folder: Path) -> Key:
         raise DataError(f"The key {str(path)!r} cannot be read: {error}.") from error
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(map(str, first["loc"])) or "the file"
-        raise DataError(f"The key {str(path)!r} is damaged: {place!r}: {first['msg']}.") from error
+        location = ".".join(map(str, first["loc"])) or "the file"
+        raise DataError(f"The key {str(path)!r} is damaged: {location!r}: {first['msg']}.") from error

@@ -19,26 +19,8 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from harness import DataError, UsageError, near_names
-from harness.storage.files import write_atomically
+from harness.storage import write_atomically
 from harness_translation.annotation.key import Key, Sheet
-
-__all__ = [
-    "ADJUDICATED",
-    "COLUMNS",
-    "CORRECTION",
-    "FIRST",
-    "STAGE",
-    "THIRD",
-    "Annotations",
-    "deciding_stage",
-    "final_label",
-    "merge",
-    "open_rows",
-    "read_annotations",
-    "read_sheets",
-    "undecided_rows",
-    "write_annotations",
-]
 
 ADJUDICATED: Final = "adjudicated"
 """The annotator's name in a file of final labels, and a column for them."""
@@ -70,11 +52,11 @@ class Annotations(BaseModel):
 
     def of(self, sheet: Sheet) -> dict[str, dict[str, str]]:
         """Return the first labels of a sheet's rows, by annotator and row; annotators without labels are skipped."""
-        own = {
+        by_annotator = {
             name: {row: label for row, label in labels.items() if row in sheet.by_row}
             for name, labels in sorted(self.labels.items())
         }
-        return {name: labels for name, labels in own.items() if labels}
+        return {name: labels for name, labels in by_annotator.items() if labels}
 
     def counted(self) -> Iterator[tuple[str, int, str]]:
         """Yield every annotator with a number of labels and their stage in words."""
@@ -90,7 +72,9 @@ class Annotations(BaseModel):
         votes = Counter(
             later.get(name, {}).get(row, labels[row]) for name, labels in self.labels.items() if row in labels
         )
-        return votes + Counter(own[row] for own in self.third.values() if stage == THIRD and row in own)
+        return votes + Counter(
+            by_row[row] for by_row in self.third.values() if stage == THIRD and row in by_row
+        )
 
 
 def read_annotations(folder: Path) -> Annotations:
@@ -148,7 +132,7 @@ def open_rows(sheet: Sheet, annotations: Annotations) -> dict[tuple[str, str], l
         waiting = [name for name in first if row not in annotations.corrected.get(name, {})]
         for name in waiting if len(first) > 1 else ():
             rows.setdefault((CORRECTION, name), []).append(row)
-        if len(first) > 1 and not waiting and not any(row in own for own in annotations.third.values()):
+        if len(first) > 1 and not waiting and not any(row in by_row for by_row in annotations.third.values()):
             rows.setdefault((THIRD, THIRD), []).append(row)
     return rows
 
@@ -160,25 +144,25 @@ def merge(annotations: Annotations, new: Annotations, key: Key, *, replace: bool
     `replace` is not set, if somebody corrects labels of another person, or is the third annotator of own rows.
     """
     merged = annotations.model_copy(deep=True)
-    first = {name: {**annotations.labels.get(name, {}), **own} for name, own in new.labels.items()}
+    first = {name: {**annotations.labels.get(name, {}), **by_row} for name, by_row in new.labels.items()}
     first = {**annotations.labels, **first}
-    for name, own in new.corrected.items():
-        if row := next((row for row in own if row not in first.get(name, {})), None):
+    for name, by_row in new.corrected.items():
+        if row := next((row for row in by_row if row not in first.get(name, {})), None):
             raise UsageError(
                 f"The annotator {name!r} has no first label of the row {row!r}, so there is nothing to correct.",
                 hint=f"The annotators with first labels are: {', '.join(first) or 'none'}.",
             )
-    for name, own in new.third.items():
-        if row := next((row for row in own if row in first.get(name, {})), None):
+    for name, by_row in new.third.items():
+        if row := next((row for row in by_row if row in first.get(name, {})), None):
             raise UsageError(
                 f"The annotator {name!r} cannot be the third one of the row {row!r}, having labelled it before.",
                 hint="Name another person with --annotator NAME.",
             )
-    for name, own in new.labels.items():
-        _add(merged.labels.setdefault(name, {}), own, key, name, whole=True, replace=replace)
+    for name, by_row in new.labels.items():
+        _add(merged.labels.setdefault(name, {}), by_row, key, name, whole=True, replace=replace)
     for target, labels in ((merged.corrected, new.corrected), (merged.third, new.third)):
-        for name, own in labels.items():
-            _add(target.setdefault(name, {}), own, key, name, replace=replace)
+        for name, by_row in labels.items():
+            _add(target.setdefault(name, {}), by_row, key, name, replace=replace)
     _add(merged.final, new.final, key, ADJUDICATED, replace=replace)
     for name, comments in new.comments.items():
         merged.comments.setdefault(name, {}).update(comments)
@@ -239,10 +223,10 @@ def read_sheets(
     """
     faults: list[str] = []
     skipped: list[str] = []
-    seen: dict[tuple[str, str], _Line] = {}
+    first_lines: dict[tuple[str, str], _Line] = {}
     found = Annotations()
     for line in (line for path in paths for line in _lines(path, annotator, faults)):
-        sheet, first = key.sheet_of(line.row), seen.setdefault((line.annotator, line.row), line)
+        sheet, first = key.sheet_of(line.row), first_lines.setdefault((line.annotator, line.row), line)
         fault = _fault(line, sheet, first)
         if fault:
             faults.append(f"{line.where}: {fault}")
@@ -255,29 +239,26 @@ def read_sheets(
             skipped.append(f"{line.where}: the row {line.row!r} has no label")
     unlabelled = len(skipped)
     for sheet in key.sheets:
-        for name in {name: None for name, row in seen if row in sheet.by_row}:
-            missing = [row for row in sheet.by_row if (name, row) not in seen]
+        for name in {name: None for name, row in first_lines if row in sheet.by_row}:
+            missing = [row for row in sheet.by_row if (name, row) not in first_lines]
+            stages = [
+                line.stage for (who, row), line in first_lines.items() if who == name and row in sheet.by_row
+            ]
             # Sheets of a later stage have some of the rows only.
-            if (
-                missing
-                and name != ADJUDICATED
-                and not all(
-                    line.stage for (who, row), line in seen.items() if who == name and row in sheet.by_row
-                )
-            ):
+            if missing and name != ADJUDICATED and not all(stages):
                 unlabelled += len(missing)
                 rows = "row" if len(missing) == 1 else "rows"
                 skipped.append(
-                    f"{_file(seen, name, sheet)}: {len(missing)} {rows} of the sheet {sheet.name!r} are missing for "
-                    f"the annotator {name!r}, first row {missing[0]!r}"
+                    f"{_file(first_lines, name, sheet)}: {len(missing)} {rows} of the sheet {sheet.name!r} are "
+                    f"missing for the annotator {name!r}, first row {missing[0]!r}"
                 )
     every = faults if allow_skipped else [*faults, *skipped]
     if every:
         count = "1 fault" if len(every) == 1 else f"{len(every)} faults"
-        shown = "".join(f"\n  {fault}" for fault in every[:SHOWN_FAULTS])
+        listed = "".join(f"\n  {fault}" for fault in every[:SHOWN_FAULTS])
         more = f"\n  and {len(every) - SHOWN_FAULTS} more" if len(every) > SHOWN_FAULTS else ""
         hint = "\nTo allow rows without a label, use --allow-skipped." if skipped else None
-        raise DataError(f"The sheets have {count}; nothing was imported:{shown}{more}", hint=hint)
+        raise DataError(f"The sheets have {count}; nothing was imported:{listed}{more}", hint=hint)
     return found, unlabelled
 
 
@@ -313,8 +294,8 @@ def _label(line: _Line, sheet: Sheet | None) -> str:
 
 def _file(seen: Mapping[tuple[str, str], _Line], name: str, sheet: Sheet) -> str:
     """Return the first file with rows of an annotator's sheet."""
-    places = (line.where for (who, row), line in seen.items() if who == name and row in sheet.by_row)
-    return next(places).rpartition(":")[0]
+    locations = (line.where for (who, row), line in seen.items() if who == name and row in sheet.by_row)
+    return next(locations).rpartition(":")[0]
 
 
 def _lines(path: Path, annotator: str | None, faults: list[str]) -> Iterator[_Line]:
@@ -344,9 +325,9 @@ def _lines(path: Path, annotator: str | None, faults: list[str]) -> Iterator[_Li
             faults.append(f"{path}:{start}: found {len(values)} fields for {len(names)} columns")
             continue
         fields = dict(zip(names, values, strict=False))
-        row, given, label, comment = (fields.get(name, "").strip() for name in COLUMNS)
-        name = annotator or given or path.stem
-        stage = fields.get(STAGE, "").strip() or (ADJUDICATED if given == ADJUDICATED else "")
+        row, sheet_annotator, label, comment = (fields.get(name, "").strip() for name in COLUMNS)
+        name = annotator or sheet_annotator or path.stem
+        stage = fields.get(STAGE, "").strip() or (ADJUDICATED if sheet_annotator == ADJUDICATED else "")
         yield _Line(
             where=f"{path}:{start}", row=row, annotator=name, label=label, comment=comment, stage=stage
         )

@@ -39,8 +39,6 @@ from harness_translation.annotation.labels import (
     final_label,
 )
 
-__all__ = ["gold_rows", "report_notes", "report_rows", "report_tables"]
-
 Row = dict[str, Any]
 Table = tuple[str, list[str], list[list[str]]]
 """The title, heads and fields of a table."""
@@ -48,19 +46,19 @@ Table = tuple[str, list[str], list[list[str]]]
 
 def report_rows(key: Key, annotations: Annotations) -> list[Row]:
     """Return the report of what was imported so far; raises `UsageError` if no row has a final label."""
-    sheets = [(sheet, own) for sheet in key.sheets if (own := _decided(sheet, annotations))]
+    sheets = [(sheet, final) for sheet in key.sheets if (final := _decided(sheet, annotations))]
     if not sheets:
         raise UsageError(
             "There is nothing to report: no row has a final label yet.",
             hint="Import filled-in sheets: harness annotate import DIR FILE...",
         )
-    found = [_agreement(sheet, annotations, decided) for sheet, decided in sheets]
+    agreements = [_agreement(sheet, annotations, decided) for sheet, decided in sheets]
     to_fix = []
     for sheet, decided in sheets:
         for item in (row for row in sheet.rows if decided.get(row.row, row.gold) != row.gold):
             texts = {"inherited": item.gold, "text": {**item.fields, **item.choices}}
             to_fix.append({"row": "item to fix", **_gold_row(sheet, item.row, decided), **texts})
-    return [*found, *_contrasts(found), *to_fix]
+    return [*agreements, *_contrasts(agreements), *to_fix]
 
 
 def gold_rows(key: Key, annotations: Annotations) -> list[Row]:
@@ -84,18 +82,18 @@ def _gold_row(sheet: Sheet, row: str, decided: Mapping[str, str]) -> Row:
 
 
 def _agreement(sheet: Sheet, annotations: Annotations, decided: Mapping[str, str]) -> Row:
-    given = annotations.of(sheet)
+    by_annotator = annotations.of(sheet)
     gold = {row.row: row.gold for row in sheet.rows}
     hits = [label == gold[row] for row, label in decided.items()]
     weights: dict[str, float] = defaultdict(float)
     for row in sheet.rows:
         weights[row.stratum] += row.weight
     share = weighted_share(hits, [sheet.by_row[name].stratum for name in decided], weights)
-    labelled = {row for labels in given.values() for row in labels} | set(decided)
-    left = len(labelled) - len(decided)
-    units = [[labels[row] for labels in given.values() if row in labels] for row in sheet.by_row]
+    labelled = {row for labels in by_annotator.values() for row in labels} | set(decided)
+    undecided = len(labelled) - len(decided)
+    units = [[labels[row] for labels in by_annotator.values() if row in labels] for row in sheet.by_row]
     alpha_ends = alpha_interval(units)
-    stages = Counter(found[0] for row in sheet.by_row if (found := deciding_stage(row, annotations)))
+    stages = Counter(deciding[0] for row in sheet.by_row if (deciding := deciding_stage(row, annotations)))
     confusion = Counter((gold[row], label) for row, label in decided.items())
     return {
         "row": "agreement",
@@ -104,19 +102,19 @@ def _agreement(sheet: Sheet, annotations: Annotations, decided: Mapping[str, str
         "text": sheet.text,
         "n": len(decided),
         "agree": sum(hits),
-        "agreement": None if left else share.value,
-        "open": left,
+        "agreement": None if undecided else share.value,
+        "open": undecided,
         "unlabelled": len(sheet.rows) - len(labelled),
         "design": sheet.design,
         "alpha": krippendorff_alpha(units),
-        "ci": None if left else [share.low, share.high],
+        "ci": None if undecided else [share.low, share.high],
         "each": {
             name: sum(label == gold[row] for row, label in labels.items()) / len(labels)
-            for name, labels in given.items()
+            for name, labels in by_annotator.items()
         },
-        "bounds": [sum(hits) / len(labelled), (sum(hits) + left) / len(labelled)] if left else None,
+        "bounds": [sum(hits) / len(labelled), (sum(hits) + undecided) / len(labelled)] if undecided else None,
         "alpha_ci": None if alpha_ends is None else list(alpha_ends),
-        "kappa": list(_kappas(given)),
+        "kappa": list(_kappas(by_annotator)),
         "stages": {stage: stages[stage] for stage in (FIRST, CORRECTION, THIRD, ADJUDICATED)},
         "confusion": [
             {"inherited": inherited, "final": final, "n": count}
@@ -144,7 +142,7 @@ def _contrasts(rows: Sequence[Row]) -> Iterator[Row]:
     for first, second in itertools.combinations(rows, 2):
         across = _across(first, second)
         if across and first["agreement"] is not None and second["agreement"] is not None:
-            counts = [(one["agreement"] * one["n"], one["n"]) for one in (first, second)]
+            counts = [(row["agreement"] * row["n"], row["n"]) for row in (first, second)]
             families[first["task"], across].append((first, second, two_proportions(*counts[0], *counts[1])))
     for (task, across), members in sorted(families.items(), reverse=True):
         for (first, second, p), adjusted in zip(members, holm([p for *_, p in members]), strict=True):
@@ -170,17 +168,17 @@ def _across(first: Row, second: Row) -> str | None:
 
 def report_tables(rows: Sequence[Row], *, items: int) -> list[Table]:
     """Return the tables of a report that have rows; `items` limits the items to fix."""
-    found = {
+    by_kind = {
         kind: [row for row in rows if row["row"] == kind] for kind in ("agreement", "contrast", "item to fix")
     }
-    to_fix = found["item to fix"]
+    to_fix = by_kind["item to fix"]
     limited = f" (the first {items} of {len(to_fix)})" if len(to_fix) > items else ""
     heads = "language,text,n,agreement,95 % interval,each,kappa,alpha,95 % interval".split(",")
     tables: list[Table] = [
         (
             "Agreement of annotators with the inherited label",
             heads,
-            [_agreement_fields(row) for row in found["agreement"]],
+            [_agreement_fields(row) for row in by_kind["agreement"]],
         ),
         (
             "Texts compared (two-proportion test)",
@@ -192,7 +190,7 @@ def report_tables(rows: Sequence[Row], *, items: int) -> list[Table]:
                     _p(row["p"]),
                     _p(row["p_holm"]),
                 ]
-                for row in found["contrast"]
+                for row in by_kind["contrast"]
             ],
         ),
         (
@@ -205,11 +203,11 @@ def report_tables(rows: Sequence[Row], *, items: int) -> list[Table]:
                     *map(str, row["stages"].values()),
                     str(row["open"]),
                 ]
-                for row in found["agreement"]
+                for row in by_kind["agreement"]
                 if row["open"] or sum(row["stages"].values()) > row["stages"][FIRST]
             ],
         ),
-        *(_confusion_table(row) for row in found["agreement"]),
+        *(_confusion_table(row) for row in by_kind["agreement"]),
         (
             f"Items to fix{limited}",
             ["text", "id", "inherited", "final", "content"],
@@ -241,12 +239,14 @@ def _agreement_fields(row: Row) -> list[str]:
 
 
 def _confusion_table(row: Row) -> Table:
-    counts = {(one["inherited"], one["final"]): one["n"] for one in row["confusion"]}
+    counts = {(cell["inherited"], cell["final"]): cell["n"] for cell in row["confusion"]}
     final = sorted({label for pair in counts for label in pair})
     rows = []
     for label in sorted({label for label, _ in counts}):
-        own = [counts.get((label, other), 0) for other in final]
-        rows.append([label, *map(str, own), f"{100 * counts.get((label, label), 0) / sum(own):.1f}"])
+        row_counts = [counts.get((label, column), 0) for column in final]
+        rows.append(
+            [label, *map(str, row_counts), f"{100 * counts.get((label, label), 0) / sum(row_counts):.1f}"]
+        )
     title = (
         f"{row['task']}:{row['language']}, {row['text']}: inherited label (rows) and final label (columns)"
     )

@@ -12,11 +12,9 @@ from collections.abc import Mapping, Sequence
 from typing import Final, Literal
 
 from harness import UsageError
-from harness.data.sampling import draw
+from harness.data import draw
 from harness_translation.annotation.item import AnnotationItem, TextItems
 from harness_translation.annotation.key import Sheet, SheetRow, row_name, sheet_names
-
-__all__ = ["ALL", "Allocation", "draw_sheets"]
 
 Allocation = Literal["proportional", "equal"]
 ALL: Final = "all"
@@ -50,15 +48,15 @@ def draw_sheets(
     sheets = []
     for text, name in zip(texts, sheet_names(texts, seed), strict=True):
         # Ids mean the same items in all texts of a parallel task, else in all texts of one language.
-        taken = used[text.task if text.parallel else f"{text.task}\0{text.language}"]
-        free = [item for item in text.items if item.id not in taken]
+        used_ids = used[text.task if text.parallel else f"{text.task}\0{text.language}"]
+        free = [item for item in text.items if item.id not in used_ids]
         if size > len(free):
             raise UsageError(
                 f"{text} has {len(free)} items that are in no other sheet; --size {size} needs {size}.",
                 hint="Give a smaller --size or fewer texts.",
             )
         rows = _draw_rows(text, free, size, seed, stratify, allocation)
-        taken |= {row.id for row in rows}
+        used_ids |= {row.id for row in rows}
         sheets.append(
             Sheet(
                 name=name,
@@ -92,15 +90,15 @@ def _draw_rows(
         strata[_stratum(item, stratify, text)].append(item)
     rows = []
     for name, count in sorted(_allocate(population, size, allocation).items()):
-        own = strata[name]
-        if not 0 < count <= len(own):
+        items = strata[name]
+        if not 0 < count <= len(items):
             raise UsageError(
                 f"{text}: the stratum {name!r} would get {count} of its {population[name]} items; "
-                f"{len(own)} of them are in no other sheet.",
+                f"{len(items)} of them are in no other sheet.",
                 hint="Change --size, or stratify by another attribute.",
             )
         language = None if text.parallel else text.language
-        kept = draw([item.id for item in own], count, seed=seed, task=text.task, language=language)
+        drawn = draw([item.id for item in items], count, seed=seed, task=text.task, language=language)
         rows += [
             SheetRow(
                 row=row_name(text, item.id, seed),
@@ -111,7 +109,7 @@ def _draw_rows(
                 fields=dict(item.fields),
                 choices=dict(item.choices),
             )
-            for item in (own[index] for index in kept)
+            for item in (items[index] for index in drawn)
         ]
     return rows
 
@@ -122,8 +120,8 @@ def _stratum(item: AnnotationItem, name: str | None, text: TextItems) -> str:
     if name == "label":
         return item.gold
     if name not in item.attributes:
-        known = ", ".join(["label", *sorted(item.attributes)])
-        raise UsageError(f"The items of {text} have no attribute {name!r} to stratify by; known: {known}.")
+        names = ", ".join(["label", *sorted(item.attributes)])
+        raise UsageError(f"The items of {text} have no attribute {name!r} to stratify by; known: {names}.")
     return item.attributes[name]
 
 

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from harness.languages.table import recorded_name
-from harness.reporting.blocks.model import Block, Note, Notes
-from harness.reporting.blocks.number import interval_text, signed
+from harness.languages import recorded_name
+from harness.reporting import Block, Note, Notes, interval_text, signed
 from harness_translation.gap.formula import HEADS, TITLES
 from harness_translation.gap.measure import ALL, GapValue, SystemGaps
-
-__all__ = ["answer_blocks"]
 
 ASKED: Final = ("bt_tt", "te_zs", "delta")
 """Contrasts of machine-made with human-made text; the first one that was computed answers."""
@@ -52,19 +49,19 @@ def _whose(gaps: SystemGaps, quantity: str) -> str:
     by_code = [gaps.translators_of(quantity, code) for code in gaps.languages]
     if every in by_code:
         return f"by {every[0]}" if len(every) == 1 else f"by every one of {', '.join(every)}"
-    names = [name for name in every if any(name in own for own in by_code)]
+    names = [name for name in every if any(name in translators for translators in by_code)]
     missing = ", ".join(name for name in every if name not in names)
-    rest = f"there is none by {missing}" if missing else "no language has it by all of them"
-    return f"by {', '.join(names)}; {rest}"
+    remark = f"there is none by {missing}" if missing else "no language has it by all of them"
+    return f"by {', '.join(names)}; {remark}"
 
 
 def _partial_sentence(gaps: SystemGaps, quantity: str, code: str) -> str:
     names = gaps.translators_of(quantity, code)
     missing = ", ".join(name for name in gaps.system.translators if name not in names)
     values = [(name, gaps.find(quantity, code, name)) for name in names]
-    shown = "; ".join(f"by {name} alone {_points(value)}" for name, value in values if value is not None)
+    listed = "; ".join(f"by {name} alone {_points(value)}" for name, value in values if value is not None)
     name = recorded_name(code, ())
-    return f"{name}: no verdict on every translator, since {missing} has no {HEADS[quantity]}; {shown}."
+    return f"{name}: no verdict on every translator, since {missing} has no {HEADS[quantity]}; {listed}."
 
 
 def _answer(value: GapValue) -> str:

@@ -11,10 +11,7 @@ import typer
 from harness import UsageError
 
 if TYPE_CHECKING:
-    from harness.reporting.blocks.chart import CurveChart
-    from harness.reporting.blocks.model import Block, Report, Section
-
-__all__ = ["app"]
+    from harness.reporting import Block, CurveChart, Report, Section
 
 app = typer.Typer(add_completion=False)
 
@@ -69,11 +66,9 @@ def gap(
     Example: harness gap runs/xnli-variants --json gaps.json --output gaps.html
     """
     from harness import Run
-    from harness.cli.display import print_report
-    from harness.cli.output import check_output_file, echo, write_rows
-    from harness.reporting.blocks.model import Note, Report
-    from harness.reporting.render.console import SAMPLE_WARNING
-    from harness.specs.selection import language_codes, split_names
+    from harness.cli import check_output_file, echo, print_report, write_rows
+    from harness.reporting import SAMPLE_WARNING, Note, Report
+    from harness.specs import language_codes, split_names
     from harness_translation.gap import paper, sections
     from harness_translation.gap.measure import GapOptions, compute_gaps
     from harness_translation.gap.score_file import read_scores
@@ -85,16 +80,16 @@ def gap(
     if from_scores is not None:
         derived = paper.derived_rows(read_scores(from_scores))
         rows = [row.to_json() for row in derived]
-        shown, legend = paper.derived_sections(derived), paper.LEGEND
+        report_sections, legend = paper.derived_sections(derived), paper.LEGEND
         tables, curves = paper.derived_tables(derived), paper.derived_curves(derived)
     else:
         runs = [Run(folder) for folder in folders or []]
         systems = gap_systems(runs, tasks=split_names(tasks or []), languages=language_codes(languages))
-        found = compute_gaps(systems, metric, GapOptions(k=k, common=common))
-        rows = sections.gap_rows(found)
-        shown = [sections.system_section(gaps, k=k) for gaps in found]
-        legend, tables = sections.LEGEND, [sections.system_table(gaps) for gaps in found]
-        curves = [sections.system_curve(gaps, name) for gaps in found for name in gaps.system.translators]
+        all_gaps = compute_gaps(systems, metric, GapOptions(k=k, common=common))
+        rows = sections.gap_rows(all_gaps)
+        report_sections = [sections.system_section(gaps, k=k) for gaps in all_gaps]
+        legend, tables = sections.LEGEND, [sections.system_table(gaps) for gaps in all_gaps]
+        curves = [sections.system_curve(gaps, name) for gaps in all_gaps for name in gaps.system.translators]
         if any(run.results.run.data == "sample" for run in runs):
             echo(SAMPLE_WARNING)
     if json_file is not None:
@@ -103,15 +98,15 @@ def gap(
         _write_latex(output, [*tables, Note(legend)])
         return
     if output is not None:
-        page = [*shown, *_figure([curve for curve in curves if curve is not None])]
+        page = [*report_sections, *_figure([curve for curve in curves if curve is not None])]
         _write_page(output, Report(title="Gaps between translations", subtitle=legend, sections=page))
-    for own in shown:
-        print_report([Note(""), Note(own.title, "heading"), Note(""), *own.blocks])
+    for section in report_sections:
+        print_report([Note(""), Note(section.title, "heading"), Note(""), *section.blocks])
     print_report([Note(""), Note(legend)])
 
 
 def _figure(curves: Sequence[CurveChart]) -> list[Section]:
-    from harness.reporting.blocks.model import Charts, Section
+    from harness.reporting import Charts, Section
 
     title = "Human and machine text by language"
     blocks: list[Block] = [Charts(charts=(curve,)) for curve in curves]
@@ -119,8 +114,8 @@ def _figure(curves: Sequence[CurveChart]) -> list[Section]:
 
 
 def _write_latex(path: Path | None, blocks: Sequence[Block]) -> None:
-    from harness.cli.output import echo, write_file
-    from harness.reporting.render.latex import render_latex
+    from harness.cli import echo, write_file
+    from harness.reporting import render_latex
 
     text = render_latex(blocks)
     if path is None:
@@ -134,13 +129,16 @@ def _write_page(path: Path, report: Report) -> None:
 
     Raises `UsageError` if a file cannot be written.
     """
-    from harness.cli.output import write_file
-    from harness.reporting.blocks.model import Charts
-    from harness.reporting.overview.figure import Figure
-    from harness.reporting.render.page import render_html
+    from harness.cli import write_file
+    from harness.reporting import Charts, Figure, render_html
 
     write_file(path, render_html(report))
-    charts = [block.charts[0] for own in report.sections for block in own.blocks if isinstance(block, Charts)]
+    charts = [
+        block.charts[0]
+        for section in report.sections
+        for block in section.blocks
+        if isinstance(block, Charts)
+    ]
     for kind, stem in (("bars", path.stem), ("curves", f"{path.stem}-curves")):
         for number, chart in enumerate((chart for chart in charts if chart.kind == kind), start=1):
             name = stem if number == 1 else f"{stem}-{number}"
@@ -150,9 +148,9 @@ def _write_page(path: Path, report: Report) -> None:
 def _check_arguments(folders: list[Path], from_scores: Path | None, *, k: float) -> None:
     """Raise `UsageError` for arguments that cannot be used together."""
     if bool(folders) == (from_scores is not None):
-        got = "both run folders and --from-scores" if folders else "neither"
+        arguments = "both run folders and --from-scores" if folders else "neither"
         raise UsageError(
-            f"A gap needs run folders or a table of scores; got {got}.",
+            f"A gap needs run folders or a table of scores; got {arguments}.",
             hint="Give harness gap RUN..., or harness gap --from-scores FILE.tsv.",
         )
     if not 0 <= k < float("inf"):

@@ -13,8 +13,6 @@ import numpy.typing as npt
 from harness.statistics import mean_ranks, seed_of
 from harness_translation.gap.pretraining import pretraining_size, size_ranks
 
-__all__ = ["LEAST", "Correlation", "correlation", "rank_correlations"]
-
 Floats = npt.NDArray[np.float64]
 LEAST: Final = 5
 """With fewer languages there is no interval of a rank correlation."""
@@ -56,11 +54,11 @@ def correlation(
         return None
     sizes = np.array(size_ranks(codes))
     values = np.stack([np.asarray(vectors[code], dtype=np.float64) for code in codes], axis=1)
-    found = rank_correlations(sizes, np.concatenate([values[:1], values[points:]]))
-    rho, drawn = float(found[0]), found[1:]
+    rhos = rank_correlations(sizes, np.concatenate([values[:1], values[points:]]))
+    rho, drawn = float(rhos[0]), rhos[1:]
     if math.isnan(rho):
         return None
-    whole = len(drawn) > 0 and bool(np.isfinite(drawn).all())
+    finite = len(drawn) > 0 and bool(np.isfinite(drawn).all())
     low, high = _interval(rho, len(codes))
     return Correlation(
         quantity=quantity,
@@ -69,8 +67,8 @@ def correlation(
         low=low,
         high=high,
         p=_permutation_p(sizes, values[0], rho, seed_of("rank correlation", quantity, translator, *codes)),
-        item_low=float(np.quantile(drawn, 0.025)) if whole else None,
-        item_high=float(np.quantile(drawn, 0.975)) if whole else None,
+        item_low=float(np.quantile(drawn, 0.025)) if finite else None,
+        item_high=float(np.quantile(drawn, 0.975)) if finite else None,
         languages=tuple(codes),
     )
 
@@ -80,11 +78,15 @@ def rank_correlations(sizes: Floats, values: Floats) -> Floats:
 
     NaN if one side is constant or a value is not finite.
     """
-    one, others = _centred(sizes[None]), _centred(values)
+    centred_sizes, centred_values = _centred(sizes[None]), _centred(values)
     with np.errstate(invalid="ignore", divide="ignore"):
-        found: Floats = others @ one[0] / np.sqrt((one @ one.T)[0, 0] * np.square(others).sum(axis=1))
-    found[~np.isfinite(values).all(axis=1)] = np.nan
-    return found
+        rhos: Floats = (
+            centred_values
+            @ centred_sizes[0]
+            / np.sqrt((centred_sizes @ centred_sizes.T)[0, 0] * np.square(centred_values).sum(axis=1))
+        )
+    rhos[~np.isfinite(values).all(axis=1)] = np.nan
+    return rhos
 
 
 def _centred(values: Floats) -> Floats:
@@ -103,8 +105,12 @@ def _interval(rho: float, n: int) -> tuple[float, float]:
 
 
 def _permutation_p(sizes: Floats, values: Floats, rho: float, seed: int) -> float:
-    one, other = _centred(sizes[None])[0], _centred(values[None])[0]
+    centred_sizes, centred_values = _centred(sizes[None])[0], _centred(values[None])[0]
     generator = np.random.default_rng(seed)
-    shuffled = generator.permuted(np.tile(other, (SHUFFLES, 1)), axis=1)
-    found = shuffled @ one / math.sqrt(float(one @ one) * float(other @ other))
-    return (1 + int((np.abs(found) >= abs(rho) - 1e-9).sum())) / (1 + SHUFFLES)
+    shuffled = generator.permuted(np.tile(centred_values, (SHUFFLES, 1)), axis=1)
+    rhos = (
+        shuffled
+        @ centred_sizes
+        / math.sqrt(float(centred_sizes @ centred_sizes) * float(centred_values @ centred_values))
+    )
+    return (1 + int((np.abs(rhos) >= abs(rho) - 1e-9).sum())) / (1 + SHUFFLES)

@@ -9,12 +9,10 @@ from statistics import fmean
 
 import numpy as np
 
-from harness import CellResult, MetricContext, Run
-from harness.metrics.classification import macro_f1, macro_f1_from_counts
-from harness.storage.records import read_columns
+from harness import Run
+from harness.metrics import MetricContext, macro_f1, macro_f1_from_counts
+from harness.storage import CellResult, read_columns
 from harness_translation.gap.system import Condition, GapSystem
-
-__all__ = ["KIND", "F1Scores", "macro_f1_scores"]
 
 KIND = "sequence_classification"
 F1Scores = Mapping[tuple[str, Condition], float]

@@ -11,8 +11,6 @@ from typing import Any, Final
 
 import numpy as np
 
-__all__ = ["CONTRASTS", "FLAGGED", "HEADS", "TITLES", "TRANSFER", "VARIANTS", "contrast"]
-
 VARIANTS: Final = ("zs", "tt", "te", "bt")
 CONTRASTS: Final = {
     "delta": ("zs", "tt", "bt"),

@@ -10,15 +10,11 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from harness import CellResult, DataError, Run, UsageError
-from harness.languages.detection import script_of_texts
-from harness.languages.scripts import text_scripts
-from harness.languages.table import known_languages
+from harness import DataError, Run, UsageError
+from harness.languages import known_languages, script_of_texts, text_scripts
 from harness.statistics import Codes, draw_codes
-from harness.storage.records import read_columns
+from harness.storage import CellResult, read_columns
 from harness_translation.gap.system import ZS, Condition, GapSystem
-
-__all__ = ["CONTEXT_STAYS", "Booleans", "LanguageItems", "read_languages"]
 
 Floats = npt.NDArray[np.float64]
 Booleans = npt.NDArray[np.bool_]
@@ -81,11 +77,11 @@ def read_languages(system: GapSystem, metric: str, *, common: bool = False) -> l
     parallel = bool(system.spec.parallel)
     unpaired = system.spec.unpaired
     clusters = {code: next(iter(own.values())).clusters for code, own in cells.items()}
-    parts = [(code, own, [clusters[code][name] for name in own]) for code, own in ids.items()]
-    draws = draw_codes(parts, linked=parallel, unpaired=unpaired)
+    items = [(code, own, [clusters[code][name] for name in own]) for code, own in ids.items()]
+    draws = draw_codes(items, linked=parallel, unpaired=unpaired)
     split = np.split(draws, np.cumsum([len(own) for own in ids.values()])[:-1])
     human = {seed: own for (condition, seed), own in cells.get(system.source, {}).items() if condition == ZS}
-    known = set(ids.get(system.source, ()))
+    source_ids = set(ids.get(system.source, ()))
     return [
         LanguageItems(
             language=code,
@@ -97,7 +93,7 @@ def read_languages(system: GapSystem, metric: str, *, common: bool = False) -> l
             },
             source=(
                 _stacked(human, ids[code])
-                if parallel and code not in unpaired and human and known.issuperset(ids[code])
+                if parallel and code not in unpaired and human and source_ids.issuperset(ids[code])
                 else None
             ),
             matching=None if code == system.source else _matching(system, code, ids[code]),
@@ -108,38 +104,38 @@ def read_languages(system: GapSystem, metric: str, *, common: bool = False) -> l
 
 def _stacked(cells: Mapping[int, _Cell], ids: Sequence[str]) -> Floats:
     """Return the scores of the items by seed, shape (seeds, n)."""
-    return np.array([[own.scores[name] for name in ids] for own in cells.values()], dtype=np.float64)
+    return np.array([[cell.scores[name] for name in ids] for cell in cells.values()], dtype=np.float64)
 
 
 def _joined_ids(system: GapSystem, code: str, cells: _Cells, *, common: bool) -> list[str]:
     """Return the ids that all versions of a language have, in the order of the first; their gold must be the same."""
     where = f"{system.task!r} in {code!r}"
-    (_, first), *others = cells.items()
-    kept = list(first.scores)
-    for _, own in others:
-        mine, theirs = set(kept), set(own.scores)
+    (_, first), *later = cells.items()
+    shared = list(first.scores)
+    for _, cell in later:
+        mine, theirs = set(shared), set(cell.scores)
         if mine != theirs and not common:
             raise UsageError(
                 f"The items of {where} are not the same: {len(mine - theirs)} only in {first.title}, "
-                f"{len(theirs - mine)} only in {own.title}, {len(mine & theirs)} in both.",
+                f"{len(theirs - mine)} only in {cell.title}, {len(mine & theirs)} in both.",
                 hint="Evaluate all variants with the same --limit, or use the common items with --common.",
             )
-        kept = [name for name in kept if name in theirs]
-    if not kept:
+        shared = [name for name in shared if name in theirs]
+    if not shared:
         raise UsageError(f"No item of {where} is common to all of its versions.")
     apart = system.spec.kind in CONTEXT_STAYS
-    seen: dict[bool, _Cell] = {}
-    for (condition, _), own in cells.items():
-        other = seen.setdefault(apart and condition.variant in {"tt", "bt"}, own)
-        differing = [name for name in kept if own.references[name] != other.references[name]]
+    reference_cells: dict[bool, _Cell] = {}
+    for (condition, _), cell in cells.items():
+        reference = reference_cells.setdefault(apart and condition.variant in {"tt", "bt"}, cell)
+        differing = [name for name in shared if cell.references[name] != reference.references[name]]
         if differing:
             name = differing[0]
             raise UsageError(
-                f"The gold answers of {where} are not the same in {other.title} and {own.title}: {len(differing)} "
-                f"items differ, the first is {name!r} ({other.references[name]} and {own.references[name]}).",
+                f"The gold answers of {where} are not the same in {reference.title} and {cell.title}: {len(differing)} "
+                f"items differ, the first is {name!r} ({reference.references[name]} and {cell.references[name]}).",
                 hint="Make all variants from one release of the test set.",
             )
-    return kept
+    return shared
 
 
 def _read_cells(system: GapSystem, code: str, metric: str) -> _Cells:
@@ -155,7 +151,7 @@ def _read_cell(run: Run, cell: CellResult, metric: str, title: str) -> _Cell:
     columns = read_columns(run.records_of(cell), ("id", "cluster", "reference", "scores"))
     # Few texts of scores are distinct: each is parsed once.
     parsed = {text: json.loads(text) for text in set(columns["scores"])}
-    values = {text: own.get(metric) for text, own in parsed.items()}
+    values = {text: by_metric.get(metric) for text, by_metric in parsed.items()}
     by_text: dict[str, Any] = {
         text: value if isinstance(value, int | float) else None for text, value in values.items()
     }
@@ -165,7 +161,10 @@ def _read_cell(run: Run, cell: CellResult, metric: str, title: str) -> _Cell:
     where = f"{cell.task!r} in {cell.language!r} of {str(run.path)!r}"
     if any(scores[row] is None for row in rows):
         held = {
-            name for own in parsed.values() for name, value in own.items() if isinstance(value, int | float)
+            name
+            for by_metric in parsed.values()
+            for name, value in by_metric.items()
+            if isinstance(value, int | float)
         }
         raise UsageError(
             f"The metric {metric!r} has no item scores for {where}, so gaps cannot be paired by items.",
@@ -186,9 +185,9 @@ def _read_cell(run: Run, cell: CellResult, metric: str, title: str) -> _Cell:
 
 def _matching(system: GapSystem, code: str, ids: Sequence[str]) -> Booleans | None:
     """Return which items have their human text in the language's script."""
-    known, versions = known_languages(), system.cells[code]
+    languages, versions = known_languages(), system.cells[code]
     declared = (system.spec.languages or {}).get(code) or ("", "")
-    script = script_of_texts(known.get(code)) if code in known else declared[1]
+    script = script_of_texts(languages.get(code)) if code in languages else declared[1]
     if not script or ZS not in versions:
         return None
     run, cell = versions[ZS][system.seeds[0]]
@@ -200,19 +199,23 @@ def _matching(system: GapSystem, code: str, ids: Sequence[str]) -> Booleans | No
     fields = json.loads("[" + ",".join(text or "{}" for text in columns["inputs"]) + "]")
     names = SIDES.get(system.spec.kind)
     texts = {
-        name: [text for side in names or own for text in _texts(own.get(side), keywords)]
-        for name, own in zip(columns["id"], fields, strict=True)
+        name: [text for side in names or inputs for text in _texts(inputs.get(side), keywords)]
+        for name, inputs in zip(columns["id"], fields, strict=True)
     }
     distinct = list(dict.fromkeys(text for name in ids for text in texts[name]))
     if not distinct:
         return None
     allowed = {None, script, *({"Hani"} if script == "Jpan" else ())}
-    right = {text for text, found in zip(distinct, text_scripts(distinct), strict=True) if found in allowed}
+    right = {
+        text for text, detected in zip(distinct, text_scripts(distinct), strict=True) if detected in allowed
+    }
     return np.array([right.issuperset(texts[name]) for name in ids])
 
 
 def _texts(value: Any, keywords: Sequence[str]) -> list[str]:
     values = (
-        [own for name, own in value.items() if name not in keywords] if isinstance(value, Mapping) else value
+        [field for name, field in value.items() if name not in keywords]
+        if isinstance(value, Mapping)
+        else value
     )
     return [text for text in (values if isinstance(values, list) else [values]) if isinstance(text, str)]

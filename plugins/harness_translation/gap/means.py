@@ -11,8 +11,6 @@ import numpy.typing as npt
 
 from harness.statistics import DRAWS, Codes, Interval, percentile_interval, resampled_sums
 
-__all__ = ["Estimate", "Means", "Vector"]
-
 Floats = npt.NDArray[np.float64]
 Vector = Floats
 """Shape (1 + seeds + draws,): a quantity over all seeds, for each seed, and for each resample."""
@@ -55,19 +53,19 @@ class Means:
 
     def vectors(self) -> dict[Any, Vector]:
         """Return the means of every column by name."""
-        found: dict[Any, Vector] = {}
+        means: dict[Any, Vector] = {}
         for number, columns in enumerate(self._blocks.values()):
-            found |= self._resampled(columns, self.seed + number)
-        return found
+            means |= self._resampled(columns, self.seed + number)
+        return means
 
     def _resampled(self, columns: Sequence[tuple[Any, Codes, Floats]], seed: int) -> dict[Any, Vector]:
         every = np.unique(np.concatenate([codes for _, codes, _ in columns]))
         groups = len(every)
         sums = np.empty((groups, 2 * len(columns)))
         for index, (_, codes, scores) in enumerate(columns):
-            own = np.searchsorted(every, codes)
-            sums[:, 2 * index] = np.bincount(own, weights=scores.mean(axis=0), minlength=groups)
-            sums[:, 2 * index + 1] = np.bincount(own, minlength=groups)
+            rows = np.searchsorted(every, codes)
+            sums[:, 2 * index] = np.bincount(rows, weights=scores.mean(axis=0), minlength=groups)
+            sums[:, 2 * index + 1] = np.bincount(rows, minlength=groups)
         drawn = resampled_sums(sums, draws=self.draws, seed=seed)
         with np.errstate(invalid="ignore"):
             replicates = drawn[:, 0::2] / drawn[:, 1::2]

@@ -24,8 +24,6 @@ from harness_translation.gap.means import Estimate, Means, Vector
 from harness_translation.gap.pretraining import by_size
 from harness_translation.gap.system import ZS, Condition, GapSystem, command_for
 
-__all__ = ["ALL", "UNFAIR", "GapOptions", "GapValue", "SystemGaps", "compute_gaps"]
-
 ALL: Final = "*"
 """The name of the mean over all translators; a language has it where every one of them has the versions.
 
@@ -111,8 +109,8 @@ class SystemGaps:
     ) -> GapValue | None:
         """Return the value of a language or of the mean over languages; None if it could not be computed."""
         for value in self.values:
-            own = (value.quantity, value.language, value.translator, value.subset)
-            if own == (quantity, language, translator, subset):
+            key = (value.quantity, value.language, value.translator, value.subset)
+            if key == (quantity, language, translator, subset):
                 return value
         return None
 
@@ -124,7 +122,7 @@ def compute_gaps(systems: Sequence[GapSystem], metric: str | None, options: GapO
         UsageError: If no system has two versions of a test set; the hint is the command that makes them.
         DataError: As `read_languages` does.
     """
-    found, notes = [], []
+    all_gaps, notes = [], []
     for system in systems:
         if not system.translators:
             codes = [code for code in system.cells if code != system.source] or [system.source]
@@ -132,7 +130,7 @@ def compute_gaps(systems: Sequence[GapSystem], metric: str | None, options: GapO
             continue
         for name in system.spec.headline if metric is None else [metric]:
             gaps = _Gaps(system, name, options)
-            found.append(
+            all_gaps.append(
                 SystemGaps(
                     system=system,
                     metric=name,
@@ -144,39 +142,39 @@ def compute_gaps(systems: Sequence[GapSystem], metric: str | None, options: GapO
                     f1=macro_f1_scores(system) if name == "accuracy" else {},
                 )
             )
-    if not found:
+    if not all_gaps:
         raise UsageError(
             "These runs hold human translations only: no cell has a variant tt, te or bt with its translator.",
             hint=f"Make them with: {notes[0]}",
         )
-    return found
+    return all_gaps
 
 
 class _Gaps:
     """Computes the values of a system from the means of its versions."""
 
     def __init__(self, system: GapSystem, metric: str, options: GapOptions) -> None:
-        parts = read_languages(system, metric, common=options.common)
+        languages = read_languages(system, metric, common=options.common)
         self._system, self._options = system, options
-        self._parts = {part.language: part for part in parts}
+        self._parts = {items.language: items for items in languages}
         self.targets = by_size([code for code in self._parts if code != system.source])
         self.mismatched = {
-            part.language: int((~part.matching).sum()) for part in parts if part.matching is not None
+            items.language: int((~items.matching).sum()) for items in languages if items.matching is not None
         }
         parallel = bool(system.spec.parallel)
         self._means = Means(seeds=len(system.seeds), seed=seed_of("gap", system.task, metric))
         self._draws: dict[tuple[str, Subset], Codes] = {}
         self._groups: dict[tuple[tuple[str, ...], Subset], int] = {}
-        for part in parts:
-            block = "" if parallel else part.language
-            self._add(part, "all", np.ones(len(part.ids), dtype=np.bool_), block)
-            if part.matching is not None and not part.matching.all() and part.matching.any():
-                self._add(part, "matching script", part.matching, block)
+        for items in languages:
+            block = "" if parallel else items.language
+            self._add(items, "all", np.ones(len(items.ids), dtype=np.bool_), block)
+            if items.matching is not None and not items.matching.all() and items.matching.any():
+                self._add(items, "matching script", items.matching, block)
         vectors = self._means.vectors()
-        own = vectors.get((system.source, "all", ZS))
+        source_vector = vectors.get((system.source, "all", ZS))
         self._found: dict[tuple[str, Subset], dict[Name, Vector]] = {}
-        if own is not None:
-            self._found[system.source, "all"] = {("zs", ""): own}
+        if source_vector is not None:
+            self._found[system.source, "all"] = {("zs", ""): source_vector}
         for code, subset in ((code, subset) for subset in SUBSETS for code in self.targets):
             if (code, subset) in self._draws:
                 versions = {
@@ -184,7 +182,7 @@ class _Gaps:
                 }
                 # The source language's score is on the same items, or on its own if the task is not parallel.
                 paired = parallel and code not in system.spec.unpaired
-                source = vectors.get((code, subset, "source")) if paired else own
+                source = vectors.get((code, subset, "source")) if paired else source_vector
                 self._found[code, subset] = self._of_language(versions, source)
 
     def _add(self, part: LanguageItems, subset: Subset, kept: Booleans, block: str) -> None:
@@ -196,37 +194,41 @@ class _Gaps:
 
     def _of_language(self, vectors: Mapping[Condition, Vector], source: Vector | None) -> dict[Name, Vector]:
         """Return the vectors of one language, by quantity and translator."""
-        found: dict[Name, Vector] = {} if source is None else {("source", ""): source}
+        by_name: dict[Name, Vector] = {} if source is None else {("source", ""): source}
         for variant in VARIANTS:
             for condition in sorted(vectors):
                 if condition.variant == variant:
-                    found[variant, condition.translator] = vectors[condition]
+                    by_name[variant, condition.translator] = vectors[condition]
                     if source is not None:
-                        found[f"transfer_gap_{variant}", condition.translator] = source - vectors[condition]
+                        by_name[f"transfer_gap_{variant}", condition.translator] = source - vectors[condition]
         for quantity, needed in CONTRASTS.items():
             for translator in self._system.translators:
-                scores = {name: found.get((name, "" if name == "zs" else translator)) for name in needed}
+                scores = {name: by_name.get((name, "" if name == "zs" else translator)) for name in needed}
                 if all(vector is not None for vector in scores.values()):
-                    found[quantity, translator] = contrast(quantity, scores)
+                    by_name[quantity, translator] = contrast(quantity, scores)
         for quantity in (*VARIANTS, *CONTRASTS, *(f"transfer_gap_{variant}" for variant in VARIANTS)):
-            each = [found.get((quantity, translator)) for translator in self._system.translators]
+            each = [by_name.get((quantity, translator)) for translator in self._system.translators]
             vectors_of_all = [vector for vector in each if vector is not None]
             if each and len(vectors_of_all) == len(each):
-                found[quantity, ALL] = np.mean(vectors_of_all, axis=0)
-        return found
+                by_name[quantity, ALL] = np.mean(vectors_of_all, axis=0)
+        return by_name
 
     def values(self) -> list[GapValue]:
         """Return all values, those of languages before means."""
-        found: list[GapValue] = []
+        gap_values: list[GapValue] = []
         for subset in SUBSETS:
-            own = {code: names for (code, each), names in self._found.items() if each == subset}
-            values = [self._value(name, (code,), subset, language=code) for code in own for name in own[code]]
-            found += self._with_flags(values)
-            if any(code in own for code in self.targets):
+            by_code = {code: names for (code, each), names in self._found.items() if each == subset}
+            values = [
+                self._value(name, (code,), subset, language=code)
+                for code in by_code
+                for name in by_code[code]
+            ]
+            gap_values += self._with_flags(values)
+            if any(code in by_code for code in self.targets):
                 for name in dict.fromkeys(name for code in self.targets for name in self._of(code, subset)):
                     codes = [code for code in self.targets if name in self._of(code, subset)]
-                    found.append(self._value(name, codes, subset))
-        return found
+                    gap_values.append(self._value(name, codes, subset))
+        return gap_values
 
     def _of(self, code: str, subset: Subset) -> dict[Name, Vector]:
         """Return the vectors of a subset of the items; of all items if the subset is all of them."""
@@ -271,24 +273,24 @@ class _Gaps:
 
     def correlations(self) -> list[Correlation]:
         """Return how the contrasts rank with pre-training size, by quantity and translator."""
-        found = []
+        all_correlations = []
         for quantity in FLAGGED:
             for translator in (*self._system.translators, ALL):
                 name = quantity, translator
                 held = {code: self._found[code, "all"].get(name) for code in self.targets}
                 vectors = {code: vector for code, vector in held.items() if vector is not None}
                 points = 1 + len(self._system.seeds)
-                own = correlation(quantity, translator, vectors, points)
-                if own is not None:
-                    found.append(own)
-        return found
+                estimate = correlation(quantity, translator, vectors, points)
+                if estimate is not None:
+                    all_correlations.append(estimate)
+        return all_correlations
 
     def missing(self) -> list[str]:
         """Return notes on what could not be computed, with the command that makes the missing cells."""
         system = self._system
         if not self.targets:
             return [f"{system.title}: there is no gap, since {system.source!r} is the only language."]
-        wanted: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+        codes_by_absence: dict[tuple[str, tuple[str, ...]], list[str]] = {}
         for code in self.targets:
             for translator in system.translators:
                 names = {variant: (variant, "" if variant == "zs" else translator) for variant in VARIANTS}
@@ -296,11 +298,11 @@ class _Gaps:
                     variant for variant, name in names.items() if name not in self._found[code, "all"]
                 )
                 if absent:
-                    wanted.setdefault((translator, absent), []).append(code)
+                    codes_by_absence.setdefault((translator, absent), []).append(code)
         notes = [
             f"{' '.join(codes)}: no cells of {', '.join(absent)} by {translator!r}. Make them with: "
             f"{command_for(system, codes, absent, translator)}"
-            for (translator, absent), codes in wanted.items()
+            for (translator, absent), codes in codes_by_absence.items()
         ]
         unpaired = [
             code

@@ -12,25 +12,14 @@ from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
 from typing import Any, Final
 
-from harness.metrics.naming import metric_name
-from harness.reporting.blocks.chart import Bar, CurveChart
-from harness.reporting.blocks.model import BLANK, Section, Table
+from harness.metrics import metric_name
+from harness.reporting import BLANK, Bar, CurveChart, Section, Table
 from harness_translation.gap.correlation import correlation
 from harness_translation.gap.formula import CONTRASTS, FLAGGED, HEADS, TITLES, VARIANTS, contrast
 from harness_translation.gap.paper_form import Point, paper_table, transfer_chart
 from harness_translation.gap.pretraining import by_size
 from harness_translation.gap.score_file import AVERAGE, DELTA, Printed, PrintedRow, ScoreGroup
 from harness_translation.gap.sections import CAUTION, gap_section, gap_table, size_text, unfair_text
-
-__all__ = [
-    "LEGEND",
-    "SOURCE",
-    "DerivedRow",
-    "derived_curves",
-    "derived_rows",
-    "derived_sections",
-    "derived_tables",
-]
 
 SOURCE: Final = "en"
 UNFAIR: Final = "the context is in the target language for ZS and in English for TT and BT"
@@ -128,10 +117,10 @@ def _elsewhere(
 ) -> str:
     """Return which other tables print another number for the same cell."""
     return "; ".join(
-        f"table {other.table} prints {found.text} for the same cell"
-        for other in groups
-        if other is not group and other.identity == group.identity
-        if (found := other.rows.get(key, {}).get(code)) is not None and found.exact != printed.exact
+        f"table {candidate.table} prints {reprint.text} for the same cell"
+        for candidate in groups
+        if candidate is not group and candidate.identity == group.identity
+        if (reprint := candidate.rows.get(key, {}).get(code)) is not None and reprint.exact != printed.exact
     )
 
 
@@ -159,21 +148,21 @@ def _contrast_rows(
         for code in targets
         if all(code in row for row in needed.values())
     }
-    own: dict[str, Any] = {"group": group, "translator": translator}
+    common: dict[str, Any] = {"group": group, "translator": translator}
     for code, value in values.items():
-        given = _compared(value, printed.get(code), printed)
-        yield DerivedRow(**own, quantity=quantity, lang=code, value=value, **given)
+        fields = _compared(value, printed.get(code), printed)
+        yield DerivedRow(**common, quantity=quantity, lang=code, value=value, **fields)
     if not values:
         return
     mean = _mean(values.values())
-    given = _compared(mean, printed.get(AVERAGE), printed)
-    yield DerivedRow(**own, quantity=quantity, lang=AVERAGE, value=mean, languages=tuple(values), **given)
+    fields = _compared(mean, printed.get(AVERAGE), printed)
+    yield DerivedRow(**common, quantity=quantity, lang=AVERAGE, value=mean, languages=tuple(values), **fields)
     vectors = {code: [float(value)] for code, value in values.items()}
-    found = correlation(quantity, translator, vectors, 1) if quantity in FLAGGED else None
-    if found is not None:
-        given = {"languages": found.languages, "interval": (found.low, found.high)}
+    estimate = correlation(quantity, translator, vectors, 1) if quantity in FLAGGED else None
+    if estimate is not None:
+        fields = {"languages": estimate.languages, "interval": (estimate.low, estimate.high)}
         name = f"rank_correlation_{quantity}"
-        yield DerivedRow(**own, quantity=name, lang=AVERAGE, value=Fraction(found.rho), **given)
+        yield DerivedRow(**common, quantity=name, lang=AVERAGE, value=Fraction(estimate.rho), **fields)
 
 
 def _mean_rows(
@@ -187,9 +176,9 @@ def _mean_rows(
         if not codes or any(code not in row for code in averaged):
             continue
         value = _mean(row[code].exact for code in averaged)
-        given = _compared(value, row.get(AVERAGE), row)
-        if averaged != codes and given.get("erratum"):
-            given = {}
+        fields = _compared(value, row.get(AVERAGE), row)
+        if averaged != codes and fields.get("erratum"):
+            fields = {}
         yield DerivedRow(
             group=group,
             translator=translator,
@@ -197,7 +186,7 @@ def _mean_rows(
             quantity=name,
             value=value,
             languages=averaged,
-            **given,
+            **fields,
         )
 
 
@@ -211,34 +200,34 @@ def _transfer_rows(
         for code in targets
         if code in row and (source := human.get(f"{SOURCE}@{code}", human.get(SOURCE))) is not None
     }
-    own: dict[str, Any] = {"group": group, "translator": translator}
+    common: dict[str, Any] = {"group": group, "translator": translator}
     name = f"transfer_gap_{variant}"
     for code, value in values.items():
-        yield DerivedRow(**own, lang=code, quantity=name, value=value)
+        yield DerivedRow(**common, lang=code, quantity=name, value=value)
     if values:
         mean, codes = _mean(values.values()), tuple(values)
-        yield DerivedRow(**own, lang=AVERAGE, quantity=name, value=mean, languages=codes)
+        yield DerivedRow(**common, lang=AVERAGE, quantity=name, value=mean, languages=codes)
     if values and SOURCE in row:
         codes = (SOURCE, *values)
         mean = row[SOURCE].exact - _mean(row[code].exact for code in codes)
         name = f"transfer_gap_with_source_{variant}"
-        yield DerivedRow(**own, lang=AVERAGE, quantity=name, value=mean, languages=codes)
+        yield DerivedRow(**common, lang=AVERAGE, quantity=name, value=mean, languages=codes)
 
 
 def _mean(values: Any) -> Fraction:
-    known = list(values)
-    return sum(known, Fraction(0)) / len(known)
+    numbers = list(values)
+    return sum(numbers, Fraction(0)) / len(numbers)
 
 
 def derived_sections(rows: Sequence[DerivedRow]) -> list[Section]:
     """Return one section per group and translator."""
     sections = []
     for group in {id(row.group): row.group for row in rows}.values():
-        own = [row for row in rows if row.group is group]
-        for translator in sorted({row.translator for row in own if row.translator}) or [""]:
+        group_rows = [row for row in rows if row.group is group]
+        for translator in sorted({row.translator for row in group_rows if row.translator}) or [""]:
             # Human text belongs to every translator.
-            shown = [row for row in own if row.translator in {"", translator}]
-            sections.append(_section(group, translator, shown))
+            section_rows = [row for row in group_rows if row.translator in {"", translator}]
+            sections.append(_section(group, translator, section_rows))
     return sections
 
 
@@ -257,11 +246,11 @@ def _section(group: ScoreGroup, translator: str, rows: Sequence[DerivedRow]) -> 
     codes_by_size = [*sources, *by_size(codes - set(sources))]
     means = {name: values.get((f"mean_{name}" if name in VARIANTS else name, AVERAGE)) for name in names}
     # A mean over other languages cannot be compared with the rest of its row.
-    averaged = min((own.languages for own in means.values() if own is not None), key=len, default=())
+    averaged = min((mean.languages for mean in means.values() if mean is not None), key=len, default=())
     fields = [[code, *(_field(values.get((name, code))) for name in names)] for code in codes_by_size]
     if averaged:
-        alike = [own if own is not None and own.languages == averaged else None for own in means.values()]
-        fields.append(["mean", *(_field(own, digits=2) for own in alike)])
+        alike = [mean if mean is not None and mean.languages == averaged else None for mean in means.values()]
+        fields.append(["mean", *(_field(mean, digits=2) for mean in alike)])
     heads = ["", *(HEADS[name] for name in names)]
     return gap_section(
         title,
@@ -316,8 +305,8 @@ def derived_tables(rows: Sequence[DerivedRow]) -> list[Table]:
         ) -> str:
             name = quantity if code is not None or quantity == "delta" else f"mean_{quantity}"
             row = own.get((name, translator, AVERAGE if code is None else code))
-            whole = row is not None and (code is not None or len(row.languages) == size)
-            return _field(row, digits=None if code is not None else 1) if whole else ""
+            complete = row is not None and (code is not None or len(row.languages) == size)
+            return _field(row, digits=None if code is not None else 1) if complete else ""
 
         title = _title(group)
         translators = sorted({translator for _, translator in group.rows} - {""})
@@ -329,9 +318,11 @@ def _field(row: DerivedRow | None, digits: int | None = None) -> str:
     if row is None:
         return BLANK
     value = float(row.value)
-    places = digits if digits is not None else 1 if round(value, 1) == round(value, 4) else 2
+    decimals = digits if digits is not None else 1 if round(value, 1) == round(value, 4) else 2
     # Adding zero turns a rounded -0.0 into 0.0.
-    return f"{round(value, places) + 0.0:.{places}f}{'!' if row.erratum else ''}{'~' if row.unfair else ''}"
+    return (
+        f"{round(value, decimals) + 0.0:.{decimals}f}{'!' if row.erratum else ''}{'~' if row.unfair else ''}"
+    )
 
 
 def _notes(rows: Sequence[DerivedRow], names: Collection[str]) -> Iterator[str]:

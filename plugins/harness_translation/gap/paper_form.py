@@ -11,10 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from harness.reporting.blocks.chart import CurveChart, Line
-from harness.reporting.blocks.model import BLANK, Table, rows_of
-
-__all__ = ["Point", "paper_table", "transfer_chart"]
+from harness.reporting import BLANK, CurveChart, Line, Table, rows_of
 
 CURVES: Final = {"tt": "human text (TT)", "bt": "machine text (BT)"}
 
@@ -94,11 +91,11 @@ def transfer_chart(
 def _curve(label: str, group: int, points: Sequence[Point]) -> Line:
     return Line(
         label=label,
-        points=tuple((float(place), point.value) for place, point in enumerate(points)),
+        points=tuple((float(position), point.value) for position, point in enumerate(points)),
         group=group,
         whiskers=tuple(
-            (float(place), point.low, point.high)
-            for place, point in enumerate(points)
+            (float(position), point.low, point.high)
+            for position, point in enumerate(points)
             if point.low is not None and point.high is not None
         ),
     )

@@ -14,14 +14,7 @@ from functools import cache
 from importlib import resources
 from typing import Literal
 
-from harness.languages.table import known_languages
-
-__all__ = [
-    "PretrainingSize",
-    "by_size",
-    "pretraining_size",
-    "size_ranks",
-]
+from harness.languages import known_languages
 
 Unit = Literal["GiB", "M articles"]
 
@@ -70,7 +63,7 @@ def size_ranks(codes: Sequence[str]) -> list[float]:
     """Return the ranks of languages of known size, 1 for the smallest; equal sizes share the mean of theirs."""
     keys = [_rank(code) for code in codes]
     return [
-        1 + sum(other > key for other in keys) + (sum(other == key for other in keys) - 1) / 2 for key in keys
+        1 + sum(peer > key for peer in keys) + (sum(peer == key for peer in keys) - 1) / 2 for key in keys
     ]
 
 

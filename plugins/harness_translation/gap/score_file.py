@@ -19,8 +19,6 @@ from typing import Final
 from harness import DataError, UsageError
 from harness_translation.gap.formula import VARIANTS
 
-__all__ = ["AVERAGE", "COLUMNS", "Printed", "PrintedRow", "ScoreGroup", "read_scores"]
-
 COLUMNS: Final = (
     "table", "task", "metric", "model", "train", "split", "variant", "translator", "lang", "value",
 )  # fmt: skip
@@ -91,7 +89,7 @@ def read_scores(path: Path) -> list[ScoreGroup]:
             f"{path}: expected the columns {' '.join(COLUMNS)}; {' '.join(missing)} not found in {' '.join(head)!r}.",
             hint="harness_translation.gap.score_file describes the columns.",
         )
-    found: dict[tuple[str, ...], dict[tuple[str, str], dict[str, Printed]]] = {}
+    rows_by_group: dict[tuple[str, ...], dict[tuple[str, str], dict[str, Printed]]] = {}
     for number, fields in enumerate(reader, start=2):
         where = f"{path}:{number}"
         if any(fields) and len(fields) != len(head):
@@ -102,16 +100,17 @@ def read_scores(path: Path) -> list[ScoreGroup]:
         variant, fault = row["variant"].lower(), _fault(row)
         if fault:
             raise DataError(f"{where}: {fault}.")
-        group = found.setdefault(tuple(row[name] for name in COLUMNS[:6]), {})
-        own = group.setdefault((variant, "" if variant == "zs" else row["translator"]), {})
-        if row["lang"] in own:
+        group = rows_by_group.setdefault(tuple(row[name] for name in COLUMNS[:6]), {})
+        cells = group.setdefault((variant, "" if variant == "zs" else row["translator"]), {})
+        if row["lang"] in cells:
             raise DataError(
                 f"{where}: the cell of table {row['table']!r}, {row['variant']} {row['translator']} in "
-                f"{row['lang']!r} is in line {own[row['lang']].line} already."
+                f"{row['lang']!r} is in line {cells[row['lang']].line} already."
             )
-        own[row["lang"]] = Printed(text=row["value"], line=number)
+        cells[row["lang"]] = Printed(text=row["value"], line=number)
     groups = [
-        ScoreGroup(**dict(zip(COLUMNS[:6], key, strict=True)), rows=rows) for key, rows in found.items()
+        ScoreGroup(**dict(zip(COLUMNS[:6], key, strict=True)), rows=rows)
+        for key, rows in rows_by_group.items()
     ]
     if not any(variant in VARIANTS for group in groups for variant, _ in group.rows):
         raise DataError(f"{path}: no row is of a variant {', '.join(map(str.upper, VARIANTS))}.")

@@ -5,10 +5,23 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final
 
-from harness.metrics.naming import metric_name
-from harness.reporting.blocks.chart import Bar, BarChart, CurveChart
-from harness.reporting.blocks.model import BLANK, Block, Charts, Field, Notes, Section, Table, anchor, rows_of
-from harness.reporting.blocks.number import percent, signed
+from harness.metrics import metric_name
+from harness.reporting import (
+    BLANK,
+    Bar,
+    BarChart,
+    Block,
+    Charts,
+    CurveChart,
+    Field,
+    Notes,
+    Section,
+    Table,
+    anchor,
+    percent,
+    rows_of,
+    signed,
+)
 from harness_translation.gap.answer import answer_blocks
 from harness_translation.gap.correlation import Correlation
 from harness_translation.gap.formula import CONTRASTS, FLAGGED, HEADS, TITLES, TRANSFER, VARIANTS
@@ -16,18 +29,6 @@ from harness_translation.gap.measure import ALL, GapValue, SystemGaps
 from harness_translation.gap.paper_form import Point, paper_table, transfer_chart
 from harness_translation.gap.pretraining import pretraining_size
 from harness_translation.gap.system import ZS
-
-__all__ = [
-    "CAUTION",
-    "LEGEND",
-    "gap_rows",
-    "gap_section",
-    "size_text",
-    "system_curve",
-    "system_section",
-    "system_table",
-    "unfair_text",
-]
 
 LABEL_WIDTH = 18
 CAUTION: Final = (
@@ -87,7 +88,7 @@ def system_section(gaps: SystemGaps, *, k: float) -> Section:
     held = {value.quantity for value in gaps.values}
     contrasts = [name for name in CONTRASTS if name in held]
     # BT - TT as in the paper, else the first contrast that could be computed.
-    shown = next((name for name in ("bt_tt", "te_zs", "delta", "tt_zs") if name in held), "")
+    charted = next((name for name in ("bt_tt", "te_zs", "delta", "tt_zs") if name in held), "")
     tables: list[Table] = []
     means = [ALL] if len(names) > 1 and any(value.translator == ALL for value in gaps.values) else []
     for name in (*names, *means):
@@ -95,7 +96,7 @@ def system_section(gaps: SystemGaps, *, k: float) -> Section:
     unfair = {value.quantity: value.unfair for value in gaps.values if value.unfair}
     notes = [
         *_flag_texts(gaps, k),
-        *(_correlation_text(own) for own in gaps.correlations),
+        *(_correlation_text(correlation) for correlation in gaps.correlations),
         _script_text(gaps),
         *([CAUTION] if "bt" in held else []),
         *(unfair_text(name, why) for name, why in unfair.items()),
@@ -105,12 +106,12 @@ def system_section(gaps: SystemGaps, *, k: float) -> Section:
         f"{gaps.system.title}: {metric_name(gaps.metric)}",
         [*tables, *_f1_table(gaps), *_script_table(gaps)],
         notes,
-        figure=f"{TITLES[shown]} by language, largest pre-training data first" if shown else "",
+        figure=f"{TITLES[charted]} by language, largest pre-training data first" if charted else "",
         bars=[
             _bar(value, index)
             for code in gaps.languages
             for index, name in enumerate(names)
-            if (value := gaps.find(shown, code, name)) is not None
+            if (value := gaps.find(charted, code, name)) is not None
         ],
         answers=answer_blocks(gaps, k=k),
     )
@@ -180,14 +181,14 @@ def _bar(value: GapValue, group: int) -> Bar:
 def _score_table(gaps: SystemGaps, translator: str) -> Table:
     names = (*VARIANTS, *TRANSFER)
     rows = []
-    own = gaps.find("zs", gaps.system.source, "")
-    if own is not None:
-        fields = [percent(own.estimate.value), *[BLANK] * 7, str(own.items)]
+    source = gaps.find("zs", gaps.system.source, "")
+    if source is not None:
+        fields = [percent(source.estimate.value), *[BLANK] * 7, str(source.items)]
         rows.append([f"{gaps.system.source} (source)", size_text(gaps.system.source), *fields])
     # The source language on the items of a language that has fewer, as in the paper's Table 4.
     for language in gaps.languages:
         same = gaps.find("source", language, "")
-        if own is not None and same is not None and gaps.paired(language) and same.items != own.items:
+        if source is not None and same is not None and gaps.paired(language) and same.items != source.items:
             name = f"{gaps.system.source}@{language}"
             rows.append([name, "", percent(same.estimate.value), *[BLANK] * 7, str(same.items)])
     for code, head, values in _by_language(gaps, names, translator):
@@ -229,10 +230,10 @@ def _by_language(
         values = [
             gaps.find(name, code, "" if name in {"zs", "transfer_gap_zs"} else translator) for name in names
         ]
-        known = [value for value in values if value is not None]
-        if not known:
+        present = [value for value in values if value is not None]
+        if not present:
             continue
-        fewest = min(known, key=lambda value: len(value.languages))
+        fewest = min(present, key=lambda value: len(value.languages))
         alike = [value if value and value.languages == fewest.languages else None for value in values]
         mean = f"mean of {len(fewest.languages)}: {' '.join(fewest.languages)}"
         yield code, code or mean, alike
@@ -240,10 +241,10 @@ def _by_language(
 
 def _script_table(gaps: SystemGaps) -> list[Table]:
     """Return the table of contrasts without items in another script, or nothing where all items are in theirs."""
-    shown = {*gaps.system.translators, *([ALL] if len(gaps.system.translators) > 1 else [])}
+    translators = {*gaps.system.translators, *([ALL] if len(gaps.system.translators) > 1 else [])}
     rows: list[list[str | Field]] = []
     for value in gaps.values:
-        if value.quantity in CONTRASTS and value.translator in shown and value.subset != "all":
+        if value.quantity in CONTRASTS and value.translator in translators and value.subset != "all":
             every = gaps.find(value.quantity, value.language, value.translator)
             names = [value.language or "mean", _translator(value.translator), HEADS[value.quantity]]
             rows.append([*names, _contrast(value), _contrast(every), str(value.items)])
@@ -273,8 +274,12 @@ def _flag_texts(gaps: SystemGaps, k: float) -> list[str]:
     texts = []
     for quantity in FLAGGED:
         by_code = {code: gaps.translators_of(quantity, code) for code in gaps.languages}
-        partial = [f"{code} ({', '.join(own)})" for code, own in by_code.items() if 0 < len(own) < len(names)]
-        if any(len(own) == len(names) for own in by_code.values() if own):
+        partial = [
+            f"{code} ({', '.join(translators)})"
+            for code, translators in by_code.items()
+            if 0 < len(translators) < len(names)
+        ]
+        if any(len(translators) == len(names) for translators in by_code.values() if translators):
             flagged = " ".join(gaps.flagged[quantity]) or "no language"
             texts.append(
                 f"{TITLES[quantity]}: beyond {k:g} standard errors for every translator{alone}: {flagged}."
@@ -325,7 +330,7 @@ def gap_rows(found: Sequence[SystemGaps]) -> list[dict[str, Any]]:
             "metric": gaps.metric,
         }
         rows += [{**head, **_value_row(value, system.seeds)} for value in gaps.values]
-        rows += [{**head, **_correlation_row(own)} for own in gaps.correlations]
+        rows += [{**head, **_correlation_row(correlation)} for correlation in gaps.correlations]
         rows += [
             {
                 **head,

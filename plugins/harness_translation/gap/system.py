@@ -12,10 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from harness import CellResult, DataError, Run, TaskSummary, UnknownNameError, UsageError
+from harness import DataError, Run, UnknownNameError, UsageError
+from harness.storage import CellResult, TaskSummary
 from harness_translation.gap.formula import VARIANTS
-
-__all__ = ["Condition", "GapSystem", "command_for", "gap_systems"]
 
 ORIGINAL: Final = "ORIG"
 """The train variant of a cell without one in its view."""
@@ -61,26 +60,26 @@ class GapSystem:
     @property
     def title(self) -> str:
         """``xnli, hf:xlm-r (train ORIG, protocol=zero_shot_transfer, method=head)``."""
-        shown = ", ".join(f"{name}={value}" for name, value in self.conditions.items())
-        return f"{self.task}, {self.model_name} (train {self.train}, {shown})"
+        conditions = ", ".join(f"{name}={value}" for name, value in self.conditions.items())
+        return f"{self.task}, {self.model_name} (train {self.train}, {conditions})"
 
     @property
     def translators(self) -> tuple[str, ...]:
         """The translators of any language, sorted."""
-        found = {condition.translator for own in self.cells.values() for condition in own}
-        return tuple(sorted(found - {""}))
+        names = {condition.translator for versions in self.cells.values() for condition in versions}
+        return tuple(sorted(names - {""}))
 
 
 def command_for(system: GapSystem, languages: Sequence[str], variants: Sequence[str], translator: str) -> str:
     """Return the command that makes missing cells."""
-    named = f" --translator {translator or 'NAME'}" if set(variants) - {"zs"} else ""
+    translator_option = f" --translator {translator or 'NAME'}" if set(variants) - {"zs"} else ""
     train = "" if system.train == ORIGINAL else f" --train-variant {system.train}"
     if split := system.conditions.get("split"):
         train += f" --split {split}"
     codes = "+".join(languages)
     return (
         f"harness eval --tasks {system.task}:{codes} --model {system.model} --variants {','.join(variants)}"
-        f"{named}{train}"
+        f"{translator_option}{train}"
     )
 
 
@@ -112,10 +111,10 @@ def gap_systems(
             raise UnknownNameError("finished language of these runs", code, codes)
     groups: dict[str, list[tuple[Run, CellResult]]] = {}
     for run, cell in finished:
-        wanted = not tasks or any(fnmatch.fnmatchcase(cell.task, pattern) for pattern in tasks)
-        if wanted and (not languages or cell.language in {*languages, _source(run, cell)}):
-            train, others = cell.view.get("train_variant", ORIGINAL), sorted(_others(cell).items())
-            key = json.dumps([cell.task, run.manifest.model, run.manifest.model_name, train, others])
+        selected = not tasks or any(fnmatch.fnmatchcase(cell.task, pattern) for pattern in tasks)
+        if selected and (not languages or cell.language in {*languages, _source(run, cell)}):
+            train, conditions = cell.view.get("train_variant", ORIGINAL), sorted(_others(cell).items())
+            key = json.dumps([cell.task, run.manifest.model, run.manifest.model_name, train, conditions])
             groups.setdefault(key, []).append((run, cell))
     if not groups:
         raise UsageError(
@@ -131,12 +130,12 @@ def _source(run: Run, cell: CellResult) -> str:
 
 def _others(cell: CellResult) -> dict[str, str]:
     """Return the conditions that every version must share."""
-    others = {name: value for name, value in cell.view.items() if name not in _AXES}
+    conditions = {name: value for name, value in cell.view.items() if name not in _AXES}
     variant = cell.view.get("variant")
     if variant not in {None, "original", *VARIANTS}:
         # A corrected or simplified test set of the task has no translated versions.
-        others["variant"] = str(variant)
-    return {"protocol": str(cell.protocol), "method": str(cell.method), **others}
+        conditions["variant"] = str(variant)
+    return {"protocol": str(cell.protocol), "method": str(cell.method), **conditions}
 
 
 def _condition(run: Run, cell: CellResult) -> Condition:
@@ -156,37 +155,37 @@ def _system(members: Sequence[tuple[Run, CellResult]]) -> GapSystem:
     run, first = members[0]
     cells: dict[str, dict[Condition, dict[int, tuple[Run, CellResult]]]] = {}
     fits: dict[tuple[str, int], tuple[str, str, Run]] = {}
-    for own, cell in members:
-        code, seed, condition = cell.language, cell.seed or 0, _condition(own, cell)
+    for cell_run, cell in members:
+        code, seed, condition = cell.language, cell.seed or 0, _condition(cell_run, cell)
         by_seed = cells.setdefault(code, {}).setdefault(condition, {})
         if seed in by_seed:
-            other = str(by_seed[seed][0].path)
-            where = f"both {other!r} and" if other != str(own.path) else "twice"
+            earlier_path = str(by_seed[seed][0].path)
+            where = f"both {earlier_path!r} and" if earlier_path != str(cell_run.path) else "twice"
             raise DataError(
-                f"{cell.task!r} in {code!r}, {condition.title}, seed {seed}, is in {where} {str(own.path)!r}: "
+                f"{cell.task!r} in {code!r}, {condition.title}, seed {seed}, is in {where} {str(cell_run.path)!r}: "
                 "the two cells cannot be distinguished.",
                 hint="Give only one of the runs.",
             )
-        by_seed[seed] = (own, cell)
+        by_seed[seed] = (cell_run, cell)
         fit = str(cell.fit)
-        known, title, elsewhere = fits.setdefault((code, seed), (fit, condition.title, own))
-        if known != fit:
+        first_fit, title, elsewhere = fits.setdefault((code, seed), (fit, condition.title, cell_run))
+        if first_fit != fit:
             raise DataError(
                 f"{cell.task!r} in {code!r}, seed {seed}: {title} of {str(elsewhere.path)!r} was answered by the "
-                f"fit {known!r}, {condition.title} of {str(own.path)!r} by {fit!r}, so their difference is not only "
-                "due to the translation.",
+                f"fit {first_fit!r}, {condition.title} of {str(cell_run.path)!r} by {fit!r}, so their difference "
+                "is not only due to the translation.",
                 hint="Evaluate all variants with one fit: harness eval --variants zs,tt,te,bt --reuse RUN",
             )
     seeds = [set(by_seed) for versions in cells.values() for by_seed in versions.values()]
     common = seeds[0].intersection(*seeds)
-    left = seeds[0].union(*seeds) - common
+    partial_seeds = seeds[0].union(*seeds) - common
     if not common:
         raise DataError(
             f"No seed is common to all versions of {first.task!r}: one or another does not have "
-            f"{' '.join(map(str, sorted(left)))}.",
+            f"{' '.join(map(str, sorted(partial_seeds)))}.",
             hint="Evaluate all versions with the same --seeds.",
         )
-    skipped = f"Skipped seeds that some version does not have: {' '.join(map(str, sorted(left)))}."
+    skipped = f"Skipped seeds that some version does not have: {' '.join(map(str, sorted(partial_seeds)))}."
     return GapSystem(
         task=first.task,
         model=str(run.manifest.model),
@@ -197,5 +196,5 @@ def _system(members: Sequence[tuple[Run, CellResult]]) -> GapSystem:
         spec=run.manifest.tasks[first.task],
         seeds=tuple(sorted(common)),
         cells=cells,
-        notes=(skipped,) if left else (),
+        notes=(skipped,) if partial_seeds else (),
     )

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from harness import Alignment, DataError, Link, UsageError, WordPair, near_names
-
-__all__ = ["FileAligner", "open_file"]
+from harness import DataError, UsageError, near_names
+from harness.data import Alignment, Link, WordPair
 
 SEPARATOR: Final = "|||"
 _LINK: Final = re.compile(r"(\d+)-(\d+)(?::(\d*\.?\d+(?:[eE]-?\d+)?))?")
@@ -51,8 +50,8 @@ class FileAligner:
         return [self._found(pair) for pair in pairs]
 
     def _found(self, pair: WordPair) -> Alignment:
-        found = self._known.get((_key(pair.source), _key(pair.target)))
-        if found is None:
+        aligned = self._known.get((_key(pair.source), _key(pair.target)))
+        if aligned is None:
             sources = {source: " ".join(line.source) for (source, _), line in self._known.items()}
             near = near_names("".join(pair.source), sources, limit=1)
             raise DataError(
@@ -60,7 +59,7 @@ class FileAligner:
                 f"{' '.join(pair.target)!r}.",
                 hint=f"The nearest source sentence there is {sources[near[0]]!r}." if near else None,
             )
-        return Alignment(links=found.links, source_words=found.source, target_words=found.target)
+        return Alignment(links=aligned.links, source_words=aligned.source, target_words=aligned.target)
 
 
 def open_file(reference: str) -> FileAligner:
@@ -73,17 +72,17 @@ def open_file(reference: str) -> FileAligner:
         raise UsageError(f"The alignments {reference!r} cannot be read: {error.strerror}.") from error
     except UnicodeDecodeError as error:
         raise DataError(f"The alignments {reference!r} are not UTF-8: {error.reason}.") from error
-    known: dict[tuple[str, str], _Line] = {}
-    places: dict[tuple[str, str], int] = {}
+    by_pair: dict[tuple[str, str], _Line] = {}
+    line_numbers: dict[tuple[str, str], int] = {}
     for number, text in enumerate(lines, start=1):
         if not text.strip():
             continue
         line = _parsed(text, f"{path}:{number}")
         key = _key(line.source), _key(line.target)
-        first = places.setdefault(key, number)
-        if known.setdefault(key, line) != line:
+        first = line_numbers.setdefault(key, number)
+        if by_pair.setdefault(key, line) != line:
             raise DataError(f"{path}:{number}: the pair has other links here than in line {first}.")
-    return FileAligner(path, known, hashlib.sha256(content).hexdigest())
+    return FileAligner(path, by_pair, hashlib.sha256(content).hexdigest())
 
 
 def _key(words: Sequence[str]) -> str:
@@ -92,18 +91,18 @@ def _key(words: Sequence[str]) -> str:
 
 
 def _parsed(line: str, where: str) -> _Line:
-    parts = line.split(SEPARATOR)
-    if len(parts) != 3:
-        raise DataError(f"{where}: expected SOURCE ||| TARGET ||| LINKS, found {len(parts)} parts.")
+    fields = line.split(SEPARATOR)
+    if len(fields) != 3:
+        raise DataError(f"{where}: expected SOURCE ||| TARGET ||| LINKS, found {len(fields)} parts.")
     # A word may hold U+00A0 or U+3000: aligners part words at ASCII's spaces.
-    source, target = (tuple(re.findall(r"[^ \t\r]+", part)) for part in parts[:2])
+    source, target = (tuple(re.findall(r"[^ \t\r]+", sentence)) for sentence in fields[:2])
     links: list[Link] = []
-    for text in parts[2].split():
+    for text in fields[2].split():
         matched = _LINK.fullmatch(text)
         if matched is None:
             raise DataError(f"{where}: expected links such as 0-1 or 0-1:0.87, found {text!r}.")
-        one, other, probability = matched.groups()
-        link = Link(source=int(one), target=int(other), probability=float(probability or 1.0))
+        source_index, target_index, probability = matched.groups()
+        link = Link(source=int(source_index), target=int(target_index), probability=float(probability or 1.0))
         if link.source >= len(source) or link.target >= len(target) or link.probability > 1:
             raise DataError(f"{where}: the link {text!r} does not fit {len(source)} and {len(target)} words.")
         links.append(link)

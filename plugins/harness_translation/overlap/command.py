@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from harness import UnknownNameError
-from harness.cli.output import echo
+from harness.cli import echo
 
 if TYPE_CHECKING:
-    from harness import Run, Session
+    from harness import Run
+    from harness.running import Session
     from harness_translation.overlap.item import OverlapGroup
     from harness_translation.overlap.measure import OverlapSettings
-
-__all__ = ["app"]
 
 app = typer.Typer(add_completion=False)
 
@@ -75,9 +74,10 @@ def overlap(
 
     Example: harness overlap runs/xnli --aligner own:hf:bert-base-multilingual-cased --languages sw,ur
     """
-    from harness import AttentionOptions, Run, open_session
-    from harness.cli.output import check_output_file, reporting_broken_plugins
-    from harness.specs.selection import language_codes, split_names
+    from harness import Run, open_session
+    from harness.cli import check_output_file, reporting_broken_plugins
+    from harness.models import AttentionOptions
+    from harness.specs import language_codes, split_names
     from harness_translation.overlap.formula import OverlapRule
     from harness_translation.overlap.item import overlap_groups
     from harness_translation.overlap.measure import OverlapSettings
@@ -107,10 +107,8 @@ def _measure(
     settings: OverlapSettings,
     json_file: Path | None,
 ) -> None:
-    from harness.cli.live import show_progress
-    from harness.cli.option import key_values
-    from harness.cli.output import write_rows
-    from harness.cli.table import print_table
+    from harness.cli import print_table, show_progress, write_rows
+    from harness.planning import key_values
     from harness_translation.overlap.measure import Engines, measure_group
     from harness_translation.overlap.model import open_model
     from harness_translation.overlap.table import overlap_notes, overlap_table
@@ -135,7 +133,7 @@ def _measure(
         engine.close()
     if json_file is not None:
         further = {"settings": asdict(settings), "aligner": identity}
-        write_rows(json_file, [{**one, **further} for one in results])
+        write_rows(json_file, [{**row, **further} for row in results])
     print_table(*overlap_table(results))
     echo(
         "\nOverlap of important words, with 95 % intervals of a cluster bootstrap over premises. sum: both sentences "

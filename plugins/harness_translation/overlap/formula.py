@@ -14,9 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from harness import Link
-
-__all__ = ["ItemOverlap", "OverlapRule", "important_words", "item_overlap", "sentence_overlap"]
+from harness.data import Link
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,8 +94,8 @@ def sentence_overlap(
     counted = [word for word in sorted(important) if rule.denominator == "important" or word in linked]
     if not counted:
         return None
-    taken = {word: linked.get(word, [])[: 1 if rule.link == "first" else None] for word in counted}
-    hits = sum(any(other in reached for other in others) for others in taken.values())
+    partners_by_word = {word: linked.get(word, [])[: 1 if rule.link == "first" else None] for word in counted}
+    hits = sum(any(partner in reached for partner in partners) for partners in partners_by_word.values())
     return hits / len(counted)
 
 

@@ -5,17 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from harness import CellResult, DataError, ItemRecord, Run, TextInput, UnknownNameError, UsageError
-
-__all__ = [
-    "TRANSLATION",
-    "CellResult",
-    "OverlapGroup",
-    "SourceItem",
-    "overlap_groups",
-    "read_inputs",
-    "source_items",
-]
+from harness import DataError, Run, UnknownNameError, UsageError
+from harness.models import TextInput
+from harness.storage import CellResult, ItemRecord
 
 KIND = "sequence_classification"
 TRANSLATION = ("variant", "translator")
@@ -47,23 +39,25 @@ def overlap_groups(run: Run, tasks: Sequence[str], languages: Sequence[str]) -> 
         UsageError: If there is none: no task that classifies texts, no English cell, or no other language.
     """
     finished = [cell for cell in run.cells if cell.status == "ok"]
-    known = {name for name, spec in run.manifest.tasks.items() if spec.kind == KIND}
+    task_names = {name for name, spec in run.manifest.tasks.items() if spec.kind == KIND}
     for name in tasks:
-        if name not in known:
-            raise UnknownNameError(f"task of {str(run.path)!r} that classifies texts", name, known)
+        if name not in task_names:
+            raise UnknownNameError(f"task of {str(run.path)!r} that classifies texts", name, task_names)
     codes = {cell.language for cell in finished}
     for code in languages:
         if code not in codes:
             raise UnknownNameError(f"language of {str(run.path)!r}", code, codes)
     by_model: dict[tuple[str, str], list[CellResult]] = {}
     for cell in sorted(finished, key=lambda cell: str(cell.task)):
-        if cell.task in (tasks or known):
+        if cell.task in (tasks or task_names):
             by_model.setdefault((cell.task, _model_key(cell)), []).append(cell)
     groups = []
-    for (task, _), own in by_model.items():
+    for (task, _), cells in by_model.items():
         source = run.manifest.tasks[task].source or "en"
-        originals = [cell for cell in own if cell.language == source and not {*TRANSLATION} & {*cell.view}]
-        targets = [cell for cell in own if cell.language in (languages or codes) and cell.language != source]
+        originals = [cell for cell in cells if cell.language == source and not {*TRANSLATION} & {*cell.view}]
+        targets = [
+            cell for cell in cells if cell.language in (languages or codes) and cell.language != source
+        ]
         if originals and targets:
             groups.append(OverlapGroup(task=task, source=originals[0], targets=tuple(targets)))
     if not groups:
@@ -87,17 +81,17 @@ def source_items(run: Run, group: OverlapGroup, names: Sequence[str]) -> tuple[l
     without such items, or for records with other fields.
     """
     labelled = [record for record in run.records(group.source) if record.reference is not None]
-    found = [
+    items = [
         SourceItem(id=record.id, cluster=record.cluster, input=_text_input(run, record, names))
         for record in labelled
         if record.prediction["label"] == record.reference
     ]
-    if not found:
+    if not items:
         raise DataError(
             f"The model got none of the {len(labelled):,} English items of {group.task!r} right; "
             "overlap is measured on items that it got right."
         )
-    return found, len(labelled)
+    return items, len(labelled)
 
 
 def read_inputs(
@@ -110,12 +104,12 @@ def read_inputs(
 
 
 def _text_input(run: Run, record: ItemRecord, names: Sequence[str]) -> TextInput:
-    found = record.fields.get("inputs") or {}
-    if set(found) != set(names):
+    inputs = record.fields.get("inputs") or {}
+    if set(inputs) != set(names):
         raise DataError(
-            f"Item {record.id!r} of {str(run.path)!r} has the fields {', '.join(sorted(found)) or '(none)'}; "
+            f"Item {record.id!r} of {str(run.path)!r} has the fields {', '.join(sorted(inputs)) or '(none)'}; "
             f"the task now has {', '.join(names)}.",
             hint="Run it again; its fit is reused.",
         )
-    texts = [found[name] for name in names]
+    texts = [inputs[name] for name in names]
     return TextInput(text=texts[0], text_pair=texts[1] if len(texts) > 1 else None)

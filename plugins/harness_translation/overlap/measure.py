@@ -9,21 +9,14 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from harness import AttentionOptions, ExposesAttentions, Progress, Run, TextAttention, TextInput, WordPair
-from harness.data.translation.aligners import AlignsWords, check_alignments
+from harness import Progress, Run
+from harness.data import AlignsWords, WordPair, check_alignments
+from harness.models import AttentionOptions, ExposesAttentions, TextAttention, TextInput
 from harness.statistics import ClusterCodes, Interval, count_interval
+from harness.storage import CellResult
 from harness_translation.overlap.formula import ItemOverlap, OverlapRule, item_overlap
-from harness_translation.overlap.item import (
-    TRANSLATION,
-    CellResult,
-    OverlapGroup,
-    SourceItem,
-    read_inputs,
-    source_items,
-)
+from harness_translation.overlap.item import TRANSLATION, OverlapGroup, SourceItem, read_inputs, source_items
 from harness_translation.overlap.word import Join, Splitting, Word, split_words, word_scores
-
-__all__ = ["Engines", "OverlapSettings", "measure_group"]
 
 BLOCK = 256
 """Number of items whose attention and links are in memory together."""
@@ -77,16 +70,16 @@ def measure_group(
     results = []
     measured: list[tuple[CellResult, Overlaps]] = []
     for target in group.targets:
-        named = (
+        heading = (
             target.language,
             *(str(target.view[name]) for name in TRANSLATION if name in target.view),
         )
-        progress.start(f"{group.task}, {' '.join(named)}", len(items), "items")
+        progress.start(f"{group.task}, {' '.join(heading)}", len(items), "items")
         overlaps: Overlaps = {}
-        truncated = seen = 0
+        truncated = present = 0
         for inputs in _blocks(read_inputs(run, target, frozenset(sentences), fields)):
-            seen += len(inputs)
-            attended = engines.attended([one for _, one in inputs])
+            present += len(inputs)
+            attended = engines.attended([text for _, text in inputs])
             both = [
                 (identifier, english, own)
                 for (identifier, _), own in zip(inputs, attended, strict=True)
@@ -104,7 +97,7 @@ def measure_group(
                 "labelled": labelled,
                 "correct": len(items),
                 "truncated": truncated,
-                "missing": len(items) - seen,
+                "missing": len(items) - present,
             }
         )
     humans = {target.language: overlaps for target, overlaps in measured if "variant" not in target.view}
@@ -135,31 +128,34 @@ def _minus_human(
     """
     if human is None or target.view.get("variant") != "te":
         return None
-    kept = [
+    shared = [
         item
         for item in items
         if all(item.id in overlaps and overlaps[item.id].defined for overlaps in (human, machine))
     ]
-    both = [(human[item.id], machine[item.id]) for item in kept]
+    both = [(human[item.id], machine[item.id]) for item in shared]
     scales = {
         "overlap_sum": [after.sum - before.sum for before, after in both],
         "overlap_mean": [after.mean - before.mean for before, after in both],
     }
-    return {**_means(scales, kept), "n": len(kept)}
+    return {**_means(scales, shared), "n": len(shared)}
 
 
 def _overlap(items: Sequence[SourceItem], found: Mapping[str, ItemOverlap]) -> dict[str, Any]:
-    kept = [item for item in items if item.id in found and found[item.id].defined]
-    own = [found[item.id] for item in kept]
-    words = sum(one.words for one in own)
-    by_sentence = np.array([one.sentences for one in own], dtype=np.float64)
-    scales = {"overlap_sum": [one.sum for one in own], "overlap_mean": [one.mean for one in own]}
+    measured = [item for item in items if item.id in found and found[item.id].defined]
+    defined = [found[item.id] for item in measured]
+    words = sum(overlap.words for overlap in defined)
+    by_sentence = np.array([overlap.sentences for overlap in defined], dtype=np.float64)
+    scales = {
+        "overlap_sum": [overlap.sum for overlap in defined],
+        "overlap_mean": [overlap.mean for overlap in defined],
+    }
     return {
-        **_means(scales, kept),
-        "sentences": by_sentence.mean(axis=0).tolist() if own else [],
-        "linked": sum(one.linked for one in own) / words if words else None,
-        "n": len(kept),
-        "undefined": len(found) - len(kept),
+        **_means(scales, measured),
+        "sentences": by_sentence.mean(axis=0).tolist() if defined else [],
+        "linked": sum(overlap.linked for overlap in defined) / words if words else None,
+        "n": len(measured),
+        "undefined": len(found) - len(measured),
     }
 
 
@@ -194,28 +190,28 @@ class Engines:
 
     def attended(self, inputs: Sequence[TextInput]) -> list[_Sentences | None]:
         """Return the words of every input with their scores, by sentence; None for truncated texts."""
-        found: list[_Sentences | None] = [None] * len(inputs)
+        sentences: list[_Sentences | None] = [None] * len(inputs)
         for index, attention in self.model.attentions(inputs, self.settings.attention):
             if not attention.truncated:
-                found[index] = _scored(inputs[index], attention, self.settings)
-        return found
+                sentences[index] = _scored(inputs[index], attention, self.settings)
+        return sentences
 
     def overlaps(self, items: Sequence[tuple[str, _Sentences, _Sentences]]) -> dict[str, ItemOverlap]:
         """Return the overlap of every item; sentences that occur several times are aligned once."""
         pairs = {
-            _pair(one, other): None
+            _pair(english, foreign): None
             for _, source, target in items
-            for one, other in zip(source, target, strict=True)
+            for english, foreign in zip(source, target, strict=True)
         }
-        asked = list(pairs)
-        alignments = self.aligner.align(asked)
-        check_alignments(self.name, asked, alignments)
-        links = {pair: found.links for pair, found in zip(asked, alignments, strict=True)}
+        distinct = list(pairs)
+        alignments = self.aligner.align(distinct)
+        check_alignments(self.name, distinct, alignments)
+        links = {pair: alignment.links for pair, alignment in zip(distinct, alignments, strict=True)}
         return {
             identifier: item_overlap(
                 [
-                    (one.scores, other.scores, links[_pair(one, other)])
-                    for one, other in zip(source, target, strict=True)
+                    (english.scores, foreign.scores, links[_pair(english, foreign)])
+                    for english, foreign in zip(source, target, strict=True)
                 ],
                 self.settings.rule,
             )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from harness import Adapter, CapabilityError, ExposesAttentions, Run, Session, UsageError
-from harness.planning.planner import resolve_model
-from harness.storage.files import cache_folder
+from harness import CapabilityError, Run, UsageError
+from harness.models import Adapter, ExposesAttentions
+from harness.planning import resolve_model
+from harness.running import Session
+from harness.storage import cache_folder
 from harness_translation.overlap.item import OverlapGroup
-
-__all__ = ["open_model"]
 
 FITTED = "fit.json"
 
@@ -31,13 +31,13 @@ def open_model(run: Run, group: OverlapGroup, session: Session, options: Mapping
                 f"The fine-tuned model of {str(run.path)!r} ({fit}) is not in the cache {str(folder.parent)!r}.",
                 hint="Run its harness eval again here.",
             )
-    given = {str(key): str(value) for key, value in run.manifest.config.get("options", {}).items()}
-    found = resolve_model(session.registry.adapters, text, {**given, **options})
-    model = found.entry.open(found.description, found.options)
+    run_options = {str(key): str(value) for key, value in run.manifest.config.get("options", {}).items()}
+    resolved = resolve_model(session.registry.adapters, text, {**run_options, **options})
+    model = resolved.entry.open(resolved.description, resolved.options)
     if not isinstance(model, ExposesAttentions):
         model.close()
         raise CapabilityError(
-            f"The model {text!r} ({found.description.adapter}) does not expose its attention; "
+            f"The model {text!r} ({resolved.description.adapter}) does not expose its attention; "
             "overlap needs a fine-tuned encoder.",
             hint="Use a run of an encoder: harness eval --tasks xnli --model hf:xlm-roberta-base",
         )

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["overlap_notes", "overlap_table"]
-
 HUMAN = "zs"
 Row = Mapping[str, Any]
 
@@ -16,29 +14,29 @@ def overlap_table(results: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
     languages = list(dict.fromkeys(str(one["language"]) for one in results))
     keys = list(dict.fromkeys(_key(one) for one in results))
     models = len({key[:2] for key in keys}) > 1
-    found = {(_key(one), one["language"]): one for one in results}
+    by_key = {(_key(one), one["language"]): one for one in results}
     rows: list[list[str]] = []
     for task, seed, text in keys:
         head = [f"{task}, {seed}"] if models else []
-        own = [found.get(((task, seed, text), code)) for code in languages]
+        own = [by_key.get(((task, seed, text), code)) for code in languages]
         for name, scale in (("overlap_sum", "sum (0..2)"), ("overlap_mean", "mean (0..1)")):
             rows.append([*head, text, scale, *(_shown(one[name]) if one else "" for one in own)])
             differences = [one["minus_human"] if one else None for one in own]
             if any(differences):
-                shown = [_shown(one[name]) if one else "" for one in differences]
-                rows.append([*head, f"{text} - human", scale, *shown])
+                fields = [_shown(one[name]) if one else "" for one in differences]
+                rows.append([*head, f"{text} - human", scale, *fields])
     return [*(["model"] if models else []), "text", "overlap", *languages], rows
 
 
 def overlap_notes(results: Sequence[Row]) -> list[str]:
     """Return one line per result: the items that were measured and skipped."""
     lines = []
-    for one in results:
-        left = {"too long": "truncated", "not translated": "missing", "undefined": "undefined"}
-        out = ", ".join(f"{one[name]:,} {reason}" for reason, name in left.items() if one[name])
+    for row in results:
+        reasons = {"too long": "truncated", "not translated": "missing", "undefined": "undefined"}
+        out = ", ".join(f"{row[name]:,} {reason}" for reason, name in reasons.items() if row[name])
         lines.append(
-            f"{one['task']} {one['language']}, {_text(one)}: {one['n']:,} of {one['correct']:,} items that the "
-            f"model got right in English, of {one['labelled']:,}; {100 * (one['linked'] or 0):.1f} % of English "
+            f"{row['task']} {row['language']}, {_text(row)}: {row['n']:,} of {row['correct']:,} items that the "
+            f"model got right in English, of {row['labelled']:,}; {100 * (row['linked'] or 0):.1f} % of English "
             f"words linked" + (f"; skipped: {out}" if out else "")
         )
     return lines

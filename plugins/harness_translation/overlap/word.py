@@ -13,11 +13,8 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from harness import DataError
-from harness.languages.character import is_unspaced
-from harness.languages.segmentation import words as segmented
-from harness.models.requests import SegmentAttention
-
-__all__ = ["Join", "Splitting", "Word", "split_words", "word_scores"]
+from harness.languages import is_unspaced, words as segmented
+from harness.models import SegmentAttention
 
 Splitting = Literal["auto", "space"]
 Join = Literal["sum", "mean"]
@@ -41,7 +38,7 @@ def split_words(text: str, how: Splitting = "auto") -> tuple[Word, ...]:
         how: ``auto`` cuts text without spaces into the units of `harness.languages.segmentation`; ``space`` splits
             at spaces only, and raises `DataError` for unspaced text.
     """
-    found: list[Word] = []
+    words: list[Word] = []
     for match in _SPACED.finditer(text):
         word, start = match.group(), match.start()
         unspaced = sum(map(is_unspaced, word))
@@ -52,17 +49,17 @@ def split_words(text: str, how: Splitting = "auto") -> tuple[Word, ...]:
             )
         cuts = _cuts(word) if unspaced else [0]
         for first, last in zip(cuts, [*cuts[1:], len(word)], strict=True):
-            found.append(Word(text=word[first:last], start=start + first, end=start + last))
-    return tuple(found)
+            words.append(Word(text=word[first:last], start=start + first, end=start + last))
+    return tuple(words)
 
 
 def _cuts(word: str) -> list[int]:
     """Return where the units of a word begin; other characters belong to the unit before them."""
-    cuts, place = [], 0
+    cuts, position = [], 0
     for unit in segmented([word])[0]:
-        place = word.index(unit, place)
-        cuts.append(place)
-        place += len(unit)
+        position = word.index(unit, position)
+        cuts.append(position)
+        position += len(unit)
     return [0, *cuts[1:]]
 
 

@@ -7,13 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from harness.cli.option import Data, JsonFile, Languages, Limit, Romanised, TasksFrom, takes_settings
-from harness.cli.output import echo
+from harness.cli import Data, JsonFile, Languages, Limit, Romanised, TasksFrom, echo, takes_settings
 
 if TYPE_CHECKING:
     from harness_translation.variants.corpus import Corpus, TrainingRequest
-
-__all__ = ["app"]
 
 Tasks = Annotated[list[str], typer.Option("--tasks", "-t", help="Tasks; 'xnli:sw+hi' picks languages.")]
 TranslatorNames = Annotated[
@@ -58,15 +55,14 @@ def translate(
 
     Example: harness translate --tasks xnli:sw --variants tt --translator hf-seq2seq:facebook/nllb-200-distilled-600M
     """
-    from harness.cli.live import show_progress
-    from harness.cli.output import check_output_file, write_rows
-    from harness.specs.selection import language_codes, split_names
+    from harness.cli import check_output_file, show_progress, write_rows
+    from harness.specs import language_codes, split_names
     from harness_translation.variants.corpus import gather_corpora
     from harness_translation.variants.dataset import check_output_folder, write_dataset
 
     check_output_file(json_file, ".json")
     check_output_folder(output)
-    made = gather_corpora(
+    corpus = gather_corpora(
         tasks,
         translators,
         languages=language_codes(languages) or None,
@@ -78,21 +74,21 @@ def translate(
         split=training["split"] or "test",
         train=_training_request(training, limit),
     )
-    rows = _show_workloads(made, price)
+    rows = _show_workloads(corpus, price)
     if not dry_run:
         with show_progress() as progress:
-            splits = made.translate(progress)
-        rows = [*_tagged("splits", splits), *_tagged("guards", made.guards())]
+            splits = corpus.translate(progress)
+        rows = [*_tagged("splits", splits), *_tagged("guards", corpus.guards())]
         _show_splits(splits)
-        _show_guards(made)
+        _show_guards(corpus)
     if json_file is not None:
         write_rows(json_file, rows)
     if output is not None and not dry_run:
         echo(
-            f"Wrote {write_dataset(made, output)} files to {output}: card.json describes them.\nOthers use them "
+            f"Wrote {write_dataset(corpus, output)} files to {output}: card.json describes them.\nOthers use them "
             f"without the translator: --translator file:{output}/translations-NAME.jsonl"
         )
-    return 1 if strict and not dry_run and made.found else 0
+    return 1 if strict and not dry_run and corpus.found else 0
 
 
 def _tagged(table: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -116,14 +112,14 @@ def _training_request(training: dict[str, Any], limit: int | None) -> TrainingRe
 
 def _show_workloads(made: Corpus, price: float | None) -> list[dict[str, Any]]:
     """Print what was skipped and what is to be translated; return the rows of the latter."""
-    from harness.cli.table import print_table
+    from harness.cli import print_table
 
     for reason in made.skipped:
         echo(f"skipped: {reason}", err=True)
     rows = _tagged("workload", made.workloads())
     echo("Texts to translate; existing translations are reused")
     numbers = ("segments", "distinct", "calls", "characters")
-    shown = [
+    table = [
         [
             *(row[name] for name in ("translator", "pair")),
             *(f"{row[name]:,}" + "~" * row["estimated"] for name in numbers),
@@ -131,17 +127,17 @@ def _show_workloads(made: Corpus, price: float | None) -> list[dict[str, Any]]:
         ]
         for row in rows
     ]
-    print_table(["translator", "pair", *numbers, *([] if price is None else ["cost"])], shown)
+    print_table(["translator", "pair", *numbers, *([] if price is None else ["cost"])], table)
     if any(row["estimated"] for row in rows):
         echo("~ estimated: the input does not exist yet, so its source is counted.")
     return rows
 
 
 def _show_splits(rows: list[dict[str, Any]]) -> None:
-    from harness.cli.table import print_table
+    from harness.cli import print_table
 
     heads = ("task", "language", "variant", "translator", "items", "lost", "chrf++")
-    shown = [
+    table = [
         [
             *(str(row[name]) for name in heads[:4]),
             f"{row['items']:,}",
@@ -150,18 +146,20 @@ def _show_splits(rows: list[dict[str, Any]]) -> None:
         ]
         for row in rows
     ]
-    print_table(heads, shown)
+    print_table(heads, table)
 
 
 def _show_guards(made: Corpus) -> None:
-    from harness.cli.table import print_table
+    from harness.cli import print_table
 
-    shown = [
+    table = [
         [name, f"{source}->{target}", f"{report.segments:,}", report.summary() or "none"]
         for (name, source, target), report in made.reports.items()
     ]
-    print_table(["translator", "pair", "segments", "guard findings"], shown)
+    print_table(["translator", "pair", "segments", "guard findings"], table)
     for line in made.examples():
         echo(f"  {line}")
-    for found in made.finder.translations.romanised.values():
-        echo(f"  {found.language}: {len(found.changed):,} of {found.of:,} texts are romanised.")
+    for romanisation in made.finder.translations.romanised.values():
+        echo(
+            f"  {romanisation.language}: {len(romanisation.changed):,} of {romanisation.of:,} texts are romanised."
+        )

@@ -8,31 +8,32 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness import (
-    HarnessError,
-    MissingDataError,
-    Progress,
+from harness import HarnessError, MissingDataError, Progress, UsageError, near_names, open_session
+from harness.data import (
+    DataFinder,
+    FoundData,
+    GuardReport,
+    LostAnswers,
     Row,
-    Session,
-    TaskEntry,
-    UsageError,
-    near_names,
-    open_session,
+    TextChange,
+    find_split,
+    guard_translations,
 )
-from harness.data.sources import DataFinder, FoundData, find_split
-from harness.data.translation.guards import GuardReport, guard_translations
-from harness.data.translation.variants import LostAnswers, TextChange
-from harness.planning.evaluated_split import EvaluatedSplit, evaluated_on
-from harness.planning.origin import Origin
-from harness.planning.run_config import RunConfig
-from harness.planning.spec_checks import check_task
-from harness.planning.translations import MACHINE_VARIANTS, TrainVariants, VariantPlanner, source_language
-from harness.running.session import data_options
-from harness.specs.schema import TaskSpec, TrainingSpec
-from harness.specs.selection import SelectedTask, select
-from harness.storage.files import cache_folder
-
-__all__ = ["Corpus", "TrainingRequest", "TranslatedSplit", "gather_corpora", "path_name"]
+from harness.planning import (
+    MACHINE_VARIANTS,
+    EvaluatedSplit,
+    Origin,
+    RunConfig,
+    TrainVariants,
+    VariantPlanner,
+    check_task,
+    data_options,
+    evaluated_on,
+    source_language,
+)
+from harness.running import Session
+from harness.specs import SelectedTask, TaskEntry, TaskSpec, TrainingSpec, select
+from harness.storage import cache_folder
 
 SHOWN = 1
 LONG = 38
@@ -115,9 +116,9 @@ class Corpus:
     def romanised(self) -> list[dict[str, Any]]:
         """Return one row per romanised text: its language, the text, and the text that is translated instead."""
         return [
-            {"language": found.language, "text": text, "changed": changed}
-            for found in self.finder.translations.romanised.values()
-            for text, changed in found.changed.items()
+            {"language": romanisation.language, "text": text, "changed": changed}
+            for romanisation in self.finder.translations.romanised.values()
+            for text, changed in romanisation.changed.items()
         ]
 
     @property
@@ -150,10 +151,12 @@ class Corpus:
             import sacrebleu
 
             folder = split.entry.folders.get(end) or next(iter(split.entry.folders.values()), None)
-            found = find_split(self.finder, source, spec.task, split.entry.languages.get(end), "test", folder)
+            reference = find_split(
+                self.finder, source, spec.task, split.entry.languages.get(end), "test", folder
+            )
             human = {
                 str(row.fields.get("id", number)): row
-                for number, row in enumerate(self.finder.rows(found), start=1)
+                for number, row in enumerate(self.finder.rows(reference), start=1)
             }
         except (ImportError, HarnessError):
             return None
@@ -208,17 +211,17 @@ def gather_corpora(
         romanised=romanised,
         split=split,
     )
-    made = Corpus(session=session, finder=finder)
+    corpus = Corpus(session=session, finder=finder)
     chosen = select(session.catalog, tasks, languages)
     if train is not None:
-        _add_training_sets(made, chosen, translators, train)
+        _add_training_sets(corpus, chosen, translators, train)
     else:
-        _add_test_items(made, chosen, planner, split)
-    made.skipped = list(dict.fromkeys(made.skipped))
-    if not made.splits:
-        shown = " ".join(made.skipped)
-        raise UsageError(f"Nothing is left to translate. {shown}")
-    return made
+        _add_test_items(corpus, chosen, planner, split)
+    corpus.skipped = list(dict.fromkeys(corpus.skipped))
+    if not corpus.splits:
+        reasons = " ".join(corpus.skipped)
+        raise UsageError(f"Nothing is left to translate. {reasons}")
+    return corpus
 
 
 def _add_test_items(
@@ -233,12 +236,14 @@ def _add_test_items(
             selected.languages, list(planner.translations())
         ):
             try:
-                found = planner.plan(entry, code, variant, translator, conditions).found
+                split_data = planner.plan(entry, code, variant, translator, conditions).found
             except MissingDataError as error:
                 made.skipped.append(f"{entry.spec.task}:{code} {variant}: {error}")
                 continue
             made.splits.append(
-                TranslatedSplit(spec=entry.spec, language=code, variant=variant, found=found, entry=entry)
+                TranslatedSplit(
+                    spec=entry.spec, language=code, variant=variant, found=split_data, entry=entry
+                )
             )
 
 
@@ -267,7 +272,7 @@ def _add_training_sets(
         for name, code in stages.items():
             origin = Origin.named(name, made.session.catalog)
             try:
-                parts = variants.parts(
+                splits = variants.parts(
                     name,
                     [(code, origin.find(made.finder, code, "train"))],
                     origin.spec.translate,
@@ -279,9 +284,9 @@ def _add_training_sets(
                 made.skipped.append(f"{name}:{code} {train.variant}: {error}")
                 continue
             made.splits += [
-                TranslatedSplit(spec=origin.spec, language=language, variant=train.variant, found=found)
-                for language, found in parts
-                if found.change is not None
+                TranslatedSplit(spec=origin.spec, language=language, variant=train.variant, found=split_data)
+                for language, split_data in splits
+                if split_data.change is not None
             ]
 
 

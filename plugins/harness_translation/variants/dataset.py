@@ -8,11 +8,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from harness import Row, UsageError
-from harness.storage.files import write_atomically
+from harness import UsageError
+from harness.data import Row
+from harness.storage import write_atomically
 from harness_translation.variants.corpus import Corpus, TranslatedSplit, path_name
-
-__all__ = ["check_output_folder", "write_dataset"]
 
 
 def check_output_folder(folder: Path | None) -> None:
@@ -69,9 +68,9 @@ def _record(row: Row, split: TranslatedSplit) -> dict[str, Any]:
 
 def _card(corpus: Corpus, tables: list[str]) -> dict[str, Any]:
     try:
-        own = version("multilingual-harness")
+        harness_version = version("multilingual-harness")
     except PackageNotFoundError:
-        own = None
+        harness_version = None
     splits = []
     for split in corpus.splits:
         spec, change = split.spec, split.found.change
@@ -90,7 +89,7 @@ def _card(corpus: Corpus, tables: list[str]) -> dict[str, Any]:
     return {
         "schema": 1,
         "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "harness": own,
+        "harness": harness_version,
         "translator": tables,
         "splits": splits,
         "guards": corpus.guards(),

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 
 import deepl
 
-from harness import TranslatorContext, TranslatorInfo, UsageError
+from harness import UsageError
+from harness.data import TranslatorContext, TranslatorInfo
 from harness_translation.variants.service import Send, ServiceTranslator, read_options
-
-__all__ = ["KEY", "open_deepl"]
 
 KEY = "DEEPL_AUTH_KEY"
 MOST_TEXTS = 50

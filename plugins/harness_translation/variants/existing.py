@@ -9,12 +9,9 @@ from pathlib import Path
 
 from pydantic import BaseModel, Field, ValidationError
 
-from harness import DataError, Problem, SpecError, Translation, TranslatorContext, TranslatorInfo, UsageError
-from harness.specs.loading import read_yaml
-from harness.specs.schema import SpecModel
-from harness.specs.validating import validate_document
-
-__all__ = ["ExistingTranslations", "FilePair", "TranslationTable", "open_file"]
+from harness import DataError, Problem, SpecError, UsageError
+from harness.data import Translation, TranslatorContext, TranslatorInfo
+from harness.specs import SpecModel, read_yaml, validate_document
 
 TABLE = "translations.yaml"
 SHOWN = 3
@@ -71,16 +68,16 @@ class ExistingTranslations:
 
     def translate(self, segments: Sequence[str], source: str, target: str) -> list[Translation]:
         """Return the translations; raises `DataError` with the texts that have none."""
-        known = self._tables[(source, target)]
-        missing = [segment for segment in segments if segment not in known]
+        table = self._tables[(source, target)]
+        missing = [segment for segment in segments if segment not in table]
         if missing:
-            shown = ", ".join(map(_short, missing[:SHOWN]))
+            examples = ", ".join(map(_short, missing[:SHOWN]))
             raise DataError(
                 f"{self._info.id!r} has no translation {source}->{target} of {len(missing)} of {len(segments)} "
-                f"segments: {shown}{', ...' if len(missing) > SHOWN else ''}",
+                f"segments: {examples}{', ...' if len(missing) > SHOWN else ''}",
                 hint="Add them to the files; the other translations are kept.",
             )
-        return [Translation(text=known[segment]) for segment in segments]
+        return [Translation(text=table[segment]) for segment in segments]
 
     def close(self) -> None:
         """Forget the files."""
@@ -141,14 +138,14 @@ def _read_lines(path: Path, context: TranslatorContext) -> Tables:
             pair = _code("source", row.source, context), _code("target", row.target, context)
         except ValidationError as error:
             first = error.errors()[0]
-            place = ".".join(map(str, first["loc"])) or "this line"
-            raise DataError(f"{where}: {place!r}: {first['msg']}.") from error
+            location = ".".join(map(str, first["loc"])) or "this line"
+            raise DataError(f"{where}: {location!r}: {first['msg']}.") from error
         except UsageError as error:
             raise DataError(f"{where}: {error}") from error
-        known = tables.setdefault(pair, {}).setdefault(row.text, row.translation)
-        if known != row.translation:
+        earlier = tables.setdefault(pair, {}).setdefault(row.text, row.translation)
+        if earlier != row.translation:
             raise DataError(
-                f"{where}: {_short(row.text)} has another translation {pair[0]}->{pair[1]} already: {_short(known)}.",
+                f"{where}: {_short(row.text)} has another translation {pair[0]}->{pair[1]} already: {_short(earlier)}.",
                 hint="Keep one line for each text and pair.",
             )
     return tables
@@ -195,13 +192,13 @@ def _faults(pair: FilePair, folder: Path, context: TranslatorContext) -> Iterato
 
 def _aligned(pair: FilePair, before: Path, after: Path) -> Iterator[tuple[str, str]]:
     """Yield (text, translation); raises `DataError` for files of different lengths."""
-    left, right = list(_texts(pair, before)), list(_texts(pair, after))
-    if len(left) != len(right):
+    source_rows, target_rows = list(_texts(pair, before)), list(_texts(pair, after))
+    if len(source_rows) != len(target_rows):
         raise DataError(
-            f"{str(after)!r} has {len(right):,} rows, but {str(before)!r} has {len(left):,}: "
+            f"{str(after)!r} has {len(target_rows):,} rows, but {str(before)!r} has {len(source_rows):,}: "
             "they must be aligned row by row."
         )
-    for texts, translations in zip(left, right, strict=True):
+    for texts, translations in zip(source_rows, target_rows, strict=True):
         yield from zip(texts, translations, strict=True)
 
 

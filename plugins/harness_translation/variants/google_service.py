@@ -8,10 +8,9 @@ from google.api_core.client_options import ClientOptions
 from google.auth.credentials import AnonymousCredentials
 from google.cloud import translate_v3
 
-from harness import TranslatorContext, TranslatorInfo, UsageError
+from harness import UsageError
+from harness.data import TranslatorContext, TranslatorInfo
 from harness_translation.variants.service import Send, ServiceTranslator, read_options
-
-__all__ = ["open_google"]
 
 MOST_TEXTS = 1_024
 MOST_CHARACTERS = 30_000

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from harness import Translation, TranslatorContext, TranslatorInfo, UsageError
-
-__all__ = ["PlainTranslator", "open_identity", "open_released", "open_reverse"]
+from harness import UsageError
+from harness.data import Translation, TranslatorContext, TranslatorInfo
 
 
 class PlainTranslator:

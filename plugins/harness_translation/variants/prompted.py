@@ -4,19 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness import (
-    Capability,
-    CapabilityError,
-    GenerateOptions,
-    Generates,
-    Translation,
-    TranslatorContext,
-    TranslatorInfo,
-    UsageError,
-)
-from harness.planning.planner import resolve_model
-
-__all__ = ["PROMPT", "PromptedTranslator", "open_prompted"]
+from harness import CapabilityError, UsageError
+from harness.data import Translation, TranslatorContext, TranslatorInfo
+from harness.models import Capability, GenerateOptions, Generates
+from harness.planning import resolve_model
 
 PROMPT = "Translate this text from {source} into {target}.\n\n{source}: {text}\n{target}:"
 """One line after the target language's name is the answer; line breaks within a segment become spaces."""
@@ -80,24 +71,24 @@ def open_prompted(ref: str, context: TranslatorContext) -> PromptedTranslator:
 
     Raises `UsageError` for a model that does not exist, `CapabilityError` for one that does not generate text.
     """
-    named, _, query = ref.partition("?")
-    if ":" not in named:
+    model_name, _, query = ref.partition("?")
+    if ":" not in model_name:
         raise UsageError(
             f"The translator 'llm' needs a model, got {ref!r}.",
             hint="For example: llm:hf-causal:models/smollm2",
         )
-    options = dict(part.partition("=")[::2] for part in query.split("&") if part)
+    options = dict(option.partition("=")[::2] for option in query.split("&") if option)
     longest = options.pop("max_tokens", str(MAX_TOKENS))
     if not longest.isdecimal() or int(longest) < 1:
         raise UsageError(
             f"max_tokens of the translator {ref!r} must be a whole number of at least 1, got {longest!r}."
         )
-    model = resolve_model(context.adapters, named, options)
+    model = resolve_model(context.adapters, model_name, options)
     if Capability.GENERATES not in model.description.offers:
         raise CapabilityError(
-            f"The model {named!r} does not generate text, so it cannot be prompted to translate."
+            f"The model {model_name!r} does not generate text, so it cannot be prompted to translate."
         )
     adapter = model.entry.open(model.description, model.options)
     assert isinstance(adapter, Generates)
     licence = str(model.description.metadata.get("licence", ""))
-    return PromptedTranslator(adapter, named, context, licence=licence, max_tokens=int(longest))
+    return PromptedTranslator(adapter, model_name, context, licence=licence, max_tokens=int(longest))

@@ -8,21 +8,9 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from harness import (
-    DataError,
-    Problem,
-    SpecError,
-    Translation,
-    Translator,
-    TranslatorContext,
-    TranslatorInfo,
-    UsageError,
-)
-from harness.specs.loading import read_yaml
-from harness.specs.schema import SpecModel
-from harness.specs.validating import validate_document
-
-__all__ = ["RoutedTranslator", "RoutingTable", "open_routes"]
+from harness import DataError, Problem, SpecError, UsageError
+from harness.data import Translation, Translator, TranslatorContext, TranslatorInfo
+from harness.specs import SpecModel, read_yaml, validate_document
 
 Pair = Annotated[str, StringConstraints(pattern=r"^(\*|[A-Za-z-]+->(\*|[A-Za-z-]+)|\*->[A-Za-z-]+)$")]
 
@@ -55,16 +43,16 @@ class RoutedTranslator:
 
     def route(self, source: str, target: str) -> Translator:
         """Return the translator of a pair; raises `UsageError` if the table has none."""
-        named = self._named(source, target)
-        if named is None:
+        full_name = self._named(source, target)
+        if full_name is None:
             raise UsageError(
                 f"The routing table {str(self._path)!r} has no row for {source}->{target}.",
                 hint=f"Add '{source}->{target}: NAME', or '*: NAME' for all other pairs.",
             )
-        if named not in self._open:
-            name, _, reference = named.partition(":")
-            self._open[named] = self._context.translators.get(name).open(reference, self._context)
-        return self._open[named]
+        if full_name not in self._open:
+            name, _, reference = full_name.partition(":")
+            self._open[full_name] = self._context.translators.get(name).open(reference, self._context)
+        return self._open[full_name]
 
     def translate(self, segments: Sequence[str], source: str, target: str) -> list[Translation]:
         """Return the translations by the pair's translator."""
@@ -97,8 +85,8 @@ def open_routes(ref: str, context: TranslatorContext) -> RoutedTranslator:
     table = validate_document(RoutingTable, document)
     problems = [
         Problem(message=fault, line=document.line_of(["routes", pair]))
-        for pair, named in table.routes.items()
-        for fault in _faults(pair, named, context)
+        for pair, full_name in table.routes.items()
+        for fault in _faults(pair, full_name, context)
     ]
     if problems:
         raise SpecError(ref, problems)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from urllib.parse import parse_qsl
 
-from harness import Translation, TranslatorInfo, UsageError
-
-__all__ = ["ServiceTranslator", "chunks", "read_options"]
+from harness import UsageError
+from harness.data import Translation, TranslatorInfo
 
 Send = Callable[[Sequence[str], str, str], Sequence[str]]
 """Translates the texts of one request between two of the service's own codes."""

@@ -8,8 +8,6 @@ from typing import Any, TypeVar
 
 from harness import DataError, UsageError
 
-__all__ = ["cuts_character", "member", "required_option"]
-
 Value = TypeVar("Value")
 
 

@@ -14,13 +14,9 @@ from typing import Any, Final
 
 from pydantic_core import from_json
 
-from harness import DataError, Reader, Row
-from harness.data.readers.reader import choice
-from harness.data.readers.structured import JSONL, parse_json
-from harness.data.readers.text import without_blank_lines
+from harness import DataError
+from harness.data import JSONL, Reader, Row, choice, parse_json, without_blank_lines
 from harness_xtreme_r.readers.fields import cuts_character, member, required_option
-
-__all__ = ["MEWSLI_X_ENTITIES", "MEWSLI_X_MENTIONS", "MEWSLI_X_PAIRS", "mention_text"]
 
 _CHECK_OFFSETS: Final = ("true", "text")
 _OFFSETS_OPTION: Final = (

@@ -14,8 +14,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = ["ABBREVIATIONS", "OPENERS", "sentence_spans"]
-
 ABBREVIATIONS: Final = frozenset(
     "Adm Aug Bros Capt Col Dec Dr Fr Ft Gen Gov Inc Jan Jr Lt Ltd Maj Messrs Mr Mrs Ms Mt No Nos Nov Oct Op Pres "
     "Prof Rep Rev Sec Sen Sgt Sr St Sta Ste Vol al approx art b c ca cf ch d e.g eds est etc fl i.e p pp r v vol "

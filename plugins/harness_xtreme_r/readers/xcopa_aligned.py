@@ -11,11 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness import DataError, Reader, Row, UsageError
-from harness.data.readers.column import COLUMNS, pick, wanted_columns
-from harness.data.readers.structured import JSONL
-
-__all__ = ["XCOPA_ALIGNED"]
+from harness import DataError, UsageError
+from harness.data import COLUMNS, JSONL, Reader, Row, pick, wanted_columns
 
 _NAME = "xcopa_aligned"
 _QUESTIONS = ("cause", "effect")

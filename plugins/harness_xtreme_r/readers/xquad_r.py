@@ -12,15 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness import DataError, Reader, Row
-from harness.data.readers.reader import choice
-from harness.data.readers.squad import SQUAD
-from harness.data.readers.structured import parse_json
-from harness.data.readers.text import line_of_text, whole_text
+from harness import DataError
+from harness.data import SQUAD, Reader, Row, choice, line_of_text, parse_json, whole_text
 from harness_xtreme_r.readers.fields import cuts_character, member, required_option
 from harness_xtreme_r.readers.sentence_border import sentence_spans
-
-__all__ = ["SQUAD_SENTENCES", "XQUAD_R_QUESTIONS", "XQUAD_R_SENTENCES"]
 
 _PARQUET = b"PAR1"
 _HINT = "Give xquad-r/LANG.json of google-research-datasets/lareqa; the Hub's xquad_r has no breaks."

@@ -8,9 +8,7 @@ from typing import Annotated
 
 import typer
 
-from harness.cli.output import check_output_file, echo, write_file
-
-__all__ = ["app"]
+from harness.cli import check_output_file, echo, write_file
 
 app = typer.Typer(no_args_is_help=True, help="Read, write and score files in the public XTREME-R layout.")
 
@@ -30,7 +28,7 @@ def score(
 ) -> None:
     """Score a folder of predictions as the benchmark's own scorer does."""
     # Imported here so that help loads no numpy.
-    from harness.cli.display import PrintableConsole
+    from harness.cli import PrintableConsole
     from harness_xtreme_r.submission.scoring import score_submission, score_table
 
     check_output_file(json_file, ".json")
@@ -72,7 +70,7 @@ def import_(
     ] = None,
 ) -> int:
     """Make a run of a submission, to score, report and compare it like any other."""
-    from harness.cli.display import show_run
+    from harness.cli import show_run
     from harness_xtreme_r.submission.run import import_submission
 
     _, omitted = import_submission(folder, data or [], output)

@@ -13,17 +13,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from harness import DataError, Prediction, UsageError
+from harness import DataError, UsageError
+from harness.data import Prediction
 from harness_xtreme_r.submission.formats import CHOICES
 from harness_xtreme_r.submission.layout import SubmissionTask
-
-__all__ = [
-    "from_sorted_english_indices",
-    "read_predictions",
-    "sorted_english_order",
-    "to_sorted_english_indices",
-    "write_predictions",
-]
 
 _LABELLED = frozenset({"sequence_classification", "multiple_choice"})
 

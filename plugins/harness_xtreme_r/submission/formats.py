@@ -15,24 +15,8 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from harness import DataError, UsageError, near_names
-from harness.data.readers.text import whole_text
-from harness.metrics.retrieval import CUT_OFF
-
-__all__ = [
-    "CHOICES",
-    "UPOS_TAGS",
-    "AnswerFormat",
-    "FileFormat",
-    "FilePair",
-    "GoldItem",
-    "IndexFormat",
-    "LineFormat",
-    "PairedItems",
-    "RankingFormat",
-    "TagFormat",
-    "choice_format",
-    "label_format",
-]
+from harness.data import whole_text
+from harness.metrics import CUT_OFF
 
 CHOICES: Final = ("choice1", "choice2")
 """What the predictions of the harness call the choices, in the order in which they are numbered."""

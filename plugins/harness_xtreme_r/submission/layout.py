@@ -14,8 +14,18 @@ from types import MappingProxyType
 from typing import Final
 
 from harness import UsageError
-from harness.metrics import chunk, classification, question_answering, retrieval
-from harness.metrics.metric import MetricFunction
+from harness.metrics import (
+    MetricFunction,
+    accuracy,
+    chunk_f1,
+    chunk_precision,
+    chunk_recall,
+    map_at_20,
+    mlqa_exact_match,
+    mlqa_f1,
+    squad_exact_match,
+    squad_f1,
+)
 from harness_xtreme_r.submission.formats import (
     UPOS_TAGS,
     AnswerFormat,
@@ -26,8 +36,6 @@ from harness_xtreme_r.submission.formats import (
     choice_format,
     label_format,
 )
-
-__all__ = ["TASKS", "LanguageFiles", "SubmissionTask", "find_languages"]
 
 _LANGUAGE: Final = r"[a-z]{2,3}(?:-[A-Za-z0-9]{1,8})*"
 
@@ -51,10 +59,10 @@ class SubmissionTask:
         return root / self.name / f"test-{language}.{self.format.extension}"
 
 
-_ACCURACY: Final = {"accuracy": classification.accuracy}
-_CHUNKS: Final = {"f1": chunk.chunk_f1, "precision": chunk.chunk_precision, "recall": chunk.chunk_recall}
-_SQUAD: Final = {"exact_match": question_answering.squad_exact_match, "f1": question_answering.squad_f1}
-_MLQA: Final = {"exact_match": question_answering.mlqa_exact_match, "f1": question_answering.mlqa_f1}
+_ACCURACY: Final = {"accuracy": accuracy}
+_CHUNKS: Final = {"f1": chunk_f1, "precision": chunk_precision, "recall": chunk_recall}
+_SQUAD: Final = {"exact_match": squad_exact_match, "f1": squad_f1}
+_MLQA: Final = {"exact_match": mlqa_exact_match, "f1": mlqa_f1}
 _XNLI: Final = label_format(
     ("contradiction", "entailment", "neutral"), aliases={"contradictory": "contradiction"}
 )
@@ -78,7 +86,7 @@ _ALL: Final = (
     _task("mlqa", "span_extraction", AnswerFormat(), _MLQA),
     _task("tydiqa", "span_extraction", AnswerFormat(), _SQUAD),
     _task("tatoeba", "bitext_retrieval", IndexFormat(), _ACCURACY),
-    _task("mewslix", "ranked_retrieval", RankingFormat(), {"map@20": retrieval.map_at_20}),
+    _task("mewslix", "ranked_retrieval", RankingFormat(), {"map@20": map_at_20}),
 )
 TASKS: Final[Mapping[str, SubmissionTask]] = MappingProxyType({task.name: task for task in _ALL})
 """The ten tasks with a public file format, by the name of their folder."""

@@ -7,21 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness import (
-    AdapterOptions,
-    BitextExample,
-    Capability,
-    Method,
-    MethodContext,
-    MissingDataError,
-    ModelDescription,
-    Prediction,
-    UsageError,
-)
+from harness import MissingDataError, UsageError
+from harness.data import BitextExample, Prediction
+from harness.kinds import Method, MethodContext
+from harness.models import AdapterOptions, Capability, ModelDescription
 from harness_xtreme_r.submission.exchange import read_predictions
 from harness_xtreme_r.submission.layout import TASKS, SubmissionTask
-
-__all__ = ["METHODS", "SubmissionModel", "SubmissionOptions", "describe", "open_submission", "public_task"]
 
 FOLDERS = {"wikiann": "panx"}
 """Public folder names of tasks that have another name here."""

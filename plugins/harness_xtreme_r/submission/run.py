@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness import CellResult, HarnessError, Prediction, Run, UsageError, evaluate, open_session
-from harness.running.session import data_options
+from harness import HarnessError, Run, UsageError, evaluate, open_session
+from harness.data import Prediction
+from harness.planning import data_options
+from harness.storage import CellResult
 from harness_xtreme_r.submission.exchange import write_predictions
 from harness_xtreme_r.submission.layout import TASKS, SubmissionTask, find_languages
 from harness_xtreme_r.submission.model import FOLDERS, public_task
-
-__all__ = ["export_run", "import_submission"]
 
 OWN_NAMES = {folder: name for name, folder in FOLDERS.items()}
 

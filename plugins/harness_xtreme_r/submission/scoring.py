@@ -14,11 +14,10 @@ from typing import Any, Final
 from rich import box
 from rich.table import Table
 
-from harness import DataError, MetricContext, MissingDataError, UsageError, near_names
+from harness import DataError, MissingDataError, UsageError, near_names
+from harness.metrics import MetricContext
 from harness_xtreme_r.submission.formats import FilePair
 from harness_xtreme_r.submission.layout import TASKS, LanguageFiles, SubmissionTask, find_languages
-
-__all__ = ["LanguageScore", "SubmissionScore", "TaskScore", "score_submission", "score_table"]
 
 _WITHOUT_FORMAT: Final = "lareqa"
 """The task of XTREME-R whose predictions have no public file format."""

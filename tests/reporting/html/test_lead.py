@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from harness.reporting.blocks.chart import BarChart
 from harness.reporting.blocks.model import Charts, Columns, Note

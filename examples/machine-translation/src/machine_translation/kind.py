@@ -6,26 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from harness import (
-    Capability,
-    Code,
-    DataError,
-    Example,
-    Generates,
-    Method,
-    MethodContext,
-    Prediction,
-    PromptItem,
-    ReadContext,
-    Row,
-    TaskKind,
-    TaskSpec,
-    cluster_of,
-    generate_answers,
-    group_of,
-    meta_of,
-    text_of,
-)
+from harness import DataError
+from harness.data import Example, Prediction, Row
+from harness.kinds import Method, MethodContext, ReadContext, TaskKind, cluster_of, group_of, meta_of, text_of
+from harness.models import Capability, Generates
+from harness.prompts import PromptItem, generate_answers
+from harness.specs import Code, TaskSpec
 
 NAME = "machine_translation"
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from harness import Metric, MetricContext, MetricResult
+from harness.metrics import Metric, MetricContext, MetricResult
 
 Floats = npt.NDArray[np.float64]
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
-from harness import Metric, hookimpl
+from harness import hookimpl
+from harness.metrics import Metric
 
 
 @hookimpl

@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from harness import Metric, MetricContext, MetricResult
-
-__all__ = ["RUDE_RECALL"]
+from harness.metrics import Metric, MetricContext, MetricResult
 
 
 def _rude_recall(

@@ -6,8 +6,6 @@ import json
 import re
 from typing import Any
 
-__all__ = ["REPLACED", "add_secret", "clean_json", "clean_text", "redact"]
-
 REPLACED = "\ufffd"
 """In place of a lone surrogate, which is no character and cannot be written to a file."""
 HIDDEN = "***"
@@ -29,9 +27,9 @@ def add_secret(secret: str) -> None:
 
 def redact(text: str) -> str:
     """Return a text without the secrets of this process."""
-    for form, shown in _forms.items():
+    for form, replacement in _forms.items():
         if form in text:
-            text = text.replace(form, shown)
+            text = text.replace(form, replacement)
     return text
 
 
@@ -53,7 +51,7 @@ def clean_json(content: bytes) -> Any:
 def _may_need_it(content: bytes) -> bool:
     """Return whether a JSON text can hold a secret or a lone surrogate: quickly, as most hold neither."""
     escapes = (b"\\u", b"\\/", b"\xed", b"\0")  # b"\xed" begins a surrogate in UTF-8, b"\0" is in UTF-16
-    return any(part in content for part in escapes) or any(form.encode() in content for form in _forms)
+    return any(escape in content for escape in escapes) or any(form.encode() in content for form in _forms)
 
 
 def _clean_value(value: Any) -> Any:

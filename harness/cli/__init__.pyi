@@ -1,0 +1,35 @@
+"""Names of harness.cli that plugins, adapters and programs use, and the modules that define them."""
+
+from .configuration import make_config as make_config
+from .display import (
+    PrintableConsole as PrintableConsole,
+    print_report as print_report,
+    show_run as show_run,
+    show_runs as show_runs,
+    stderr as stderr,
+)
+from .live import show_progress as show_progress, show_steps as show_steps
+from .main import run_command as run_command
+from .option import (
+    AllowCode as AllowCode,
+    BatchTokens as BatchTokens,
+    ConfigFile as ConfigFile,
+    Data as Data,
+    JsonFile as JsonFile,
+    Languages as Languages,
+    Limit as Limit,
+    Romanised as Romanised,
+    TasksFrom as TasksFrom,
+    takes_settings as takes_settings,
+)
+from .output import (
+    check_output_file as check_output_file,
+    choose_format as choose_format,
+    echo as echo,
+    format_suffixes as format_suffixes,
+    printable as printable,
+    reporting_broken_plugins as reporting_broken_plugins,
+    write_file as write_file,
+    write_rows as write_rows,
+)
+from .table import print_table as print_table
