@@ -69,7 +69,7 @@ def test_a_click_shows_one_tab_and_back_returns(browser: Any, report: Path) -> N
             assert (page.evaluate(SELECTED), page.evaluate(SHOWN)) == ([name], [panel])
             assert page.evaluate("scrollY") == 0
         page.go_back()
-        page.wait_for_function("document.querySelector('#tab-tasks').offsetHeight > 0")
+        page.locator("#tab-tasks").wait_for()
         assert page.evaluate(SELECTED) == ["Tasks"]
 
 
@@ -86,7 +86,7 @@ def test_arrow_keys_move_between_tabs(browser: Any, report: Path) -> None:
             ("Home", 0),
         ):
             page.keyboard.press(key)
-            page.wait_for_function(f"document.getElementById('{PANELS[panel]}').offsetHeight > 0")
+            page.locator(f"#{PANELS[panel]}").wait_for()
             assert page.evaluate(SHOWN) == [PANELS[panel]]
             assert page.evaluate("document.activeElement.getAttribute('aria-controls')") == PANELS[panel]
         assert page.evaluate("[...document.querySelectorAll('[role=tab]')].map((tab) => tab.tabIndex)") == [
@@ -104,11 +104,11 @@ def test_a_link_into_a_section_opens_its_tab(browser: Any, report: Path) -> None
         assert page.locator("#missing").is_visible()
     with opened(browser, report) as page:
         page.locator(".map a", has_text="sw").click()
-        page.wait_for_function("document.querySelector('#language-sw').offsetHeight > 0")
+        page.locator("#language-sw").wait_for()
         assert page.evaluate(SHOWN) == ["tab-languages"]
         page.get_by_role("tab", name="Overview").click()
         page.get_by_role("link", name="What is missing").click()
-        page.wait_for_function("document.querySelector('#missing').offsetHeight > 0")
+        page.locator("#missing").wait_for()
         assert page.evaluate(SHOWN) == ["tab-how-it-was-made"]
 
 
@@ -160,7 +160,7 @@ def test_no_tab_is_wider_than_the_window(browser: Any, report: Path, width: int)
             if page.locator("button.menu").is_visible():
                 page.click("button.menu")
             page.locator(f'[aria-controls="{panel}"]').click()
-            page.wait_for_function(f"document.getElementById('{panel}').offsetHeight > 0")
+            page.locator(f"#{panel}").wait_for()
             assert page.evaluate("document.documentElement.scrollWidth") <= width
         dots = page.locator(".task svg[role=img]").first
         assert dots.bounding_box()["width"] > width / 4
