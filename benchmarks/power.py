@@ -19,12 +19,12 @@ from benchmarks.measuring import record
 from harness.statistics import (
     Codes,
     detectable_difference,
-    mean_sd,
     needed_groups,
     paired_difference,
     paired_sd,
     sign_flip_p,
 )
+from harness.statistics.significance import mean_sd
 
 Floats = npt.NDArray[np.float64]
 Draw = Callable[[np.random.Generator, float, tuple[int, ...]], Floats]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from docs_site.markdown import GENERATED_NOTE, code, prose, table
-from harness.cli.main import COMMANDS, SHIPPED
+from harness.cli.main import COMMANDS, command_summaries, extended
 
 ROOT = Path(__file__).resolve().parents[1]
 INTRODUCTION = """\
@@ -44,11 +44,16 @@ def commands() -> Mapping[str, Any]:
 
     targets = {name: f"{module}:app" for name, (module, _) in COMMANDS.items()}
     targets |= shipped_entry_points("harness.commands")
-    found = {}
-    for name, target in targets.items():
-        module, _, attribute = target.partition(":")
-        found[name] = typer.main.get_command(getattr(importlib.import_module(module), attribute))
-    return found
+    apps = {name: _loaded(target) for name, target in targets.items()}
+    for option, target in shipped_entry_points("harness.options").items():
+        name = option.partition(".")[0]
+        apps[name] = extended(apps[name], _loaded(target))
+    return {name: typer.main.get_command(app) for name, app in apps.items()}
+
+
+def _loaded(target: str) -> Any:
+    module, _, attribute = target.partition(":")
+    return getattr(importlib.import_module(module), attribute)
 
 
 def leaf_commands() -> Iterator[tuple[str, Any]]:
@@ -67,7 +72,7 @@ def _leaves(name: str, command: Any) -> Iterator[tuple[str, Any]]:
 
 def command_page() -> str:
     """Return the page: one section per command, with a table of its options by panel."""
-    summaries = {name: summary for name, (_, summary) in COMMANDS.items()} | SHIPPED
+    summaries = command_summaries()
     for name, command in commands().items():
         summaries.setdefault(name, _help_text(command).partition("\n\n")[0])
     rows = [(f"[`{name}`](#harness-{name})", summaries[name]) for name in commands()]

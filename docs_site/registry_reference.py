@@ -21,12 +21,12 @@ its list ([Hooks](hooks.md)).
 
 def registry_page() -> str:
     """Return the page: one section per table of the registry, with the shipped plugins only."""
-    from harness.registry.registry import Registry
+    from harness.registry.registry import Registry, Slot
     from harness.running.session import open_session
 
     registry = open_session().registry
     shipped = set(shipped_entry_points("harness"))
-    sorts = [name for name, member in vars(Registry).items() if isinstance(member, cached_property)]
+    sorts = [name for name, member in vars(Registry).items() if isinstance(member, cached_property | Slot)]
     parts = [INTRODUCTION.format(note=GENERATED_NOTE).strip()]
     for sort in sorted(sorts, key=lambda name: [*TITLES, name].index(name)):
         found = getattr(registry, sort)

@@ -1,5 +1,7 @@
 """Builds the examples, installs them next to the wheel in an empty environment, uses them, and takes them away again.
 
+The results repository is no package: it is copied, checked, added to, and becomes a site.
+
 ``make examples`` runs it with the environment to make as its argument; it ends with 1 at the first thing that is not
 as it should be. Needs a package registry.
 """
@@ -8,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -32,6 +35,8 @@ LISTINGS = {
 }
 """Commands that show what is installed; `translators` fails, and names those that there are."""
 SAMPLE = ("--data", "sample", "--limit", "6")
+REVIEWS = (("I love it", "good"), ("It works well", "good"), ("It broke", "bad"), ("Never again", "bad"))
+"""Of the results repository's own task."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +141,30 @@ class Trial:
         status, printed = self._run("harness", "translate", *arguments, *SAMPLE)
         require(status == 0, f"harness translate {' '.join(arguments)} ended with {status}:\n{printed}")
 
+    def keep_results(self) -> str:
+        """Add a run on its own data to a copy of the results repository, and make its site; return what was checked."""
+        shutil.copytree(EXAMPLES / "results-repository", self._folder / "ours")
+        table = "text,sentiment,lang\n" + "".join(f"{text},{label},English\n" for text, label in REVIEWS)
+        (self._folder / "reviews.csv").write_text(table, encoding="utf-8")
+        new = "new task mood --from reviews.csv --text text --label sentiment --language-column lang --test-share 0.5"
+        mood = "eval --tasks mood --tasks-from mood.yaml --data . --model baseline:majority --output mood"
+        sample = "eval --tasks xnli:sw --model baseline:majority --data sample --output sample"
+        for command in (new, mood, sample):
+            status, printed = self._run("harness", *command.split())
+            require(status == 0, f"harness {command} ended with {status}:\n{printed}")
+        status, printed = self._run("harness", "results", "add", "sample", "mood", "--to", "ours")
+        require(status == 1, f"a run on the sample data was not rejected:\n{printed}")
+        require("added: results/majority/mood-v1.json (en)" in printed, f"a run was not added:\n{printed}")
+        status, checked = self._run("harness", "results", "check", "ours")
+        require(status == 0, f"the results repository has faults:\n{checked}")
+        status, printed = self._run("harness", "board", "--from", "ours", "--site", "site")
+        pages = {path.name for path in (self._folder / "site").glob("*.html")}
+        require(
+            {"index.html", "task-mood.html", "language-ban.html"} <= pages,
+            f"the site is not whole:\n{printed}",
+        )
+        return checked.strip()
+
     def has(self, name: str) -> bool:
         """Whether there is a file or a folder of this name among the installed packages."""
         return (self._packages / name).exists()
@@ -222,6 +251,7 @@ def check(trial: Trial, wheels: Mapping[str, Path]) -> None:
     require(not heavy, f"the core's dependencies bring {', '.join(heavy)}")
     before = trial.listings()
     trial.say("the wheel is installed, without torch")
+    trial.say(f"results-repository: {trial.keep_results()}")
     trial.install(*(str(wheels[example.folder]) for example in EVERY))
     trial.say("the examples are installed")
     check_present(trial, EVERY)

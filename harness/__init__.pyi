@@ -38,12 +38,18 @@ from .errors import (
     UsageError as UsageError,
     near_names as near_names,
     require_extra as require_extra,
+    warn_deprecated as warn_deprecated,
 )
 from .hookspecs import hookimpl as hookimpl
 from .progress import Progress as Progress, show_step as show_step
-from .reporting.overview.notebook import LoadedRun as LoadedRun
+from .reporting.overview.overview import LoadedRun as LoadedRun
 from .running.session import open_session as open_session
 from .storage.run_folder import Run as Run
-from .table import NamedTable as NamedTable
+from .table import (
+    NamedTable as NamedTable,
+    distinguishing as distinguishing,
+    grouped as grouped,
+    table_rows as table_rows,
+)
 
 __version__: str

@@ -23,7 +23,7 @@ from harness.storage.run_folder import Run
 
 if TYPE_CHECKING:
     from harness.analysis.comparison import Comparison
-    from harness.reporting.overview.notebook import LoadedRun
+    from harness.reporting.overview.overview import LoadedRun
 
 
 class SavesPretrained(Protocol):
@@ -131,7 +131,7 @@ def load(path: str | Path) -> LoadedRun:
         UsageError: Where there is no run, or it has no results yet.
         DataError: For a damaged run.
     """
-    from harness.reporting.overview.notebook import LoadedRun
+    from harness.reporting.overview.overview import LoadedRun
 
     return LoadedRun(path)
 

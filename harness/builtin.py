@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from harness.kinds.kind import TaskKind
     from harness.kinds.methods import Method
     from harness.metrics.metric import Metric
-    from harness.reporting.formats import ReportFormat, ReportSection
+    from harness.registry.declarations import ReportFormat, ReportSection
 
 
 @hookimpl

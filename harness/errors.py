@@ -1,4 +1,4 @@
-"""The exceptions of the harness, their exit codes, and near-name suggestions.
+"""The exceptions of the harness, their exit codes, near-name suggestions, and warnings about renamed things.
 
 ::
 
@@ -23,6 +23,7 @@
 from __future__ import annotations
 
 import difflib
+import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -44,6 +45,26 @@ def near_names(name: str, known: Iterable[str], *, limit: int = 3) -> list[str]:
 
 SHOWN_NAMES = 12
 """Known names that a message lists, where none is near the one that was given."""
+
+
+class DeprecatedNameWarning(DeprecationWarning):
+    """A public name was used that has a new name; commands show it, Python hides it by default outside of tests."""
+
+
+def warn_deprecated(old: str, new: str, *, removal: str, stacklevel: int = 2) -> None:
+    """Warn that a name, argument, flag or key of the public surface has a new name.
+
+    A module calls it in its ``__getattr__``, a function where the old argument was passed, a command in the callback
+    of the hidden option, and then each does what the new name does.
+
+    Args:
+        old: The deprecated name as its user writes it: ``harness.models.Old``, ``--old``.
+        new: The name to use instead.
+        removal: The first version of the harness without the old name, two minor versions after the first that warns.
+        stacklevel: 2 names the caller of the function that calls this one.
+    """
+    message = f"{old} is deprecated and will be removed in version {removal} of the harness; use {new}."
+    warnings.warn(message, DeprecatedNameWarning, stacklevel=stacklevel + 1)
 
 
 class HarnessError(Exception):

@@ -45,11 +45,14 @@ if TYPE_CHECKING:
     from harness.kinds.methods import Method
     from harness.metrics.metric import Metric
     from harness.models.adapters import AdapterEntry
-    from harness.planning.task_checks import TaskChecks
-    from harness.reporting.formats import ReportFormat, ReportSection
-    from harness.running.fleet import FleetBackend
-    from harness.running.processes import Launcher
-    from harness.running.trackers import Tracker
+    from harness.registry.declarations import (
+        FleetBackend,
+        Launcher,
+        ReportFormat,
+        ReportSection,
+        TaskChecks,
+        Tracker,
+    )
     from harness.specs.task_source import TaskSource
     from harness.storage.results import CellResult
 

@@ -1,13 +1,37 @@
-"""Declared things by name, each with the plugin that declared it."""
+"""Declared things by name, each with the plugin that declared it; rows of tables, and values grouped by a key."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import csv
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from importlib import resources
 from typing import Generic, TypeVar
 
 from harness.errors import DuplicateNameError, UnknownNameError
 
 Item = TypeVar("Item")
+Key = TypeVar("Key", bound=Hashable)
+
+
+def grouped(pairs: Iterable[tuple[Key, Item]]) -> dict[Key, list[Item]]:
+    """Return the second ones of pairs by the first ones, in the order in which they come."""
+    groups: dict[Key, list[Item]] = {}
+    for key, item in pairs:
+        groups.setdefault(key, []).append(item)
+    return groups
+
+
+def distinguishing(parts: Iterable[str], peers: Iterable[Collection[str]]) -> list[str]:
+    """Return those of the parts of a description that some peer, of which it may be one, does not have."""
+    descriptions = list(peers)
+    return [part for part in parts if any(part not in peer for peer in descriptions)]
+
+
+def table_rows(package: str, name: str) -> list[dict[str, str]]:
+    """Return the rows of a file of tab-separated values in a package; lines that begin with ``#`` are comments."""
+    text = resources.files(package).joinpath(name).read_text(encoding="utf-8")
+    lines = (line for line in text.splitlines() if not line.startswith("#"))
+    return list(csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE))
 
 
 class NamedTable(Generic[Item]):

@@ -156,3 +156,26 @@ def test_an_adapter_without_a_model_gets_its_first_example(text: str, wanted: st
     with pytest.raises(UsageError) as caught:
         resolve_model(open_session().registry.adapters, text, {})
     assert wanted in str(caught.value.hint)
+
+
+def test_callbacks_are_those_that_adapters_declare(install_plugin: InstallPlugin) -> None:
+    declaration = """
+from harness import hookimpl
+from harness.models import AdapterEntry
+
+class Follow:
+    pass
+
+@hookimpl
+def harness_register_adapters():
+    given = dict(target="mine:x", describe="mine:x", options="mine:x", summary="s")
+    return [AdapterEntry(name="mine", callbacks=("mine:Follow", "needy:Leave"), extra="hf", **given)]
+"""
+    install_plugin("mine", {"mine.py": declaration, "needy.py": "import not_installed_anywhere\n"})
+    from harness import callbacks
+
+    assert callbacks.Follow.__module__ == "mine"
+    with pytest.raises(MissingExtraError):
+        _ = callbacks.Leave
+    with pytest.raises(ImportError, match="Folow"):
+        from harness.callbacks import Folow  # noqa: F401

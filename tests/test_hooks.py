@@ -246,7 +246,7 @@ def test_hook_register_launchers(
         IMPORTS
         + """
 from pathlib import Path
-from harness.running.processes import Launcher
+from harness.registry.declarations import Launcher
 
 def start(arguments, count, configuration=None):
     Path("started").write_text(f"{count}")
@@ -267,7 +267,7 @@ def harness_register_launchers():
 def test_hook_register_reports(declare: Declare, evaluated: Callable[..., Run], cli: Cli) -> None:
     render = "lambda runs: runs[0].manifest.model + chr(10)"
     made = f"ReportFormat(name='haiku', suffix='.txt', render={render})"
-    declare("reports", "harness.reporting.formats", made)
+    declare("reports", "harness.registry", made)
     run = evaluated(_spec())
     assert cli("report", run.path, "--format", "haiku") == (0, "baseline:majority\n", "")
 
@@ -328,7 +328,7 @@ def test_hook_register_task_checks(install_plugin: InstallPlugin, cli: Cli, tmp_
             + """
 @hookimpl
 def harness_register_task_checks():
-    from harness.planning import TaskChecks
+    from harness.registry import TaskChecks
     return [TaskChecks(name="loud", target="with_checks.checks:Loud", summary="texts do not shout"), "no checks"]
 """,
             "with_checks/checks.py": """
@@ -451,7 +451,7 @@ def test_hook_register_fleet_backends(install_plugin: InstallPlugin, cli: Cli) -
         + """
 from pathlib import Path
 from harness.models import AdapterOptions
-from harness.running import FleetBackend, JobState
+from harness.registry import FleetBackend, JobState
 
 class Options(AdapterOptions):
     slots: int = 1
@@ -489,7 +489,7 @@ def test_hook_register_trackers(install_plugin: InstallPlugin, cli: Cli) -> None
         IMPORTS
         + """
 from pathlib import Path
-from harness.running import Tracker
+from harness.registry import Tracker
 
 class Page:
     id = place = "page"

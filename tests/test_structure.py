@@ -12,7 +12,17 @@ import grimp
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-ROOT_MODULES = {"__init__", "__main__", "api", "builtin", "errors", "hookspecs", "progress", "table"}
+ROOT_MODULES = {
+    "__init__",
+    "__main__",
+    "api",
+    "builtin",
+    "callbacks",
+    "errors",
+    "hookspecs",
+    "progress",
+    "table",
+}
 PACKAGES = (
     "languages",
     "storage",

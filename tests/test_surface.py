@@ -18,7 +18,7 @@ from docs_site.surface_reference import doors, surface_names, surface_page
 from tests.docs.page import PAGES, blocks, page_name
 
 ROOT = Path(__file__).resolve().parents[1]
-SURFACE = {*doors(), "harness.statistics", "harness.testing"}
+SURFACE = {*doors(), "harness.callbacks", "harness.testing"}
 
 
 def _imports(path: Path) -> Iterator[str]:
@@ -68,6 +68,14 @@ def test_no_door_exports_an_unused_name() -> None:
         for name in names
     }
     assert {name for name in exported if name.rpartition(".")[2] not in words} == set()
+
+
+def test_no_name_of_a_door_is_that_of_a_module_behind_it() -> None:
+    """Importing a module sets it as an attribute of its package, where the name of the door would be."""
+    for door, modules in surface_names().items():
+        folder = ROOT / door.replace(".", "/")
+        names = {name for exported in modules.values() for name in exported}
+        assert names & {path.stem for path in folder.glob("[!_]*")} == set(), door
 
 
 @pytest.mark.parametrize("file", sorted((ROOT / "examples").rglob("src/**/*.py")), ids=lambda path: path.name)

@@ -12,27 +12,22 @@ import itertools
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from harness.analysis.pairing import run_difference_notes
 from harness.analysis.significance import LanguageItems, Scores, assess, bound_note, detectable_note
-from harness.analysis.systems import System, SystemGroup, group_systems
+from harness.analysis.systems import System, SystemGroup, group_systems, run_difference_notes
 from harness.errors import DataError, HarnessError, UsageError
 from harness.metrics.metric import Metric, MetricContext
-from harness.metrics.scoring import ScoreInput, score_cell
+from harness.metrics.scoring import score_cell
 from harness.progress import show_step
-from harness.statistics import AnyFloats
+from harness.statistics.arrays import AnyFloats, Booleans, Floats
 from harness.storage.records import ItemRecord
 from harness.storage.results import CellResult
 from harness.storage.run_folder import Run
+from harness.table import NamedTable
 
-if TYPE_CHECKING:
-    from harness.table import NamedTable
-
-Booleans = npt.NDArray[np.bool_]
 ANSWERS = ("label", "text", "candidate", "spans")
 """Where predictions keep their answer."""
 LEFT_OUT = {
@@ -260,12 +255,9 @@ def _join(code: str, systems: Sequence[System], metrics: Sequence[Metric]) -> _I
     anywhere = set.union(*map(set, by_id))
     shared = [each for each in by_id[0] if each in everywhere]
     same = [each for each in shared if len({recorded[each].inputs_digest for recorded in by_id}) == 1]
-    graded = [
-        each
-        for each in same
-        if all(recorded[each].reference == by_id[0][each].reference for recorded in by_id)
-    ]
-    ids = tuple(each for each in graded if by_id[0][each].reference is not None)
+    golds = {each: [recorded[each].reference for recorded in by_id] for each in same}
+    graded = [each for each, (gold, *others) in golds.items() if all(other == gold for other in others)]
+    ids = tuple(each for each in graded if golds[each][0] is not None)
     records = [[recorded[each] for each in ids] for recorded in by_id]
     contributions = _score(code, systems, metrics, records) if ids else {}
     answers = [[_answer_of(record) for record in system_records] for system_records in records]
@@ -303,7 +295,7 @@ def _score(
             options=system.spec.metric_options,
         )
         try:
-            scored.append(score_cell(metrics, [ScoreInput.of(item) for item in system_records], context))
+            scored.append(score_cell(metrics, system_records, context))
         except HarnessError as error:
             raise HarnessError(f"{system.name} in {code!r}: {error}") from error
     rows = {metric.name: [cell.items.get(metric.name) for cell in scored] for metric in metrics}
@@ -352,14 +344,11 @@ def _left_out_languages(systems: Sequence[System], has_common: bool = True) -> l
 def _left_out_items(joined: Sequence[_Items], systems: Sequence[System]) -> list[str]:
     compared = [items.comparison for items in joined]
     counts = {
-        **{
-            f"that {system.name} does not have": sum(language.missing[at] for language in compared)
-            for at, system in enumerate(systems)
-        },
-        **{
-            reason: sum(getattr(language, name) for language in compared) for name, reason in LEFT_OUT.items()
-        },
+        f"that {system.name} does not have": sum(language.missing[at] for language in compared)
+        for at, system in enumerate(systems)
     }
+    for name, reason in LEFT_OUT.items():
+        counts[reason] = sum(getattr(language, name) for language in compared)
     return [f"Skipped items {reason}: {count}." for reason, count in counts.items() if count]
 
 
@@ -384,11 +373,8 @@ def _require_equal(group: SystemGroup, compared: TaskComparison) -> None:
     systems = group.systems
     reasons = [*_left_out_languages(systems), *_unequal(systems)]
     for language in compared.languages:
-        counts = {
-            "missing": sum(language.missing),
-            "differing": language.differing,
-            "regraded": language.regraded,
-        }
+        counts = {name: getattr(language, name) for name in ("missing", "differing", "regraded")}
+        counts["missing"] = sum(language.missing)
         differences = [f"{count} {name}" for name, count in counts.items() if count]
         if differences:
             reasons.append(f"Items in {language.language}: {', '.join(differences)}.")
@@ -455,12 +441,9 @@ def _agreement(joined: Sequence[_Items]) -> Agreement:
         both += items.right.astype(np.float64) @ items.right.T.astype(np.float64)
         for first, second in itertools.product(range(count), repeat=2):
             pairs = zip(items.answers[first], items.answers[second], strict=True)
-            same[first, second] += sum(
-                first_answer is not None and first_answer == second_answer
-                for first_answer, second_answer in pairs
-            )
+            same[first, second] += sum(one is not None and one == other for one, other in pairs)
     return Agreement(same=_rows(same / total), right=_rows(both / total))
 
 
-def _rows(shares: npt.NDArray[np.float64]) -> tuple[tuple[float, ...], ...]:
+def _rows(shares: Floats) -> tuple[tuple[float, ...], ...]:
     return tuple(map(tuple, shares.tolist()))

@@ -15,19 +15,16 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from harness.analysis.items import read_items
 from harness.data.features import Items
+from harness.statistics.arrays import Booleans, Floats, Integers
 from harness.statistics.cluster import draw_codes
-from harness.statistics.interval import Interval
-from harness.statistics.mean import paired_difference, stratified_mean
+from harness.statistics.interval import Interval, paired_difference, stratified_mean
 from harness.storage.records import is_correct
 from harness.storage.results import CellResult, TaskSummary
 from harness.storage.run_folder import Run
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 MEASURES: Final = ("same", "kappa", "correct", "rank")
 """Equal answers, Cohen's kappa of the answers, right in both or wrong in both, RankC."""
 MISSING: Final = -2
@@ -148,14 +145,10 @@ def _measure(name: str, samples: Sequence[tuple[Floats, Integers]]) -> Measure:
     strata = np.repeat(np.arange(len(samples)), [len(scores) for scores, _ in samples])
     _, codes = np.unique(np.concatenate([draws for _, draws in samples]), return_inverse=True)
     # Kappa may be below 0, which the interval of scores would cut off.
-    interval = (paired_difference if name == "kappa" else stratified_mean)(
-        values, strata, codes.astype(np.int64)
-    )
-    return Measure(
-        value=float(np.mean([scores.mean() for scores, _ in samples])),
-        interval=interval,
-        n=int(codes.max()) + 1,
-    )
+    estimate = paired_difference if name == "kappa" else stratified_mean
+    value = float(np.mean([scores.mean() for scores, _ in samples]))
+    interval = estimate(values, strata, codes.astype(np.int64))
+    return Measure(value=value, interval=interval, n=int(codes.max()) + 1)
 
 
 # Values of items ----------------------------------------------------------------------------------------
@@ -163,13 +156,11 @@ def _measure(name: str, samples: Sequence[tuple[Floats, Integers]]) -> Measure:
 
 def _pair_values(table: _Table, first: int, second: int) -> dict[str, tuple[Floats, Integers]]:
     """Return by measure the values of the items that both languages have, and their draws."""
-    (first_answers, second_answers), (first_correct, second_correct) = (
-        table.answers[[first, second]],
-        table.correct[[first, second]],
-    )
+    first_answers, second_answers = table.answers[[first, second]]
+    first_correct, second_correct = table.correct[[first, second]]
     both = (first_answers != MISSING) & (second_answers != MISSING)
     graded = (first_correct != MISSING) & (second_correct != MISSING)
-    measured: dict[str, tuple[Floats | None, npt.NDArray[np.bool_]]] = {}
+    measured: dict[str, tuple[Floats | None, Booleans]] = {}
     if table.comparable and both.any():
         measured["same"] = _equal(first_answers[both], second_answers[both]), both
     if table.labelled and both.any():
@@ -180,10 +171,8 @@ def _pair_values(table: _Table, first: int, second: int) -> dict[str, tuple[Floa
         first_ranks, second_ranks = table.ranks[[first, second]]
         sizes = (first_ranks > 0).sum(axis=1)
         ranked = (sizes > 1) & (sizes == (second_ranks > 0).sum(axis=1))
-        measured["rank"] = (
-            rank_consistency(first_ranks[ranked], second_ranks[ranked]) if ranked.any() else None,
-            ranked,
-        )
+        if ranked.any():
+            measured["rank"] = rank_consistency(first_ranks[ranked], second_ranks[ranked]), ranked
     pairs = {name: (values, table.codes[mask]) for name, (values, mask) in measured.items()}
     return {name: (values, codes) for name, (values, codes) in pairs.items() if values is not None}
 

@@ -2,19 +2,32 @@
 
 What ExplainaBoard (Liu et al. 2021, arXiv 2104.06387) calls single-system, pairwise and dataset bias analysis, in the
 multilingual form of XTREME-R (Ruder et al., 2021, section 5 and appendix K), with clusters, paired tests and
-corrections. Everything is read from run folders.
+corrections; and how far the confidence of a classifier is its accuracy, and which labels it takes for which. Everything
+is read from run folders.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
 
-from harness.analysis.attributes import (
+import numpy as np
+
+from harness.analysis.buckets import (
+    LEAST_ITEMS,
+    Block,
+    Row,
+    Split,
+    bucket_metric,
+    compare_splits,
+    score_splits,
+)
+from harness.analysis.items import (
     CellAttributes,
     block_of,
     bucket_language,
@@ -22,27 +35,25 @@ from harness.analysis.attributes import (
     distribution,
     join_languages,
     pooled_edges,
+    read_items,
 )
-from harness.analysis.bucket_metric import bucket_metric
-from harness.analysis.bucket_scoring import LEAST_ITEMS, Block, Row, Split, compare_splits, score_splits
-from harness.analysis.calibration import calibration_rows, confusion_rows
-from harness.analysis.items import read_items
-from harness.analysis.pairing import common_items, differences_of
-from harness.analysis.systems import System, SystemGroup, group_systems
+from harness.analysis.systems import System, SystemGroup, common_items, differences_of, group_systems
+from harness.data.buckets import Bucket
 from harness.data.features import Feature, FeatureContext, Items
 from harness.errors import UnknownNameError, UsageError
 from harness.progress import show_step
+from harness.registry.registry import Registry
 from harness.statistics import benjamini_hochberg
+from harness.statistics.arrays import Floats
 from harness.storage.results import CellResult
 from harness.storage.run_folder import Run
-
-if TYPE_CHECKING:
-    from harness.data.buckets import Bucket
-    from harness.registry.registry import Registry
 
 EDGES: Final = ("language", "pooled", "paper")
 SIGNIFICANCE: Final = 0.05
 """The false discovery rate at which a difference is called significant."""
+BINS: Final = 10
+_CLASSIFYING: Final = {"sequence_classification", "multiple_choice"}
+_ROUNDING: Final = 1e-3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -328,15 +339,8 @@ def _finite(bound: float | None) -> float | None:
 
 def _head(group: SystemGroup, system: System) -> Row:
     cell = next(iter(system.cells.values()))
-    return {
-        "kind": "",
-        "task": group.task,
-        "language": None,
-        "protocol": cell.protocol,
-        "method": cell.method,
-        "view": dict(group.view),
-        "system": system.name,
-    }
+    head: Row = {"kind": "", "task": group.task, "language": None, "protocol": cell.protocol}
+    return head | {"method": cell.method, "view": dict(group.view), "system": system.name}
 
 
 def _pairs(group: SystemGroup, runs: Sequence[Run], notes: list[str]) -> list[tuple[System, System]]:
@@ -363,3 +367,82 @@ def _model_folder(run: Run) -> Path | None:
     _, _, name = run.manifest.model.partition(":")
     folder = Path(name)
     return folder if name and folder.is_dir() else None
+
+
+def probabilities(scores: Floats) -> Floats:
+    """Return the probabilities of the labels, shape (n, labels), rows of sum 1.
+
+    Scores that are probabilities already stay; others (logits, log-probabilities) go through a softmax.
+    """
+    if (scores >= 0).all() and (np.abs(scores.sum(axis=1) - 1) <= _ROUNDING).all():
+        return np.asarray(scores / scores.sum(axis=1, keepdims=True))
+    powers = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+
+
+def calibration_rows(items: Items) -> list[dict[str, Any]]:
+    """Return the confidence and accuracy of ten bins of equal width, and the expected calibration error.
+
+    ECE = sum over bins of n_bin / n * |accuracy - confidence| (Naeini et al. 2015; Guo et al. 2017, arXiv 1706.04599,
+    equation 3); the confidence of an item is the probability of its label. Empty bins have a row with n = 0. No rows at
+    all for kinds and methods without scores of all labels, and where fewer than all items have them.
+    """
+    scored = _scores(items)
+    if scored is None:
+        return []
+    confidence = probabilities(scored).max(axis=1)
+    pairs = zip(items.predictions, items.references, strict=True)
+    right = np.array([prediction["label"] == gold for prediction, gold in pairs], dtype=np.float64)
+    # Bins are closed on the right, as intervals of attributes are.
+    bins = np.clip(np.ceil(confidence * BINS).astype(np.int64) - 1, 0, BINS - 1)
+    counts = np.bincount(bins, minlength=BINS)
+    sure = np.bincount(bins, weights=confidence, minlength=BINS)
+    true = np.bincount(bins, weights=right, minlength=BINS)
+    error = float(np.abs(true - sure).sum() / len(bins))
+    return [
+        {
+            "bin": number,
+            "low": number / BINS,
+            "high": (number + 1) / BINS,
+            "n": int(count),
+            "confidence": float(sure[number] / count) if count else None,
+            "accuracy": float(true[number] / count) if count else None,
+            "ece": error,
+        }
+        for number, count in enumerate(counts.tolist())
+    ]
+
+
+def _scores(items: Items) -> Floats | None:
+    if items.kind not in _CLASSIFYING or not items.labels:
+        return None
+    structured = (own if isinstance(own, Mapping) else {} for own in items.predictions)
+    scores = [own.get("scores") if own.get("label") is not None else None for own in structured]
+    if any(item_scores is None or len(item_scores) != len(items.labels) for item_scores in scores):
+        return None
+    matrix = np.array(scores, dtype=np.float64)
+    return matrix if len(matrix) and np.isfinite(matrix).all() else None
+
+
+def confusion_rows(items: Items) -> list[dict[str, Any]]:
+    """Return the number of items by gold and predicted label, zeros too; None means an unreadable answer.
+
+    For bare tags (parts of speech) the items are tokens. No rows for kinds without labels of items or tokens.
+    """
+    if items.kind in _CLASSIFYING:
+        answers = [own["label"] if isinstance(own, Mapping) else own for own in items.predictions]
+        counts = Counter(zip(items.references, answers, strict=True))
+    elif items.kind == "token_tagging" and not any(label[:2] == "B-" for label in items.labels):
+        counts = Counter()
+        for gold, predicted in zip(items.references, items.predictions, strict=True):
+            counts.update(zip(gold, predicted, strict=True))
+    else:
+        return []
+    occurring = {label for pair in counts for label in pair}
+    labels = [*items.labels, *sorted(label for label in occurring - set(items.labels) if label is not None)]
+    columns = [*labels, *([None] if None in occurring else [])]
+    return [
+        {"gold": gold, "predicted": predicted, "n": counts[gold, predicted]}
+        for gold in labels
+        for predicted in columns
+    ]

@@ -13,11 +13,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
-from harness.statistics import mean_ranks, noncentrality
+from harness.statistics import mean_ranks
+from harness.statistics.arrays import Booleans, Floats, Integers
+from harness.statistics.significance import noncentrality
 
-Floats = npt.NDArray[np.float64]
 LEAST_LANGUAGES = 10
 LEAST_FAMILIES = 4
 PER_PROPERTY, PER_PROPERTY_ELSEWHERE = 5, 4
@@ -114,15 +114,15 @@ class _Data:
 
     y: Floats
     table: Floats
-    of_language: npt.NDArray[np.int64]
-    task: npt.NDArray[np.int64]
-    family: npt.NDArray[np.int64]
+    of_language: Integers
+    task: Integers
+    family: Integers
 
     def x(self, count: int) -> Floats:
         """Return the first properties of every row."""
         return np.asarray(self.table[self.of_language, :count], dtype=np.float64)
 
-    def means(self, values: Floats, mask: npt.NDArray[np.bool_]) -> Floats:
+    def means(self, values: Floats, mask: Booleans) -> Floats:
         """Return for every row the mean of the rows of its task in the mask; NaN where there are none."""
         number = int(self.task.max()) + 1
         sizes = np.bincount(self.task[mask], minlength=number)

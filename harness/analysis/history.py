@@ -8,14 +8,13 @@ points are found by `harness.statistics.change_points`; ``benchmarks/drift.py`` 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from statistics import NormalDist, fmean, median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from harness.analysis.comparison import shared_items
 from harness.analysis.significance import flipped_scores
@@ -25,14 +24,13 @@ from harness.metrics.metric import Metric
 from harness.progress import show_step
 from harness.scores.aggregation import aggregate_tasks
 from harness.scores.task_intervals import task_intervals
-from harness.statistics import ChangePoint, change_points
+from harness.statistics import change_points
+from harness.statistics.arrays import Floats
+from harness.statistics.significance import ChangePoint
 from harness.storage.run_folder import Run, run_folders
-
-if TYPE_CHECKING:
-    from harness.table import NamedTable
+from harness.table import NamedTable, grouped
 
 NORMAL = NormalDist().inv_cdf(0.975)
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,24 +89,15 @@ class Series:
         changes = {change.at: change for change in self.changes}
         return [
             {
-                "task": self.task,
-                "conditions": list(self.conditions),
-                "metric": self.metric,
-                "languages": list(self.languages),
-                "items": self.items,
-                "band": self.band,
-                "run": str(step.run),
-                "model": step.model,
-                "created": step.created,
-                "value": step.value,
-                "ci": step.ci,
+                **{"task": self.task, "conditions": list(self.conditions), "metric": self.metric},
+                **{"languages": list(self.languages), "items": self.items, "band": self.band},
+                **(asdict(step) | {"run": str(step.run)}),
                 "change": step.value - self.steps[at - 1].value if at else None,
                 "change_half": self.half(at - 1, at) if at else None,
                 "drift": step.value - self.steps[0].value if at else None,
                 "drift_half": self.half(0, at) if at else None,
                 "is_change": at in changes,
-                "step": changes[at].step if at in changes else None,
-                "p": changes[at].p if at in changes else None,
+                **{name: getattr(changes.get(at), name, None) for name in ("step", "p")},
             }
             for at, step in enumerate(self.steps)
         ]
@@ -129,7 +118,7 @@ def history_runs(folders: Sequence[Path]) -> list[Run]:
     return sorted(runs, key=lambda run: (run.results.run.created, str(run.path)))
 
 
-def history(
+def read_histories(
     runs: Sequence[Run],
     metrics: NamedTable[Metric],
     *,
@@ -151,9 +140,7 @@ def history(
     """
     series: list[Series] = []
     for group in group_systems(runs, tasks=tasks, languages=languages):
-        lines: dict[tuple[str, ...], list[System]] = {}
-        for system in group.systems:
-            lines.setdefault(_conditions(group, system), []).append(system)
+        lines = grouped((_conditions(group, system), system) for system in group.systems)
         for line in lines.values():
             if len(line) > 1:
                 show_step(f"History: {group.title}")

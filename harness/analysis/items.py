@@ -1,26 +1,35 @@
-"""Reads the records of a cell as columns, for diagnosis."""
+"""The items of a cell as columns, and their attributes: the values of features, in buckets by language or over all."""
 
 from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
-from harness.data.features import Items, Spans
-from harness.errors import UsageError
+from harness.analysis.buckets import Block, BucketMetric, Observations, Split, token_metric
+from harness.data.buckets import MOST_VALUES, NOWHERE, Bucket, assign, equal_count, frequent_values
+from harness.data.features import Feature, FeatureContext, Items, Spans, Values
+from harness.errors import HarnessError, UsageError
 from harness.languages.table import Language, known_languages, recorded_name
 from harness.metrics.chunk import corpus_chunks
+from harness.statistics import draw_codes, seed_of
+from harness.statistics.arrays import Booleans, Floats, Integers
 from harness.storage.records import READ_TOGETHER, read_batches
 from harness.storage.results import CellResult, TaskSummary
 from harness.storage.run_folder import Run
+from harness.table import grouped
 
 _COLUMNS: Final = ("id", "inputs_digest", "prediction", "reference", "scores", "cluster", "tags", "inputs")
 _JSON: Final = {"prediction", "reference", "scores", "tags", "inputs"}
+BINS: Final = 20
+EdgeSource = Callable[[Feature, str], Sequence[Bucket] | None]
+"""Feature and language -> its given edges; None for edges by equal counts."""
 
 
 def read_items(
@@ -97,7 +106,7 @@ def _columns(run: Run, cell: CellResult, *, inputs: bool, most: int | None) -> d
     return columns if inputs else {**columns, "inputs": [{} for _ in columns["id"]]}
 
 
-def _row_mask(path: Path, most: int | None) -> npt.NDArray[np.bool_]:
+def _row_mask(path: Path, most: int | None) -> Booleans:
     """Return which rows of a file are labelled and, of more than `most`, drawn."""
     labelled: list[bool] = []
     hashes: list[int] = []
@@ -113,7 +122,7 @@ def _row_mask(path: Path, most: int | None) -> npt.NDArray[np.bool_]:
     return mask
 
 
-def _read(path: Path, names: Sequence[str], mask: npt.NDArray[np.bool_]) -> dict[str, list[Any]]:
+def _read(path: Path, names: Sequence[str], mask: Booleans) -> dict[str, list[Any]]:
     """Return the kept rows of columns, none of a column that is missing; only they become Python objects."""
     import pyarrow as pa
 
@@ -147,33 +156,282 @@ def spans_of(items: Items, tagged: Sequence[Any], side: Any) -> Spans | None:
         marked = [value["spans"] if isinstance(value, Mapping) else value for value in tagged]
         flat = [span for spans in marked for span in spans]
         bounds = np.array([span[:2] for span in flat], dtype=np.int64).reshape(-1, 2)
-        return Spans(
-            side=side,
-            unit="character",
-            items=np.repeat(np.arange(len(marked)), [len(spans) for spans in marked]),
-            starts=bounds[:, 0],
-            ends=bounds[:, 1],
-            tags=[span[2] for span in flat],
-        )
-    if items.kind != "token_tagging":
+        owners = np.repeat(np.arange(len(marked)), [len(spans) for spans in marked])
+        starts, ends, tags = bounds[:, 0], bounds[:, 1], [span[2] for span in flat]
+    elif items.kind != "token_tagging":
         return None
-    if _is_bio(items.labels):
+    elif _is_bio(items.labels):
         chunks = corpus_chunks(tagged)
-        return Spans(
-            side=side,
-            unit="token",
-            items=chunks.sentences,
-            starts=chunks.starts,
-            ends=chunks.ends + 1,
-            tags=chunks.types,
-        )
-    lengths = np.fromiter(map(len, tagged), np.int64, len(tagged))
-    first = np.repeat(np.cumsum(lengths) - lengths, lengths)
-    starts = np.arange(int(lengths.sum())) - first
-    tags = [tag for tags in tagged for tag in tags]
-    owners = np.repeat(np.arange(len(tagged)), lengths)
-    return Spans(side=side, unit="token", items=owners, starts=starts, ends=starts + 1, tags=tags)
+        owners, starts, ends, tags = chunks.sentences, chunks.starts, chunks.ends + 1, chunks.types
+    else:
+        lengths = np.fromiter(map(len, tagged), np.int64, len(tagged))
+        starts = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        owners, ends = np.repeat(np.arange(len(tagged)), lengths), starts + 1
+        tags = [tag for tags in tagged for tag in tags]
+    unit: Any = "character" if items.kind == "text_marking" else "token"
+    return Spans(side=side, unit=unit, items=owners, starts=starts, ends=ends, tags=tags)
 
 
 def _is_bio(labels: Sequence[str]) -> bool:
     return any(label[:2] in {"B-", "I-"} for label in labels)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attribute:
+    """A feature of the items of one language; for spans, the gold ones and those of every system."""
+
+    feature: Feature
+    values: Values
+    """One per item, or one per gold span."""
+    predicted: tuple[Values, ...] = ()
+    """For spans: those of each system."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellAttributes:
+    """The items that one or two systems answered in one language, with their attributes."""
+
+    items: Items
+    """Without their fields, answers, tags and scores, so that many cells fit into memory."""
+    metric: BucketMetric
+    statistics: tuple[Floats, ...]
+    """By system: the sufficient statistics of the items."""
+    gold: Spans | None
+    spans: tuple[Spans, ...]
+    """By system: the predicted ones; empty for kinds without spans."""
+    attributes: Mapping[str, Attribute]
+    """Those that apply, by the name of their feature."""
+
+
+def cell_attributes(
+    systems: Sequence[Items], metric: BucketMetric, features: Iterable[Feature], context: FeatureContext
+) -> CellAttributes:
+    """Return the attributes of the items that the systems have in common, which are in the same order in each."""
+    items = systems[0]
+    # Kinds without spans have no reference spans either.
+    gold = spans_of(items, items.references, "gold")
+    spans = (
+        [spans_of(items, system.predictions, "predicted") for system in systems] if gold is not None else []
+    )
+    attributes = {}
+    for feature in features:
+        if feature.kinds is not None and items.kind not in feature.kinds:
+            continue
+        if feature.level == "item":
+            sides = [_computed(feature, items, context, len(items))]
+        else:
+            own_spans = [side for side in (gold, *spans) if side is not None]
+            sides = [_computed(feature, items, replace(context, spans=side), len(side)) for side in own_spans]
+        if sides and all(side is not None for side in sides):
+            attributes[feature.name] = Attribute(feature=feature, values=sides[0], predicted=tuple(sides[1:]))
+    return CellAttributes(
+        items=replace(items, fields=(), predictions=(), references=(), tags=(), scores=(), kept={}),
+        metric=metric,
+        statistics=tuple(metric.statistics(system) for system in systems),
+        gold=gold,
+        spans=tuple(side for side in spans if side is not None),
+        attributes=attributes,
+    )
+
+
+def _computed(feature: Feature, items: Items, context: FeatureContext, expected: int) -> Values | None:
+    """Return the values of a feature; raises `HarnessError` where they are not one per item or span."""
+    values = feature.compute(items, context)
+    if values is not None and len(values) != expected:
+        raise HarnessError(
+            f"The attribute {feature.name!r} gave {len(values)} values for {expected} {feature.level}s; "
+            "expected one each.",
+            hint="Repair the plugin that brings it, or name other attributes with --attributes.",
+        )
+    return values
+
+
+def _edges_of(feature: Feature, values: Values, most: int | None = None) -> tuple[Bucket, ...]:
+    """Return the buckets that the values themselves make."""
+    if feature.continuous:
+        return equal_count(np.asarray(values, dtype=np.float64))
+    return frequent_values(values, most or MOST_VALUES)
+
+
+def block_of(cell: CellAttributes, *names: str) -> Block:
+    """Return the items of one language as a block; `names` make its seed."""
+    code = cell.items.language.code
+    clusters = draw_codes([_keyed(cell)], linked=False)
+    return Block(language=code, ids=cell.items.ids, clusters=clusters, seed=seed_of(*names, code))
+
+
+def _keyed(cell: CellAttributes) -> tuple[str, Sequence[str], Sequence[str | None]]:
+    return cell.items.language.code, cell.items.ids, cell.items.clusters
+
+
+def bucket_language(
+    cell: CellAttributes, edges: EdgeSource, pooled: Mapping[str, tuple[Bucket, ...]]
+) -> list[Split]:
+    """Return the attributes of one language in buckets.
+
+    Args:
+        cell: The language.
+        edges: Given edges, which come first.
+        pooled: By feature: the buckets of all languages, for features that must have the same everywhere.
+    """
+    splits = []
+    for name, attribute in cell.attributes.items():
+        feature = attribute.feature
+        buckets = pooled.get(name) or edges(feature, cell.items.language.code)
+        buckets = buckets or _edges_of(feature, attribute.values, feature.words)
+        if buckets:
+            splits.append(_split(cell, attribute, tuple(buckets)))
+    return splits
+
+
+def _split(cell: CellAttributes, attribute: Attribute, buckets: tuple[Bucket, ...]) -> Split:
+    codes = assign(attribute.values, buckets)
+    metric = cell.metric
+    if cell.gold is None or attribute.feature.level == "item":
+        rows = np.arange(len(codes))
+        systems = [
+            Observations(items=rows, codes=codes, statistics=statistics) for statistics in cell.statistics
+        ]
+    else:
+        sides = zip(cell.spans, attribute.predicted, strict=True)
+        systems = [
+            _span_observations(cell.gold, spans, codes, assign(values, buckets)) for spans, values in sides
+        ]
+        metric = metric if _has_span_counts(cell) else token_metric()
+    counts = np.bincount(codes[codes >= 0], minlength=len(buckets))
+    return Split(
+        feature=attribute.feature, buckets=buckets, metric=metric, counts=counts, systems=tuple(systems)
+    )
+
+
+def _has_span_counts(cell: CellAttributes) -> bool:
+    """Return whether the metric counts the very spans of the attributes, which for bare tags are tokens."""
+    if not cell.metric.of_spans:
+        return False
+    return cell.items.kind == "text_marking" or any(label[:2] == "B-" for label in cell.items.labels)
+
+
+def _span_observations(gold: Spans, predicted: Spans, gold_codes: Integers, codes: Integers) -> Observations:
+    """Return the (correct, predicted, gold) of the spans of both sides, each in its own bucket.
+
+    So precision is over the predicted spans of a bucket and recall over its gold ones. A span that is right is the
+    same on both sides, with the same attributes: it counts as right where it is gold.
+    """
+    right = np.isin(*_keys(gold, predicted))
+    gold_counts = np.ones(len(gold))
+    of_gold = np.stack([right.astype(np.float64), np.zeros(len(gold)), gold_counts], axis=1)
+    of_predicted = np.zeros((len(predicted), 3))
+    of_predicted[:, 1] = 1
+    return Observations(
+        items=np.concatenate([gold.items, predicted.items]),
+        codes=np.concatenate([gold_codes, codes]),
+        statistics=np.concatenate([of_gold, of_predicted]),
+    )
+
+
+def _keys(gold: Spans, predicted: Spans) -> tuple[Integers, Integers]:
+    """Return one number per span, the same for the same item, start, end and tag."""
+    numbers: dict[str, int] = {}
+    reach = 1 + max(int(side.ends.max(initial=0)) for side in (gold, predicted))
+    tags = [
+        np.fromiter((numbers.setdefault(tag, len(numbers)) for tag in side.tags), np.int64, len(side))
+        for side in (gold, predicted)
+    ]
+    gold_keys, predicted_keys = (
+        ((side.items * reach + side.starts) * reach + side.ends) * len(numbers) + tag_numbers
+        for side, tag_numbers in zip((gold, predicted), tags, strict=True)
+    )
+    return gold_keys, predicted_keys
+
+
+def join_languages(
+    cells: Sequence[CellAttributes],
+    languages: Sequence[Sequence[Split]],
+    *,
+    parallel: bool,
+    unpaired: Collection[str] = (),
+    names: Sequence[str],
+) -> tuple[Block, list[Split]]:
+    """Return the items of all languages as one block, and their attributes.
+
+    Buckets are joined by name: the XS of all languages, whose edges are kept where they are the same. Attributes whose
+    values are names get new buckets, from the values of all languages. In a parallel task the translations of an item
+    are one draw.
+    """
+    sizes = np.cumsum([0, *(len(cell.items) for cell in cells)])
+    ids = [identifier for cell in cells for identifier in cell.items.ids]
+    clusters = draw_codes(list(map(_keyed, cells)), linked=parallel, unpaired=unpaired)
+    numbered = ((number, split) for number, splits in enumerate(languages) for split in splits)
+    by_name = grouped((pair[1].feature.name, pair) for pair in numbered)
+    joined = []
+    for name, numbered_splits in by_name.items():
+        feature = numbered_splits[0][1].feature
+        if feature.continuous:
+            splits = [split for _, split in numbered_splits]
+        else:
+            attributes = [(cells[number], cells[number].attributes[name]) for number, _ in numbered_splits]
+            buckets = _edges_of(feature, [value for _, attribute in attributes for value in attribute.values])
+            splits = [_split(cell, attribute, buckets) for cell, attribute in attributes]
+        joined.append(_joined(splits, [int(sizes[number]) for number, _ in numbered_splits]))
+    return Block(language=None, ids=ids, clusters=clusters, seed=seed_of(*names)), joined
+
+
+def _joined(splits: Sequence[Split], starts: Sequence[int]) -> Split:
+    """Return the splits of several languages as one, given the number of the first item of each."""
+    names = grouped((bucket.name, bucket) for split in splits for bucket in split.buckets)
+    order = {name: number for number, name in enumerate(names)}
+    counts = np.zeros(len(order), dtype=np.int64)
+    columns: list[list[tuple[Any, ...]]] = [[] for _ in splits[0].systems]
+    for start, split in zip(starts, splits, strict=True):
+        joined_codes = np.array([order[bucket.name] for bucket in split.buckets] + [NOWHERE], dtype=np.int64)
+        counts[joined_codes[:-1]] += split.counts
+        for column, observations in zip(columns, split.systems, strict=True):
+            column.append(
+                (observations.items + start, joined_codes[observations.codes], observations.statistics)
+            )
+    systems = []
+    for column in columns:
+        items, codes, statistics = map(np.concatenate, zip(*column, strict=True))
+        systems.append(Observations(items=items, codes=codes, statistics=statistics))
+    buckets = [
+        by_language[0] if len(set(by_language)) == 1 else Bucket(name=name)
+        for name, by_language in names.items()
+    ]
+    return replace(splits[0], buckets=tuple(buckets), counts=counts, systems=tuple(systems))
+
+
+def pooled_edges(cells: Sequence[CellAttributes]) -> dict[str, tuple[Bucket, ...]]:
+    """Return the buckets of every continuous feature that the values of all languages together make."""
+    pairs = (pair for cell in cells for pair in cell.attributes.items())
+    by_name = grouped((name, attribute) for name, attribute in pairs if attribute.feature.continuous)
+    return {
+        name: _edges_of(attributes[0].feature, np.concatenate([attribute.values for attribute in attributes]))
+        for name, attributes in by_name.items()
+    }
+
+
+def distribution(attribute: Attribute) -> dict[str, Any]:
+    """Return n, mean, quartiles and histogram of an attribute; mean and quartiles are None for names.
+
+    The histogram has rows [low, high, count] (20 bins of equal width; one [value, value, count] each where there are
+    no more values than that), or [value, count] for names, frequent ones first. It depends on the data alone, whatever
+    a system answers: dataset bias.
+    """
+    mean = quartiles = None
+    if attribute.feature.continuous:
+        values = np.asarray(attribute.values, dtype=np.float64)
+        finite = values[np.isfinite(values)]
+        lows, numbers = np.unique(finite, return_counts=True)
+        highs = lows
+        if len(lows) > BINS:
+            numbers, edges = np.histogram(finite, bins=BINS)
+            lows, highs = edges[:-1], edges[1:]
+        if len(finite):
+            mean, quartiles = float(finite.mean()), np.quantile(finite, [0.25, 0.5, 0.75]).tolist()
+        columns = (lows.tolist(), highs.tolist(), numbers.tolist())
+        n, histogram = len(finite), [list(row) for row in zip(*columns, strict=True)]
+    else:
+        counts = Counter(value for value in attribute.values if value is not None)
+        ordered = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+        n, histogram = counts.total(), [list(pair) for pair in ordered]
+    return {"n": n, "mean": mean, "quartiles": quartiles, "histogram": histogram}

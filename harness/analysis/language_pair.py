@@ -13,7 +13,8 @@ from harness.analysis.systems import System, SystemGroup, group_systems
 from harness.errors import UnknownNameError, UsageError
 from harness.progress import show_step
 from harness.specs.schema import TRANSLATED
-from harness.statistics import draw_codes, mcnemar, paired_contrasts, seed_of, sign_flip_p
+from harness.statistics import draw_codes, mcnemar, seed_of, sign_flip_p
+from harness.statistics.contrast import paired_contrasts
 from harness.storage.records import ItemRecord
 from harness.storage.run_folder import Run
 
@@ -192,11 +193,8 @@ def _pair(
     """Return the pair of two languages; nothing where they have no item in common."""
     if code in system.spec.unpaired and against_language is None:
         return []
-    shared = [
-        (record, against_records[record.id])
-        for record in system.run.records(system.cells[code])
-        if record.id in against_records
-    ]
+    records = (record for record in system.run.records(system.cells[code]) if record.id in against_records)
+    shared = ((record, against_records[record.id]) for record in records)
     both = [pair for pair in shared if all(record.correct is not None for record in pair)]
     if not both:
         return []
@@ -210,7 +208,6 @@ def _pair(
     codes = draw_codes(languages, linked=True)
     strata = np.repeat(np.arange(2), count)
     [contrast] = paired_contrasts(marks.reshape(1, -1), strata, codes, np.array([[1.0, -1.0]]))
-    low, high = contrast.interval.low, contrast.interval.high
     is_clustered = int(codes.max()) + 1 < count
     seed = seed_of(group.title, code, against)
     return [
@@ -226,7 +223,7 @@ def _pair(
             gained=gained,
             neither=count - lost - gained - right,
             difference=contrast.value,
-            ci=None if low is None or high is None else (low, high),
+            ci=contrast.interval.ends,
             ci_method=contrast.interval.method,
             p=sign_flip_p(signs, codes[:count], seed=seed) if is_clustered else mcnemar(lost, gained),
             test="random signs of clusters" if is_clustered else "McNemar, exact",

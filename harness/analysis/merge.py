@@ -1,27 +1,40 @@
-"""Makes one run of several: the shards of a plan, or runs of one model over different tasks and languages."""
+"""Makes one run of several: the shards of a plan, or runs of one model over different tasks and languages.
+
+Runs may be merged that are of the same model, the same data and specs, and the same settings of what is compared.
+"""
 
 from __future__ import annotations
 
+import datetime
+import json
+import math
 import shutil
+import sys
 import tempfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.analysis.merge_checks import check_compatible, same_scores
-from harness.analysis.merge_manifest import differing_settings, merged_manifest
-from harness.analysis.pairing import harness_versions
+from harness.analysis.systems import harness_versions, item_view
+from harness.data.translation.opening import translator_names
 from harness.errors import DataError, StorageError, UsageError
 from harness.metrics.metric import Metric
+from harness.planning.resolution import Resolution, read_resolution
+from harness.planning.run_config import settings
 from harness.running.summaries import empty_result
 from harness.scores.aggregation import aggregate_tasks
 from harness.scores.task_intervals import add_task_intervals
+from harness.specs.selection import EXCLUSION_MARK
 from harness.storage.file_lock import FileLock
-from harness.storage.results import CellResult, Manifest, RunResults
-from harness.storage.run_folder import LOCK, STARTED, Run
-from harness.table import NamedTable
+from harness.storage.files import file_digest
+from harness.storage.results import CellResult, Manifest, RunResults, TaskSummary
+from harness.storage.run_folder import BY_LANGUAGE, LOCK, RESULTS, STARTED, Run
+from harness.table import NamedTable, grouped
+
+TOLERANCE = 1e-5
+"""Two machines may sum in another order; the same model's scores differ by less than this."""
 
 
 def merge_runs(
@@ -80,13 +93,8 @@ def _check_output(output: Path) -> None:
 
 
 def _baselines(runs: Sequence[Run]) -> dict[str, list[Run]]:
-    by_name: dict[str, list[Run]] = {}
-    for run in runs:
-        folder = run.path / "baselines"
-        for path in sorted(folder.iterdir()) if folder.is_dir() else ():
-            if (path / "results.json").is_file():
-                by_name.setdefault(path.name, []).append(Run(path))
-    return by_name
+    files = (file for run in runs for file in sorted((run.path / "baselines").glob("*/results.json")))
+    return grouped((file.parent.name, Run(file.parent)) for file in files)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,33 +161,29 @@ def _merge(runs: Sequence[Run], name: str, metrics: NamedTable[Metric], *, incom
 
 def _whole_plan(runs: Sequence[Run]) -> dict[str, Any] | None:
     """Return the plan that runs are shards of, None where none is; raises `UsageError` for shards of several."""
-    plan: dict[str, Any] | None = None
-    for run in runs:
-        if not run.manifest.plan_cells:
-            continue
-        indices, _, count = str(run.manifest.shard).partition("/")
-        current = {
-            "digest": run.manifest.plan,
-            "count": int(count),
-            "cells": run.manifest.plan_cells,
-            "path": run.path,
-            "indices": {int(index) for index in indices.split("+")},
-        }
-        if plan is None:
-            plan = current
-            continue
-        if plan["digest"] != current["digest"]:
+    shards = [run for run in runs if run.manifest.plan_cells]
+    if not shards:
+        return None
+    numbers = {run.path: str(run.manifest.shard).partition("/") for run in shards}
+    first = shards[0]
+    for run in shards:
+        paths = f"{str(first.path)!r} and {str(run.path)!r}"
+        count, other = numbers[first.path][2], numbers[run.path][2]
+        if run.manifest.plan != first.manifest.plan:
             raise UsageError(
-                f"The runs {str(plan['path'])!r} and {str(run.path)!r} are shards of different plans.",
+                f"The runs {paths} are shards of different plans.",
                 hint="Give every shard the same tasks, languages and settings.",
             )
-        if plan["count"] != current["count"]:
+        if count != other:
             raise UsageError(
-                f"The runs {str(plan['path'])!r} and {str(run.path)!r} divide their plan differently: into "
-                f"{plan['count']} shards and into {current['count']}."
+                f"The runs {paths} divide their plan differently: into {count} shards and into {other}."
             )
-        plan["indices"] |= current["indices"]
-    return plan
+    return {
+        "digest": first.manifest.plan,
+        "count": int(numbers[first.path][2]),
+        "cells": first.manifest.plan_cells,
+        "indices": {int(index) for indices, *_ in numbers.values() for index in indices.split("+")},
+    }
 
 
 def _lost_cells(runs: Sequence[Run], plan: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
@@ -341,3 +345,221 @@ def _journals(run: Run) -> list[Path]:
 def _copy(source: Path, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(source, target)
+
+
+def check_compatible(runs: Sequence[Run]) -> None:
+    """Raise `UsageError` for the first thing in which a run differs from an earlier one and must not."""
+    first_values: dict[tuple[str, ...], tuple[str, Run]] = {}
+    merged: Resolution | None = None
+    owners: dict[tuple[str, ...], Run] = {}
+    for run in runs:
+        for title, key, value in _facts(run):
+            text = json.dumps(value, ensure_ascii=False, sort_keys=True)
+            before, first = first_values.setdefault((title, *key), (text, run))
+            if before != text:
+                detail = "" if len(before) + len(text) > 200 else f": {before} and {text}"
+                raise _differs(first, run, f"{title}{detail}")
+        if run.manifest.resolved:
+            resolution = read_resolution(run.manifest.resolved)
+            for here, there in [] if merged is None else resolution.diff(merged):
+                if there is not None:
+                    difference = f"the {here.subject}: {here.difference(there, 'the former')}"
+                    raise _differs(owners[here.key], run, difference)
+            merged = resolution if merged is None else merged.joined(resolution)
+            owners = {entry.key: run for entry in resolution.entries} | owners
+
+
+def _differs(first: Run, run: Run, difference: str) -> UsageError:
+    return UsageError(
+        f"The runs {str(first.path)!r} and {str(run.path)!r} cannot be merged: they differ in {difference}.",
+        hint="Compare them instead: harness compare RUN RUN",
+    )
+
+
+def _facts(run: Run) -> Iterator[tuple[str, tuple[str, ...], Any]]:
+    """Yield a noun phrase for the message, a further key, and the value that all runs with this key must share."""
+    yield from _model_facts(run)
+    config = run.manifest.config
+    yield "the place of the data (--data)", (), run.results.run.data
+    for name, setting in settings().items():
+        if setting.merged in {"same", "task"}:
+            # How many items a cell has must agree only between runs that share a task.
+            for task in [""] if setting.merged == "same" else run.manifest.tasks:
+                yield f"the setting {name!r}", (task,), config.get(name)
+    for name, code in run.manifest.code.items():
+        yield f"the {name}", (), code
+    for task, summary in run.manifest.tasks.items():
+        for name, value in summary.to_json().items():
+            if name not in BY_LANGUAGE:
+                yield f"{name!r} of the task {task!r}", (), value
+    for name, reference in translator_names(config.get("translators") or ()).items():
+        yield f"what the translator {name!r} is", (), reference
+    for name, engine in run.manifest.translators.items():
+        yield f"the model of the translator {name!r}", (), engine["fingerprint"]
+    for cell in run.cells:
+        cell_name = f"{cell.task!r} in {cell.language!r}"
+        if cell.data:
+            yield f"the test data of {cell_name}", (item_view(run, cell),), cell.data["digest"]
+        if cell.status == "ok":
+            key = (json.dumps(cell.view, sort_keys=True), *map(str, (cell.protocol, cell.method, cell.seed)))
+            yield f"the training or prompt of {cell_name}", key, cell.digest
+
+
+def _model_facts(run: Run) -> Iterator[tuple[str, tuple[str, ...], Any]]:
+    model = run.results.model
+    yield "the adapter", (), model.adapter
+    metadata = model.metadata
+    if not any(cell.status == "ok" for cell in run.cells):
+        # Nothing is known of a model that was never opened; what it would have answered is not there either.
+        return
+    yield "what is known of the model", (), sorted(metadata)
+    for name, value in metadata.items():
+        yield f"the model ({name})", (), value
+
+
+def same_scores(first: CellResult, second: CellResult) -> bool:
+    """Whether two finished cells have the same number of items and the same metrics, within 1e-5."""
+    first_metrics, second_metrics = first.metrics, second.metrics
+    return (
+        first.n == second.n
+        and first_metrics.keys() == second_metrics.keys()
+        and all(
+            math.isclose(first_metrics[name].value, second_metrics[name].value, rel_tol=0, abs_tol=TOLERANCE)
+            for name in first_metrics
+        )
+    )
+
+
+def differing_settings(manifests: Sequence[Manifest]) -> dict[str, dict[str, list[str]]]:
+    """Return the settings that differ between tasks, such as ``limit``: tasks by value."""
+    differing = {}
+    for name in (name for name, setting in settings().items() if setting.merged == "task"):
+        tasks: dict[str, list[str]] = {}
+        for manifest in manifests:
+            value = manifest.config.get(name)
+            tasks.setdefault("not set" if value is None else str(value), []).extend(manifest.tasks)
+        if len(tasks) > 1:
+            differing[name] = {value: list(dict.fromkeys(names)) for value, names in tasks.items()}
+    return differing
+
+
+def merged_manifest(
+    runs: Sequence[Run], cells: Sequence[CellResult], incomplete: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """Return the ``manifest.json`` of a merged run.
+
+    Args:
+        runs: The parts; the versions and the machine are the first one's, `merged_from` names the others.
+        cells: The cells of the merged run, in order.
+        incomplete: The plan that the runs are shards of, where some shards are missing.
+    """
+    manifests = [run.manifest for run in runs]
+    shard_keys = {"shard", "plan", "plan_cells", "resolved"}
+    first = {name: value for name, value in manifests[0].to_json().items() if name not in shard_keys}
+    identities = {cell["digest"]: cell for manifest in manifests for cell in manifest.cells}
+    digests = [cell.digest for cell in cells if cell.digest in identities]
+    published = [item for manifest in manifests for item in manifest.published]
+    merged = {
+        **first,
+        "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "command": sys.argv,
+        "config": _config(manifests),
+        "tasks": _tasks(manifests, cells),
+        "suites": _suites(manifests),
+        "published": [item for number, item in enumerate(published) if item not in published[:number]],
+        "code": _united(manifests, "code"),
+        "specs": _united(manifests, "specs"),
+        "cells": [identities[digest] for digest in digests],
+        "fits": list(dict.fromkeys(title for manifest in manifests for title in manifest.fits)),
+        "notes": list(dict.fromkeys(note for item in manifests for note in item.notes)),
+        "merged_from": [_source(run) for run in runs],
+    }
+    translators = {name: item for manifest in manifests for name, item in manifest.translators.items()}
+    if translators:
+        merged["translators"] = translators
+    if all(manifest.resolved for manifest in manifests):
+        merged["resolved"] = _resolved(manifests)
+    if incomplete is not None:
+        indices = "+".join(map(str, sorted(incomplete["indices"])))
+        merged |= {
+            "shard": f"{indices}/{incomplete['count']}",
+            "plan": incomplete["digest"],
+            "plan_cells": incomplete["cells"],
+        }
+    return merged
+
+
+def _united(records: Sequence[Manifest | TaskSummary], name: str) -> dict[str, Any]:
+    """Return the entries of a mapping that all have, those of the first one where several have a key."""
+    return {key: value for record in reversed(records) for key, value in getattr(record, name).items()}
+
+
+def _source(run: Run) -> dict[str, Any]:
+    """Return where a part came from: its name, time, machine and shard, and the digest of its results."""
+    head = run.results.run
+    host = run.manifest.host or run.manifest.hardware.get("host")
+    return {
+        "id": head.id,
+        "path": str(run.path),
+        "created": head.created,
+        "seconds": head.seconds,
+        "host": host,
+        "shard": run.manifest.shard,
+        "results": file_digest(run.path / RESULTS),
+        **({"merged_from": run.manifest.merged_from} if run.manifest.merged_from else {}),
+    }
+
+
+def _config(manifests: Sequence[Manifest]) -> dict[str, Any]:
+    """Return the configuration of all: what was asked for is united.
+
+    Languages are all where one run took all, or all but some.
+    """
+    configs = [manifest.config for manifest in manifests]
+    config = {name: value for name, value in configs[0].items() if name not in {"shard", "output"}}
+    for name in (name for name, setting in settings().items() if setting.merged == "united"):
+        values = [item.get(name) for item in configs]
+        united = list(dict.fromkeys(item for value in values for item in value or ()))
+        took_all = None in values or any(str(item).startswith(EXCLUSION_MARK) for item in united)
+        config[name] = None if name == "languages" and took_all else united
+    return config | dict.fromkeys(differing_settings(manifests))
+
+
+def _tasks(manifests: Sequence[Manifest], cells: Sequence[CellResult]) -> dict[str, Any]:
+    specs = _united(manifests, "tasks")
+    languages: dict[str, Any] = {}
+    for manifest in manifests:
+        for spec in manifest.tasks.values():
+            languages |= spec.languages
+    order = dict.fromkeys([*(cell.task for cell in cells), *specs])
+    return {
+        task: {**specs[task].to_json(), **_by_language(manifests, task), "languages": languages}
+        for task in order
+        if task in specs
+    }
+
+
+def _by_language(manifests: Sequence[Manifest], task: str) -> dict[str, Any]:
+    """Return the added, unpaired and described languages of a task in all manifests together."""
+    specs = [manifest.tasks[task] for manifest in manifests if task in manifest.tasks]
+    united: dict[str, Any] = {name: _united(specs, name) for name in ("added", "names")}
+    united["unpaired"] = list(dict.fromkeys(code for spec in specs for code in spec.unpaired))
+    return {name: value for name, value in united.items() if value}
+
+
+def _suites(manifests: Sequence[Manifest]) -> list[dict[str, Any]]:
+    """Return the suites of all, each with the languages that some run knew of its tasks."""
+    suites: dict[str, dict[str, Any]] = {}
+    for manifest in manifests:
+        for suite in manifest.suites:
+            merged = suites.setdefault(suite.suite, {**suite.to_json(), "languages": dict(suite.languages)})
+            for task, codes in suite.languages.items():
+                merged["languages"][task] = merged["languages"].get(task) or codes
+    return list(suites.values())
+
+
+def _resolved(manifests: Sequence[Manifest]) -> dict[str, Any]:
+    merged, *resolutions = [read_resolution(manifest.resolved) for manifest in manifests]
+    for resolution in resolutions:
+        merged = merged.joined(resolution)
+    return merged.model_dump(mode="json")

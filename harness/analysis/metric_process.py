@@ -11,13 +11,12 @@ from __future__ import annotations
 import json
 import math
 import os
-import queue
 import re
+import select
 import shlex
 import signal
 import subprocess
 import tempfile
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -27,7 +26,7 @@ from typing import IO, Any
 
 from harness.errors import DataError, HarnessError, UsageError
 from harness.metrics.external import COMMAND, COMMAND_KINDS, COMMAND_SCORES
-from harness.metrics.repeats import answers_of, repeat_count
+from harness.metrics.scoring import answers_of, repeat_count
 from harness.storage.records import REPEATS, ItemRecord
 from harness.storage.redaction import clean_text
 from harness.storage.results import CellResult
@@ -36,6 +35,8 @@ from harness.storage.run_folder import Run
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 SILENCE = 600.0
 """Seconds without a line after which a program is ended, where the user names none."""
+CHUNK = 65_536
+"""Bytes that are read at a time."""
 SIGNATURE = 200
 """Characters of a signature, at most."""
 
@@ -86,92 +87,30 @@ class MetricCommand:
         return hasher.hexdigest()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class CommandScores:
-    """Scores of a program for the answers of a run, by their content."""
+    """Scores of a program for the answers of a run, by their content, and the file that keeps them until then."""
 
     command: MetricCommand
-    signature: str
-    scores: Mapping[str, float]
-    kept: Path
-    """The file that holds them until the run's results do."""
+    path: Path
+    """The file; the results of the run hold the scores at the end."""
+    digest: str
+    """That of the command."""
+    signature: str = ""
+    scores: dict[str, float] = field(default_factory=dict)
 
     def add(self, record: ItemRecord, run: Run, cell: CellResult) -> ItemRecord:
         """Return a record whose answers have their scores."""
         items = _items(record, run, cell)
         if not items:
             return record
+        name = self.command.name
         answers = [
-            {
-                **answer,
-                COMMAND_SCORES: {**answer.get(COMMAND_SCORES, {}), self.command.name: self.scores[key]},
-            }
+            {**answer, COMMAND_SCORES: {**answer.get(COMMAND_SCORES, {}), name: self.scores[key]}}
             for answer, (key, _) in zip(answers_of(record.prediction), items, strict=True)
         ]
         several = repeat_count(record.prediction) > 1
         return replace(record, prediction={**record.prediction, REPEATS: answers} if several else answers[0])
-
-
-def ask_command(command: MetricCommand, runs: Sequence[Run]) -> CommandScores:
-    """Return the scores of all answers of runs; the first run's folder keeps them until they are written.
-
-    Raises `HarnessError` where the program cannot be started, fails, is silent for too long, or writes something else
-    than one score per answer; `DataError` where the records have no texts.
-    """
-    score_file = _ScoreFile(path=runs[0].path / f"{COMMAND}-{command.name}.jsonl", digest=command.digest())
-    score_file.read()
-    with tempfile.TemporaryFile("w+", encoding="utf-8") as requests:
-        pending: dict[str, str] = {}
-        for run in runs:
-            for cell in run.cells:
-                if cell.status == "ok" and run.manifest.tasks[cell.task].kind in COMMAND_KINDS:
-                    for record in run.records(cell):
-                        for key, item in _items(record, run, cell):
-                            if key not in score_file.scores and key not in pending:
-                                pending[key] = f"{item['id']!r} of {cell.task}:{cell.language}"
-                                requests.write(json.dumps(item, ensure_ascii=False) + "\n")
-        requests.flush()
-        requests.seek(0)
-        if pending:
-            _ask(command, requests, pending, score_file)
-    return CommandScores(
-        command=command, signature=score_file.signature, scores=score_file.scores, kept=score_file.path
-    )
-
-
-def _items(record: ItemRecord, run: Run, cell: CellResult) -> list[tuple[str, dict[str, Any]]]:
-    """Return the program's input for each answer of a record, with its digest; nothing without a reference."""
-    if record.reference is None:
-        return []
-    spec = run.manifest.specs.get(cell.task, {})
-    source = record.fields.get("source")
-    if source is None:
-        raise DataError(
-            f"The records of {cell.task}:{cell.language} have no source texts, which a metric with a command needs."
-        )
-    common = {
-        "source": source,
-        "reference": record.reference[0],
-        "source_language": spec.get("source_language") or cell.language,
-        "language": run.manifest.tasks[cell.task].answer_language or cell.language,
-        "id": record.id,
-    }
-    requests = []
-    for answer in answers_of(record.prediction):
-        item = {**common, "prediction": (answer or {}).get("text") or ""}
-        content = json.dumps({**item, "id": ""}, sort_keys=True)
-        requests.append((blake2b(content.encode(), digest_size=16).hexdigest(), item))
-    return requests
-
-
-@dataclass(slots=True, kw_only=True)
-class _ScoreFile:
-    """The scores that a program has given so far, in a file of the run."""
-
-    path: Path
-    digest: str
-    signature: str = ""
-    scores: dict[str, float] = field(default_factory=dict)
 
     def read(self) -> None:
         """Read what the same command has given before; a line that was cut off does not count."""
@@ -206,20 +145,70 @@ class _ScoreFile:
         self.path.unlink(missing_ok=True)
 
 
-def _ask(
-    command: MetricCommand, requests: IO[str], pending: Mapping[str, str], score_file: _ScoreFile
-) -> None:
+def ask_command(command: MetricCommand, runs: Sequence[Run]) -> CommandScores:
+    """Return the scores of all answers of runs; the first run's folder keeps them until they are written.
+
+    Raises `HarnessError` where the program cannot be started, fails, is silent for too long, or writes something else
+    than one score per answer; `DataError` where the records have no texts.
+    """
+    path = runs[0].path / f"{COMMAND}-{command.name}.jsonl"
+    kept = CommandScores(command=command, path=path, digest=command.digest())
+    kept.read()
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as requests:
+        pending: dict[str, str] = {}
+        for run in runs:
+            for cell in run.cells:
+                if cell.status == "ok" and run.manifest.tasks[cell.task].kind in COMMAND_KINDS:
+                    for record in run.records(cell):
+                        for key, item in _items(record, run, cell):
+                            if key not in kept.scores and key not in pending:
+                                pending[key] = f"{item['id']!r} of {cell.task}:{cell.language}"
+                                requests.write(json.dumps(item, ensure_ascii=False) + "\n")
+        requests.flush()
+        requests.seek(0)
+        if pending:
+            _ask(requests, pending, kept)
+    return kept
+
+
+def _items(record: ItemRecord, run: Run, cell: CellResult) -> list[tuple[str, dict[str, Any]]]:
+    """Return the program's input for each answer of a record, with its digest; nothing without a reference."""
+    if record.reference is None:
+        return []
+    spec = run.manifest.specs.get(cell.task, {})
+    source = record.fields.get("source")
+    if source is None:
+        raise DataError(
+            f"The records of {cell.task}:{cell.language} have no source texts, which a metric with a command needs."
+        )
+    common = {
+        "source": source,
+        "reference": record.reference[0],
+        "source_language": spec.get("source_language") or cell.language,
+        "language": run.manifest.tasks[cell.task].answer_language or cell.language,
+        "id": record.id,
+    }
+    requests = []
+    for answer in answers_of(record.prediction):
+        item = {**common, "prediction": (answer or {}).get("text") or ""}
+        content = json.dumps({**item, "id": ""}, sort_keys=True)
+        requests.append((blake2b(content.encode(), digest_size=16).hexdigest(), item))
+    return requests
+
+
+def _ask(requests: IO[str], pending: Mapping[str, str], kept: CommandScores) -> None:
+    command = kept.command
     with _Process(command, requests) as process:
         lines = process.lines()
         line, count = next(lines, None), 0
         if line is not None:
-            with score_file.begin(_signature(command, line)) as file:
+            with kept.begin(_signature(command, line)) as file:
                 for key, item_name in pending.items():
                     line = next(lines, None)
                     if line is None:
                         break
-                    score_file.scores[key] = _score(command, line, item_name)
-                    file.write(json.dumps({"key": key, "score": score_file.scores[key]}) + "\n")
+                    kept.scores[key] = _score(command, line, item_name)
+                    file.write(json.dumps({"key": key, "score": kept.scores[key]}) + "\n")
                     file.flush()
                     count += 1
                 else:
@@ -231,7 +220,7 @@ def _ask(
                 f"ended with status {status} after {count:,} of {len(pending):,} scores{process.reason()}",
             )
         if count < len(pending) or line is not None:
-            score_file.drop()
+            kept.drop()
             more = "more than " if line is not None else ""
             raise HarnessError(
                 f"The command of the metric {command.name!r} wrote {more}{count:,} scores for {len(pending):,} "
@@ -281,7 +270,6 @@ class _Process:
     def __init__(self, command: MetricCommand, requests: IO[str]) -> None:
         self._command = command
         self._requests = requests
-        self._lines: queue.Queue[str | None] = queue.Queue()
         self._errors = tempfile.TemporaryFile()
 
     def __enter__(self) -> _Process:
@@ -292,8 +280,6 @@ class _Process:
                 stdout=subprocess.PIPE,
                 stderr=self._errors,
                 start_new_session=True,
-                encoding="utf-8",
-                errors="replace",
             )
         except OSError as error:
             self._errors.close()
@@ -301,21 +287,26 @@ class _Process:
                 f"The command of the metric {self._command.name!r} cannot be started: "
                 f"{self._command.words[0]!r}: {error.strerror}."
             ) from error
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
-        self._reader.join(timeout=5)  # something that it started may hold its output open
+        assert self._process.stdout is not None
+        self._process.stdout.close()
         self._errors.close()
 
     def lines(self) -> Iterator[str]:
-        """Yield the lines as they come; raises `HarnessError` where none comes for too long."""
-        while (line := self._next()) is not None:
-            yield line
+        """Yield the lines as they come; raises `HarnessError` where nothing comes for too long."""
+        assert self._process.stdout is not None
+        begun, chunk = b"", b"\n"
+        while chunk:
+            if not select.select([self._process.stdout], [], [], self._command.silence)[0]:
+                raise self._too_silent()
+            chunk = os.read(self._process.stdout.fileno(), CHUNK)
+            *lines, begun = (begun + (chunk or b"\n")).split(b"\n")
+            yield from (line.decode("utf-8", "replace").rstrip("\r") for line in lines if line.strip())
 
     def wait(self) -> int:
         """Return the exit status of a program that has closed its output."""
@@ -330,19 +321,5 @@ class _Process:
         lines = [line for line in self._errors.read().decode("utf-8", "replace").splitlines() if line.strip()]
         return f": {clean_text(lines[-1].strip()[:300]).rstrip('.')}" if lines else ""
 
-    def _next(self) -> str | None:
-        try:
-            return self._lines.get(timeout=self._command.silence)
-        except queue.Empty as error:
-            raise self._too_silent() from error
-
     def _too_silent(self) -> HarnessError:
         return _fault(self._command, f"wrote nothing for {self._command.silence:g} s and was ended")
-
-    def _read(self) -> None:
-        assert self._process.stdout is not None
-        with self._process.stdout:
-            for line in self._process.stdout:
-                if line.strip():
-                    self._lines.put(line.rstrip("\n"))
-        self._lines.put(None)

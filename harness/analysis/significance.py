@@ -14,13 +14,10 @@ from statistics import fmean
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from harness.metrics.metric import Metric
-from harness.metrics.naming import metric_name
+from harness.metrics.metric import Metric, metric_name
 from harness.statistics import (
     DRAWS,
-    AnyFloats,
     Codes,
     Interval,
     cluster_sums,
@@ -28,7 +25,6 @@ from harness.statistics import (
     draw_codes,
     evaluated,
     holm,
-    least_p,
     mcnemar,
     paired_difference,
     percentile_interval,
@@ -39,8 +35,9 @@ from harness.statistics import (
     swap_p,
     tied_with_best,
 )
+from harness.statistics.arrays import AnyFloats, Booleans, Floats
+from harness.statistics.significance import least_p
 
-Floats = npt.NDArray[np.float64]
 ALPHA = 0.05
 SIGNS = 1_999
 """Replicates of `flipped_scores`."""
@@ -232,7 +229,7 @@ class _Trial:
     def _of_means(self) -> bool:
         return self._rows[0].ndim == 2
 
-    def _select(self, place: int) -> tuple[npt.NDArray[np.bool_], Codes]:
+    def _select(self, place: int) -> tuple[Booleans, Codes]:
         """Return which items a place has, and the numbers of their draws."""
         mask = self._strata == place if place >= 0 else np.ones(len(self._strata), dtype=np.bool_)
         return mask, np.unique(self._codes[mask], return_inverse=True)[1].astype(np.int64)
@@ -355,7 +352,7 @@ class _Trial:
             return paired_difference(self._differences(index, 0)[mask], strata, codes)
         groups = int(codes.max()) + 1
         if groups < 2:
-            return Interval(se=None, low=None, high=None, method="one cluster")
+            return Interval(method="one cluster")
         method = "paired bootstrap" if groups == len(codes) else "paired cluster bootstrap"
         replicates = self._at(place)
         return percentile_interval(

@@ -1,4 +1,4 @@
-"""The command line: one short file a command, no logic."""
+"""The command line: one short file per command, no logic."""
 
 from __future__ import annotations
 

@@ -20,6 +20,7 @@ from .option import (
     Limit as Limit,
     Romanised as Romanised,
     TasksFrom as TasksFrom,
+    extends as extends,
     takes_settings as takes_settings,
 )
 from .output import (
@@ -30,6 +31,7 @@ from .output import (
     printable as printable,
     reporting_broken_plugins as reporting_broken_plugins,
     write_file as write_file,
+    write_files as write_files,
     write_rows as write_rows,
 )
 from .table import print_table as print_table

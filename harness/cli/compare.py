@@ -161,7 +161,7 @@ def _is_one_system(run: Run) -> bool:
 
 def _published(folders: Sequence[Path], session: Session, only: Mapping[str, Any]) -> Shown:
     """Read the published scores on the tasks of runs."""
-    from harness.reporting.overview.published_table import (
+    from harness.reporting.overview.paper_tables import (
         published_blocks,
         published_cells,
         read_published_tables,
@@ -182,13 +182,13 @@ def _published(folders: Sequence[Path], session: Session, only: Mapping[str, Any
 
 def _history(folders: Sequence[Path], metrics: NamedTable[Metric], only: Mapping[str, Any]) -> Shown:
     """Read the series of a model line."""
-    from harness.analysis.history import history, history_runs
+    from harness.analysis.history import history_runs, read_histories
     from harness.cli.live import show_steps
     from harness.reporting.comparison.history import history_blocks, history_figure
 
     runs = history_runs(folders)
     with show_steps():
-        histories = history(runs, metrics, **only)
+        histories = read_histories(runs, metrics, **only)
     sample = any(run.results.run.data == "sample" for run in runs)
     blocks = partial(history_blocks, histories, sample=sample)
     figure = partial(history_figure, histories, sample=sample)

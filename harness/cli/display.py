@@ -72,12 +72,7 @@ def show_plan(plan: Plan, *, details: bool = False, brief: bool = False) -> None
         brief: Whether a run follows, whose summary says the rest: a few lines, to stderr.
     """
     from harness.reporting.blocks.model import Note
-    from harness.reporting.overview.plan_blocks import (
-        announced_plan,
-        plan_title,
-        planned_details,
-        planned_tasks,
-    )
+    from harness.reporting.overview.missing import announced_plan, plan_title, planned_details, planned_tasks
 
     if brief:
         print_report(announced_plan(plan), stderr())

@@ -15,7 +15,7 @@ import typer
 from harness.cli.output import echo
 
 if TYPE_CHECKING:
-    from harness.registry.doctor import Finding
+    from harness.registry.doctor import SetupFinding
 
 app = typer.Typer(add_completion=False)
 
@@ -76,7 +76,7 @@ def doctor(
     return 0
 
 
-def _lines(row: Finding, width: int) -> Iterator[str]:
+def _lines(row: SetupFinding, width: int) -> Iterator[str]:
     """Yield a finding's lines: wrapped in a terminal, one line elsewhere; commands are never broken."""
     shows_state = row.state == "missing" or row.area == "feature"
     detail = f"{row.state:7}  {row.detail}" if shows_state else row.detail or row.state

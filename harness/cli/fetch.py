@@ -81,7 +81,7 @@ def _show(fetched: Sequence[Fetched], missing: dict[str, str], found: Sequence[F
     from harness.cli.table import print_table
     from harness.registry.doctor import shown_size
     from harness.reporting.blocks.remark import counted
-    from harness.reporting.overview.plan_blocks import skipped_lines
+    from harness.reporting.overview.missing import skipped_lines
     from harness.running.fetching import translators_of
     from harness.storage.files import cache_folder
 

@@ -171,7 +171,7 @@ def _notes(coverage: SuiteCoverage) -> Iterator[str]:
 
 
 def _typology(languages: Sequence[Language]) -> str:
-    from harness.analysis.typology import FEATURE_SETS, typology_index
+    from harness.analysis.coverage import FEATURE_SETS, typology_index
     from harness.errors import DataError, MissingExtraError
 
     try:

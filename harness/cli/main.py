@@ -7,14 +7,21 @@ import importlib
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from harness.cli.output import check_outputs_first, printable
 from harness.cli.tracing import DEBUG
-from harness.errors import BrokenPluginError, HarnessError, StoppedError, UnknownNameError
-from harness.registry.guard import call_named, is_interrupt, kept_streams
+from harness.errors import (
+    BrokenPluginError,
+    DeprecatedNameWarning,
+    HarnessError,
+    StoppedError,
+    UnknownNameError,
+)
+from harness.registry.guard import call_named, kept_streams
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -28,7 +35,7 @@ COMMANDS = {
     "merge": ("harness.cli.merge", "Make one run of the runs of several machines or tasks."),
     "lock": ("harness.cli.lock", "Write the revisions and digests of a run's data, for eval --locked."),
     "report": ("harness.cli.report", "Print or write the report of a run."),
-    "journal": ("harness.cli.journal", "Show or check the answers that a run has written down."),
+    "journal": ("harness.cli.journal", "Check the answers that a run has written down."),
     "compare": ("harness.cli.compare", "Compare runs item by item: scores, differences, agreement."),
     "diagnose": ("harness.cli.diagnose", "Show where a run is weak, or where two differ, by attribute."),
     "tasks": ("harness.cli.tasks", "List, show and validate task specs; print their JSON schema."),
@@ -40,35 +47,6 @@ COMMANDS = {
     "plugins": ("harness.cli.plugins", "List the installed plugins, and what is wrong with broken ones."),
     "languages": ("harness.cli.languages", "List the languages: codes, scripts, families, tasks."),
 }
-SHIPPED = {
-    "annotate": "Let people label items again, blind; agreement, kappa, a corrected gold.",
-    "board": "Write a board of systems, tasks and languages: pages that need no server.",
-    "checklist": "Behavioural tests: generate, import, lint, translate, score.",
-    "contamination": "Signs that a causal model has seen the items of a task, with error rates.",
-    "export": "Write a run in the formats of other tools: EEE, the Hub, MTEB, LaTeX.",
-    "gap": "Show whether a benchmark's translations, not the model, cost the score.",
-    "gate": "Decide in CI whether a run is no worse than an earlier one: GO or NO-GO.",
-    "judge": "Rate answers of finished runs with a second model; its agreement with gold.",
-    "new": "Write a task for your data, or a package: plugin, task, language, adapter, metric.",
-    "overlap": "Compare what a classifier attends to in a text and its translation.",
-    "treebank": "Colorless-green and code-switched treebanks: make, check, split.",
-    "translate": "Translate the texts that variants of tasks need; ship them as a data set.",
-    "submit": "Evaluate many models: jobs on this machine, Ray or Slurm; their state and results.",
-    "submission": "Score, export and import the public XTREME-R submission files.",
-}
-"""Help of the commands that first-party plugins bring, shown without importing them."""
-OF_ADAPTER = {
-    "--device": "-o device=cpu, cuda, cuda:1 or mps",
-    "--dtype": "-o dtype=float32, bfloat16 or float16",
-    "--batch-size": "--batch-tokens N: batches are measured in tokens, padding included",
-    "--max-tokens": "-o max_tokens=N",
-    "--temperature": "-o temperature=T",
-    "--system": "-o system=TEXT",
-    "--stop": "-o stop=TEXT",
-    "--concurrency": "-o concurrency=N",
-    "--labels": "-o labels=NAME,NAME,...",
-}
-"""Replacements for options that other tools have."""
 ELSEWHERE = {
     "tasks list": "list ls",
     "eval": "run evaluate test benchmark bench start",
@@ -83,6 +61,8 @@ ELSEWHERE = {
 LISTS = frozenset({"--languages", "-l", "--tasks", "-t", "--data", "-d", "--train-languages", "--seeds"})
 """Options of commands without arguments that take several values, which spaces may separate too."""
 GROUP = "harness.commands"
+OPTIONS = "harness.options"
+"""Entry points ``COMMAND.NAME``: functions that take the function of a command, and return it with a further option."""
 INTERRUPTED = 130
 HELP = """\
 Usage: harness [--debug] COMMAND [OPTIONS]
@@ -110,7 +90,8 @@ def run_command(arguments: Sequence[str] | None = None) -> int:
     words = [item for item in words if item != "--debug"]
     token = DEBUG.set(debug)
     try:
-        with kept_streams():  # so that an error can be printed
+        with kept_streams(), warnings.catch_warnings():  # so that an error can be printed
+            warnings.simplefilter("default", DeprecatedNameWarning)
             return _dispatch(words)
     except StoppedError as error:
         _print_error(str(error), debug=debug)
@@ -140,7 +121,7 @@ def _dispatch(given: list[str]) -> int:
     if "_HARNESS_COMPLETE" in os.environ:
         from harness.cli.completion import complete
 
-        return complete(_summaries(), _app)
+        return complete(command_summaries(), _app)
     if not given or given[0] in {"-h", "--help", "help"}:
         sys.stdout.write(printable(_help()))
         return 0 if given else 2
@@ -183,46 +164,76 @@ def _repeated(arguments: Sequence[str]) -> list[str]:
 
 
 def _app(name: str) -> Any:
-    """Return the typer app of a command."""
-    return importlib.import_module(COMMANDS[name][0]).app if name in COMMANDS else _load(name)
+    """Return the typer app of a command, with the options that plugins add to it."""
+    if name not in COMMANDS:
+        return _load(name)
+    app = importlib.import_module(COMMANDS[name][0]).app
+    for entry_point in _entry_points(f"{name}.", OPTIONS):
+        try:
+            app = extended(app, _loaded(entry_point, f"The option {entry_point.name!r}"))
+        except Exception as error:  # noqa: BLE001, RUF100  the command works without it
+            _print_error(f"Warning: {error}")
+    return app
+
+
+def extended(app: Any, extension: Callable[[Any], Any]) -> Any:
+    """Return the typer app of a single command with the further option of an extension; `app` stays as it is."""
+    import typer
+
+    new = typer.Typer(add_completion=False)
+    new.command()(extension(app.registered_commands[0].callback))
+    return new
 
 
 def _load(name: str) -> Any:
     """Return the typer app of a plugin's command; raises `BrokenPluginError`."""
-    from harness.registry.plugin import DISTRIBUTION, load_entry_point, package_of
-
-    entry_points = sorted(_entry_points(name), key=lambda item: item.value)
-    owners = [package_of(entry_point.dist)[0] for entry_point in entry_points]
+    entry_points = _entry_points(name)
+    owners = [_owner(entry_point) for entry_point in entry_points]
     if len({entry_point.value for entry_point in entry_points}) > 1:
         raise BrokenPluginError(
             f"The command {name!r} comes with both {owners[0]!r} and {owners[1]!r}.",
             hint="Uninstall one of them.",
         )
-    subject = f"The command {name!r} of the package {owners[0]!r} cannot be loaded"
-    label = f"command {name!r}: if it hangs, press Ctrl-C or Ctrl-\\, and repair or uninstall {owners[0]!r}"
+    app = _loaded(entry_points[0], f"The command {name!r}")
+    if not any(cls.__name__ == "Typer" for cls in type(app).__mro__):
+        raise BrokenPluginError(
+            f"The command {name!r} of the package {owners[0]!r} cannot be loaded: it is {app!r}, expected a "
+            "typer.Typer.",
+            hint="Repair or uninstall it.",
+        )
+    return app
+
+
+def _loaded(entry_point: EntryPoint, title: str) -> Any:
+    """Return the object that an entry point names; raises `BrokenPluginError`."""
+    from harness.registry.plugin import DISTRIBUTION, load_entry_point
+
+    owner = _owner(entry_point)
+    subject = f"{title} of the package {owner!r} cannot be loaded"
+    label = f"{title[4:]}: if it hangs, press Ctrl-C or Ctrl-\\, and repair or uninstall {owner!r}"
     try:
         with kept_streams() as faults:
-            load = partial(load_entry_point, entry_points[0])
-            app = load() if owners[0] == DISTRIBUTION else call_named(load, label)
+            load = partial(load_entry_point, entry_point)
+            loaded = load() if owner == DISTRIBUTION else call_named(load, label)
     except BrokenPluginError as error:
         raise BrokenPluginError(
             f"{subject}: {error.message}.", hint=f"{error.hint or 'Repair it'}."
         ) from error
+    except KeyboardInterrupt:
+        raise
     except BaseException as error:
-        if is_interrupt(error):
-            raise
         raise BrokenPluginError(
             f"{subject}: {type(error).__name__}: {error}.", hint="Repair or uninstall it."
         ) from error
-    if not any(cls.__name__ == "Typer" for cls in type(app).__mro__):
-        raise BrokenPluginError(
-            f"{subject}: it is {app!r}, expected a typer.Typer.", hint="Repair or uninstall it."
-        )
     for fault in faults:
-        _print_error(
-            f"Warning: The command {name!r} of the package {owners[0]!r} {fault}, which was restored."
-        )
-    return app
+        _print_error(f"Warning: {title} of the package {owner!r} {fault}, which was restored.")
+    return loaded
+
+
+def _owner(entry_point: EntryPoint) -> str:
+    from harness.registry.plugin import package_of
+
+    return package_of(entry_point.dist)[0]
 
 
 def _invoke(app: Any, name: str, arguments: list[str]) -> int:
@@ -245,9 +256,6 @@ def _invoke(app: Any, name: str, arguments: list[str]) -> int:
         message = error.format_message()
         if not message:  # a group without a command: its help was printed
             return 2
-        name = str(getattr(error, "option_name", ""))
-        if path in {"harness eval", "harness plan"} and name in OF_ADAPTER:
-            message = f"The command has no option {name}: it is the model's own. Write {OF_ADAPTER[name]}"
         end = "" if message.endswith((".", "?")) else "."
         _print_error(f"Error: {message}{end} Run '{path} --help' to see its options.")
         return 2
@@ -280,29 +288,35 @@ def _processed(option: Any, process: Callable[[Any, Any], Any], context: Any, va
 
 def _help() -> str:
     return HELP.format(
-        commands="\n".join(f"  {name:<12} {summary}" for name, summary in _summaries().items())
+        commands="\n".join(f"  {name:<13} {summary}" for name, summary in command_summaries().items())
     )
 
 
-def _summaries() -> dict[str, str]:
-    """Return command -> its help, without importing any."""
-    from harness.registry.plugin import package_of
+def command_summaries() -> dict[str, str]:
+    """Return command -> its help, without importing any: of a plugin's, the first line of its module."""
+    from harness.registry.plugin import opening_line, package_of
 
     rows = {name: summary for name, (_, summary) in COMMANDS.items()}
     for name, entry_point in sorted(_plugin_commands().items()):
-        rows.setdefault(
-            name, SHIPPED.get(name) or f"Comes with the plugin package {package_of(entry_point.dist)[0]}."
-        )
+        line = opening_line(entry_point)
+        rows.setdefault(name, line or f"Comes with the plugin package {package_of(entry_point.dist)[0]}.")
     return rows
 
 
-def _entry_points(name: str) -> list[EntryPoint]:
-    """Return the entry points of a command; ours alone where there is one, so that no package replaces it."""
-    from harness.registry.plugin import DISTRIBUTION, find_entry_points, package_of
+def _entry_points(name: str, group: str = GROUP) -> list[EntryPoint]:
+    """Return the entry points of a command; ours alone where there is one, so that no package replaces it.
 
-    entry_points = [item for item in find_entry_points(GROUP)[0] if item.name == name]
-    ours = [item for item in entry_points if name in SHIPPED and package_of(item.dist)[0] == DISTRIBUTION]
-    return ours or entry_points
+    A name that ends with a dot is the start of many.
+    """
+    from harness.registry.plugin import DISTRIBUTION, find_entry_points
+
+    entry_points = [
+        item
+        for item in find_entry_points(group)[0]
+        if item.name == name or (name.endswith(".") and item.name.startswith(name))
+    ]
+    ours = [item for item in entry_points if item.name == name and _owner(item) == DISTRIBUTION]
+    return sorted(ours or entry_points, key=lambda item: item.value)
 
 
 def _plugin_commands() -> dict[str, EntryPoint]:

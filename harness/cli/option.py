@@ -38,16 +38,33 @@ def takes_settings(*names: str) -> Callable[[Callable[..., Any]], Callable[..., 
             for name, setting in settings().items()
             if name in names
         ]
-        parameters += [
-            item.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-            for item in inspect.signature(command, eval_str=True).parameters.values()
-            if item.kind is not inspect.Parameter.VAR_KEYWORD
-        ]
-        command.__annotations__ = {item.name: item.annotation for item in parameters}
-        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        return command
+        return _with_parameters(command, [*parameters, *_parameters(command)])
 
     return decorate
+
+
+def extends(command: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give a function the help and the parameters of a command, in front of its own; it gets them as ``**given``."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        function.__doc__ = command.__doc__
+        return _with_parameters(function, [*_parameters(command), *_parameters(function)])
+
+    return decorate
+
+
+def _parameters(command: Callable[..., Any]) -> list[inspect.Parameter]:
+    return [
+        item.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        for item in inspect.signature(command, eval_str=True).parameters.values()
+        if item.kind is not inspect.Parameter.VAR_KEYWORD
+    ]
+
+
+def _with_parameters(command: Callable[..., Any], parameters: list[inspect.Parameter]) -> Callable[..., Any]:
+    command.__annotations__ = {item.name: item.annotation for item in parameters}
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return command
 
 
 Languages = Annotated[list[str] | None, option("languages")]

@@ -8,7 +8,7 @@ import re
 import shlex
 import sys
 import traceback
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -82,6 +82,20 @@ def write_file(path: Path, text: str) -> None:
         write_atomically(path, text)
     except OSError as error:
         raise UsageError(f"The file {str(path)!r} cannot be written: {error.strerror}.") from error
+
+
+def write_files(files: Iterable[tuple[str, str]], folder: Path) -> list[Path]:
+    """Write files below a folder, given by name, and return their paths; raises `UsageError` as `write_file`."""
+    written = []
+    for name, text in files:
+        path = folder / name
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"The folder {str(path.parent)!r} cannot be made: {error.strerror}.") from error
+        write_file(path, text)
+        written.append(path)
+    return written
 
 
 def check_outputs_first(command: Any) -> None:

@@ -13,7 +13,7 @@ from harness.cli import option as o
 from harness.planning.run_config import settings
 
 if TYPE_CHECKING:
-    from harness.analysis.power import Assumption, Detectable
+    from harness.analysis.plan_estimates import Assumption, Detectable
     from harness.running.session import Prepared
     from harness.storage.run_folder import Run
 
@@ -90,7 +90,7 @@ def plan(
     elif price is not None:
         raise UsageError("--price needs --tokens.")
     elif power:
-        from harness.analysis.power import Assumption
+        from harness.analysis.plan_estimates import Assumption
         from harness.reporting.comparison.power import power_blocks, power_rows
 
         difference = None if detect is None else detect / 100
@@ -126,7 +126,7 @@ def _show_tokens(
     prepared: Prepared, runs: tuple[Run, ...], limit: int | None, price: tuple[float, float] | None
 ) -> list[dict[str, Any]]:
     """Print the tokens of a plan by task and language, and return them as rows."""
-    from harness.analysis.planned_tokens import TokenCounter, planned_tokens
+    from harness.analysis.plan_estimates import TokenCounter, planned_tokens
     from harness.cli.output import echo
     from harness.cli.table import print_table
     from harness.planning.plan import require_cells
@@ -165,7 +165,7 @@ def _show_tokens(
 
 
 def _detectable(prepared: Prepared, assumption: Assumption, limit: int | None) -> list[Detectable]:
-    from harness.analysis.power import detectable_differences
+    from harness.analysis.plan_estimates import detectable_differences
     from harness.running.cell_reader import CellReader
 
     registry = prepared.session.registry

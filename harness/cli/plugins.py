@@ -86,14 +86,16 @@ def plugins(
 
 def _commands() -> Iterator[HarnessError]:
     """Yield commands of packages whose names are taken."""
-    from harness.cli.main import COMMANDS, GROUP, SHIPPED
+    from harness.cli.main import COMMANDS, GROUP
     from harness.errors import BrokenPluginError
     from harness.registry.plugin import DISTRIBUTION, find_entry_points, package_of
 
+    entry_points = sorted(set(find_entry_points(GROUP)[0]), key=lambda item: (item.name, item.value))
+    ours = {item.name for item in entry_points if package_of(item.dist)[0] == DISTRIBUTION}
     owners: dict[str, str] = {}
-    for item in sorted(set(find_entry_points(GROUP)[0]), key=lambda item: (item.name, item.value)):
+    for item in entry_points:
         package = package_of(item.dist)[0]
-        if item.name in COMMANDS or (item.name in SHIPPED and package != DISTRIBUTION):
+        if item.name in COMMANDS or (item.name in ours and package != DISTRIBUTION):
             yield BrokenPluginError(
                 f"The command {item.name!r} of the package {package!r} is never run: it is one of the harness itself."
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from harness.metrics.naming import metric_name
+from harness.metrics.metric import metric_name
 from harness.reporting.blocks.number import percent, uncertainty
 from harness.reporting.blocks.remark import counted
 from harness.running.tally import TimeLeft, task_mean

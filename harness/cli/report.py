@@ -12,7 +12,7 @@ from harness.cli.output import echo
 from harness.errors import UsageError
 
 if TYPE_CHECKING:
-    from harness.reporting.formats import ReportFormat, ReportSection
+    from harness.registry.declarations import ReportFormat, ReportSection
     from harness.storage.run_folder import Run
     from harness.table import NamedTable
 
@@ -168,7 +168,7 @@ def _render(
 ) -> Callable[[Sequence[Run]], str]:
     """Return the function that writes a part of the report in a format, or all of it."""
     from harness.reporting.cost.table import equity_format
-    from harness.reporting.overview.matrix_files import matrix_format
+    from harness.reporting.overview.paper_tables import matrix_format
     from harness.reporting.sections import section_format
 
     if part and part not in CORE:
@@ -190,14 +190,15 @@ def _write_rows(file: Path, runs: Sequence[Run], sections: NamedTable[ReportSect
     """Write the rows of a part of the report, by default those of its cells."""
     from harness.cli.output import write_rows
     from harness.reporting.cost.table import equity_rows
-    from harness.reporting.overview.matrix_files import matrix_rows
-    from harness.reporting.overview.unreadable import unreadable_rows
+    from harness.reporting.formats import read_section
+    from harness.reporting.overview.marks import unreadable_answers
+    from harness.reporting.overview.paper_tables import matrix_rows
     from harness.reporting.render.rows import cell_rows
 
     if part == "unreadable":
-        write_rows(file, unreadable_rows(runs[0]))
+        write_rows(file, list(unreadable_answers(runs[0])))
     elif part and part not in CORE:
-        section = sections.get(part).read(runs)
+        section = read_section(sections.get(part), runs)
         write_rows(file, [] if section is None else section.rows())
     else:
         rows = {"equity": equity_rows, "matrices": matrix_rows}.get(part, cell_rows)
@@ -236,12 +237,12 @@ def _print_item(
 def _print(runs: Sequence[Run], sections: NamedTable[ReportSection], part: str) -> None:
     """Print one part of the report in all its tables."""
     from harness.cli.display import print_report
-    from harness.reporting.cost.report import equity_report
+    from harness.reporting.cost.cost import equity_report
     from harness.reporting.cost.table import equity_blocks
-    from harness.reporting.overview.matrix_files import matrix_report
+    from harness.reporting.overview.marks import unreadable_blocks
+    from harness.reporting.overview.paper_tables import matrix_report
     from harness.reporting.overview.summary import summarise
     from harness.reporting.overview.summary_blocks import note_blocks, part_blocks
-    from harness.reporting.overview.unreadable import unreadable_blocks
 
     if part == "equity":
         blocks = equity_blocks(equity_report(runs))

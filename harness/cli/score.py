@@ -44,10 +44,10 @@ def score(
     Example: harness score runs/my-run --gold relabelled.jsonl --output runs/my-run-relabelled
     """
     from harness.analysis.metric_process import MetricCommand, is_command
-    from harness.analysis.relabelling import relabel
-    from harness.analysis.rescoring import rescore
+    from harness.analysis.rescoring import relabel, rescore
     from harness.cli.display import show_run
     from harness.cli.output import reporting_broken_plugins
+    from harness.data.gold import read_gold
     from harness.errors import UsageError
     from harness.running.session import open_session
     from harness.specs.selection import split_names
@@ -64,7 +64,7 @@ def score(
     registry = open_session(allow_code=allow_code).registry
     with reporting_broken_plugins(registry.plugins):
         if gold is not None and output is not None:
-            relabel(folder, gold, output, registry, tuple(metric_names))
+            relabel(folder, read_gold(gold), output, registry, tuple(metric_names))
         else:
             rescore(folder, registry, metric_names, commands)
     return show_run(output or folder, json_file)

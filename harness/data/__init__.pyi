@@ -2,6 +2,7 @@
 
 from .buckets import Bucket as Bucket
 from .features import Feature as Feature, FeatureContext as FeatureContext, Items as Items, Spans as Spans
+from .gold import GoldFile as GoldFile, read_gold as read_gold
 from .pool import CandidatePool as CandidatePool
 from .readers.column import (
     COLUMNS as COLUMNS,
@@ -19,7 +20,7 @@ from .readers.conllu import (
     text_of as text_of,
     token_of as token_of,
 )
-from .readers.delimited import TSV as TSV
+from .readers.delimited import CSV as CSV, TSV as TSV
 from .readers.reader import Reader as Reader, choice as choice
 from .readers.squad import SQUAD as SQUAD
 from .readers.structured import (

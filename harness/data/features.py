@@ -50,7 +50,7 @@ class Items:
         return len(self.ids)
 
     def once(self, key: object, compute: Callable[[], Any]) -> Any:
-        """Return what `compute` returned when a feature of these items first asked for the key."""
+        """Return the value of `compute` at the first request of a feature of these items for the key."""
         if key not in self.kept:
             self.kept[key] = compute()
         return self.kept[key]
@@ -95,7 +95,7 @@ class Spans:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureContext:
-    """What a feature may need besides items."""
+    """Inputs that a feature may need besides items."""
 
     spans: Spans | None = None
     """What a feature of spans gives values for: called once for the gold spans and once for each system's."""

@@ -24,11 +24,19 @@ ANY: Final = "*"
 """As a variant or translator: all of them."""
 Item = tuple[str, str, str, str, str]
 """Task, language, variant, translator and id; the own text of a task has no variant."""
+Reference = str | list[str] | None
+"""A label or number, the right answers of an extraction, or None: the item is not scored."""
+_REFERENCES: Final = {
+    "sequence_classification": str,
+    "multiple_choice": str,
+    "numeric_answer": str,
+    "span_extraction": list,
+}
 
 
 @dataclass(slots=True)
 class GoldCounts:
-    """What a corrected gold did to the items of a cell."""
+    """Counts of the changes that a corrected gold made to the items of a cell."""
 
     relabelled: int = 0
     """Items that the file has."""
@@ -36,10 +44,13 @@ class GoldCounts:
     """Of them: those with another label than the inherited one."""
     inherited: int = 0
     """Items that kept their label, since they are not in the file."""
+    removed: int = 0
+    """Items that are not scored, since the file takes them out."""
 
     def to_json(self) -> dict[str, int]:
         """Return the counts as results hold them."""
-        return {"relabelled": self.relabelled, "changed": self.changed, "inherited": self.inherited}
+        counts = {"relabelled": self.relabelled, "changed": self.changed, "inherited": self.inherited}
+        return {**counts, "removed": self.removed} if self.removed else counts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,15 +59,18 @@ class CellGold:
 
     name: str
     """Identity of the file: its stem and a digest of what it says."""
-    labels: Mapping[str, str]
+    labels: Mapping[str, Reference]
     """By item id."""
 
     def corrected(self, identifier: str, inherited: Any, counts: GoldCounts) -> Any:
-        """Return the reference of an item, and count it."""
-        label = self.labels.get(identifier)
-        if label is None:
+        """Return the reference of an item, None where it is taken out, and count it."""
+        if identifier not in self.labels:
             counts.inherited += 1
             return inherited
+        label = self.labels[identifier]
+        if label is None:
+            counts.removed += 1
+            return None
         counts.relabelled += 1
         counts.changed += label != inherited
         return label
@@ -78,7 +92,7 @@ class GoldFile:
 
     path: Path
     name: str
-    labels: Mapping[Item, str]
+    labels: Mapping[Item, Reference]
     lines: Mapping[Item, int] = field(default_factory=dict)
 
     @property
@@ -89,7 +103,7 @@ class GoldFile:
     def of(self, task: str, language: str, view: Mapping[str, str]) -> CellGold:
         """Return the labels of a cell, which may be none."""
         version = [view.get(name, "") for name in VERSION]
-        labels: dict[str, str] = {}
+        labels: dict[str, Reference] = {}
         for (of_task, code, variant, translator, identifier), label in self.labels.items():
             fits = all(
                 pattern in (ANY, value) for pattern, value in zip((variant, translator), version, strict=True)
@@ -99,22 +113,24 @@ class GoldFile:
         return CellGold(name=self.name, labels=labels)
 
     def check_labels(self, task: str, kind: str, allowed: Sequence[str]) -> None:
-        """Raise `UsageError` where items of a task have no single label, `SpecError` for unknown labels."""
-        if kind not in {"sequence_classification", "multiple_choice"}:
+        """Raise `UsageError` for labels of another type than the kind has, `SpecError` for unknown labels."""
+        labels = {item: label for item, label in self.labels.items() if item[0] == task and label is not None}
+        expected = _REFERENCES.get(kind)
+        if labels and (expected is None or not all(isinstance(label, expected) for label in labels.values())):
             raise UsageError(
                 f"The gold {str(self.path)!r} labels items of {task!r}, whose kind {kind!r} has no labels of items."
             )
         problems = [
-            Problem(message=_no_label(label, allowed), line=self.lines.get(item))
-            for item, label in self.labels.items()
-            if item[0] == task and label not in allowed
+            Problem(message=_no_label(str(label), allowed), line=self.lines.get(item))
+            for item, label in labels.items()
+            if allowed and label not in allowed
         ]
         if problems:
             raise SpecError(self.path, problems)
 
 
 def gold_note(task: str, name: str, labels: Mapping[str, int]) -> str:
-    """Return what every report says of a task that is scored with a corrected gold.
+    """Return the note of every report on a task that is scored with a corrected gold.
 
     Args:
         task: The task.
@@ -147,7 +163,7 @@ def read_gold(path: Path) -> GoldFile:
     except UnicodeDecodeError as error:
         raise UsageError(f"The gold {str(path)!r} is not UTF-8: {error}.") from error
     problems: list[Problem] = []
-    labels: dict[Item, str] = {}
+    labels: dict[Item, Reference] = {}
     lines: dict[Item, int] = {}
     for line, row in _rows(path, text, problems):
         fault = _fault(row)

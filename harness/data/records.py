@@ -24,7 +24,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """What all items have: an identity, and what statistics and diagnosis need to know about it."""
+    """Fields of all items: an identity, and attributes for statistics and diagnosis."""
 
     id: str
     """Unique within a task, language and split; for parallel tasks the same in every language."""
@@ -199,7 +199,7 @@ class TextPair(Example):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
-    """What a model answered for one item, as plain JSON values.
+    """Answer of a model to one item, as plain JSON values.
 
     ``output`` by kind: classification ``{"label": str, "scores": [float, ...]}``; spans ``{"text": str, "start":
     int, "end": int, "score": float}``; tags and labels of words ``[str, ...]``; bitext ``{"candidate": str,

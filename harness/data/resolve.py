@@ -171,7 +171,7 @@ class ResolvedData(Reading):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceState:
-    """What the Hub says of a split, asked without its data."""
+    """State of a split on the Hub, asked without its data."""
 
     state: State
     detail: str = ""

@@ -282,7 +282,7 @@ class FoundData:
         return not is_parted and not set(self.files.paths).isdisjoint(other.files.paths)
 
     def content(self) -> tuple[object, ...]:
-        """Return what the rows depend on: the bytes of the files, whatever their names, and how they are read."""
+        """Return all that decides the rows: the bytes of the files, whatever their names, and how they are read."""
         files = self.files
         how = (files.reader, files.columns, *sorted(files.options.items()))
         return (
@@ -309,7 +309,7 @@ class FoundData:
         return hashlib.sha256(text.encode()).hexdigest()
 
     def to_json(self) -> dict[str, Any]:
-        """Return what results and manifests record of it."""
+        """Return the record of results and manifests."""
         return {
             "origin": self.files.origin,
             "files": self.files.describe,
@@ -341,7 +341,7 @@ def _pinned(ref: DataRef, pins: Pins) -> DataRef:
 
 
 class Declared(TranslatorContext, Protocol):
-    """What plugins declared that finding and reading data needs; the registry has it."""
+    """Declarations of plugins that finding and reading data needs; the registry has them."""
 
     @property
     def readers(self) -> NamedTable[Reader]:
@@ -443,7 +443,7 @@ class DataFinder:
         self.translations.prepare(workload, progress)
 
     def fingerprints(self, found: FoundData) -> list[str]:
-        """Return what identifies the translators of a split, step by step; translates it where that is not known."""
+        """Return the identities of the translators of a split, step by step; translates it where they are not known."""
         assert found.change is not None
         if not self.translations.infos(found.change):
             self.translations.prepare([(found.change, self.rows_before(found))])

@@ -20,7 +20,7 @@ from harness.kinds.embedding import EmbeddingSpec, checked_vectors, embed_option
 from harness.kinds.kind import ReadContext, TaskKind, cluster_of, id_of, text_of
 from harness.kinds.methods import FITTING_PROTOCOLS, Method, MethodContext
 from harness.kinds.search import search
-from harness.metrics.retrieval import CUT_OFF
+from harness.metrics.ranking import CUT_OFF
 from harness.models.capabilities import Capability, Embeds, Head
 from harness.models.requests import FloatArray
 from harness.specs.schema import ProtocolName, Source, TaskSpec

@@ -8,20 +8,21 @@ from .classification import (
     macro_f1_from_counts as macro_f1_from_counts,
 )
 from .metric import (
-    Bounds as Bounds,
     Floats as Floats,
     GroupScore as GroupScore,
     Metric as Metric,
     MetricContext as MetricContext,
     MetricFunction as MetricFunction,
     MetricResult as MetricResult,
+    check_pairs as check_pairs,
+    field_of as field_of,
+    mean_of_items as mean_of_items,
+    metric_name as metric_name,
 )
-from .naming import metric_name as metric_name
-from .pairing import check_pairs as check_pairs, field_of as field_of, mean_of_items as mean_of_items
 from .question_answering import (
     mlqa_exact_match as mlqa_exact_match,
     mlqa_f1 as mlqa_f1,
     squad_exact_match as squad_exact_match,
     squad_f1 as squad_f1,
 )
-from .retrieval import CUT_OFF as CUT_OFF, map_at_20 as map_at_20
+from .ranking import CUT_OFF as CUT_OFF, map_at_20 as map_at_20

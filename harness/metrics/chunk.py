@@ -23,11 +23,10 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from harness.metrics.metric import Floats, MetricContext
-from harness.metrics.pairing import field_of, ratio_from_counts, set_metric
+from harness.metrics.metric import Floats, MetricContext, SetMetric, field_of, ratio_from_counts
+from harness.statistics.arrays import Booleans, Integers
 
 Sentences = Sequence[Sequence[str]]
-Integers = npt.NDArray[np.int64]
 Prefixes = npt.NDArray[np.str_]
 Span = tuple[int, int, str]
 
@@ -106,7 +105,7 @@ def _find_chunks(
     before[first], type_before[first] = _OUTSIDE, _NO_TYPE
     changes = types != type_before
 
-    def is_in(values: Prefixes, characters: str) -> npt.NDArray[np.bool_]:
+    def is_in(values: Prefixes, characters: str) -> Booleans:
         return np.isin(values, list(characters))
 
     ends = (
@@ -233,28 +232,28 @@ def f1_from_counts(totals: Floats) -> float:
     return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
 
 
-chunk_f1 = set_metric(_chunk_counts, f1_from_counts)
+chunk_f1 = SetMetric(_chunk_counts, f1_from_counts)
 """The micro-averaged F1 over chunks (type, first token, last token) of all sentences.
 
 Predictions and references are one list of tags a sentence. The counts have the columns (correct, predicted, gold);
 sentences are scored apart from each other, so a sentence's row does not depend on its neighbours. Raises `ValueError`,
 naming the sentence, where the two sides have different lengths or a tag is empty.
 """
-chunk_precision = set_metric(_chunk_counts, precision_from_counts)
+chunk_precision = SetMetric(_chunk_counts, precision_from_counts)
 """The share of predicted chunks that are correct; the rest is as in `chunk_f1`."""
-chunk_recall = set_metric(_chunk_counts, recall_from_counts)
+chunk_recall = SetMetric(_chunk_counts, recall_from_counts)
 """The share of gold chunks that were predicted; the rest is as in `chunk_f1`."""
-token_accuracy = set_metric(_token_counts, ratio_from_counts)
+token_accuracy = SetMetric(_token_counts, ratio_from_counts)
 """The share of tokens, over all sentences, whose predicted tag equals the reference tag; the rest is as in `chunk_f1`.
 """
-span_f1 = set_metric(_span_counts, f1_from_counts)
+span_f1 = SetMetric(_span_counts, f1_from_counts)
 """The micro-averaged F1 over the spans (start, end, tag) of all texts.
 
 A prediction is ``{"spans": [[start, end, tag], ...]}`` or the bare list, a reference the bare list, offsets in Unicode
 code points. The counts have the columns (correct, predicted, gold). The value is 0 where no span is predicted or none
 is gold. Raises `ValueError`, naming the item, where a span is none or is given twice.
 """
-span_precision = set_metric(_span_counts, precision_from_counts)
+span_precision = SetMetric(_span_counts, precision_from_counts)
 """The share of predicted spans that are gold spans; the rest is as in `span_f1`."""
-span_recall = set_metric(_span_counts, recall_from_counts)
+span_recall = SetMetric(_span_counts, recall_from_counts)
 """The share of gold spans that were predicted; the rest is as in `span_f1`."""

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.metrics.metric import Floats, MetricContext
-from harness.metrics.pairing import field_of, item_metric, ratio_from_counts, set_metric
+from harness.metrics.metric import Floats, MetricContext, SetMetric, field_of, item_metric, ratio_from_counts
 
 _NO_CLASS = -1
 """A prediction that is none of the task's labels: wrong, and no class of its own."""
@@ -72,13 +71,11 @@ def _class_counts(predictions: Sequence[Any], references: Sequence[Any], context
 
 def _label_counts(predictions: Sequence[Any], references: Sequence[Any], context: MetricContext) -> Floats:
     """Return the (right, gold) labels of every item, shape (n, 2); the labels of the task need not be known."""
-    return np.array(
-        [
-            (sum(guess == label for guess, label in zip(guesses, gold, strict=True)), len(gold))
-            for guesses, gold in _label_lists(predictions, references)
-        ],
-        dtype=np.float64,
-    )
+    counts = [
+        (sum(guess == label for guess, label in zip(guesses, gold, strict=True)), len(gold))
+        for guesses, gold in _label_lists(predictions, references)
+    ]
+    return np.array(counts, dtype=np.float64)
 
 
 def _label_lists(
@@ -111,7 +108,7 @@ A prediction is a label or a mapping with the key ``label``; None means no answe
 string or an integer, the same for both sides: raises `ValueError` when they differ in type, because ``"1"`` never
 equals ``1`` and every item would silently be wrong.
 """
-weighted_f1 = set_metric(_class_counts, weighted_f1_from_counts)
+weighted_f1 = SetMetric(_class_counts, weighted_f1_from_counts)
 """The mean of the F1 of the classes, weighted by how often each is gold.
 
 An item is a label or a list of labels (one a word); a prediction may be a mapping with the key ``label``. Anything that
@@ -121,7 +118,7 @@ ones, then predicted ones, then gold ones.
 
 Raises `ValueError`, naming the item, where lists differ in length or a gold label is none of the task's.
 """
-macro_f1 = set_metric(_class_counts, macro_f1_from_counts)
+macro_f1 = SetMetric(_class_counts, macro_f1_from_counts)
 """The plain mean of the F1 of the classes that are gold or predicted; the rest is as in `weighted_f1`."""
-label_accuracy = set_metric(_label_counts, ratio_from_counts)
+label_accuracy = SetMetric(_label_counts, ratio_from_counts)
 """The share of labels that were predicted; arguments are those of `weighted_f1`, but for the labels of the task."""

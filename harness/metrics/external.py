@@ -34,8 +34,15 @@ from typing import Any
 from harness.errors import HarnessError, MissingExtraError, UsageError
 from harness.languages.library_code import library_code
 from harness.languages.table import known_languages
-from harness.metrics.metric import Metric, MetricContext, MetricResult
-from harness.metrics.pairing import answer_text, check_pairs, field_of, item_metric
+from harness.metrics.metric import (
+    Metric,
+    MetricContext,
+    MetricResult,
+    answer_texts,
+    check_pairs,
+    field_of,
+    item_metric,
+)
 
 FAMILY = "evaluate"
 KINDS = frozenset({"sequence_classification", "multiple_choice", "span_extraction", "token_tagging"})
@@ -151,10 +158,8 @@ def _columns(
         return positions, [_position(reference, labels) for reference in references]
     if isinstance(predictions[0], list):
         return [list(tags) for tags in predictions], [list(tags) for tags in references]
-    texts = [answer_text(prediction, index) or "" for index, prediction in enumerate(predictions)]
-    if _takes_lists(module):
-        return list(texts), [list(gold) for gold in references]
-    return list(texts), [gold[0] for gold in references]
+    takes_lists = _takes_lists(module)
+    return answer_texts(predictions), [list(gold) if takes_lists else gold[0] for gold in references]
 
 
 def _position(label: Any, labels: Sequence[str]) -> int:

@@ -1,15 +1,22 @@
-"""Definition of a metric: a pure function over predictions and references, declared with its name."""
+"""Definition of a metric, a pure function over predictions and references, and what all families of metrics share."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from harness.statistics import Interval
+from harness.table import table_rows
+
 Floats = npt.NDArray[np.float64]
+METRIC_TABLE = table_rows("harness.metrics", "metrics.tsv")
+"""The metrics of the core, as their file describes them."""
+_SHORT = {row["name"]: row["short"] for row in METRIC_TABLE if row["short"]} | {"pass_rate": "passed"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,22 +34,13 @@ class MetricContext:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
-    """The 95 % interval that a metric computes itself, where a formula is better than resampling."""
-
-    se: float
-    low: float
-    high: float
-    method: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GroupScore:
     """The value of a metric over a part of a cell, and how many observations it has."""
 
     value: float
     n: int
-    bounds: Bounds | None = None
+    bounds: Interval | None = None
+    """Its 95 % interval."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,8 +58,8 @@ class MetricResult:
     """Shape (n, k): the sufficient statistics of each item."""
     groups: Mapping[str, GroupScore] = field(default_factory=dict)
     """Scores of parts of the items, by name: the target languages of a retrieval task, the tests of a checklist."""
-    bounds: Bounds | None = None
-    """Takes the place of the interval that `items` or `counts` would give."""
+    bounds: Interval | None = None
+    """Takes the place of the interval that `items` or `counts` would give, where a formula is better."""
 
 
 MetricFunction = Callable[[Sequence[Any], Sequence[Any], MetricContext], MetricResult]
@@ -116,3 +114,114 @@ class Metric:
     def scores_method(self, method: str) -> bool:
         """Return whether it understands the predictions of a method."""
         return self.methods is None or method in self.methods
+
+
+def metric_name(metric: str) -> str:
+    """Return the one name of a metric in all output for people: ``F1``, ``acc``, ``token f1``, ``mean(F1, EM)``.
+
+    JSON and CSV, options and messages about options have the machine name.
+    """
+    if inside := re.fullmatch(r"mean\((.+)\)", metric):
+        return f"mean({', '.join(map(metric_name, inside[1].split(', ')))})"
+    return _SHORT.get(metric, metric.replace("_", " "))
+
+
+def check_pairs(predictions: Sequence[Any], references: Sequence[Any]) -> None:
+    """Raise `ValueError` unless there is one prediction for each of at least one reference."""
+    if len(predictions) != len(references):
+        raise ValueError(
+            f"Expected one prediction for each of the {len(references)} references, found {len(predictions)}."
+        )
+    if not references:
+        raise ValueError("A metric needs at least one item, found none.")
+
+
+def field_of(prediction: Any, name: str, index: int) -> Any:
+    """Return ``prediction[name]`` of a prediction that is a mapping, and the prediction itself otherwise.
+
+    Model outputs are mappings that hold more than the answer (scores, offsets); files of predictions hold the
+    bare answer. Raises `ValueError`, naming the item's 0-based `index`, when a mapping has no such field.
+    """
+    if not isinstance(prediction, Mapping):
+        return prediction
+    if name not in prediction:
+        keys = ", ".join(sorted(map(repr, prediction))) or "no keys"
+        raise ValueError(f"Item {index}: expected a prediction with the key {name!r}, found {keys}.")
+    return prediction[name]
+
+
+def answer_text(prediction: Any, index: int) -> str | None:
+    """Return the text of one predicted answer: a string, or a mapping with the key ``text``.
+
+    None means a question without an answer, which the published scripts give 0. Raises `ValueError`,
+    naming the item's 0-based `index`, for anything else.
+    """
+    text = field_of(prediction, "text", index)
+    if text is not None and not isinstance(text, str):
+        raise ValueError(
+            f"Item {index}: expected an answer text, found {text!r} of type {type(text).__name__}."
+        )
+    return text
+
+
+def answer_texts(predictions: Sequence[Any]) -> list[str]:
+    """Return the texts of predicted answers, empty ones for questions without an answer; raises as `answer_text`."""
+    return [answer_text(prediction, index) or "" for index, prediction in enumerate(predictions)]
+
+
+def reference_texts(reference: Any, index: int) -> Sequence[str]:
+    """Return the gold texts of one item; raises `ValueError` where there is none, or a bare string."""
+    if isinstance(reference, str) or not reference:
+        raise ValueError(
+            f"Item {index}: expected a list of at least one reference text, found {reference!r}."
+        )
+    texts: Sequence[str] = reference
+    return texts
+
+
+def mean_of_items(scores: Iterable[float]) -> MetricResult:
+    """Return the result of a metric that is the plain mean of item scores in [0, 1]."""
+    items = np.fromiter(scores, dtype=np.float64)
+    return MetricResult(value=float(items.mean()), items=items)
+
+
+def item_metric(score: Callable[[Any, Any, int, MetricContext], float]) -> MetricFunction:
+    """Return the metric that is the mean of item scores in [0, 1].
+
+    Args:
+        score: From a prediction, its reference, the 0-based index of the item and the context to the item's score.
+    """
+
+    def compute(
+        predictions: Sequence[Any], references: Sequence[Any], context: MetricContext
+    ) -> MetricResult:
+        check_pairs(predictions, references)
+        return mean_of_items(
+            score(prediction, reference, index, context)
+            for index, (prediction, reference) in enumerate(zip(predictions, references, strict=True))
+        )
+
+    return compute
+
+
+@dataclass(frozen=True, slots=True)
+class SetMetric:
+    """A set-level metric that is computed from sums of counts over all items."""
+
+    count: Callable[[Sequence[Any], Sequence[Any], MetricContext], Floats]
+    """From predictions, references and the context to the counts of every item, shape (n, k)."""
+    from_counts: Callable[[Floats], float]
+    """From the column sums of the counts to the value."""
+
+    def __call__(
+        self, predictions: Sequence[Any], references: Sequence[Any], context: MetricContext
+    ) -> MetricResult:
+        """Return the value with the counts; raises `ValueError` where the two sides do not fit together."""
+        check_pairs(predictions, references)
+        counts = self.count(predictions, references, context)
+        return MetricResult(value=self.from_counts(counts.sum(axis=0)), counts=counts)
+
+
+def ratio_from_counts(totals: Floats) -> float:
+    """Return the first sum divided by the second; 0 where that is 0."""
+    return float(totals[0] / totals[1]) if totals[1] else 0.0

@@ -19,47 +19,27 @@ import re
 import string
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
 from typing import Any, Final
 
 from harness.errors import near_names
-from harness.metrics.metric import MetricContext, MetricFunction
-from harness.metrics.pairing import answer_text, item_metric, reference_texts
+from harness.metrics.metric import MetricContext, MetricFunction, answer_text, item_metric, reference_texts
+from harness.table import table_rows
 
 _WITHOUT_PUNCTUATION: Final = str.maketrans("", "", string.punctuation)
 _ENGLISH_ARTICLES: Final = re.compile(r"\b(a|an|the)\b")
-# The published Arabic expression is '\sال^|ال'; '^' never matches after a character, so what remains is the
-# article anywhere, inside words too. Hindi and Chinese have no articles.
-_MLQA_ARTICLES: Final[Mapping[str, re.Pattern[str] | None]] = {
-    "en": _ENGLISH_ARTICLES,
-    "es": re.compile(r"\b(un|una|unos|unas|el|la|los|las)\b"),
-    "hi": None,
-    "vi": re.compile(r"\b(của|là|cái|chiếc|những)\b"),
-    "de": re.compile(r"\b(ein|eine|einen|einem|eines|einer|der|die|das|den|dem|des)\b"),
-    "ar": re.compile("ال"),
-    "zh": None,
-}
+_RULES: Final = table_rows("harness.metrics", "articles.tsv")
+"""Regular expressions of the articles that both scripts remove; ``-`` for a language of MLQA without any.
+
+The published Arabic expression is '\\sال^|ال'; '^' never matches after a character, so what remains is the article
+anywhere, inside words too. As MKQA publishes them, French and Italian articles have no border behind them, so that
+"demain" loses "de"; apostrophes are gone when they are looked for.
+"""
+_MLQA_ARTICLES: Final = {row["language"]: row["mlqa"] for row in _RULES if row["mlqa"]}
+_MKQA_ARTICLES: Final = {row["language"]: row["mkqa"] for row in _RULES if row["mkqa"]}
 MLQA_LANGUAGES: Final = tuple(_MLQA_ARTICLES)
 """The seven languages whose rules MLQA publishes."""
-# As published: French and Italian articles have no border behind them, so that "demain" loses "de"; apostrophes are
-# gone when they are looked for. The published Arabic '\sال^|ال' can only match its second half.
-_MKQA_ARTICLES: Final[Mapping[str, str]] = {
-    "ar": "ال",
-    "da": r"\b(en|et)\b",
-    "de": r"\b(ein|eine|einen|einem|eines|einer|der|die|das|den|dem|des)\b",
-    "en": r"\b(a|an|the)\b",
-    "es": r"\b(un|una|unos|unas|el|la|los|las)\b",
-    "fi": r"\b(se|yks|yksi)\b",
-    "fr": r"\b(le|la|l'|les|du|de|d'|des|un|une|des)",
-    "hu": r"\b(a|az|egy)\b",
-    "it": r"\b(il|lo|la|l'|i|gli|le|del|dello|della|dell'|dei|degli|degl'|delle|un'|uno|una|un)",
-    "nl": r"\b(de|het|een|des|der|den)\b",
-    "no": r"\b(en|et|ei)\b",
-    "pt": r"\b(o|a|os|as|um|uma|uns|umas)\b",
-    "sv": r"\b(en|ett)\b",
-    "vi": r"\b(của|là|cái|chiếc|những)\b",
-}
 _MKQA_BY_CHARACTER: Final = frozenset({"zh", "zh-HK", "zh-Hant", "ja", "th", "km"})
 MKQA_LANGUAGES: Final = tuple(
     sorted(
@@ -113,9 +93,8 @@ def normalise_mlqa(text: str, language: str) -> str:
             f"{', '.join(MLQA_LANGUAGES)}.{suggestion}"
         )
     text = "".join(character for character in text.lower() if not _is_punctuation(character))
-    articles = _MLQA_ARTICLES[language]
-    if articles is not None:
-        text = articles.sub(" ", text)
+    if _MLQA_ARTICLES[language] != "-":
+        text = re.sub(_MLQA_ARTICLES[language], " ", text)
     return " ".join(mixed_segmentation(text) if language == "zh" else text.split())
 
 

@@ -1,23 +1,29 @@
-"""From predictions and references to the metrics of a cell. Needs no model and no data files."""
+"""From predictions and references to the metrics of a cell, of one answer or several to an item.
+
+It needs no model and no data files.
+"""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from math import comb
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from harness.errors import HarnessError
-from harness.metrics.metric import Floats, GroupScore, Metric, MetricContext, MetricResult
-from harness.metrics.repeats import answers_of, folded, repeat_count, repeat_scores
+from harness.metrics.metric import GroupScore, Metric, MetricContext, MetricResult
 from harness.statistics import ClusterCodes, Interval, count_interval, mean_of_codes, seed_of
-from harness.storage.records import ItemRecord
+from harness.statistics.arrays import Floats, Integers
+from harness.storage.records import REPEATS, ItemRecord, answer_text, is_correct
 
 ROUNDING = 1e-9
 """Largest difference between the value of a metric and the mean of its items."""
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,28 +37,13 @@ class ScoreInput:
     group: str | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
 
-    @classmethod
-    def of(cls, record: ItemRecord) -> Self:
-        """Return the part of a record that is scored."""
-        return cls(
-            id=record.id,
-            prediction=record.prediction,
-            reference=record.reference,
-            cluster=record.cluster,
-            group=record.group,
-            tags=record.tags,
-        )
-
-
-_NONE = Interval(se=None, low=None, high=None, method=None)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricScore:
     """A metric of a cell, as a fraction; it has no interval where it gives neither items nor counts."""
 
     value: float
-    interval: Interval = _NONE
+    interval: Interval = field(default_factory=Interval)
     groups: Mapping[str, GroupScore] = field(default_factory=dict)
     signature: str = ""
 
@@ -63,17 +54,10 @@ class MetricScore:
             fields["signature"] = self.signature
         if self.groups:
             fields["groups"] = {
-                name: {"value": group.value, "n": group.n, **_bounds_to_json(group)}
+                name: {"value": group.value, "n": group.n, **(group.bounds.to_json() if group.bounds else {})}
                 for name, group in self.groups.items()
             }
         return fields
-
-
-def _bounds_to_json(group: GroupScore) -> dict[str, Any]:
-    bounds = group.bounds
-    if bounds is None:
-        return {}
-    return {"se": bounds.se, "ci": [bounds.low, bounds.high], "ci_method": bounds.method}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +96,7 @@ class CellScorer:
         self._group_codes: list[npt.NDArray[np.int32]] = []
         self._count = 0
 
-    def add(self, items: Sequence[ScoreInput]) -> Mapping[str, list[Any]]:
+    def add(self, items: Sequence[ScoreInput | ItemRecord]) -> Mapping[str, list[Any]]:
         """Return the contributions of the next items that are labelled to the metrics that are `by_item`.
 
         By metric: a float per item, or its list of sufficient statistics. Raises `HarnessError` where predictions do
@@ -172,7 +156,9 @@ class CellScorer:
             )
         return CellScores(metrics=scores, items=contributions)
 
-    def _add_repeats(self, items: Sequence[ScoreInput], scores: Mapping[str, Floats]) -> dict[str, list[Any]]:
+    def _add_repeats(
+        self, items: Sequence[ScoreInput | ItemRecord], scores: Mapping[str, Floats]
+    ) -> dict[str, list[Any]]:
         """Return the contributions of items with several answers to pass@k and majority@k."""
         by_metric = repeat_scores(
             [item.prediction for item in items], [item.reference for item in items], scores
@@ -181,7 +167,9 @@ class CellScorer:
             self._repeated.setdefault(name, []).append(values)
         return {name: values.tolist() for name, values in by_metric.items()}
 
-    def _add(self, metric: Metric, items: Sequence[ScoreInput], answers: dict[str, Floats]) -> list[Any]:
+    def _add(
+        self, metric: Metric, items: Sequence[ScoreInput | ItemRecord], answers: dict[str, Floats]
+    ) -> list[Any]:
         """Return the contributions of items; `answers` gets the score of each of their answers."""
         repeats = repeat_count(items[0].prediction)
         predictions = [answer for item in items for answer in answers_of(item.prediction)]
@@ -207,19 +195,15 @@ class CellScorer:
         contributions: list[Any] = item_scores.tolist()
         return contributions
 
-    def _interval(self, metric: Metric, result: MetricResult, codes: npt.NDArray[np.int64]) -> Interval:
+    def _interval(self, metric: Metric, result: MetricResult, codes: Integers) -> Interval:
         if result.bounds is not None:
-            bounds = result.bounds
-            groups = int(codes.max()) + 1
-            return Interval(
-                se=bounds.se, low=bounds.low, high=bounds.high, method=bounds.method, groups=groups
-            )
+            return replace(result.bounds, groups=int(codes.max()) + 1)
         if result.items is not None:
             return mean_of_codes(result.items, codes)
         chunks = self._rows.pop(metric.name, [])
         counts = np.concatenate(chunks) if chunks else result.counts
         if counts is None or metric.from_counts is None:
-            return _NONE
+            return Interval()
         seed = seed_of(self._task, self._context.language, metric.name)
         return count_interval(counts, codes, metric.from_counts, seed=seed)
 
@@ -241,14 +225,15 @@ class CellScorer:
             return {}
         rows, codes = np.concatenate(chunks), np.concatenate(self._group_codes)
         members = {name: rows[codes == code] for name, code in self._groups.items() if name is not None}
-        return {
-            name: GroupScore(value=value(group_rows), n=len(group_rows))
-            for name, group_rows in members.items()
-        }
+        return {name: GroupScore(value=value(own), n=len(own)) for name, own in members.items()}
 
 
 def score_cell(
-    metrics: Sequence[Metric], items: Sequence[ScoreInput], context: MetricContext, *, task: str = ""
+    metrics: Sequence[Metric],
+    items: Sequence[ScoreInput | ItemRecord],
+    context: MetricContext,
+    *,
+    task: str = "",
 ) -> CellScores:
     """Return the scores of the labelled items; raises `HarnessError` where predictions do not fit references."""
     scorer = CellScorer(metrics, context, task=task)
@@ -260,10 +245,7 @@ def score_cell(
     )
 
 
-_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=dict)
-
-
-def _packed(item: ScoreInput) -> str:
+def _packed(item: ScoreInput | ItemRecord) -> str:
     return _ENCODER.encode([item.prediction, item.reference, item.cluster, item.group, item.tags])
 
 
@@ -297,3 +279,84 @@ def _wrongly_declared(metric: Metric, reason: str) -> HarnessError:
         f"The metric {metric.name!r} is declared with by_item=True, but {reason}.",
         hint="Declare it with by_item=False.",
     )
+
+
+def joined_answers(outputs: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], int]:
+    """Return the prediction of an item with several answers, the majority's with all of them, and its number.
+
+    Answers are counted as they were read; those that could not be read do not count. At a tie the first one wins,
+    and where none could be read the first answer is returned.
+    """
+    texts = [answer_text(output) for output in outputs]
+    counts = Counter(text for text in texts if text is not None)
+    chosen = texts.index(counts.most_common(1)[0][0]) if counts else 0
+    prediction = {name: value for name, value in outputs[chosen].items() if name != "reasoning"}
+    return {**prediction, REPEATS: list(outputs)}, chosen
+
+
+def repeat_count(prediction: Any) -> int:
+    """Return how many answers an item has."""
+    return len(prediction[REPEATS]) if isinstance(prediction, Mapping) and REPEATS in prediction else 1
+
+
+def answers_of(prediction: Any) -> list[Any]:
+    """Return all answers to an item."""
+    return list(prediction[REPEATS]) if repeat_count(prediction) > 1 else [prediction]
+
+
+def folded(result: MetricResult, repeats: int) -> MetricResult:
+    """Return a result over items where each of `repeats` rows after another is an answer to the same item.
+
+    The score of an item is the mean over its answers, its counts are their sums: the value stays what it is.
+    """
+    items, counts = result.items, result.counts
+    return MetricResult(
+        value=result.value,
+        items=None if items is None else items.reshape(-1, repeats).mean(axis=1),
+        counts=None if counts is None else counts.reshape(-1, repeats, counts.shape[1]).sum(axis=1),
+        groups=result.groups,
+        bounds=result.bounds,
+    )
+
+
+def pass_at_k(answers: int, right: int, k: int) -> float:
+    """Return the unbiased estimate that at least one of k answers is right, of which `right` among `answers` are.
+
+    Chen et al. (2021), "Evaluating Large Language Models Trained on Code", equation 1: 1 - C(n - c, k) / C(n, k).
+    """
+    return 1.0 - comb(answers - right, k) / comb(answers, k)
+
+
+def shown_sizes(repeats: int) -> list[int]:
+    """Return the k of pass@k that are shown: powers of two up to the number of answers, and that number."""
+    powers = [1 << power for power in range(repeats.bit_length()) if 1 << power <= repeats]
+    return powers if powers[-1] == repeats else [*powers, repeats]
+
+
+def repeat_scores(
+    predictions: Sequence[Any], references: Sequence[Any], scores: Mapping[str, Floats]
+) -> dict[str, Floats]:
+    """Return pass@k and majority@k of items with several answers; none where items are only more or less right.
+
+    Args:
+        predictions: One per item, each with the same number of answers.
+        references: One per item.
+        scores: By metric: a score for every answer, those of an item after one another.
+    """
+    repeats = repeat_count(predictions[0])
+    passed: dict[str, list[float]] = {f"pass@{k}": [] for k in shown_sizes(repeats)}
+    majority: list[float] = []
+    for number, (prediction, reference) in enumerate(zip(predictions, references, strict=True)):
+        answers = answers_of(prediction)
+        verdicts = []
+        for row, answer in enumerate(answers, start=number * repeats):
+            item_scores = {name: values[row] for name, values in scores.items()}
+            verdicts.append(is_correct(answer, reference, item_scores))
+        if None in verdicts:
+            return {}
+        right = sum(map(bool, verdicts))
+        for k in shown_sizes(repeats):
+            passed[f"pass@{k}"].append(pass_at_k(repeats, right, k))
+        majority.append(float(bool(verdicts[joined_answers(answers)[1]])))
+    by_name = {**passed, f"majority@{repeats}": majority}
+    return {name: np.asarray(values, dtype=np.float64) for name, values in by_name.items()}

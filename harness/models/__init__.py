@@ -1,4 +1,4 @@
-"""Abilities of models: capability protocols, requests and answers, adapter entries and their options."""
+"""Capabilities of models: their protocols, requests and answers, adapter entries and their options."""
 
 from __future__ import annotations
 

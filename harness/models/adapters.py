@@ -96,6 +96,8 @@ class AdapterEntry:
     """``module:callable``, called as ``callable(ref, options)``: tries a tiny random model of the same architecture.
 
     It returns texts by what was tried, ``works`` for what works; it is for ``harness models check``."""
+    callbacks: tuple[str, ...] = ()
+    """``module:class`` of what training loops call; `harness.callbacks` offers each by the name of its class."""
 
     def load(self, target: str) -> Any:
         """Return the object that a ``module:attribute`` of this entry names; raises `MissingExtraError`."""

@@ -9,7 +9,7 @@ from .id_alignment import (
     stands_for_source as stands_for_source,
 )
 from .origin import Origin as Origin
-from .plan import Plan as Plan, require_cells as require_cells
+from .plan import Model as Model, Plan as Plan, require_cells as require_cells
 from .planner import resolve_model as resolve_model
 from .prompts import DEFAULT_PRESET as DEFAULT_PRESET
 from .resolution import LockedSplit as LockedSplit, TasksResolver as TasksResolver
@@ -24,7 +24,7 @@ from .run_config import (
 from .shards import Shard as Shard, shard_sizes as shard_sizes, shared_fits as shared_fits
 from .spec_checks import check_task as check_task
 from .task_audit import Finding as Finding, Note as Note, TaskAudit as TaskAudit
-from .task_checks import CheckedItems as CheckedItems, CheckSetting as CheckSetting, TaskChecks as TaskChecks
+from .task_checks import CheckedItems as CheckedItems, CheckSetting as CheckSetting
 from .translations import (
     MACHINE_VARIANTS as MACHINE_VARIANTS,
     TrainVariants as TrainVariants,

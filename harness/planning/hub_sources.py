@@ -28,7 +28,7 @@ class HubSources:
     """Where prepared splits are kept."""
 
     def states(self) -> list[tuple[DataRef, SourceState]]:
-        """Return what the Hub says of every split, variants and pools included."""
+        """Return the state on the Hub of every split, variants and pools included."""
         return self._ask(list(self._refs()), footers=True)
 
     def downloads(self, train_languages: Collection[str]) -> tuple[Mapping[str, int], Collection[str]]:

@@ -47,7 +47,7 @@ class LockedModel(LockEntry):
 
 
 class Lock(Resolution):
-    """What a lock file holds."""
+    """Content of a lock file."""
 
     harness_lock: int = FORMAT
     """The format."""

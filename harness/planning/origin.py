@@ -89,7 +89,7 @@ class Origin:
             yield dict(zip(axes, values, strict=True))
 
     def train_finder(self, finder: DataFinder) -> Callable[[str, Source], FoundData]:
-        """Return what finds the training files of a language at a source."""
+        """Return the finder of a language's training files at a source."""
         return lambda code, source: self.find(finder, code, "train", source=source)
 
     def find(

@@ -1,4 +1,4 @@
-"""What a run will do: the configuration, the models to fit, the cells, and what is skipped with its reason."""
+"""The plan of a run: the configuration, the models to fit, the cells, and skipped cells with their reasons."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Model:
 
     @property
     def name(self) -> str:
-        """What reports call it: `chosen_name`, or `model_name` by what its server and its options say."""
+        """Its name in reports: `chosen_name`, or `model_name` by its server and its options."""
         if self.chosen_name:
             return self.chosen_name
         served = getattr(self.options, "model", None) or self.description.metadata.get("model")
@@ -74,7 +74,7 @@ class StagePlan:
     note: str = ""
 
     def identity(self) -> dict[str, Any]:
-        """Return what makes the stage what it is; digests on disk depend on every part and on their order."""
+        """Return the identity of the stage; digests on disk depend on every part and on their order."""
         validation = None if self.validation is None else [self.validation[0], self.validation[1].digest()]
         return {
             "head": self.head.head.value,
@@ -109,7 +109,7 @@ class FitPlan:
         return _digest(identity, default=str)
 
     def digests(self, model: Mapping[str, str], translators: Callable[[FoundData], list[str]]) -> list[str]:
-        """Return what each fitted stage is, the digest of the last one being that of the fit.
+        """Return the digest of each fitted stage, the last one being that of the fit.
 
         Args:
             model: The identity of the model that is fitted.
@@ -156,7 +156,7 @@ def _digest(content: Any, default: Callable[[Any], Any] = list) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearningPlan:
-    """What a method itself is trained on, next to a model that stays as it is."""
+    """Training data of a method, next to a model that stays as it is."""
 
     owner: str
     """The task or training set whose splits these are."""
@@ -188,7 +188,7 @@ class LearningPlan:
         return _digest(identity)[:16]
 
     def to_json(self) -> dict[str, Any]:
-        """Return what results record of it."""
+        """Return its record in the results."""
         return {
             "language": self.language,
             "train": self.train.to_json(),
@@ -207,7 +207,7 @@ class PoolPlan:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What two pools with the same candidates share."""
+        """Key that two pools with the same candidates share."""
         return tuple(split.digest() for _, split in self.parts)
 
 
@@ -268,7 +268,7 @@ class PromptPlan:
         return _digest(content)[:16]
 
     def to_json(self, compiled: CompiledPrompt) -> dict[str, Any]:
-        """Return what results record of it."""
+        """Return its record in the results."""
         return {
             "name": self.spec.prompt,
             "words": compiled.literals_language,
@@ -354,7 +354,7 @@ class Skip:
 
 
 def reason_without_language(reason: str, language: str) -> str:
-    """Return what is the same in the reasons of several languages, so that reports can group them."""
+    """Return the reason without the language, so that reports can group several languages."""
     start, _, _ = reason.partition(":")
     subject, has_no, _ = start.partition(" has no ")
     return subject if has_no else start.replace(repr(language), "?")
@@ -377,7 +377,7 @@ def grouped_reason(reasons: Iterable[str]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What a run will do for one model."""
+    """The plan of a run for one model."""
 
     model: Model
     cells: tuple[Cell, ...]

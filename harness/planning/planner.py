@@ -51,7 +51,7 @@ NAMES_OF_HF = frozenset({"huggingface", "hugging_face", "hf_hub", "hub", "transf
 
 
 def resolve_model(adapters: NamedTable[AdapterEntry], text: str, options: Mapping[str, str]) -> Model:
-    """Return what a ``--model`` value names; ``hf:...`` is followed to the adapter that opens it."""
+    """Return the model that a ``--model`` value names; ``hf:...`` is followed to the adapter that opens it."""
     # Of other adapters a name is a model's, which may be called anything: only the adapter is known.
     baselines = [
         name for entry in adapters if entry.baselines for name in (*entry.baselines, *entry.examples)

@@ -1,4 +1,4 @@
-"""What methods that learn on top of a frozen model are trained on: found while a run is planned."""
+"""Training data of methods that learn on top of a frozen model: found while a run is planned."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class LearningPlanner:
         test: FoundData,
         seeds: Sequence[int],
     ) -> LearningPlan | None:
-        """Return what a method learns from for the cells of a language, None for methods that do not learn.
+        """Return the training data of a method for the cells of a language, None for methods that do not learn.
 
         The task's own splits in the language; where it has no train, those of its last training stage in the
         source language. Raises `MissingDataError` where there are none either.

@@ -1,4 +1,4 @@
-"""What the schema of a prompt cannot see: tasks, fields and literals that do not exist."""
+"""Checks of a prompt beyond its schema: tasks, fields and literals that do not exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a plan or a selection of tasks resolves to: every split with its files and digests, every document used."""
+"""The resolution of a plan or a selection of tasks: every split with its files and digests, every document used."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class LockedEntry(LockEntry):
     @property
     @abstractmethod
     def key(self) -> tuple[str, ...]:
-        """What two entries for the same thing share."""
+        """Key that two entries for the same split or document share."""
 
     @property
     @abstractmethod
@@ -86,7 +86,7 @@ class LockedEntry(LockEntry):
 
     @abstractmethod
     def difference(self, other: Any, holder: str) -> str:
-        """Return what differs from `other`, which is of `holder`, as a clause."""
+        """Return the differences from `other`, which is of `holder`, as a clause."""
 
 
 class LockedSplit(LockedEntry):
@@ -218,12 +218,12 @@ class Resolution(LockEntry):
 
 
 def read_resolution(content: Any) -> Resolution:
-    """Return what a manifest records as ``resolved``; raises `pydantic.ValidationError` for anything else."""
+    """Return the record ``resolved`` of a manifest; raises `pydantic.ValidationError` for anything else."""
     return Resolution.model_validate_json(json.dumps(content))
 
 
 def resolve_plan(plan: Plan, catalog: Catalog) -> Resolution:
-    """Return what the cells of a plan read and by which documents."""
+    """Return the splits that the cells of a plan read, and the documents that describe them."""
     splits: dict[tuple[str, ...], LockedSplit] = {}
     used: set[tuple[str, str]] = set()
     for cell in plan.cells:
@@ -369,7 +369,7 @@ class TasksResolver:
         ]
 
     def resolve(self, selected: Iterable[SelectedTask]) -> Resolution:
-        """Return what the tasks resolve to.
+        """Return the resolution of the tasks.
 
         Raises `UnknownNameError` for a variant that none of them has, and `MissingDataError` where no test split
         was found at all.

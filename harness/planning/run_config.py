@@ -1,4 +1,4 @@
-"""What a run is asked to do: one declaration of every setting, with its option, and what plan, resume and merge do."""
+"""The settings of a run: one declaration of each, with its option and its treatment by plan, resume and merge."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ _output = partial(_setting, panel=OUTPUT, of_plan=False)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunConfig:
-    """What a user asked for: a field for every setting, with its type, default and `Setting`.
+    """The settings of a run: a field for each, with its type, default and `Setting`.
 
     The options of ``eval`` and ``plan``, the keys of ``--config``, the arguments of `harness.evaluate`, the ``config``
     of a manifest, and what ``--resume`` and ``merge`` accept all come from these fields.
@@ -290,7 +290,7 @@ class RunConfig:
         return cls(**read)
 
     def to_json(self) -> dict[str, Any]:
-        """Return what a manifest records; all paths but the output, which a resumed run is given anew, are absolute."""
+        """Return the record of a manifest; paths are absolute, but the output, which a resumed run is given anew."""
         plain = {name: _to_json(getattr(self, name)) for name in settings()}
         return plain | {"output": None if self.output is None else str(self.output)}
 

@@ -11,7 +11,7 @@ Paths = str | Path | Sequence[str | Path]
 
 
 class RunSettings(TypedDict, total=False):
-    """What `harness.evaluate` takes besides tasks and model: a key for every further field of `RunConfig`.
+    """Arguments of `harness.evaluate` besides tasks and model: a key for every further field of `RunConfig`.
 
     The types are what `Setting.read` accepts.
     """

@@ -29,7 +29,7 @@ def items_needed(precision: float, score: float = 0.5) -> int:
 
 
 def sampling_notes(config: RunConfig) -> Iterator[str]:
-    """Yield what a plan says of its samples."""
+    """Yield the sentences of a plan on its samples."""
     if config.precision:
         yield (
             f"--precision {config.precision:g}: items are drawn until the 95 % interval reaches at most "

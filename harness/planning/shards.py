@@ -33,7 +33,7 @@ class Shard:
 
 
 def parse_shard(text: str) -> Shard:
-    """Return what a ``--shard`` value names; raises `UsageError` for anything but I/N with I from 1 to N."""
+    """Return the shard that a ``--shard`` value names; raises `UsageError` for anything but I/N with I from 1 to N."""
     match = _FORM.fullmatch(text.strip())
     index, count = (int(match[1]), int(match[2])) if match else (0, 0)
     if not 1 <= index <= count:

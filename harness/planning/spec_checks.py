@@ -1,4 +1,4 @@
-"""What a schema cannot check: unknown names in a spec, and labels that do not exist."""
+"""Checks of a spec beyond its schema: unknown names, and labels that do not exist."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ def _checked(entry: Entry, registry: Registry, catalog: Catalog) -> dict[str, An
 
 
 def _further_problems(entry: Entry, registry: Registry, catalog: Catalog) -> list[Problem]:
-    """Return what is wrong with the part of a document that its schema accepts, as far as that can be checked."""
+    """Return the faults of the part of a document that its schema accepts, as far as they can be checked."""
     try:
         if entry.sort == "task":
             schema, document, unknown = catalog.task_schema(entry)

@@ -72,7 +72,7 @@ class TaskAudit:
         return f"{self.task}: {size}, {faults}"
 
     def to_json(self) -> dict[str, Any]:
-        """Return what ``--json`` writes of it."""
+        """Return its row for ``--json``."""
         return {
             "languages": list(self.languages),
             "items": self.items,

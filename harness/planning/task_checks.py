@@ -1,13 +1,10 @@
-"""What a plugin declares to check tasks on their data, and what its checks get to work with."""
+"""Inputs and interface of the checks that plugins run on tasks and their data."""
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
-
-from harness.errors import BrokenPluginError
 
 if TYPE_CHECKING:
     from harness.data.sources import DataFinder, FoundData
@@ -50,38 +47,7 @@ class TaskChecker(Protocol):
     """Checks the tasks of one setting, one after the other."""
 
     def check(self, entry: TaskEntry, *, only: Sequence[str] = ()) -> TaskAudit:
-        """Return what is found of a task; faults of its data are findings, not errors.
+        """Return the findings of a task; faults of its data are findings, not errors.
 
         Findings that are about no language of `only` are skipped; empty means all languages.
         """
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskChecks:
-    """Checks of tasks on their data; their code is named, and imported when ``harness tasks validate`` runs them."""
-
-    name: str
-    target: str
-    """``module:callable``, called as ``callable(setting)`` with a `CheckSetting`; returns a `TaskChecker`."""
-    summary: str
-    remarks: str = ""
-    """``module:callable`` of the cheap checks, called by a run with the `CheckedItems` of a cell; yields sentences."""
-
-    def open(self) -> Callable[[CheckSetting], TaskChecker]:
-        """Return the callable; raises `BrokenPluginError` where it cannot be imported."""
-        make: Callable[[CheckSetting], TaskChecker] = self._loaded(self.target)
-        return make
-
-    def remarks_on(self, items: CheckedItems) -> Iterable[str]:
-        """Return what the cheap checks say of items; raises `BrokenPluginError` where they cannot be imported."""
-        sentences: Iterable[str] = self._loaded(self.remarks)(items) if self.remarks else ()
-        return sentences
-
-    def _loaded(self, target: str) -> Any:
-        module, _, name = target.partition(":")
-        try:
-            return getattr(importlib.import_module(module), name)
-        except (ImportError, AttributeError) as error:
-            raise BrokenPluginError(
-                f"The task checks {self.name!r} cannot be loaded from {target!r}: {error}."
-            ) from error

@@ -1,4 +1,4 @@
-"""What is wrong with the words that fragments bring for the prompts of a task, and where missing ones are written."""
+"""Faults of the words that fragments bring for the prompts of a task, and places for missing ones."""
 
 from __future__ import annotations
 

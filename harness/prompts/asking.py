@@ -10,7 +10,7 @@ import numpy as np
 
 from harness.data.records import Prediction, is_tied
 from harness.errors import AdapterError, ContractError
-from harness.metrics.repeats import joined_answers
+from harness.metrics.scoring import joined_answers
 from harness.models.capabilities import CountsTokens, Generates, ScoresContinuations
 from harness.models.reasoning import separate_reasoning, within_stops
 from harness.models.requests import Generated, GenerateOptions, LikelihoodAnswer, LikelihoodRequest, Prompt

@@ -16,7 +16,7 @@ import pluggy
 
 from harness.errors import BrokenPluginError, DuplicateNameError, HarnessError, PluginError
 from harness.hookspecs import PROJECT, HookSpecs
-from harness.registry.guard import call_named, is_interrupt, kept_streams
+from harness.registry.guard import call_named, kept_streams
 from harness.registry.plugin import (
     DISABLE_VARIABLE,
     Plugin,
@@ -61,9 +61,9 @@ class Plugins:
             name = implementation.plugin_name
             try:
                 declared = self.call_watched(self._loaded(name), partial(_listed, implementation.function))
+            except KeyboardInterrupt:
+                raise
             except BaseException as error:  # a third party's hook may raise anything
-                if is_interrupt(error):
-                    raise
                 self._raised(name, hook, error)
                 continue
             self._trace(hook, name, f"{len(declared)} declared")
@@ -88,11 +88,10 @@ class Plugins:
         try:
             with self._keeping_streams(plugin):
                 return call_named(
-                    function, f"plugin {plugin.name!r}: if it hangs, press Ctrl-C or Ctrl-\\, and {way_out}"
+                    function, f"The plugin {plugin.name!r} is slow to load. To skip it, {way_out}."
                 )
-        except BaseException as error:
-            if is_interrupt(error):
-                sys.stderr.write(f"The plugin {plugin.name!r} was being loaded. To skip it, {way_out}.\n")
+        except KeyboardInterrupt:
+            sys.stderr.write(f"The plugin {plugin.name!r} was being loaded. To skip it, {way_out}.\n")
             raise
 
     @contextmanager
@@ -262,9 +261,9 @@ def _load(entry_point: importlib.metadata.EntryPoint, plugins: Plugins) -> None:
                 hint="Uninstall one of them",
             )
         plugins.call_watched(plugin, partial(_register, entry_point, plugins.manager))
+    except KeyboardInterrupt:
+        raise
     except BaseException as error:  # a third party's import may raise anything
-        if is_interrupt(error):
-            raise
         if plugins.manager.get_plugin(name) is not None and namesake is None:
             plugins.manager.unregister(name=name)
         message, hint = describe_fault(error)

@@ -29,6 +29,7 @@ FEATURES: Final[Mapping[str, str]] = {
     "endpoints": "requests to vLLM and other endpoints, and their tokens counted",
     "evaluate": "metrics named evaluate:NAME",
     "hf": "models and data of the Hugging Face Hub, fine-tuning, several processes",
+    "inspect": "logs of inspect_ai (harness import)",
     "metrics": "the metrics bleu and chrf",
     "mlflow": "runs logged to MLflow (--log mlflow)",
     "peft": "fine-tuning with the recipes lora and qlora, 4-bit weights",
@@ -68,7 +69,7 @@ _PATIENCE = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class SetupFinding:
     """One line of the examination."""
 
     area: str
@@ -82,7 +83,7 @@ class Finding:
     """The next command; empty where nothing is to be done."""
 
 
-def examine(plugins: Plugins, *, devices: bool = False) -> list[Finding]:
+def examine(plugins: Plugins, *, devices: bool = False) -> list[SetupFinding]:
     """Return the present and the missing parts, area by area; raises nothing for broken ones.
 
     Args:
@@ -99,11 +100,11 @@ def examine(plugins: Plugins, *, devices: bool = False) -> list[Finding]:
     ]
 
 
-def _versions() -> Iterator[Finding]:
-    yield Finding("version", "python", "ok", platform.python_version())
-    yield Finding("version", "platform", "ok", platform.platform(terse=True))
+def _versions() -> Iterator[SetupFinding]:
+    yield SetupFinding("version", "python", "ok", platform.python_version())
+    yield SetupFinding("version", "platform", "ok", platform.platform(terse=True))
     harness_version = installed_version(DISTRIBUTION)
-    yield Finding(
+    yield SetupFinding(
         "version", DISTRIBUTION, "missing" if harness_version is None else "ok", harness_version or ""
     )
     needed = {item.name: item for item in declared(DISTRIBUTION)}
@@ -113,39 +114,39 @@ def _versions() -> Iterator[Finding]:
         if version is not None:
             yield _version(requirement, version)
         elif name in needed:
-            yield Finding("version", name, "missing", advice=_install_version(requirement))
+            yield SetupFinding("version", name, "missing", advice=_install_version(requirement))
     for requirement, _, _ in _APART.values():
         if (version := installed_version(requirement.name)) is not None:
             yield _version(requirement, version)
 
 
-def _version(requirement: Requirement, version: str) -> Finding:
+def _version(requirement: Requirement, version: str) -> SetupFinding:
     fault = describe_mismatch(requirement, version)
     if fault is None:
-        return Finding("version", requirement.name, "ok", version)
+        return SetupFinding("version", requirement.name, "ok", version)
     advice = _install_version(requirement)
-    return Finding("version", requirement.name, "outdated", f"{version}: {fault}", advice)
+    return SetupFinding("version", requirement.name, "outdated", f"{version}: {fault}", advice)
 
 
-def _devices() -> Iterator[Finding]:
+def _devices() -> Iterator[SetupFinding]:
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    yield Finding("device", "cpu", "ok", f"{available} cores")
+    yield SetupFinding("device", "cpu", "ok", f"{available} cores")
     command = shutil.which("nvidia-smi")
     if command is None:
-        yield Finding("device", "gpu", "missing", "no nvidia-smi")
+        yield SetupFinding("device", "gpu", "missing", "no nvidia-smi")
         return
     query = [command, "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"]
     try:
         answer = subprocess.run(query, capture_output=True, text=True, timeout=_PATIENCE, check=True)
     except (OSError, subprocess.SubprocessError) as error:
         reason = "it does not answer" if isinstance(error, subprocess.TimeoutExpired) else "it failed"
-        yield Finding("device", "gpu", "broken", f"nvidia-smi: {reason}")
+        yield SetupFinding("device", "gpu", "broken", f"nvidia-smi: {reason}")
         return
     for number, line in enumerate(answer.stdout.splitlines()):
-        yield Finding("device", f"gpu {number}", "ok", line.strip())
+        yield SetupFinding("device", f"gpu {number}", "ok", line.strip())
 
 
-def _torch_devices() -> Iterator[Finding]:
+def _torch_devices() -> Iterator[SetupFinding]:
     try:
         import torch
     except Exception as error:  # noqa: BLE001, RUF100  a broken installation may raise anything
@@ -153,26 +154,28 @@ def _torch_devices() -> Iterator[Finding]:
         state, detail = (
             ("missing", "not installed") if missing else ("broken", f"{type(error).__name__}: {error}")
         )
-        yield Finding("device", "torch", state, detail, advice=_install("hf"))
+        yield SetupFinding("device", "torch", state, detail, advice=_install("hf"))
         return
     for number in range(torch.cuda.device_count()):
-        yield Finding("device", f"torch cuda:{number}", "ok", torch.cuda.get_device_name(number))
+        yield SetupFinding("device", f"torch cuda:{number}", "ok", torch.cuda.get_device_name(number))
     if not torch.cuda.is_available():
-        yield Finding("device", "torch", "ok", "uses the CPU; it sees no GPU")
+        yield SetupFinding("device", "torch", "ok", "uses the CPU; it sees no GPU")
 
 
-def _plugins(plugins: Plugins) -> Iterator[Finding]:
+def _plugins(plugins: Plugins) -> Iterator[SetupFinding]:
     broken = {plugin.name for plugin in plugins.broken}
     for plugin in plugins.loaded:
         if plugin.name not in broken:
-            yield Finding("plugin", plugin.name, "ok", f"{plugin.distribution} {plugin.version}")
+            yield SetupFinding("plugin", plugin.name, "ok", f"{plugin.distribution} {plugin.version}")
     for plugin in plugins.broken:
-        yield Finding("plugin", plugin.name, "broken", plugin.error or "", advice=plugin.problem.hint or "")
+        yield SetupFinding(
+            "plugin", plugin.name, "broken", plugin.error or "", advice=plugin.problem.hint or ""
+        )
     for name in plugins.disabled:
-        yield Finding("plugin", name, "disabled")
+        yield SetupFinding("plugin", name, "disabled")
 
 
-def _caches() -> Iterator[Finding]:
+def _caches() -> Iterator[SetupFinding]:
     harness_cache = cache_folder()
     inside = {
         f"{harness_cache.name}/{path.name}": path for path in sorted(harness_cache.glob("*")) if path.is_dir()
@@ -182,11 +185,11 @@ def _caches() -> Iterator[Finding]:
             files, size = _size(path)
             holds = f": {_CACHES[path.name]}" if path.parent == harness_cache and path.name in _CACHES else ""
             advice = f"to clear it: rm -r {shlex.quote(str(path))}" if files else ""
-            yield Finding(
+            yield SetupFinding(
                 "cache", name, "ok", f"{shown_size(size)} in {files:,} files, {path}{holds}", advice
             )
         else:
-            yield Finding("cache", name, "missing", str(path))
+            yield SetupFinding("cache", name, "missing", str(path))
 
 
 def _hub_cache() -> Path:
@@ -231,7 +234,7 @@ def _install(extra: str) -> str:
     return f"pip install '{DISTRIBUTION}[{extra}]'"
 
 
-def _features() -> Iterator[Finding]:
+def _features() -> Iterator[SetupFinding]:
     features = {
         extra: (declared(DISTRIBUTION, extra), FEATURES[extra], _install(extra)) for extra in FEATURES
     }
@@ -240,9 +243,9 @@ def _features() -> Iterator[Finding]:
     for name, (requirements, purpose, command) in features.items():
         unmet = _unmet(requirements)
         if unmet:
-            yield Finding("feature", name, "missing", f"{purpose}: {unmet}", advice=command)
+            yield SetupFinding("feature", name, "missing", f"{purpose}: {unmet}", advice=command)
         else:
-            yield Finding("feature", name, "ok", purpose)
+            yield SetupFinding("feature", name, "ok", purpose)
 
 
 def _unmet(requirements: Sequence[Requirement]) -> str:

@@ -3,53 +3,33 @@
 from __future__ import annotations
 
 import faulthandler
-import opcode
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from types import FunctionType
-from typing import Any, TextIO, TypeVar
+from typing import TextIO, TypeVar
 
 SECONDS = 5.0
 """How long third-party code may take before it is named."""
 Result = TypeVar("Result")
-_RAISE = opcode.opmap["RAISE_VARARGS"]
 _foreign_streams: list[TextIO] = []
 """Streams that plugins set, kept for good: one that is garbage-collected closes the stream that it wraps."""
 
 
 def call_named(function: Callable[[], Result], label: str) -> Result:
-    """Call third-party code; after 5 s the stack is printed on stderr, with `label` as the name of a function.
+    """Call third-party code; after 5 s the stack is printed on stderr, with `label` as the name of a file.
 
-    The timer of `faulthandler` is in C: it needs neither signals nor the interpreter, so it also works while C code
-    blocks. It prints only the stack, so the name of a function on it is where a sentence can be.
+    The timer of `faulthandler` is in C: it needs neither threads, signals nor the interpreter, so it also works while
+    C code blocks. It prints only the stack, so the sentence is where the name of a file is.
     """
     if sys.__stderr__ is None:
         return function()
-    code = _call.__code__.replace(co_filename="harness", co_name=label, co_qualname=label)
+    call = compile("function()", label, "eval")
     faulthandler.dump_traceback_later(SECONDS, file=2)
     try:
-        result: Result = FunctionType(code, {})(function)
-        return result
+        value: Result = eval(call, {"function": function})  # noqa: S307  a text of our own
+        return value
     finally:
         faulthandler.cancel_dump_traceback_later()
-
-
-def _call(function: Callable[[], Any]) -> Any:
-    return function()
-
-
-def is_interrupt(error: BaseException) -> bool:
-    """Return whether an error is the user's Ctrl-C, and not a `KeyboardInterrupt` of a plugin's own `raise`."""
-    if not isinstance(error, KeyboardInterrupt):
-        return False
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    if trace is None or trace.tb_frame.f_code.co_code[trace.tb_lasti] != _RAISE:
-        return True
-    # asyncio raises its own one for a Ctrl-C that it has noted.
-    return str(trace.tb_frame.f_globals.get("__name__")).partition(".")[0] in sys.stdlib_module_names
 
 
 @contextmanager

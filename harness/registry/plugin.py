@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import importlib.metadata
+import importlib.util
 import inspect
 import sys
 from collections.abc import Callable, Iterable
@@ -203,6 +204,23 @@ def load_entry_point(entry_point: EntryPoint) -> Any:
             f"its entry point is {entry_point.value!r}, but {module_name!r} has no {match['attr']!r}",
             hint=install_again(entry_point.dist),
         ) from error
+
+
+def opening_line(entry_point: EntryPoint) -> str:
+    """Return the first line of the docstring of an entry point's module, which is not imported; empty without one."""
+    top, *inner = entry_point.module.split(".")
+    try:
+        spec = importlib.util.find_spec(top)
+        origin = Path(spec.origin or "") if spec is not None else Path()
+        if inner:
+            module = origin.parent.joinpath(*inner)
+            origin = module / "__init__.py" if module.is_dir() else module.with_suffix(".py")
+        with origin.open(encoding="utf-8") as file:
+            line = file.readline().strip()
+    except (OSError, ValueError, AttributeError):
+        return ""
+    quotes = line[:3]
+    return line.strip("\"' ") if quotes in {'"""', "'''"} else ""
 
 
 def install_again(package: Distribution | None) -> str:

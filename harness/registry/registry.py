@@ -5,37 +5,70 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
+from harness import data, kinds, metrics, models, specs
 from harness.languages.table import LanguageTable, known_languages
+from harness.registry import declarations
 from harness.registry.plugin import safe_str
 from harness.table import NamedTable
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-    from harness.data.features import Feature
-    from harness.data.readers.reader import Reader
     from harness.data.resolve import DataRef, ResolvedData, SourceState
-    from harness.data.translation.aligners import Aligner
-    from harness.data.translation.translators import TranslatorEntry
-    from harness.data.translation.transliterators import Transliterator
-    from harness.kinds.kind import TaskKind
-    from harness.kinds.methods import Method
     from harness.metrics.metric import Metric
-    from harness.models.adapters import AdapterEntry
-    from harness.planning.task_checks import TaskChecks
     from harness.registry.discovery import Plugins
-    from harness.reporting.formats import ReportFormat, ReportSection
-    from harness.running.fleet import FleetBackend
-    from harness.running.processes import Launcher
-    from harness.running.trackers import Tracker
-    from harness.specs.task_source import TaskSource
     from harness.storage.results import CellResult
 
+Item = TypeVar("Item")
 REPORT_HOOK = "harness_register_reports"
-REPORT_FORMAT = "harness.reporting.formats.ReportFormat"
-REPORT_SECTION = "harness.reporting.formats.ReportSection"
+
+
+class Slot(Generic[Item]):
+    """One table of the registry: the sort of its items, the hook that returns them, and their class.
+
+    Classes are behind a function, so that a table without readers imports nothing. `besides` is a second class that
+    the hook may return, which another table holds.
+    """
+
+    def __init__(
+        self,
+        sort: str,
+        hook: str,
+        record: Callable[[], type[Item]],
+        besides: Callable[[], type] | None = None,
+        *,
+        key: Callable[[Item], str] = lambda item: str(getattr(item, "name", "")),
+    ) -> None:
+        self.sort, self.hook, self.record, self.besides, self.key = sort, hook, record, besides, key
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, registry: None, owner: type) -> Slot[Item]: ...
+    @overload
+    def __get__(self, registry: Registry, owner: type) -> NamedTable[Item]: ...
+    def __get__(self, registry: Registry | None, owner: type) -> Slot[Item] | NamedTable[Item]:
+        """Return the table, which is filled once per registry."""
+        if registry is None:
+            return self
+        table = vars(registry)[self._name] = self.table(registry)
+        return table
+
+    def table(
+        self, registry: Registry, families: Mapping[str, Callable[[str], Item]] | None = None
+    ) -> NamedTable[Item]:
+        """Return the declarations of plugins; objects of another class are skipped, and their plugin is reported."""
+        triples = []
+        for plugin, item in registry.plugins.declarations(self.hook):
+            if isinstance(item, self.record()) and isinstance(getattr(item, "name", ""), str):
+                triples.append((plugin, self.key(item), item))
+            elif self.besides is None or not isinstance(item, self.besides()):
+                registry.reject(plugin, item, self.sort, self.hook)
+        remaining = registry.plugins.drop_shadowed_names(self.sort, triples)
+        return NamedTable(self.sort, remaining, families=families)
 
 
 class Registry:
@@ -49,109 +82,59 @@ class Registry:
         self.languages: LanguageTable = known_languages()
         """The languages of the table, and in a session those that its documents describe."""
 
-    @cached_property
-    def adapters(self) -> NamedTable[AdapterEntry]:
-        """Model adapters by the name before the colon of ``--model``."""
-        return self._named("adapter", "harness_register_adapters", "harness.models.adapters.AdapterEntry")
-
-    @cached_property
-    def kinds(self) -> NamedTable[TaskKind]:
-        """Kinds of task."""
-        return self._named("task kind", "harness_register_kinds", "harness.kinds.kind.TaskKind")
+    adapters = Slot("adapter", "harness_register_adapters", lambda: models.AdapterEntry)
+    """Model adapters by the name before the colon of ``--model``."""
+    kinds = Slot("task kind", "harness_register_kinds", lambda: kinds.TaskKind)
+    """Kinds of task."""
+    readers = Slot("reader", "harness_register_readers", lambda: data.Reader)
+    """Readers of file formats."""
+    features = Slot("attribute", "harness_register_features", lambda: data.Feature)
+    """Attributes of items."""
+    methods = Slot(
+        "method",
+        "harness_register_methods",
+        lambda: kinds.Method,
+        key=lambda item: f"{item.kind}:{item.name}",
+    )
+    """Methods, by ``kind:name``."""
+    translators = Slot("translator", "harness_register_translators", lambda: data.TranslatorEntry)
+    """Translators by the name before the colon of ``--translator``."""
+    transliterators = Slot("transliterator", "harness_register_transliterators", lambda: data.Transliterator)
+    """Ways to write other scripts in Latin letters."""
+    aligners = Slot("aligner", "harness_register_aligners", lambda: data.Aligner)
+    """Word aligners."""
+    task_sources = Slot("source of tasks", "harness_register_task_sources", lambda: specs.TaskSource)
+    """Sources of tasks by their prefix."""
+    reports = Slot(
+        "report format", REPORT_HOOK, lambda: declarations.ReportFormat, lambda: declarations.ReportSection
+    )
+    """Report formats."""
+    report_sections = Slot(
+        "report section", REPORT_HOOK, lambda: declarations.ReportSection, lambda: declarations.ReportFormat
+    )
+    """Sections of reports."""
+    launchers = Slot("launcher", "harness_register_launchers", lambda: declarations.Launcher)
+    """Ways to run several processes."""
+    fleet_backends = Slot(
+        "fleet backend", "harness_register_fleet_backends", lambda: declarations.FleetBackend
+    )
+    """Ways to run the jobs of ``harness submit``."""
+    task_checks = Slot("set of task checks", "harness_register_task_checks", lambda: declarations.TaskChecks)
+    """Checks of tasks on their data."""
+    trackers = Slot("tracker", "harness_register_trackers", lambda: declarations.Tracker)
+    """Experiment trackers by the value of ``--log``."""
 
     @cached_property
     def metrics(self) -> NamedTable[Metric]:
         """Metrics."""
         from harness.metrics.external import COMMAND, command_metric  # numpy, which listing does not need
 
-        hook = "harness_register_metrics"
-        pairs = self._declared("metric", hook, "harness.metrics.metric.Metric")
-        triples = [(plugin, item.name, item) for plugin, item in pairs]
         source_families = {
             source.name: source.open_metric for source in self.task_sources if source.metric is not None
         }
         families = {COMMAND: command_metric, **source_families, **(self._metric_families or {})}
-        return NamedTable("metric", self.plugins.drop_shadowed_names("metric", triples), families=families)
-
-    @cached_property
-    def readers(self) -> NamedTable[Reader]:
-        """Readers of file formats."""
-        return self._named("reader", "harness_register_readers", "harness.data.readers.reader.Reader")
-
-    @cached_property
-    def reports(self) -> NamedTable[ReportFormat]:
-        """Report formats."""
-        return self._named("report format", REPORT_HOOK, REPORT_FORMAT, besides=REPORT_SECTION)
-
-    @cached_property
-    def report_sections(self) -> NamedTable[ReportSection]:
-        """Sections of reports."""
-        return self._named("report section", REPORT_HOOK, REPORT_SECTION, besides=REPORT_FORMAT)
-
-    @cached_property
-    def features(self) -> NamedTable[Feature]:
-        """Attributes of items."""
-        return self._named("attribute", "harness_register_features", "harness.data.features.Feature")
-
-    @cached_property
-    def launchers(self) -> NamedTable[Launcher]:
-        """Ways to run several processes."""
-        return self._named("launcher", "harness_register_launchers", "harness.running.processes.Launcher")
-
-    @cached_property
-    def fleet_backends(self) -> NamedTable[FleetBackend]:
-        """Ways to run the jobs of ``harness submit``."""
-        hook = "harness_register_fleet_backends"
-        return self._named("fleet backend", hook, "harness.running.fleet.FleetBackend")
-
-    @cached_property
-    def methods(self) -> NamedTable[Method]:
-        """Methods, by ``kind:name``."""
-        pairs = self._declared("method", "harness_register_methods", "harness.kinds.methods.Method")
-        triples = [(plugin, f"{method.kind}:{method.name}", method) for plugin, method in pairs]
-        return NamedTable("method", self.plugins.drop_shadowed_names("method", triples))
-
-    @cached_property
-    def translators(self) -> NamedTable[TranslatorEntry]:
-        """Translators by the name before the colon of ``--translator``."""
-        return self._named(
-            "translator",
-            "harness_register_translators",
-            "harness.data.translation.translators.TranslatorEntry",
-        )
-
-    @cached_property
-    def transliterators(self) -> NamedTable[Transliterator]:
-        """Ways to write other scripts in Latin letters."""
-        return self._named(
-            "transliterator",
-            "harness_register_transliterators",
-            "harness.data.translation.transliterators.Transliterator",
-        )
-
-    @cached_property
-    def aligners(self) -> NamedTable[Aligner]:
-        """Word aligners."""
-        return self._named(
-            "aligner", "harness_register_aligners", "harness.data.translation.aligners.Aligner"
-        )
-
-    @cached_property
-    def task_sources(self) -> NamedTable[TaskSource]:
-        """Sources of tasks by their prefix."""
-        hook = "harness_register_task_sources"
-        return self._named("source of tasks", hook, "harness.specs.task_source.TaskSource")
-
-    @cached_property
-    def task_checks(self) -> NamedTable[TaskChecks]:
-        """Checks of tasks on their data."""
-        hook = "harness_register_task_checks"
-        return self._named("set of task checks", hook, "harness.planning.task_checks.TaskChecks")
-
-    @cached_property
-    def trackers(self) -> NamedTable[Tracker]:
-        """Experiment trackers by the value of ``--log``."""
-        return self._named("tracker", "harness_register_trackers", "harness.running.trackers.Tracker")
+        slot = Slot("metric", "harness_register_metrics", lambda: metrics.Metric)
+        return slot.table(self, families=families)
 
     def task_spec_folders(self) -> list[tuple[str, Traversable]]:
         """Return (plugin name, folder) pairs of YAML documents."""
@@ -189,28 +172,9 @@ class Registry:
             if isinstance(item, Traversable):
                 folders.append((plugin, item))
             else:
-                self._reject(plugin, item, "folder", hook)
+                self.reject(plugin, item, "folder", hook)
         return folders
 
-    def _named(self, sort: str, hook: str, wanted: str, *, besides: str = "") -> NamedTable[Any]:
-        declared = self._declared(sort, hook, wanted, besides=besides)
-        triples = [(plugin, item.name, item) for plugin, item in declared]
-        return NamedTable(sort, self.plugins.drop_shadowed_names(sort, triples))
-
-    def _declared(self, sort: str, hook: str, wanted: str, *, besides: str = "") -> list[tuple[str, Any]]:
-        """Return the declarations of plugins; objects of another class are skipped, and their plugin is reported.
-
-        The classes are named, not imported: they are in a layer above this one. `besides` names a second class
-        that the hook may return, which another table holds.
-        """
-        pairs = []
-        for plugin, item in self.plugins.declarations(hook):
-            classes = {f"{cls.__module__}.{cls.__qualname__}" for cls in type(item).__mro__}
-            if wanted in classes and isinstance(getattr(item, "name", ""), str):
-                pairs.append((plugin, item))
-            elif besides not in classes:
-                self._reject(plugin, item, sort, hook)
-        return pairs
-
-    def _reject(self, plugin: str, item: Any, sort: str, hook: str) -> None:
+    def reject(self, plugin: str, item: Any, sort: str, hook: str) -> None:
+        """Report a plugin that returned an object of another class from a hook."""
         self.plugins.report(plugin, f"it returned {safe_str(item, repr)} from {hook}, which is no {sort}")

@@ -1,4 +1,4 @@
-"""Reports: pure tables first, then console, markdown, csv and json renderings of them."""
+"""Reports: tables first, then their text for terminals, pages, papers and programs."""
 
 from __future__ import annotations
 

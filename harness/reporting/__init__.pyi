@@ -26,28 +26,26 @@ from .blocks.number import (
     uncertainty as uncertainty,
 )
 from .blocks.remark import counted as counted
-from .cost.report import EquityReport as EquityReport, equity_report as equity_report
+from .comparison.history import history_figure as history_figure
+from .cost.cost import EquityReport as EquityReport, equity_report as equity_report
 from .cost.table import SIDE_LEGEND as SIDE_LEGEND, side_notes as side_notes, side_table as side_table
-from .formats import (
-    ReportFormat as ReportFormat,
-    ReportSection as ReportSection,
-    SectionReport as SectionReport,
-)
-from .overview.column import conditions_of as conditions_of
-from .overview.contrast import Contrast as Contrast, Estimate as Estimate, contrast as contrast
-from .overview.figure import Figure as Figure
-from .overview.item_origin import (
+from .formats import SectionReport as SectionReport
+from .overview.column import conditions_of as conditions_of, system_names as system_names
+from .overview.marks import (
     ADDED as ADDED,
     PROVENANCE_MARKS as PROVENANCE_MARKS,
     is_added as is_added,
     origin_mark as origin_mark,
 )
-from .overview.material import read_material as read_material
 from .overview.matrix import Matrix as Matrix, matrices as matrices
+from .overview.mean_row import Contrast as Contrast, Estimate as Estimate, contrast as contrast
 from .overview.run_remarks import few_items as few_items
-from .overview.score_table import error_table as error_table
-from .overview.system_name import system_names as system_names
-from .overview.systems import system_table as system_table, systems_latex as systems_latex
+from .overview.summary import read_material as read_material
+from .overview.summary_blocks import (
+    error_table as error_table,
+    system_table as system_table,
+    systems_latex as systems_latex,
+)
 from .render.console import (
     SAMPLE_WARNING as SAMPLE_WARNING,
     print_blocks as print_blocks,
@@ -55,7 +53,7 @@ from .render.console import (
 )
 from .render.latex import render_latex as render_latex
 from .render.markdown import render_markdown as render_markdown
-from .render.page import page as page, render_html as render_html, template as template
+from .render.page import Figure as Figure, page as page, render_html as render_html, template as template
 from .render.rows import csv_text as csv_text
 from .sections import installed_sections as installed_sections, read_sections as read_sections
-from .weakness.answer_text import item_text as item_text
+from .weakness.items import item_text as item_text

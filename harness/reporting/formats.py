@@ -1,4 +1,4 @@
-"""Declarations of plugins for reports: formats, and sections about results that only they know."""
+"""Sections that plugins add to reports, about results that only they know."""
 
 from __future__ import annotations
 
@@ -8,104 +8,16 @@ import re
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from harness.errors import BrokenPluginError, HarnessError
+from harness.registry.declarations import ReportSection
 from harness.registry.plugin import describe_fault
 from harness.reporting.blocks.chart import CurveChart
 from harness.reporting.blocks.model import Block, Notes
 from harness.storage.run_folder import Run
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportFormat:
-    """One way to write a report about runs."""
-
-    name: str
-    """``markdown``, ``csv``: what ``--format`` takes."""
-    suffix: str
-    """Of files in this format: ``.md``."""
-    render: Callable[[Sequence[Run]], str]
-    """Takes the runs, the main one first, and returns the text of the report."""
-    summary: str = ""
-    write: Callable[[Sequence[Run], Path], list[Path]] | None = None
-    """For formats of several files: takes the runs and the folder of ``--output``, and returns the written files."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportSection:
-    """The declaration of one section of every report; its code is imported when a report is made."""
-
-    name: str
-    """``harness report RUN --section NAME`` prints the section alone."""
-    title: str
-    """Subject of the section, in a few words."""
-    target: str
-    """``module:callable``, called as ``callable(runs)``; returns a `SectionReport`, or None for runs without it."""
-    place: Literal["scores", "items"] = "scores"
-    """Where the HTML page has it: after the scores, or before the single items."""
-    in_terminal: bool = True
-    """Whether summaries in a terminal read it; other sections are in documents, and printed alone on request."""
-    empty: str = "This run has nothing to show here."
-    """Text that is printed when the section alone is asked for, and the run has nothing of it."""
-
-    def read(self, runs: Sequence[Run]) -> SectionReport | None:
-        """Return the section of runs, the main run first; None where they have nothing of it.
-
-        Raises `BrokenPluginError` with its name, distribution, file and line where its code raises, now or when one
-        of the callables of the report is called; errors of the harness are raised as they are.
-        """
-        report: SectionReport | None = self._guarded(self._made)(runs)
-        lazy = ("rows", "papers", "against", "figures", "of_task")
-        guarded: dict[str, Any] = {name: self._guarded(getattr(report, name)) for name in lazy if report}
-        return report and replace(report, **guarded)
-
-    def _made(self, runs: Sequence[Run]) -> SectionReport | None:
-        module, _, attribute = self.target.partition(":")
-        report = getattr(importlib.import_module(module), attribute)(runs)
-        if report is None:
-            return None
-        if not isinstance(report, SectionReport):
-            raise TypeError(f"it returned {type(report).__name__}, expected SectionReport or None")
-        blocks: tuple[Any, ...] = tuple(report.blocks)
-        if wrong := [block for block in blocks if not isinstance(block, Block)]:
-            raise TypeError(
-                f"its block {wrong[0]!r} is of {type(wrong[0]).__name__}, expected Table, Fold or Notes"
-            )
-        return replace(report, blocks=blocks)
-
-    def _guarded(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        def guarded(*given: Any) -> Any:
-            try:
-                return call(*given)
-            except HarnessError:
-                raise
-            except Exception as error:
-                raise BrokenPluginError(self._fault(error)) from error
-
-        return guarded
-
-    def _fault(self, error: Exception) -> str:
-        """Return the sentence about an error; its place is the last line within the package of the section."""
-        package = re.split(r"[.:]", self.target)[0]
-        frames = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
-        if isinstance(error, SyntaxError):
-            frames.append((error.filename or "", error.lineno))
-        inside = [Path(name).parts for name, _ in frames]
-        numbers = [
-            number
-            for number, segments in enumerate(inside)
-            if package in {*segments, Path(segments[-1]).stem}
-        ]
-        where = (
-            f"in {'/'.join(inside[numbers[-1]][-2:])}, line {frames[numbers[-1]][1]}"
-            if numbers
-            else f"from {self.target!r}"
-        )
-        distributions = importlib.metadata.packages_distributions().get(package, [package])
-        fault = describe_fault(error)[0].rstrip(".")
-        return f"The report section {self.name!r} of {distributions[0]} is missing: {fault} ({where})."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,3 +51,62 @@ class SectionReport:
     def brief_blocks(self) -> Sequence[Block]:
         """The blocks and notes of the summary in a terminal."""
         return (*(self.blocks if self.brief is None else self.brief), Notes(self.notes))
+
+
+def read_section(section: ReportSection, runs: Sequence[Run]) -> SectionReport | None:
+    """Return the section of runs, the main run first; None where they have nothing of it.
+
+    Raises `BrokenPluginError` with its name, distribution, file and line where its code raises, now or when one
+    of the callables of the report is called; errors of the harness are raised as they are.
+    """
+    report: SectionReport | None = _guarded(section, partial(_made, section))(runs)
+    lazy = ("rows", "papers", "against", "figures", "of_task")
+    guarded: dict[str, Any] = {name: _guarded(section, getattr(report, name)) for name in lazy if report}
+    return report and replace(report, **guarded)
+
+
+def _made(section: ReportSection, runs: Sequence[Run]) -> SectionReport | None:
+    module, _, attribute = section.target.partition(":")
+    report = getattr(importlib.import_module(module), attribute)(runs)
+    if report is None:
+        return None
+    if not isinstance(report, SectionReport):
+        raise TypeError(f"it returned {type(report).__name__}, expected SectionReport or None")
+    blocks: tuple[Any, ...] = tuple(report.blocks)
+    if wrong := [block for block in blocks if not isinstance(block, Block)]:
+        raise TypeError(
+            f"its block {wrong[0]!r} is of {type(wrong[0]).__name__}, expected Table, Fold or Notes"
+        )
+    return replace(report, blocks=blocks)
+
+
+def _guarded(section: ReportSection, call: Callable[..., Any]) -> Callable[..., Any]:
+    def guarded(*given: Any) -> Any:
+        try:
+            return call(*given)
+        except HarnessError:
+            raise
+        except Exception as error:
+            raise BrokenPluginError(_fault(section, error)) from error
+
+    return guarded
+
+
+def _fault(section: ReportSection, error: Exception) -> str:
+    """Return the sentence about an error; its place is the last line within the package of the section."""
+    package = re.split(r"[.:]", section.target)[0]
+    frames = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+    if isinstance(error, SyntaxError):
+        frames.append((error.filename or "", error.lineno))
+    inside = [Path(name).parts for name, _ in frames]
+    numbers = [
+        number for number, segments in enumerate(inside) if package in {*segments, Path(segments[-1]).stem}
+    ]
+    where = (
+        f"in {'/'.join(inside[numbers[-1]][-2:])}, line {frames[numbers[-1]][1]}"
+        if numbers
+        else f"from {section.target!r}"
+    )
+    distributions = importlib.metadata.packages_distributions().get(package, [package])
+    fault = describe_fault(error)[0].rstrip(".")
+    return f"The report section {section.name!r} of {distributions[0]} is missing: {fault} ({where})."

@@ -6,11 +6,12 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 
 from harness.errors import BrokenPluginError, HarnessError, UsageError
+from harness.registry.declarations import ReportFormat, ReportSection
 from harness.registry.discovery import discover
 from harness.registry.plugin import describe_fault
 from harness.registry.registry import Registry
 from harness.reporting.blocks.model import Block, Notes
-from harness.reporting.formats import ReportFormat, ReportSection, SectionReport
+from harness.reporting.formats import SectionReport, read_section
 from harness.reporting.render.console import print_blocks
 from harness.reporting.render.latex import render_latex
 from harness.reporting.render.markdown import render_markdown
@@ -22,6 +23,13 @@ def installed_sections(*, in_terminal: bool = False) -> tuple[ReportSection, ...
     """Return the sections of the installed plugins, by name; of those for a terminal only, where asked."""
     sections = Registry(discover()).report_sections
     return tuple(section for section in sections if section.in_terminal or not in_terminal)
+
+
+def installed_registry() -> Registry:
+    """Return the declarations of the installed plugins, for reports to which none are handed in."""
+    from harness.running.session import open_session
+
+    return open_session().registry
 
 
 def read_sections(
@@ -37,7 +45,7 @@ def read_sections(
 
 def _read(section: ReportSection, runs: Sequence[Run]) -> SectionReport | None:
     try:
-        return section.read(runs)
+        return read_section(section, runs)
     except BrokenPluginError as error:
         return SectionReport(notes=(error.message,))
     except HarnessError as error:
@@ -55,7 +63,7 @@ def section_format(
     """
 
     def report(runs: Sequence[Run]) -> SectionReport:
-        section_report = section.read(runs)
+        section_report = read_section(section, runs)
         if section_report is None:
             raise UsageError(section.empty)
         return section_report

@@ -31,10 +31,10 @@ class Auditor:
                 hint="Enable the plugin 'audit', or omit --data to check only the specs.",
             )
         self._finder = setting.finder
-        self._checkers: list[TaskChecker] = [table.get(name).open()(setting) for name in table.names]
+        self._checkers: list[TaskChecker] = [checks.load(checks.target)(setting) for checks in table]
 
     def audit(self, entry: TaskEntry, *, only: Sequence[str] = ()) -> TaskAudit:
-        """Return what all checks find of a task, in the languages of `only`; empty means all."""
+        """Return the findings of all checks of a task, in the languages of `only`; empty means all."""
         audits = [checker.check(entry, only=only) for checker in self._checkers]
         return join_audits(entry.spec.task, [*audits, audit_own_rows(entry, self._finder, only=only)])
 

@@ -217,7 +217,7 @@ class CellReader:
         return CellItems(lambda: iter(examples), limit, LIMIT_SEED, cell), pool
 
     def prompter(self, cell: Cell) -> Prompter | None:
-        """Return what builds the prompts of a cell, its shots read once for all cells; None where it needs none."""
+        """Return the prompter of a cell, its shots read once for all cells; None where it needs none."""
         prompt = cell.prompt
         if prompt is None:
             return None

@@ -1,4 +1,4 @@
-"""What a run does with one cell: the model predicts its items, and their scores and records are kept."""
+"""The run of one cell: the model predicts its items, and their scores and records are kept."""
 
 from __future__ import annotations
 

@@ -15,8 +15,7 @@ from typing import Any, Self
 from harness.data.gold import GoldCounts
 from harness.data.records import Example, Prediction
 from harness.metrics.metric import MetricContext
-from harness.metrics.repeats import answers_of
-from harness.metrics.scoring import CellScorer, MetricScore, ScoreInput
+from harness.metrics.scoring import CellScorer, MetricScore, ScoreInput, answers_of
 from harness.planning.plan import Cell
 from harness.registry.registry import Registry
 from harness.running.collapse import AnswerSpread
@@ -195,7 +194,7 @@ def _records(
     """Return the records of a chunk; contributions are those of its labelled items only."""
     counter = itertools.count()
     labelled = [None if item.reference is None else next(counter) for item in inputs]
-    texts = [_inputs_text(example) for example in examples]
+    texts = [inputs_text(example) for example in examples]
     return [
         ItemRecord(
             id=example.id,
@@ -240,7 +239,8 @@ def _has_replaced(prediction: Prediction) -> bool:
     return (isinstance(raw, str) and REPLACED in raw) or (isinstance(text, str) and REPLACED in text)
 
 
-def _inputs_text(example: Any) -> str:
+def inputs_text(example: Any) -> str:
+    """Return an item as JSON, without the fields that would give its gold answer away."""
     content = {name: _plain_field(getattr(example, name)) for name in _input_names(example.__class__)}
     return _ENCODER.encode(content)
 
@@ -252,7 +252,7 @@ def _input_names(kind: Any) -> tuple[str, ...]:
 
 def inputs_digest(example: Example) -> str:
     """Return the digest by which records name what an item is."""
-    return _digest(_inputs_text(example))
+    return _digest(inputs_text(example))
 
 
 def _plain_field(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What a run says of its test files before the first cell: changed files, and signs of damage in unknown ones.
+"""Remarks of a run on its test files before the first cell: changed files, and signs of damage in unknown ones.
 
 A damaged file that can still be read is scored: that is a remark and never an error, since it may be meant so. Files
 that are released ones have no signs of damage, so that a run on them starts as fast as without.
@@ -55,4 +55,4 @@ def _signs(work: Work, reader: CellReader, cell: Cell) -> Iterator[str]:
         languages=work.command.prepared.session.catalog.task(cell.spec.task).languages,
     )
     for checks in work.registry.task_checks:
-        yield from checks.remarks_on(items)
+        yield from checks.load(checks.remarks)(items) if checks.remarks else ()

@@ -37,7 +37,7 @@ class Fetched:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchedPlan:
-    """What was downloaded for one model."""
+    """Downloads for one model."""
 
     model: Fetched | None
     """None where the model could not be had."""
@@ -48,7 +48,7 @@ class FetchedPlan:
 
 
 def fetch_plan(config: RunConfig, session: Session, *, convert: bool = False) -> FetchedPlan:
-    """Return what a configuration needs, downloaded: making the plan gets the data of every cell and training set.
+    """Return the downloads of a configuration: making the plan gets the data of every cell and training set.
 
     Without tasks it is the model alone. `convert` lets adapters convert pickled weights. Raises `UsageError` for what
     no plan could be made of whatever the model is.

@@ -106,11 +106,11 @@ class FitStore:
         return list(zip(digests[first:], plan.stages[first:], strict=True))
 
     def digests(self, adapter: Adapter, plan: FitPlan) -> list[str]:
-        """Return what names the stages of a fit in the cache."""
+        """Return the digests that name the stages of a fit in the cache."""
         return plan.digests(adapter.identity(), self._finder.fingerprints)
 
     def kept(self, digest: str) -> Mapping[str, Any] | None:
-        """Return what was recorded of a finished stage; None where the cache does not have it."""
+        """Return the record of a finished stage; None where the cache does not have it."""
         return self._read_record(digest) if self._has(digest) else None
 
     def sizes(self, stage: StagePlan) -> tuple[int, int]:
@@ -279,7 +279,7 @@ class FitStore:
 
 
 def _tuned(tuned: TunedFit, digest: str) -> dict[str, Any]:
-    """Return what is recorded of how the settings of a fit were chosen, and whether it is one of those fits."""
+    """Return the record of how the settings of a fit were chosen, and whether it is one of those fits."""
     tried = {fit for score in tuned.scores for fit in score.fits}
     return {**tuned.model_dump(mode="json", exclude_defaults=True), "same_fit": digest in tried}
 

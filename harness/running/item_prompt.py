@@ -1,4 +1,4 @@
-"""What a model is asked for one item, rendered again as a run renders it: from a plan, without the model."""
+"""Prompts of single items, rendered again as a run renders them: from a plan, without the model."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class RecordedPrompts:
         self._finder = DataFinder(self._config.data, self._session.registry, cache_folder() / "data")
 
     def render(self, result: CellResult, record: ItemRecord) -> Rendering:
-        """Return what the model was asked for a recorded item.
+        """Return the requests to the model for a recorded item.
 
         Raises:
             UsageError: The prompt or its shots are not those of the run.

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import UsageError, require_extra
+from harness.registry.declarations import Launcher
 from harness.registry.registry import Registry
-from harness.running.processes import Launcher, ProcessGroup, launched
+from harness.running.processes import ProcessGroup, launched
 
 STATUS_VARIABLE = "HARNESS_STATUS_FOLDER"
 """Names the folder in which processes that the harness started itself leave their ids, and the first its status."""

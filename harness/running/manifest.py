@@ -78,7 +78,7 @@ def code_versions(plan: Plan, registry: Registry) -> dict[str, str]:
 
 
 def planned_entries(plan: Plan, resolved: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a manifest says of the plan."""
+    """Return the entries of a manifest on the plan."""
     specs = {cell.spec.task: cell.spec for cell in plan.cells}
     return {
         "tasks": task_summaries(plan),

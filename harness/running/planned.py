@@ -1,4 +1,4 @@
-"""What a run reports of its plan and of its results while it works."""
+"""Reports of a run on its plan and its results while it works."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from harness.storage.results import CellResult
 
 
 def planned_cells(cells: Sequence[Cell], limit: int | None) -> list[PlannedCell]:
-    """Return what is reported of cells before they are run."""
+    """Return the report on cells before they are run."""
     conditions = {cell.digest: _parts(cell) for cell in cells}
     of_task: dict[str, set[tuple[str, str]]] = {}
     for cell in cells:
@@ -53,7 +53,7 @@ def _expected_items(cell: Cell, limit: int | None) -> int | None:
 
 
 def planned_fits(stages: Mapping[str, StagePlan]) -> list[PlannedFit]:
-    """Return what is reported of training stages, by digest, before they begin.
+    """Return the report on training stages, by digest, before they begin.
 
     Their sizes are compared by what is known of all of them: steps, else limited examples, else bytes of the files.
     """
@@ -84,7 +84,7 @@ def _bytes(stage: StagePlan) -> float | None:
 
 
 def outcome_of(result: CellResult, headline: Sequence[str]) -> CellOutcome:
-    """Return what is reported of a cell's result: the first headline metric that it has."""
+    """Return the reported outcome of a cell: the first headline metric that it has."""
     name = next((name for name in headline if name in result.metrics), "")
     metric = result.metrics.get(name)
     return CellOutcome(

@@ -10,7 +10,6 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from harness.errors import HarnessError, StorageError
@@ -44,24 +43,6 @@ class OneProcess:
 
     def close(self) -> None:
         """Do nothing."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Launcher:
-    """The declaration of a way to start several processes; targets are ``module:callable``, imported when needed."""
-
-    name: str
-    start: str
-    """Called as ``start(arguments, count, configuration)``: runs ``harness ARGUMENTS`` in `count` processes of this
-    machine and returns its exit status. The configuration is the value of `option`, None where it is not given; it
-    says how many processes where `count` is None."""
-    join: str
-    """Called as ``join()`` in a process that a launcher started: returns its `Processes`. Raises `UsageError` where
-    fewer processes are running than were asked for."""
-    option: str | None = None
-    """The model option that names the launcher's configuration file."""
-    extra: str | None = None
-    """The extra that installs what it needs."""
 
 
 def launched() -> bool:
@@ -98,7 +79,7 @@ class ProcessGroup:
         return self.count == 1
 
     def gather(self, body: bytes) -> list[bytes]:
-        """Return what every process sent, by rank; raises `PeerError` or `KeyboardInterrupt` where one failed."""
+        """Return the messages of all processes, by rank; raises `PeerError` or `KeyboardInterrupt` where one failed."""
         if self.is_single:
             return [body]
         return self._read(self._processes.gather(_GOOD + body))
@@ -150,7 +131,7 @@ class ProcessGroup:
             self._read(messages)
 
     def _read(self, messages: list[bytes]) -> list[bytes]:
-        """Return what was sent; where several failed, all processes raise for the same one."""
+        """Return the sent message; where several failed, all processes raise for the same one."""
         self._note(messages)
         for sign in (_STOPPED, _UNKEPT, _FAILED):
             for rank, message in enumerate(messages):

@@ -106,7 +106,7 @@ def _require(manifest: Manifest, folder: Path, *names: str) -> None:
 
 
 def _place(identity: Mapping[str, Any]) -> tuple[str, str]:
-    """Return what cells share that are guarded together: one document describes them."""
+    """Return the key of cells that are guarded together: one document describes them."""
     return (identity["task"], identity["language"])
 
 

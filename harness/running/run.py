@@ -1,4 +1,4 @@
-"""What a run does, from its plans to the results on disk.
+"""The steps of a run, from its plans to the results on disk.
 
 `execute` opens the run folder and runs the plan of the model and those of its baselines. For every group of cells that
 share a model it calls `fit`, then for every cell `predict` and `score` (in `cell_run`), and at the end `summarise`. All
@@ -55,7 +55,8 @@ from harness.running.summaries import (
     suite_summaries,
 )
 from harness.running.token_ledger import unknown_notes
-from harness.scores.aggregation import aggregate_suites, aggregate_tasks
+from harness.scores.aggregation import aggregate_tasks
+from harness.scores.suites import aggregate_suites
 from harness.scores.task_intervals import add_task_intervals
 from harness.storage.files import cache_folder
 from harness.storage.redaction import clean_text
@@ -441,7 +442,7 @@ def _take_notices(work: Work, adapter: Any) -> None:
 
 
 def summarise(work: Work) -> RunResults:
-    """Return what ``results.json`` holds now: all cells of the plan, and the means of those that are done."""
+    """Return the current content of ``results.json``: all cells of the plan, and the means of those that are done."""
     plan, command, manifest = work.plan, work.command, work.run.manifest
     stopped = empty_result("skipped", STOPPED)
     done = [work.cells.get(cell.digest) or CellResult(**work.head(cell), **stopped) for cell in plan.cells]

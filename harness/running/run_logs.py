@@ -16,12 +16,12 @@ from typing import Any
 
 from harness.errors import PluginError
 from harness.planning.plan import Plan
+from harness.registry.declarations import LoggedResults, RunLog, TrackedRun
 from harness.registry.discovery import RAISED
 from harness.registry.guard import kept_streams
 from harness.registry.plugin import describe_fault
 from harness.registry.registry import Registry
 from harness.registry.requirement import installed_version
-from harness.running.trackers import LoggedResults, RunLog, TrackedRun
 from harness.storage.redaction import clean_json, clean_text
 from harness.storage.results import CellResult, RunResults, Value
 from harness.storage.run_folder import RESULTS, Run
@@ -57,7 +57,7 @@ class RunLogs:
         """Log the results of a finished run."""
         if not self.logs:
             return []
-        from harness.scores.read import read_scores  # polars, which only trackers need here
+        from harness.scores.table import read_scores  # polars, which only trackers need here
 
         run = Run(path)
         results = LoggedResults(
@@ -137,7 +137,7 @@ def _fault(name: str, what: str, error: BaseException) -> str:
 
 
 def _config(plan: Plan) -> dict[str, Any]:
-    """Return what a tracker shows of how a run was made; secrets of this process are hidden."""
+    """Return the settings of a run for a tracker; secrets of this process are hidden."""
     described, cells = plan.model.description, plan.cells
     tasks: dict[str, dict[str, Any]] = {}
     for cell in cells:

@@ -29,7 +29,7 @@ from harness.storage.files import cache_folder
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """What one command works with."""
+    """The plugins, documents and data of one command."""
 
     registry: Registry
     catalog: Catalog
@@ -67,15 +67,18 @@ class Prepared:
     locked: LockFile | None = None
 
 
-def prepare(config: RunConfig, session: Session | None = None) -> Prepared:
-    """Return the plans of a configuration; loads no model and trains nothing."""
+def prepare(config: RunConfig, session: Session | None = None, *, model: Model | None = None) -> Prepared:
+    """Return the plans of a configuration; loads no model and trains nothing.
+
+    `model` is one that no name leads to, such as a network that is being trained.
+    """
     session = session or open_session(config.tasks_from, allow_code=config.allow_code)
     locked = None if config.locked is None else read_lock(config.locked)
     pins = {} if locked is None else locked.pins
     for name in config.log:
         session.registry.trackers.get(name).load()
     finder = DataFinder(config.data, session.registry, cache_folder() / "data", pins=pins)
-    model = resolve_model(session.registry.adapters, config.model, config.options)
+    model = model or resolve_model(session.registry.adapters, config.model, config.options)
     model = replace(model, chosen_name=config.name)
     plans = [make_plan(config, session.registry, session.catalog, finder, model)]
     if config.with_baselines:

@@ -1,4 +1,4 @@
-"""What a run opens and checks before its first cell, and what its steps work with."""
+"""Opening and checks of a run before its first cell, and the state that its steps share."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Command:
 
 @dataclass(slots=True, kw_only=True)
 class Work:
-    """What the steps of one plan work with, and what they have found so far."""
+    """State that the steps of one plan share, with their findings so far."""
 
     command: Command
     plan: Plan
@@ -103,11 +103,11 @@ class Work:
 
     @property
     def registry(self) -> Registry:
-        """What the plugins registered."""
+        """The registry of the plugins."""
         return self.command.prepared.session.registry
 
     def head(self, cell: Cell) -> dict[str, Any]:
-        """Return what results say of a cell besides its numbers."""
+        """Return the fields of a cell's result besides its numbers."""
         head = cell_head(cell, None if cell.fit is None else self.fits.get(cell.fit.key))
         state = self.file_state(cell)
         return {**head, "file_state": None if state is None else state.word}

@@ -1,4 +1,4 @@
-"""What ``manifest.json`` and ``results.json`` say of tasks, suites, pools and releases."""
+"""Entries of ``manifest.json`` and ``results.json`` on tasks, suites, pools and releases."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.storage.run_folder import FittedModel
 
 
 def task_summaries(plan: Plan) -> dict[str, TaskSummary]:
-    """Return what aggregation and rescoring need of every task of a plan; kept in the manifest."""
+    """Return the summary of every task of a plan for aggregation and rescoring; kept in the manifest."""
     languages = {cell.language.code: (cell.language.family, cell.language.script) for cell in plan.cells}
     return {cell.spec.task: _task_summary(cell.spec, languages, plan) for cell in plan.cells}
 
@@ -57,7 +57,7 @@ def further_metrics_notes(
 
 
 def suite_summaries(plan: Plan) -> list[SuiteSummary]:
-    """Return what aggregation needs of the suites that were asked for; kept in the manifest."""
+    """Return the summaries of the requested suites for aggregation; kept in the manifest."""
     return [
         SuiteSummary(
             suite=suite.suite,
@@ -74,7 +74,7 @@ def suite_summaries(plan: Plan) -> list[SuiteSummary]:
 
 
 def _special(suite: SuiteSpec, plan: Plan) -> dict[str, Any]:
-    """Return what only some suites have."""
+    """Return the fields that only some suites have."""
     excluded = {
         task: [code for code in plan.published.get(task, ()) if code not in codes]
         for task, codes in suite.languages.items()
@@ -116,7 +116,7 @@ def _task_summary(spec: TaskSpec, languages: dict[str, tuple[str, str]], plan: P
 
 
 def cell_head(cell: Cell, fitted: FittedModel | None) -> dict[str, Any]:
-    """Return what results say of a cell besides its numbers; its model may not be fitted yet."""
+    """Return the fields of a cell's result besides its numbers; its model may not be fitted yet."""
     prompt = cell.prompt
     return {
         "task": cell.spec.task,
@@ -154,7 +154,7 @@ def release_summary(cell: Cell, size: int) -> dict[str, Any] | None:
 
 
 def pool_summary(pool: CandidatePool) -> dict[str, Any]:
-    """Return what results record of a candidate pool."""
+    """Return the record of a candidate pool in the results."""
     return {
         "size": len(pool),
         "languages": list(pool.languages),

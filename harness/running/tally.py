@@ -1,4 +1,4 @@
-"""What of a run is done, what it does now, and how long the rest takes."""
+"""Progress of a run: finished and current work, and the time that the rest takes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the texts of a cell cost a model: words, characters, bytes and sub-words, as sums over its items.
+"""Cost of a cell's texts for a model: words, characters, bytes and sub-words, as sums over its items.
 
 Sums, not means, so that languages and scripts add up. They depend on the items and the tokenizer alone: not on batches,
 processes, or what was answered before. Fertility is tokens / words (Ács 2019, "Exploring BERT's Vocabulary"; Rust et
@@ -17,7 +17,7 @@ from harness.kinds.kind import TaskKind
 from harness.kinds.methods import Pairing
 from harness.languages.segmentation import character_counts, unspaced_counts, word_counts
 from harness.languages.table import Language
-from harness.metrics.repeats import answers_of
+from harness.metrics.scoring import answers_of
 from harness.models.capabilities import Capability
 from harness.models.requests import SubwordCount
 from harness.running.answer_language import AnswerLanguages
@@ -141,7 +141,7 @@ class CellLedger:
         return dict(zip(distinct, counts, strict=True))
 
     def _sequences(self, examples: Sequence[Example]) -> list[Sequence[tuple[str, ...]]]:
-        """Return what is read together of every item, where the ledger has to find out what is cut."""
+        """Return the texts of every item that are read together, where the ledger has to find out which are cut."""
         if self._asked not in SILENT or self._room is None or self._kind.sequences is None:
             return [()] * len(examples)
         return [self._kind.sequences(example) for example in examples]

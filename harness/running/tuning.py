@@ -51,7 +51,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What is left to train."""
+    """Remaining training work."""
 
     stages: int
     """Trainings that are not in the cache."""
@@ -159,7 +159,7 @@ def _measured(*, selects: bool) -> dict[str, Any]:
 
 
 def cost(targets: Sequence[Target], plan: Plan, adapter: Adapter, store: FitStore) -> Cost:
-    """Return what is left to train for all trials; reads the training sets to count their examples.
+    """Return the remaining training work of all trials; reads the training sets to count their examples.
 
     The time is that of the plan's own fits and of finished trials, which train the same model on the same data.
     """

@@ -8,38 +8,22 @@ XTREME-R scores a task by the unweighted mean over its test languages, English i
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean, stdev
 from typing import Any
 
-import numpy as np
-
-from harness.scores.suites import Overall, overall
-from harness.statistics import Interval, correlated_mean, independent_mean
+from harness.statistics import Interval, independent_mean
 from harness.storage.results import (
     CellResult,
-    ExtendedScore,
     GroupValue,
-    SuiteScore,
-    SuiteSummary,
-    SuiteValue,
     TaskScore,
     TaskSummary,
     Value,
 )
+from harness.table import grouped
 
 Group = tuple[str, str | None, str | None, str]
 CellGroups = Mapping[Group, Sequence[CellResult]]
-Correlations = Mapping[tuple[str, str], float]
-"""By two tasks: the correlation of their scores."""
-Correlate = Callable[[Sequence[TaskScore]], Correlations]
-
-
-def cell_value(cell: CellResult, metric: str) -> float | None:
-    """Return the value of a metric in a cell, or None where the cell has no such metric."""
-    score = cell.metrics.get(metric)
-    return None if score is None else score.value
 
 
 def aggregate_tasks(cells: Iterable[CellResult], tasks: Mapping[str, TaskSummary]) -> list[TaskScore]:
@@ -48,13 +32,10 @@ def aggregate_tasks(cells: Iterable[CellResult], tasks: Mapping[str, TaskSummary
     Seeds of one language are averaged first.
     """
     cells = list(cells)
-    missing: dict[str, set[str]] = {}
-    for cell in cells:
-        if not cell.is_scored:
-            missing.setdefault(cell.task, set()).add(cell.language)
+    missing = grouped((cell.task, cell.language) for cell in cells if not cell.is_scored)
     scores = []
     for (task, protocol, method, view), members in group_cells(cells).items():
-        lost = sorted(missing.get(task, set()) - {cell.language for cell in members})
+        lost = sorted({*missing.get(task, ())} - {cell.language for cell in members})
         for metric in tasks[task].metrics:
             row = _row(members, metric, tasks[task])
             if row is not None:
@@ -70,20 +51,13 @@ def cells_of_row(row: TaskScore, groups: CellGroups) -> dict[str, list[CellResul
         row: The score.
         groups: All cells, from `group_cells`.
     """
-    by_language: dict[str, list[CellResult]] = {}
-    for cell in groups.get(_group(row), ()):
-        if row.metric in cell.metrics:
-            by_language.setdefault(cell.language, []).append(cell)
-    return by_language
+    cells = groups.get(_group(row), ())
+    return grouped((cell.language, cell) for cell in cells if row.metric in cell.metrics)
 
 
 def group_cells(cells: Iterable[CellResult]) -> CellGroups:
     """Return the cells with scores by task, protocol, method and view."""
-    groups: dict[Group, list[CellResult]] = {}
-    for cell in cells:
-        if cell.is_scored:
-            groups.setdefault(_group(cell), []).append(cell)
-    return groups
+    return grouped((_group(cell), cell) for cell in cells if cell.is_scored)
 
 
 def _group(item: CellResult | TaskScore) -> Group:
@@ -91,11 +65,8 @@ def _group(item: CellResult | TaskScore) -> Group:
 
 
 def _row(cells: Sequence[CellResult], metric: str, task: TaskSummary) -> dict[str, Any] | None:
-    by_language: dict[str, list[float]] = {}
-    for cell in cells:
-        value = cell_value(cell, metric)
-        if value is not None:
-            by_language.setdefault(cell.language, []).append(value)
+    scored = (cell for cell in cells if metric in cell.metrics)
+    by_language = grouped((cell.language, cell.metrics[metric].value) for cell in scored)
     if not by_language:
         return None
     means = {language: fmean(values) for language, values in by_language.items()}
@@ -137,7 +108,7 @@ def _interval(cells: Sequence[CellResult], metric: str, value: float, *, linked:
     if len(scored) == 1:
         return intervals[0].to_json()
     if linked or len(scored) > len({cell.language for cell in scored}):
-        return Interval(se=None, low=None, high=None, method=None).to_json()
+        return Interval().to_json()
     return independent_mean(intervals, value).to_json()
 
 
@@ -156,9 +127,7 @@ def interval_of(kept: Value) -> Interval:
 
 
 def _by(means: Mapping[str, float], groups: Mapping[str, str]) -> dict[str, float]:
-    members: dict[str, list[float]] = {}
-    for language, value in means.items():
-        members.setdefault(groups[language], []).append(value)
+    members = grouped((groups[language], value) for language, value in means.items())
     return {group: fmean(values) for group, values in sorted(members.items())}
 
 
@@ -216,183 +185,3 @@ def _seed_spread(by_language: Mapping[str, Sequence[float]]) -> float | None:
     if counts == {1} or len(counts) > 1:
         return None
     return stdev(fmean(column) for column in zip(*by_language.values(), strict=True))
-
-
-def aggregate_suites(
-    rows: Iterable[TaskScore], suites: Iterable[SuiteSummary], correlate: Correlate = lambda _: {}
-) -> list[SuiteScore]:
-    """Return the overall scores of every suite, for its own protocol and for others in which no task is missing.
-
-    A run without the suite's own protocol, as those of models that are only prompted, has the rows of its others.
-    Views are never mixed: there is one row for each view that some task of the suite was run in. A task counts with
-    its published languages; `extended` takes those that fragments added too. `tasks` says over how many of them: a
-    suite is `complete` only where no language is missing either.
-
-    Args:
-        rows: Scores of tasks.
-        suites: Summaries of the suites.
-        correlate: From the scores that count in a suite to the correlations of the tasks that share items; the others
-            are taken as independent.
-    """
-    rows = list(rows)
-    scores = []
-    for suite in suites:
-        by_condition: dict[tuple[str | None, str], list[TaskScore]] = {}
-        for row in rows:
-            view = _suite_view(suite, row) if row.task in suite.tasks and _counts(suite, row) else None
-            if view is not None:
-                by_condition.setdefault((row.protocol, json.dumps(view)), []).append(row)
-        protocols = {protocol for protocol, _ in by_condition}
-        for (protocol, text), members in by_condition.items():
-            score = _suite_score(suite, protocol, json.loads(text), members, correlate(members))
-            # A variant that only some tasks have makes no suite of its own next to the usual one.
-            is_own = protocol == suite.protocol or suite.protocol not in protocols
-            is_usual = is_own and (text == "{}" or (protocol, "{}") not in by_condition)
-            if is_usual or not score.missing:
-                scores.append(score)
-    return scores
-
-
-def _counts(suite: SuiteSummary, row: TaskScore) -> bool:
-    """Return whether the metric of a row is one whose mean is the task's score in the suite."""
-    return row.metric in suite.headline(row.task, (row.metric,) if row.headline else ())
-
-
-def _suite_view(suite: SuiteSummary, row: TaskScore) -> dict[str, str] | None:
-    """Return the view of a row without what the suite fixes for its task; None for a row with other values of that."""
-    view = dict(row.view)
-    if any(view.pop(name, None) != value for name, value in suite.views.get(row.task, {}).items()):
-        return None
-    return view
-
-
-def _suite_score(
-    suite: SuiteSummary,
-    protocol: str | None,
-    view: dict[str, str],
-    rows: Sequence[TaskScore],
-    correlations: Correlations,
-) -> SuiteScore:
-    by_task: dict[str, list[dict[str, float]]] = {}
-    cut = set()
-    for row in rows:
-        excluded = set(suite.others.get(row.task, ())) & row.by_language.keys()
-        cut |= {row.task} if excluded else set()
-        by_language = {code: value for code, value in row.by_language.items() if code not in excluded}
-        by_task.setdefault(row.task, []).append(by_language)
-    published = {
-        task: [{code: by[code] for code in suite.languages[task] if code in by} for by in languages]
-        for task, languages in by_task.items()
-    }
-    scores = _overall(suite, published)
-    counts = {
-        task: {"languages": min(map(len, languages)), "of": len(suite.languages[task])}
-        for task, languages in published.items()
-    }
-    # The error of a task's mean is known over all languages that were run, and over no others.
-    errors = {task: None if task in cut else error for task, error in _task_errors(rows).items()}
-    exact = _Errors(
-        {task: error for task, error in errors.items() if published[task] == by_task[task]}, correlations
-    )
-    paper = {
-        "value": scores.paper,
-        **_suite_interval(suite, scores, exact),
-        "categories": scores.categories,
-        "category_intervals": {
-            name: _weighted_interval(scores.categories[name], _shares([tasks]), exact)["ci"]
-            for name, tasks in suite.categories.items()
-        },
-    }
-    return SuiteScore(
-        suite=suite.suite,
-        protocol=protocol,
-        view=view,
-        paper=SuiteValue(**paper),
-        flat=SuiteValue(value=scores.flat, **_suite_interval(suite, scores, exact, flat=True)),
-        extended=None if published == by_task else _extended(suite, by_task, _Errors(errors, correlations)),
-        missing=list(scores.missing),
-        tasks=counts,
-        methods={row.task: str(row.method) for row in rows},
-        complete=not scores.missing and all(count["languages"] == count["of"] for count in counts.values()),
-    )
-
-
-def _extended(
-    suite: SuiteSummary,
-    by_task: Mapping[str, Sequence[Mapping[str, float]]],
-    errors: _Errors,
-) -> ExtendedScore:
-    """Return the scores with the languages that fragments added."""
-    scores = _overall(suite, by_task)
-    added = {
-        task: sorted({code for by in languages for code in by} - set(suite.languages[task]))
-        for task, languages in by_task.items()
-    }
-    return ExtendedScore(
-        paper=SuiteValue(value=scores.paper, **_suite_interval(suite, scores, errors)),
-        flat=SuiteValue(value=scores.flat, **_suite_interval(suite, scores, errors, flat=True)),
-        categories=scores.categories,
-        languages={task: codes for task, codes in added.items() if codes},
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Errors:
-    """The standard errors of the scores of tasks, and the correlations of those that share items."""
-
-    by_task: Mapping[str, float | None]
-    correlations: Correlations
-
-
-def _task_errors(rows: Iterable[TaskScore]) -> dict[str, float | None]:
-    """Return the standard error of each task's score, which is the mean of its headline metrics.
-
-    Metrics of one task are computed from the same answers: their mean has at most the mean of their errors. None
-    where one of them has no error, unless all its items score the same.
-    """
-    by_task: dict[str, list[float | None]] = {}
-    for row in rows:
-        by_task.setdefault(row.task, []).append(0.0 if row.ci_method == "constant" else row.se)
-    return {
-        task: None if None in errors else fmean(error for error in errors if error is not None)
-        for task, errors in by_task.items()
-    }
-
-
-def _suite_interval(
-    suite: SuiteSummary, scores: Overall, errors: _Errors, *, flat: bool = False
-) -> dict[str, Any]:
-    """Return the interval of a suite's score; None where a task has no error."""
-    if flat:
-        return _weighted_interval(scores.flat, _shares([suite.tasks]), errors)
-    return _weighted_interval(scores.paper, _shares(list(suite.categories.values())), errors)
-
-
-def _shares(groups: Sequence[Sequence[str]]) -> dict[str, float]:
-    """Return the weight of every task in the mean over groups of the means of their tasks."""
-    return {task: 1 / (len(groups) * len(tasks)) for tasks in groups for task in tasks}
-
-
-def _weighted_interval(value: float | None, weights: Mapping[str, float], errors: _Errors) -> dict[str, Any]:
-    """Return the interval of a weighted mean of tasks; None where one has no error."""
-    task_errors = [error for task in weights if (error := errors.by_task.get(task)) is not None]
-    if value is None or len(task_errors) < len(weights):
-        return Interval(se=None, low=None, high=None, method=None).to_json()
-    index_of = {task: index for index, task in enumerate(weights)}
-    correlations = np.eye(len(task_errors))
-    for (first, second), correlation in errors.correlations.items():
-        if first in index_of and second in index_of:
-            row, column = index_of[first], index_of[second]
-            correlations[row, column] = correlations[column, row] = correlation
-    return correlated_mean(
-        value, np.array([*weights.values()]), np.array(task_errors), correlations
-    ).to_json()
-
-
-def _overall(suite: SuiteSummary, by_task: Mapping[str, Sequence[Mapping[str, float]]]) -> Overall:
-    """Return the overall scores, a task's score being the mean over its languages and headline metrics."""
-    scores = {
-        task: fmean(fmean(by.values()) for by in languages) if all(languages) else None
-        for task, languages in by_task.items()
-    }
-    return overall(scores, suite.tasks, suite.categories)

@@ -7,11 +7,23 @@ are given. A suite in which a task is missing has neither: a mean over fewer tas
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
+from typing import Any
+
+import numpy as np
 
 from harness.errors import UsageError
+from harness.statistics import Interval
+from harness.statistics.interval import correlated_mean
+from harness.storage.results import ExtendedScore, SuiteScore, SuiteSummary, SuiteValue, TaskScore
+from harness.table import grouped
+
+Correlations = Mapping[tuple[str, str], float]
+"""By two tasks: the correlation of their scores."""
+Correlate = Callable[[Sequence[TaskScore]], Correlations]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,3 +88,173 @@ def overall(
 def _mean(scores: Mapping[str, float | None], names: Sequence[str]) -> float | None:
     values = [value for name in names if (value := scores.get(name)) is not None]
     return fmean(values) if values and len(values) == len(names) else None
+
+
+def aggregate_suites(
+    rows: Iterable[TaskScore], suites: Iterable[SuiteSummary], correlate: Correlate = lambda _: {}
+) -> list[SuiteScore]:
+    """Return the overall scores of every suite, for its own protocol and for others in which no task is missing.
+
+    A run without the suite's own protocol, as those of models that are only prompted, has the rows of its others.
+    Views are never mixed: there is one row for each view that some task of the suite was run in. A task counts with
+    its published languages; `extended` takes those that fragments added too. `tasks` says over how many of them: a
+    suite is `complete` only where no language is missing either.
+
+    Args:
+        rows: Scores of tasks.
+        suites: Summaries of the suites.
+        correlate: From the scores that count in a suite to the correlations of the tasks that share items; the others
+            are taken as independent.
+    """
+    rows = list(rows)
+    scores = []
+    for suite in suites:
+        by_condition: dict[tuple[str | None, str], list[TaskScore]] = {}
+        for row in rows:
+            view = _suite_view(suite, row) if row.task in suite.tasks and _counts(suite, row) else None
+            if view is not None:
+                by_condition.setdefault((row.protocol, json.dumps(view)), []).append(row)
+        protocols = {protocol for protocol, _ in by_condition}
+        for (protocol, text), members in by_condition.items():
+            score = _suite_score(suite, protocol, json.loads(text), members, correlate(members))
+            # A variant that only some tasks have makes no suite of its own next to the usual one.
+            is_own = protocol == suite.protocol or suite.protocol not in protocols
+            is_usual = is_own and (text == "{}" or (protocol, "{}") not in by_condition)
+            if is_usual or not score.missing:
+                scores.append(score)
+    return scores
+
+
+def _counts(suite: SuiteSummary, row: TaskScore) -> bool:
+    """Return whether the metric of a row is one whose mean is the task's score in the suite."""
+    return row.metric in suite.headline(row.task, (row.metric,) if row.headline else ())
+
+
+def _suite_view(suite: SuiteSummary, row: TaskScore) -> dict[str, str] | None:
+    """Return the view of a row without what the suite fixes for its task; None for a row with other values of that."""
+    view = dict(row.view)
+    if any(view.pop(name, None) != value for name, value in suite.views.get(row.task, {}).items()):
+        return None
+    return view
+
+
+def _suite_score(
+    suite: SuiteSummary,
+    protocol: str | None,
+    view: dict[str, str],
+    rows: Sequence[TaskScore],
+    correlations: Correlations,
+) -> SuiteScore:
+    by_task: dict[str, list[dict[str, float]]] = {}
+    cut = set()
+    for row in rows:
+        excluded = set(suite.others.get(row.task, ())) & row.by_language.keys()
+        cut |= {row.task} if excluded else set()
+        by_language = {code: value for code, value in row.by_language.items() if code not in excluded}
+        by_task.setdefault(row.task, []).append(by_language)
+    published = {
+        task: [{code: by[code] for code in suite.languages[task] if code in by} for by in languages]
+        for task, languages in by_task.items()
+    }
+    scores = _overall(suite, published)
+    counts = {
+        task: {"languages": min(map(len, languages)), "of": len(suite.languages[task])}
+        for task, languages in published.items()
+    }
+    # The error of a task's mean is known over all languages that were run, and over no others.
+    errors = {task: None if task in cut else error for task, error in _task_errors(rows).items()}
+    exact = _Errors(
+        {task: error for task, error in errors.items() if published[task] == by_task[task]}, correlations
+    )
+    paper, flat = _suite_values(suite, scores, exact)
+    category_intervals = {
+        name: _weighted_interval(scores.categories[name], [tasks], exact)["ci"]
+        for name, tasks in suite.categories.items()
+    }
+    return SuiteScore(
+        suite=suite.suite,
+        protocol=protocol,
+        view=view,
+        paper=SuiteValue(**paper, categories=scores.categories, category_intervals=category_intervals),
+        flat=SuiteValue(**flat),
+        extended=None if published == by_task else _extended(suite, by_task, _Errors(errors, correlations)),
+        missing=list(scores.missing),
+        tasks=counts,
+        methods={row.task: str(row.method) for row in rows},
+        complete=not scores.missing and all(count["languages"] == count["of"] for count in counts.values()),
+    )
+
+
+def _extended(
+    suite: SuiteSummary,
+    by_task: Mapping[str, Sequence[Mapping[str, float]]],
+    errors: _Errors,
+) -> ExtendedScore:
+    """Return the scores with the languages that fragments added."""
+    scores = _overall(suite, by_task)
+    added = {
+        task: sorted({code for by in languages for code in by} - set(suite.languages[task]))
+        for task, languages in by_task.items()
+    }
+    paper, flat = _suite_values(suite, scores, errors)
+    return ExtendedScore(
+        paper=SuiteValue(**paper),
+        flat=SuiteValue(**flat),
+        categories=scores.categories,
+        languages={task: codes for task, codes in added.items() if codes},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Errors:
+    """The standard errors of the scores of tasks, and the correlations of those that share items."""
+
+    by_task: Mapping[str, float | None]
+    correlations: Correlations
+
+
+def _task_errors(rows: Iterable[TaskScore]) -> dict[str, float | None]:
+    """Return the standard error of each task's score, which is the mean of its headline metrics.
+
+    Metrics of one task are computed from the same answers: their mean has at most the mean of their errors. None
+    where one of them has no error, unless all its items score the same.
+    """
+    by_task = grouped((row.task, 0.0 if row.ci_method == "constant" else row.se) for row in rows)
+    return {
+        task: None if None in errors else fmean(error for error in errors if error is not None)
+        for task, errors in by_task.items()
+    }
+
+
+def _suite_values(suite: SuiteSummary, scores: Overall, errors: _Errors) -> list[dict[str, Any]]:
+    """Return the mean of category means and the plain mean, with intervals; None where a task has no error."""
+    pairs = ((scores.paper, list(suite.categories.values())), (scores.flat, [suite.tasks]))
+    return [{"value": value, **_weighted_interval(value, groups, errors)} for value, groups in pairs]
+
+
+def _weighted_interval(
+    value: float | None, groups: Sequence[Sequence[str]], errors: _Errors
+) -> dict[str, Any]:
+    """Return the interval of the mean over groups of the means of their tasks; None where one has no error."""
+    weights = {task: 1 / (len(groups) * len(tasks)) for tasks in groups for task in tasks}
+    task_errors = [error for task in weights if (error := errors.by_task.get(task)) is not None]
+    if value is None or len(task_errors) < len(weights):
+        return Interval().to_json()
+    index_of = {task: index for index, task in enumerate(weights)}
+    correlations = np.eye(len(task_errors))
+    for (first, second), correlation in errors.correlations.items():
+        if first in index_of and second in index_of:
+            row, column = index_of[first], index_of[second]
+            correlations[row, column] = correlations[column, row] = correlation
+    return correlated_mean(
+        value, np.array([*weights.values()]), np.array(task_errors), correlations
+    ).to_json()
+
+
+def _overall(suite: SuiteSummary, by_task: Mapping[str, Sequence[Mapping[str, float]]]) -> Overall:
+    """Return the overall scores, a task's score being the mean over its languages and headline metrics."""
+    scores = {
+        task: fmean(fmean(by.values()) for by in languages) if all(languages) else None
+        for task, languages in by_task.items()
+    }
+    return overall(scores, suite.tasks, suite.categories)

@@ -1,57 +1,77 @@
-"""Intervals of means over languages and of differences between languages, from the items where these are needed.
+"""Intervals of means over languages, of differences between languages, and of suites whose tasks share items.
 
 In a parallel task an item's translations are drawn together, so that what makes the item hard counts once. Several
 seeds of a model answer the same items: the items' part is that of item scores averaged over seeds, to which the
 spread over seeds is added. The differences between languages come from the same items and resamples.
+
+For suites and categories, scores are linearised: to first order, a score varies by the sum of what its items contribute
+(the influence values of Davison and Hinkley 1997, section 2.7.2). The contributions of the same draws of items to two
+tasks give their correlation. For means of items the linearisation is exact.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
+from itertools import combinations
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from harness.errors import HarnessError
 from harness.metrics.metric import Metric
-from harness.scores.aggregation import aggregate_suites, cells_of_row, group_cells, interval_of
-from harness.scores.language_differences import Contrasts, language_differences
-from harness.scores.language_items import (
-    LanguageItems,
-    Locate,
-    count_statistic,
-    item_contributions,
-    read_language_items,
-)
-from harness.scores.shared_items import task_correlations
+from harness.scores.aggregation import cells_of_row, group_cells, interval_of
+from harness.scores.suites import Correlations, aggregate_suites
 from harness.statistics import (
     DRAWS,
+    ClusterCodes,
     Codes,
+    Contrast,
     Interval,
-    Statistic,
     cluster_sums,
-    common_variance,
     draw_codes,
-    drawn_contrasts,
     evaluated,
-    independent_contrasts,
     independent_mean,
     mean_of_codes,
-    no_common,
     over_seeds,
-    paired_contrasts,
     percentile_interval,
     resampled_sums,
     seed_of,
     stratified_mean,
 )
-from harness.storage.results import CellResult, RunResults, SuiteSummary, TaskScore, TaskSummary
+from harness.statistics.arrays import Floats, Integers
+from harness.statistics.bootstrap import Statistic, influence_values
+from harness.statistics.cluster import linked_codes
+from harness.statistics.contrast import (
+    common_variance,
+    drawn_contrasts,
+    independent_contrasts,
+    no_common,
+    paired_contrasts,
+)
+from harness.statistics.interval import score_correlations
+from harness.storage.records import read_ids, read_scores
+from harness.storage.results import (
+    CellResult,
+    Difference,
+    RunResults,
+    SuiteSummary,
+    TaskScore,
+    TaskSummary,
+    Value,
+)
 from harness.table import NamedTable
 
-Floats = npt.NDArray[np.float64]
+Contrasts = Callable[[Floats], Sequence[Contrast]]
+"""From weights of shape (m, languages) to m contrasts."""
+Locate = Callable[[CellResult], Path]
+"""From a finished cell to the file of its records."""
+LONG_ID = 16
+"""Ids of so many characters name the same item wherever they occur; shorter ones, such as row numbers, do not."""
 
 
 def add_task_intervals(
@@ -93,14 +113,11 @@ def task_intervals(
             apart = partial(independent_contrasts, intervals, values)
             with_intervals.append(_with(score, language_differences(score, task.source, apart)))
             continue
-        item_sets = [
-            read_language_items(language, seed_cells, score.metric, locate)
-            for language, seed_cells in by_language.items()
-        ]
+        item_sets = [read_language_items(*pair, score.metric, locate) for pair in by_language.items()]
         languages = [items for items in item_sets if isinstance(items, LanguageItems)]
         if len(languages) < len(item_sets):
             reason = next(failure for failure in item_sets if isinstance(failure, str))
-            with_intervals.append(_with(score, _without(reason).to_json()))
+            with_intervals.append(_with(score, Interval(method=reason).to_json()))
             continue
         common = _common(score, languages, len(values), metrics, task if linked else None)
         mean, contrasts = _estimates(score, languages, values, metrics, common, task if linked else None)
@@ -120,9 +137,8 @@ def _seed_values(by_language: Mapping[str, Sequence[CellResult]], metric: str) -
     if len({tuple(cell.seed for cell in seed_cells) for seed_cells in by_language.values()}) == 1:
         rows = [[cell.metrics[metric].value for cell in seed_cells] for seed_cells in by_language.values()]
         return np.array(rows).T
-    return np.array(
-        [[fmean(cell.metrics[metric].value for cell in seed_cells) for seed_cells in by_language.values()]]
-    )
+    means = (fmean(cell.metrics[metric].value for cell in own) for own in by_language.values())
+    return np.array([[*means]])
 
 
 def _estimates(
@@ -148,19 +164,17 @@ def _estimates(
         if linked is not None:
             strata = np.repeat(np.arange(len(languages)), [len(language.ids) for language in languages])
             codes = _codes(languages, linked.unpaired)
-            by_seed = [
-                np.concatenate(row) for row in zip(*(language.scores for language in languages), strict=True)
-            ]
+            rows = zip(*(language.scores for language in languages), strict=True)
+            by_seed = list(map(np.concatenate, rows))
             items = np.array(by_seed) if len(values) > 1 else np.concatenate(means)[None]
             mean = stratified_mean(np.concatenate(means), strata, codes)
             return mean, partial(paired_contrasts, items, strata, codes)
-        intervals = [
-            mean_of_codes(mean, _codes([language])) for mean, language in zip(means, languages, strict=True)
-        ]
+        pairs = zip(means, languages, strict=True)
+        intervals = [mean_of_codes(mean, _codes([language])) for mean, language in pairs]
     else:
         statistic = count_statistic(metrics, score.metric)
         if statistic is None:
-            intervals = [_without("the metric is not at hand")] * len(languages)
+            intervals = [Interval(method="the metric is not at hand")] * len(languages)
         elif linked is not None:
             drawn, interval = _drawn(languages, statistic, (score.task, score.metric), linked.unpaired)
             mean = interval if drawn is None else _percentile(drawn.mean(axis=1), interval)
@@ -212,7 +226,7 @@ def _drawn(
     codes = _codes(languages, unpaired)
     groups = int(codes.max()) + 1
     if groups < 2:
-        return None, _without("one cluster")
+        return None, Interval(method="one cluster")
     seed = seed_of(*names, *(items.language for items in languages))
     sums, start = [], 0
     for items in languages:
@@ -223,11 +237,10 @@ def _drawn(
     drawn = resampled_sums(np.concatenate(sums, axis=1), seed=seed).reshape(DRAWS, -1, k)
     scores = evaluated(statistic, drawn)
     ends = np.cumsum([len(items.scores) for items in languages])[:-1]
-    by_language = np.stack(
-        [seed_scores.mean(axis=1) for seed_scores in np.split(scores, ends, axis=1)], axis=1
-    )
+    means = [seed_scores.mean(axis=1) for seed_scores in np.split(scores, ends, axis=1)]
+    by_language = np.stack(means, axis=1)
     method = "bootstrap" if groups == len(codes) else "cluster bootstrap"
-    return by_language, replace(_without(method), groups=groups, seed=seed)
+    return by_language, Interval(method=method, groups=groups, seed=seed)
 
 
 def _percentile(replicates: Floats, drawn: Interval) -> Interval:
@@ -236,12 +249,218 @@ def _percentile(replicates: Floats, drawn: Interval) -> Interval:
     )
 
 
-def _without(reason: str) -> Interval:
-    return Interval(se=None, low=None, high=None, method=reason)
-
-
 def _codes(
     languages: Sequence[LanguageItems], unpaired: Collection[str] = (), *, linked: bool = True
 ) -> Codes:
     item_keys = [(items.language, items.ids, items.clusters) for items in languages]
     return draw_codes(item_keys, linked=linked and len(languages) > 1, unpaired=unpaired)
+
+
+def language_differences(score: TaskScore, source: str | None, contrasts: Contrasts) -> dict[str, Any]:
+    """Return the fields of a task's score that compare its languages; nothing for one language.
+
+    Args:
+        score: The mean over languages.
+        source: The language that the others are transferred to.
+        contrasts: Estimates weighted sums of the languages, in the order of ``by_language``.
+    """
+    codes = list(score.by_language)
+    unit: Floats = np.eye(len(codes))
+    fields: dict[str, Any] = {}
+    if score.seeds > 1:
+        fields["over_seeds"] = dict(zip(codes, map(_value, contrasts(unit)), strict=True))
+    if len(codes) < 2:
+        return fields
+    from_others = contrasts(unit - (1 - unit) / (len(codes) - 1))
+    fields["from_others"] = dict(zip(codes, map(_difference, from_others), strict=True))
+    if source in codes:
+        fields["transfer_gap_interval"] = fields["from_others"][source]
+        at = codes.index(source)
+        further = [code for code in codes if code != source]
+        against = contrasts(np.delete(unit, at, axis=0) - unit[at])
+        fields["from_source"] = dict(zip(further, map(_difference, against), strict=True))
+    return fields
+
+
+def _value(contrast: Contrast) -> Value:
+    interval = contrast.interval.to_json()
+    ends = interval["ci"] and (max(0.0, interval["ci"][0]), interval["ci"][1])
+    return Value(value=contrast.value, **{**interval, "ci": ends})
+
+
+def _difference(contrast: Contrast) -> Difference:
+    return Difference(value=contrast.value, **contrast.interval.to_json(), p=contrast.p)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LanguageItems:
+    """The items of one language."""
+
+    language: str
+    ids: Sequence[str]
+    clusters: Sequence[str | None]
+    scores: Floats
+    """Shape (seeds, n), or (seeds, n, k) for counts."""
+
+
+def read_language_items(
+    language: str, cells: Sequence[CellResult], metric: str, locate: Locate
+) -> LanguageItems | str:
+    """Return the items of one language by all seeds, or why they cannot be used."""
+    by_seed = []
+    for cell in cells:
+        path = locate(cell)
+        if not path.is_file():
+            return "records are missing"
+        ids: list[str] = []
+        clusters: list[str | None] = []
+        scores: list[Any] = []
+        for batch in read_scores(path):
+            ids += batch.ids
+            clusters += batch.clusters
+            scores += [item_scores.get(metric) for item_scores in batch.scores]
+        if None in scores or not scores:
+            return "no item scores"
+        by_seed.append((ids, clusters, scores))
+    if any(seed[:2] != by_seed[0][:2] for seed in by_seed):
+        return "items differ between seeds"
+    ids, clusters, _ = by_seed[0]
+    return LanguageItems(
+        language=language, ids=ids, clusters=clusters, scores=np.array([seed[2] for seed in by_seed])
+    )
+
+
+def count_statistic(metrics: NamedTable[Metric], name: str) -> Statistic | None:
+    """Return the function from sums of counts to a set-level metric; None where the metric is not registered."""
+    try:
+        return metrics.get(name).from_counts
+    except HarnessError:
+        return None
+
+
+def item_contributions(scores: Floats, metric: str, metrics: NamedTable[Metric]) -> Floats | None:
+    """Return each item's contribution to a language's score, to first order; None for a metric that is not registered.
+
+    Args:
+        scores: Shape (n,), or (n, k) for counts.
+        metric: Whose scores they are.
+        metrics: The registry's.
+    """
+    if scores.ndim == 1:
+        apart: Floats = (scores - scores.mean()) / len(scores)
+        return apart
+    statistic = count_statistic(metrics, metric)
+    return None if statistic is None else influence_values(scores, statistic)
+
+
+def task_correlations(
+    rows: Sequence[TaskScore],
+    *,
+    cells: Sequence[CellResult],
+    tasks: Mapping[str, TaskSummary],
+    locate: Locate,
+    metrics: NamedTable[Metric],
+) -> Correlations:
+    """Return the correlations of the scores of tasks that share items, by pairs of tasks in the order of the rows.
+
+    Two tasks share the items of a language that have the same data and id, or the same long id. Pairs without shared
+    items, or whose records do not say which these are, are not in the result.
+
+    Args:
+        rows: The headline scores of the tasks of a suite; a task's score is their mean.
+        cells: Those of the run.
+        tasks: Summaries of the tasks.
+        locate: Finds the records of a cell.
+        metrics: The registry's, for set-level metrics.
+    """
+    groups = group_cells(cells)
+    of_rows = [cells_of_row(row, groups) for row in rows]
+    sharing = _sharing(zip((row.task for row in rows), of_rows, strict=True), locate)
+    contributions: dict[str, list[_Contributions]] = defaultdict(list)
+    unusable = set()
+    for row, by_language in zip(rows, of_rows, strict=True):
+        if any(row.task in pair for pair in sharing):
+            for language, seed_cells in by_language.items():
+                items = read_language_items(language, seed_cells, row.metric, locate)
+                values = (
+                    None
+                    if isinstance(items, str)
+                    else item_contributions(items.scores.mean(axis=0), row.metric, metrics)
+                )
+                if isinstance(items, str) or values is None:
+                    unusable.add(row.task)
+                    break
+                contribution = _Contributions(
+                    items=items, task=tasks[row.task], cell=seed_cells[0], values=values / len(by_language)
+                )
+                contributions[row.task].append(contribution)
+    return _correlations(
+        {task: per_language for task, per_language in contributions.items() if task not in unusable}, sharing
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Contributions:
+    """Contributions of the items of a language to the score of a task."""
+
+    items: LanguageItems
+    task: TaskSummary
+    cell: CellResult
+    values: Floats
+    """Shape (n,)."""
+
+
+def _sharing(
+    rows: Iterator[tuple[str, Mapping[str, Sequence[CellResult]]]], locate: Locate
+) -> list[tuple[str, str]]:
+    """Return the pairs of tasks that share items of some language."""
+    names: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for task, by_language in rows:
+        for language, seed_cells in by_language.items():
+            if not names[task][language] and (path := locate(seed_cells[0])).is_file():
+                names[task][language] = {
+                    _data(seed_cells[0]),
+                    *(name for name in read_ids(path) if _is_long(name)),
+                }
+    return [
+        (first, second)
+        for first, second in combinations(names, 2)
+        if any(not names[first][code].isdisjoint(names[second][code]) for code in [*names[first]])
+    ]
+
+
+def _is_long(identifier: str) -> bool:
+    return len(identifier) >= LONG_ID
+
+
+def _data(cell: CellResult) -> str:
+    """Return a key that is the same for two cells with the same data."""
+    return str(cell.data.get("digest") or f"{cell.task} {cell.language}")
+
+
+def _correlations(
+    by_task: Mapping[str, Sequence[_Contributions]], sharing: Sequence[tuple[str, str]]
+) -> Correlations:
+    pairs = [pair for pair in sharing if pair[0] in by_task and pair[1] in by_task]
+    if not pairs:
+        return {}
+    codes = _draws([contribution for members in by_task.values() for contribution in members])
+    values = [
+        np.concatenate([contribution.values for contribution in members]) for members in by_task.values()
+    ]
+    index_of = {task: index for index, task in enumerate(by_task)}
+    matrix = score_correlations(values, np.split(codes, np.cumsum([len(column) for column in values])[:-1]))
+    return {(first, second): float(matrix[index_of[first], index_of[second]]) for first, second in pairs}
+
+
+def _draws(contributions: Sequence[_Contributions]) -> Integers:
+    """Return the number of every item's draw: shared items, translations and items of a cluster are one."""
+    items, translations, clusters = ClusterCodes(), ClusterCodes(), ClusterCodes()
+    for contribution in contributions:
+        ids, language = contribution.items.ids, contribution.items.language
+        task, data = contribution.task, _data(contribution.cell)
+        items.add([f"{language if _is_long(name) else data} {name}" for name in ids])
+        linked = task.parallel and language not in task.unpaired
+        translations.add([f"{contribution.cell.task} {name}" if linked else None for name in ids])
+        clusters.add([None if key is None else f"{data} {key}" for key in contribution.items.clusters])
+    return linked_codes(items.codes(), translations.codes(), clusters.codes())

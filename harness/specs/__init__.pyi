@@ -23,4 +23,4 @@ from .selection import (
 )
 from .task_entry import TaskEntry as TaskEntry, described_languages as described_languages
 from .task_source import MadeTask as MadeTask, TaskSource as TaskSource
-from .validating import validate_document as validate_document
+from .validating import read_model as read_model, validate_document as validate_document

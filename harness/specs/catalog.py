@@ -198,7 +198,7 @@ class Catalog:
         return spec
 
     def task_schema(self, entry: Entry) -> tuple[type[TaskSpec], Document, list[Problem]]:
-        """Return what a task document is validated with, the document, and what is wrong with its kind.
+        """Return the schema of a task document, the document, and the faults of its kind.
 
         Where the kind is unknown, that is the nearest kind, or what tasks of all kinds share.
         """
@@ -396,7 +396,7 @@ class Catalog:
         return validate_document(FragmentSpec, entry.document)
 
     def lost_fragments(self) -> list[SpecError]:
-        """Return what is wrong with fragments of plugins that extend an unknown task."""
+        """Return the faults of plugins' fragments that extend an unknown task."""
         lost = []
         for entries in self._extending.values():
             for entry in entries:

@@ -146,7 +146,7 @@ def _check_depth(text: str) -> None:
 
 @dataclass(slots=True)
 class _Size:
-    """What a node means with all aliases written out."""
+    """Size of a node with all aliases written out."""
 
     values: int
     characters: int

@@ -94,7 +94,7 @@ class TunedScore(SpecModel):
 
 
 class TunedFit(SpecModel):
-    """What was chosen for the training sets of one fit, and from what."""
+    """Chosen settings for the training sets of one fit, and the candidates."""
 
     stages: tuple[Name, ...] = Field(min_length=1)
     """The training sets, one after the other."""
@@ -151,6 +151,6 @@ class RecipeSpec(SpecModel):
     """How its settings were chosen, where ``harness tune`` wrote it."""
 
     def tuned_fit(self, stages: tuple[str, ...]) -> TunedFit | None:
-        """Return what was chosen for a fit of these training sets; None where nothing was."""
+        """Return the chosen settings for a fit of these training sets; None where nothing was chosen."""
         fits = () if self.tuned is None else self.tuned.fits
         return next((fit for fit in fits if fit.stages == stages), None)

@@ -410,7 +410,7 @@ class TaskSpec(_WithLanguages):
         return getattr(self, "phrases", {})
 
     def row_words(self, language: str) -> dict[str, str]:
-        """Return what a kind must know of the spec to read a language's rows; empty for most kinds."""
+        """Return the words of the spec that a kind needs to read a language's rows; empty for most kinds."""
         return {}
 
     @property

@@ -189,7 +189,7 @@ def check_languages(catalog: Catalog, codes: Iterable[str]) -> None:
 
 
 def _named(catalog: Catalog, pattern: str) -> Iterator[tuple[str, str | None, list[str] | None]]:
-    """Yield what a pattern names: a task, the suite that it was named through, and its languages, or None for all."""
+    """Yield the matches of a pattern: a task, the suite that named it, and its languages, or None for all."""
     if pattern.startswith(LANGUAGE_MARK):
         code = pattern.removeprefix(LANGUAGE_MARK)
         yield from ((task, None, [code]) for task in tasks_with(catalog, code))

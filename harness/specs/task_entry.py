@@ -105,7 +105,7 @@ class TaskEntry:
 
 
 def _own_place(spec: TaskSpec, code: str, file: str) -> str:
-    """Return what to do with a file that brings a language which the task has itself."""
+    """Return the remedy for a file that brings a language which the task has itself."""
     source, languages = spec.source(code, "test"), described_languages(spec)
     codes = languages.get(code).codes() if code in languages else {"language": code}
     alternatives = () if source is None else source.alternatives

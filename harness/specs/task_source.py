@@ -1,4 +1,4 @@
-"""What a source of tasks is: it makes the tasks that are named ``PREFIX:NAME``, such as those of another harness."""
+"""The declaration of a source of tasks: it makes tasks named ``PREFIX:NAME``, such as those of another harness."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class MadeTask:
 
 
 class MakesTasks(Protocol):
-    """What a source's code is. Neither of its functions runs what they read, nor needs the network."""
+    """Interface of a source's code. Neither of its functions runs the files that it reads, nor needs the network."""
 
     def names(self, pattern: str) -> Sequence[str]:
         """Return the names (without prefix) that a task, a group or a glob means.

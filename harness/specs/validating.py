@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 from pydantic import ValidationError
 
-from harness.errors import Problem, SpecError, near_names
-from harness.specs.loading import Document
+from harness.errors import Problem, SpecError, UsageError, near_names
+from harness.specs.loading import Document, read_yaml
 from harness.specs.schema import SpecModel
 
 Model = TypeVar("Model", bound=SpecModel)
@@ -26,6 +27,16 @@ def validate_document(model: type[Model], document: Document) -> Model:
         faults = [fault for fault in errors if not _is_other_branch(fault, errors)]
         problems = [_problem(fault, model, document) for fault in faults]
         raise SpecError(document.source, sorted(problems, key=lambda problem: problem.line or 0)) from error
+
+
+def read_model(model: type[Model], path: Path, noun: str) -> Model:
+    """Return the model of a YAML file; raises `UsageError` where it cannot be read, and as `validate_document`."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise UsageError(f"The {noun} {str(path)!r} cannot be read: {reason}.") from error
+    return validate_document(model, read_yaml(text, str(path)))
 
 
 def _problem(fault: Any, model: type[SpecModel], document: Document) -> Problem:

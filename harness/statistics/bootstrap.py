@@ -13,13 +13,11 @@ from collections.abc import Callable
 from hashlib import blake2b
 
 import numpy as np
-import numpy.typing as npt
 
+from harness.statistics.arrays import AnyFloats, Floats
 from harness.statistics.cluster import Codes
 from harness.statistics.interval import Interval
 
-Floats = npt.NDArray[np.float64]
-AnyFloats = npt.NDArray[np.floating]
 Statistic = Callable[[Floats], float]
 """From sums of counts, shape (k,), to a score."""
 DRAWS = 1_000
@@ -148,10 +146,10 @@ def count_interval(
     one cluster, where all resamples score the same, or where one of them has no score.
     """
     if not len(codes):
-        return Interval(se=None, low=None, high=None, method=None)
+        return Interval()
     groups = int(codes.max()) + 1
     if groups < 2:
-        return Interval(se=None, low=None, high=None, method="one cluster")
+        return Interval(method="one cluster")
     replicates = bootstrap_counts(counts, codes, statistic, draws=draws, seed=seed)
     method = "bootstrap" if groups == len(codes) else "cluster bootstrap"
     return percentile_interval(replicates, level=level, method=method, groups=groups, seed=seed)
@@ -196,9 +194,9 @@ def percentile_interval(
         seed: Of the draws.
     """
     if not np.isfinite(replicates).all():
-        return Interval(se=None, low=None, high=None, method="a resample has no score")
+        return Interval(method="a resample has no score")
     if np.ptp(replicates) == 0:
-        return Interval(se=None, low=None, high=None, method="constant")
+        return Interval(method="constant")
     low, high = np.quantile(replicates, [(1 - level) / 2, (1 + level) / 2])
     return Interval(
         se=float(replicates.std(ddof=1)),

@@ -6,9 +6,10 @@ from collections.abc import Collection, Hashable, Sequence
 from hashlib import blake2b
 
 import numpy as np
-import numpy.typing as npt
 
-Codes = npt.NDArray[np.int64]
+from harness.statistics.arrays import Integers
+
+Codes = Integers
 
 
 class ClusterCodes:
@@ -61,16 +62,21 @@ def linked_codes(*keyings: Codes) -> Codes:
     """
     if len(keyings) == 1:
         return np.unique(keyings[0], return_inverse=True)[1].astype(np.int64)
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
     n, offset = len(keyings[0]), len(keyings[0])
     columns = []
     for keying in keyings:
         columns.append(keying + offset)
         offset += int(keying.max(initial=-1)) + 1
     rows = np.tile(np.arange(n), len(keyings))
-    graph = coo_array((np.ones(len(rows)), (rows, np.concatenate(columns))), shape=(offset, offset))
+    return _component_codes(rows, np.concatenate(columns), n, offset)
+
+
+def _component_codes(rows: Sequence[int] | Codes, columns: Sequence[int] | Codes, n: int, size: int) -> Codes:
+    """Return the number of the connected component of each of the first n of the nodes, given the edges."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    graph = coo_array((np.ones(len(rows)), (rows, columns)), shape=(size, size))
     _, components = connected_components(graph, directed=False)
     return np.unique(components[:n], return_inverse=True)[1].astype(np.int64)
 
@@ -104,9 +110,6 @@ def own_names(ids: Sequence[str], language: str) -> list[str]:
 
 def key_codes(keys: Sequence[Sequence[Hashable]]) -> Codes:
     """Return draws as in `linked_codes`, for items with any number of keys each; one without keys is a draw."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
     numbers: dict[Hashable, int] = {}
     pairs = [
         (index, len(keys) + numbers.setdefault(key, len(numbers)))
@@ -114,7 +117,4 @@ def key_codes(keys: Sequence[Sequence[Hashable]]) -> Codes:
         for key in item_keys
     ]
     rows, columns = zip(*pairs, strict=True) if pairs else ((), ())
-    size = len(keys) + len(numbers)
-    graph = coo_array((np.ones(len(pairs)), (rows, columns)), shape=(size, size))
-    _, components = connected_components(graph, directed=False)
-    return np.unique(components[: len(keys)], return_inverse=True)[1].astype(np.int64)
+    return _component_codes(rows, columns, len(keys), len(keys) + len(numbers))

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from harness.statistics.arrays import Floats
 from harness.statistics.bootstrap import percentile_interval
 from harness.statistics.cluster import Codes
-from harness.statistics.interval import Interval
+from harness.statistics.interval import Interval, interval_of_t
 
-Floats = npt.NDArray[np.float64]
 Common = Callable[[Floats], float]
 """From the weights of the languages to what `common_variance` returns for their weighted sum."""
 NORMAL = 1.959963984540054
@@ -23,7 +22,6 @@ SMALLEST = -690.0
 HALVINGS = 50
 ROUNDING = 1e-12
 """Rounding error of differences that are all the same."""
-_NOTHING = Interval(se=None, low=None, high=None, method=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,14 +68,14 @@ def paired_contrasts(scores: Floats, strata: Codes, codes: Codes, weights: Float
         drawn = int(weighted.any(axis=1).sum())
         by_draw = sums @ weight
         if drawn < 2 or float(np.abs(by_draw).max()) < ROUNDING:
-            interval = replace(_NOTHING, method="one cluster" if drawn < 2 else "constant")
+            interval = Interval(method="one cluster" if drawn < 2 else "constant")
         else:
             se = math.sqrt(drawn / (drawn - 1) * float(np.square(by_draw).sum()))
             name = "paired" if ((weighted > 0).sum(axis=1) > 1).any() else "independent"
             method = f"{name} clustered t" if (weighted > 1).any() else f"{name} t"
-            interval = _t(float(by_seed.mean()), se, drawn - 1, method, drawn)
+            interval = interval_of_t(float(by_seed.mean()), se, drawn - 1, method, drawn, least=-1.0)
         common = common_variance(apart * weight[strata], codes)
-        contrasts.append(_tested(float(by_seed.mean()), interval, by_seed, common))
+        contrasts.append(_tested(interval, by_seed, common))
     return contrasts
 
 
@@ -98,16 +96,14 @@ def drawn_contrasts(
         weights: Shape (contrasts, S).
         common: What seeds and items have in common.
     """
-    contrasts = []
-    for weight in weights:
-        by_seed, interval = values @ weight, drawn
-        if replicates is not None:
-            method, groups = f"paired {drawn.method}", drawn.groups
-            interval = percentile_interval(
-                replicates @ weight, method=method, groups=groups, seed=drawn.seed or 0
-            )
-        contrasts.append(_tested(float(by_seed.mean()), interval, by_seed, common(weight)))
-    return contrasts
+
+    def interval(weight: Floats) -> Interval:
+        if replicates is None:
+            return drawn
+        method, seed = f"paired {drawn.method}", drawn.seed or 0
+        return percentile_interval(replicates @ weight, method=method, groups=drawn.groups, seed=seed)
+
+    return [_tested(interval(weight), values @ weight, common(weight)) for weight in weights]
 
 
 def independent_contrasts(
@@ -126,17 +122,13 @@ def independent_contrasts(
         weights: Shape (contrasts, S).
         common: What seeds and items have in common.
     """
-    means = values.mean(axis=0)
-    contrasts = []
-    for weight in weights:
-        by_seed = values @ weight
-        terms = [
-            (interval, mean, factor)
-            for interval, mean, factor in zip(intervals, means.tolist(), weight.tolist(), strict=True)
-            if factor
-        ]
-        contrasts.append(_tested(float(by_seed.mean()), _recovered(terms), by_seed, common(weight)))
-    return contrasts
+    means = values.mean(axis=0).tolist()
+
+    def interval(weight: Floats) -> Interval:
+        terms = zip(intervals, means, weight.tolist(), strict=True)
+        return _recovered([term for term in terms if term[2]])
+
+    return [_tested(interval(weight), values @ weight, common(weight)) for weight in weights]
 
 
 def _recovered(terms: Sequence[tuple[Interval, float, float]]) -> Interval:
@@ -144,9 +136,9 @@ def _recovered(terms: Sequence[tuple[Interval, float, float]]) -> Interval:
     value = sum(weight * score for _, score, weight in terms)
     below = above = variance = 0.0
     for interval, score, weight in terms:
-        if interval.low is None or interval.high is None:
-            return replace(_NOTHING, method=interval.method)
-        ends = (score - interval.low, interval.high - score)
+        if interval.ends is None:
+            return Interval(method=interval.method)
+        ends = (score - interval.ends[0], interval.ends[1] - score)
         down, up = ends if weight > 0 else ends[::-1]
         below, above = below + (weight * down) ** 2, above + (weight * up) ** 2
         variance += (weight * (interval.se or max(ends) / NORMAL)) ** 2
@@ -221,18 +213,9 @@ def _reach(interval: Interval, variances: tuple[float, float], seeds: int, tail:
     return float(items * quantiles[0] + spread * quantiles[1]) / math.sqrt(items + spread)
 
 
-def _t(
-    value: float, se: float, freedom: float, method: str, groups: int | None, *, least: float = -1.0
-) -> Interval:
-    from scipy.special import stdtrit
-
-    reach = float(stdtrit(freedom, 0.975)) * se
-    low, high = max(least, value - reach), min(1.0, value + reach)
-    return Interval(se=se, low=low, high=high, method=method, groups=groups)
-
-
-def _tested(value: float, interval: Interval, by_seed: Floats, common: float) -> Contrast:
+def _tested(interval: Interval, by_seed: Floats, common: float) -> Contrast:
     """Return a contrast with its interval over seeds, and the p at which the interval ends at 0."""
+    value = float(by_seed.mean())
     total_interval = over_seeds(interval, by_seed, common, least=-1.0)
     if not total_interval.se:
         return Contrast(value=value, interval=total_interval)

@@ -1,4 +1,4 @@
-"""What a model and its run folder are called wherever people read of them."""
+"""Names of a model and of its run folder in everything that people read."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ class ItemRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemScores:
-    """What the labelled items of a part of a cell contributed to its metrics, without the rest of their records."""
+    """Contributions of a cell's labelled items to its metrics, without the rest of their records."""
 
     ids: Sequence[str]
     clusters: Sequence[str | None]

@@ -1,4 +1,4 @@
-"""What ``results.json`` and ``manifest.json`` hold, typed: schema 1, as it is on disk."""
+"""The records of ``results.json`` and ``manifest.json``: schema 1, as it is on disk."""
 
 from __future__ import annotations
 
@@ -369,7 +369,7 @@ class RunResults(Entry):
 
 
 class TaskSummary(Entry):
-    """What aggregation, rescoring and reports need of a task's spec."""
+    """Fields of a task's spec for aggregation, rescoring and reports."""
 
     kind: str = ""
     metrics: list[str] = []
@@ -398,7 +398,7 @@ class TaskSummary(Entry):
 
 
 class SuiteSummary(Entry):
-    """What aggregation needs of a suite."""
+    """Fields of a suite for aggregation."""
 
     suite: str
     protocol: str | None = None
@@ -472,7 +472,7 @@ class Manifest(Entry):
 
     @property
     def model_name(self) -> str:
-        """What the model is called: `name`, or what `model` and its options say."""
+        """Name of the model: `name`, or one made of `model` and its options."""
         served = self.options.get("model") or self.identity.get("model")
         return self.name or model_name(self.model, served, self.options.get("revision"))
 

@@ -388,7 +388,7 @@ def run_folders(folders: Sequence[Path]) -> list[Path]:
 
 
 def reuse_hint(path: Path) -> str:
-    """Return what to do where the run in `path` cannot be resumed."""
+    """Return the remedy where the run in `path` cannot be resumed."""
     return f"Start a new run with --reuse {path}, which reuses the answers that are still valid."
 
 

@@ -42,7 +42,7 @@ class BaselineOptions(AdapterOptions):
 
 
 def describe(ref: str, options: AdapterOptions) -> ModelDescription:
-    """Return what the baseline `ref` offers before and after fitting.
+    """Return the capabilities of the baseline `ref` before and after fitting.
 
     Raises `UnknownNameError`, and `MissingExtraError` for char-ngram without scikit-learn; imports nothing.
     """

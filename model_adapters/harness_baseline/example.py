@@ -64,7 +64,7 @@ def text_input_of(example: ClassificationExample, spec: HeadSpec) -> TextInput:
 
 
 def _fault(example: Example, spec: HeadSpec) -> str | None:
-    """Return what is wrong with a training example, or None."""
+    """Return the fault of a training example, or None."""
     match example:
         case ClassificationExample():
             return _classification_fault(example, spec)

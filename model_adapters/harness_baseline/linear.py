@@ -33,7 +33,7 @@ Integers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Training:
-    """What decides a fit besides its rows.
+    """Settings that decide a fit besides its rows.
 
     Of the training settings, the epochs are used: rounded up, and held between 1 and `MOST_PASSES`, because these
     models have converged by then. Learning rate, batch size and number of steps are for neural networks.

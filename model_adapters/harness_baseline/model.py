@@ -123,7 +123,7 @@ class _Fitted(Baseline):
 
     @property
     def state(self) -> FitState:
-        """Return what was learnt."""
+        """Return the learnt arrays."""
         assert self._state is not None
         return self._state
 

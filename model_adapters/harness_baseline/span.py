@@ -159,7 +159,7 @@ class _Features:
         return total
 
     def _looks(self) -> Integers:
-        """Return what each candidate looks like: its length, its last class, and which classes of words it has."""
+        """Return the shape of each candidate: its length, its last class, and the classes of its words."""
         firsts, lasts = self._passage.firsts, self._passage.lasts
         look: Integers = np.minimum(lasts - firsts, 3) * 8 + self._passage.classes[lasts]
         for number in range(5):

@@ -54,7 +54,7 @@ class Family(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Architecture:
-    """What a configuration says about the network."""
+    """Network that a configuration describes."""
 
     model_type: str
     name: str
@@ -75,7 +75,7 @@ class Architecture:
 
 
 def architecture_of(model: ModelConfig) -> Architecture:
-    """Return what the configuration of a model declares; raises `AdapterError` where transformers did not write it."""
+    """Return the architecture in a model's configuration; raises `AdapterError` where transformers did not write it."""
     try:
         return read_architecture(model.config)
     except (ValueError, TypeError, KeyError, IndexError) as error:
@@ -85,7 +85,7 @@ def architecture_of(model: ModelConfig) -> Architecture:
 
 
 def read_architecture(config: Mapping[str, Any]) -> Architecture:
-    """Return what the contents of a ``config.json`` declare."""
+    """Return the architecture in the contents of a ``config.json``."""
     model_type = str(config.get("model_type") or "")
     names = config.get("architectures") or [""]
     name = str(names[0])

@@ -1,4 +1,4 @@
-"""What a model can do, read from its configuration without loading it."""
+"""Capabilities of a model, read from its configuration without loading it."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ OWN_HEADS = ("ForSequenceClassification", "ForTokenClassification")
 
 
 def describe(ref: str, options: AdapterOptions) -> ModelDescription:
-    """Return what the encoder in a local folder, or behind a hub id, offers before and after fitting.
+    """Return the capabilities of the encoder in a local folder, or behind a hub id, before and after fitting.
 
     Reads small JSON files and the headers of weight files only. Raises `CapabilityError` for a model that is
     no encoder, `UsageError` or `AdapterError` for one that cannot be found or understood.
@@ -133,7 +133,7 @@ def describe(ref: str, options: AdapterOptions) -> ModelDescription:
 
 
 def describe_causal(ref: str, options: AdapterOptions) -> ModelDescription:
-    """Return what the decoder in a local folder, or behind a hub id, offers; raises as `describe` does."""
+    """Return the capabilities of the decoder in a local folder, or behind a hub id; raises as `describe` does."""
     assert isinstance(options, CausalOptions)
     model = read_config(ref, options)
     architecture = find_architecture(model, options, Family.CAUSAL)
@@ -180,7 +180,7 @@ def writes_no_text(architecture: Architecture, folder: Path | None) -> bool:
 
 
 def describe_seq2seq(ref: str, options: AdapterOptions) -> ModelDescription:
-    """Return what the sequence-to-sequence model in a folder, or behind a hub id, offers; raises as `describe` does."""
+    """Return the capabilities of the sequence-to-sequence model `ref`; raises as `describe` does."""
     assert isinstance(options, Seq2SeqOptions)
     model = read_config(ref, options)
     architecture = find_architecture(model, options, Family.SEQ2SEQ)

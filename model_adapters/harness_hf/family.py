@@ -57,7 +57,7 @@ AnyFamilyOptions = create_model(
 
 
 def describe_any(ref: str, options: AdapterOptions) -> ModelDescription:
-    """Return what the adapter of the model's family says; the description names that adapter.
+    """Return the description by the adapter of the model's family; it names that adapter.
 
     Raises what that adapter's own description raises, `UsageError` for an option that it does not have, and
     `CapabilityError` for a family without an adapter here.

@@ -21,7 +21,7 @@ HEAD_NAME = "harness_head.safetensors"
 
 
 class FitRecord(BaseModel):
-    """What was trained, on what, and how it ended."""
+    """Record of a training: the model, its data and its end."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -66,7 +66,7 @@ class FitRecord(BaseModel):
     last_loss: float | None = None
 
     def dev_score(self) -> DevScore | None:
-        """Return what the kept checkpoint scored on the dev set; None where none was measured."""
+        """Return the dev score of the kept checkpoint; None where none was measured."""
         return None if self.best_score is None else DevScore(metric=self.metric, value=self.best_score)
 
     def training_loss(self) -> Mapping[str, float] | None:
@@ -75,7 +75,7 @@ class FitRecord(BaseModel):
         return None if first is None or last is None else {"first": first, "last": last, "steps": self.steps}
 
     def notices(self) -> tuple[str, ...]:
-        """Return what a user should know about how the model was trained, in sentences."""
+        """Return sentences for the user about how the model was trained."""
         sentences = []
         if self.pooling not in (None, self.settings.pooling):
             sentences.append(

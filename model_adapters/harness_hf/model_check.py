@@ -1,4 +1,4 @@
-"""What works with a model's architecture, tried on a tiny random model of it."""
+"""Capabilities of a model's architecture, tried on a tiny random model of it."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ def folder_fault(model: ModelConfig) -> str:
 def token_counter(
     description: ModelDescription, options: AdapterOptions
 ) -> Callable[[Sequence[str]], list[int]] | None:
-    """Return what counts the tokens of texts by the folder's tokenizer.json; None where it is not here."""
+    """Return the token counter of the folder's tokenizer.json; None where it is not here."""
     file = Path(description.ref).expanduser() / "tokenizer.json"
     if not file.is_file():
         return None
@@ -356,7 +356,7 @@ class DenseModule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentenceFiles:
-    """What the sentence-transformers files of a folder say; empty or None where there is no such entry."""
+    """Content of the sentence-transformers files of a folder; empty or None where there is no such entry."""
 
     pooling: tuple[Pooling, ...] = ()
     """Ways of pooling, whose vectors are joined in this order."""
@@ -382,7 +382,7 @@ class SentenceFiles:
 
 
 def read_sentence_files(folder: Path) -> SentenceFiles:
-    """Return what the folder's sentence-transformers files say; all defaults where there are none.
+    """Return the content of the folder's sentence-transformers files; all defaults where there are none.
 
     Raises `AdapterError` for a file that cannot be read. The formats are those of sentence-transformers 6.2.
     """

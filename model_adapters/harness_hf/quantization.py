@@ -57,7 +57,7 @@ class Quantization:
 
 
 def read_quantization(config: Mapping[str, Any]) -> Quantization | None:
-    """Return what the config.json of a model says of its quantisation; None for weights that are stored as they are."""
+    """Return the quantisation in the config.json of a model; None for weights that are stored as they are."""
     fields = config.get("quantization_config")
     if not isinstance(fields, Mapping):
         return None

@@ -39,7 +39,7 @@ class EchoTable(Answer):
 
 
 class Message(Answer):
-    """What a chat endpoint wrote; None is a refusal, or thoughts alone."""
+    """Message of a chat endpoint; None is a refusal, or thoughts alone."""
 
     content: str | None = None
     reasoning: str | None = None
@@ -61,7 +61,7 @@ class Choice(Answer):
 
 
 class WrittenTokens(Answer):
-    """What the written tokens consist of."""
+    """Counts of the written tokens by their role."""
 
     reasoning_tokens: int | None = None
 

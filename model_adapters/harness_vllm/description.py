@@ -1,4 +1,4 @@
-"""What a model behind a server can do, read from its config.json or from the server's list of models."""
+"""Capabilities of a model behind a server, read from its config.json or from the server's list of models."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ WRITES = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")
 
 
 def describe_vllm(ref: str, options: AdapterOptions) -> ModelDescription:
-    """Return what a model offers through vLLM, without starting a server.
+    """Return the capabilities of a model through vLLM, without starting a server.
 
     Reads the config.json of a folder, or ``/models`` of running servers; nothing for a hub id, which the server
     downloads. Raises `UsageError`, `CapabilityError` or `AdapterError`.
@@ -75,7 +75,7 @@ def describe_vllm(ref: str, options: AdapterOptions) -> ModelDescription:
 
 
 def describe_chat(ref: str, options: AdapterOptions) -> ModelDescription:
-    """Return what a chat endpoint offers: `Generates`; raises `UsageError` or `AdapterError`."""
+    """Return the capabilities of a chat endpoint: `Generates`; raises `UsageError` or `AdapterError`."""
     assert isinstance(options, ChatOptions)
     if not is_url(ref):
         raise UsageError(
@@ -147,7 +147,7 @@ def _tokenises(address: Address, served: ServedModel, options: VllmOptions) -> b
 def token_counter(
     description: ModelDescription, options: AdapterOptions
 ) -> Callable[[Sequence[str]], list[int]] | None:
-    """Return what counts the tokens of texts by a tokenizer.json on this machine; None where it is not here."""
+    """Return the token counter of a tokenizer.json on this machine; None where it is not here."""
     assert isinstance(options, VllmOptions)
     file = Path(options.tokenizer or description.ref).expanduser() / "tokenizer.json"
     if is_url(str(options.tokenizer or description.ref)) or not file.is_file():

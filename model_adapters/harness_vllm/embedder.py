@@ -46,7 +46,7 @@ class EmbeddingModel(ServerModel):
         return np.stack(rows) if rows else np.zeros((0, 0), np.float32)
 
     def stream(self, call: Call, blocks: Sequence[Sequence[Any]]) -> Generator[Answered, None, None]:
-        """Yield what `embed` returns, one request's texts at a time; raises as it does."""
+        """Yield the vectors of `embed`, one request's texts at a time; raises as it does."""
         if call.ability != "embed":
             raise ability_error(self._session.model, call.ability)
         options: EmbedOptions = call.arguments.get("options") or EmbedOptions()

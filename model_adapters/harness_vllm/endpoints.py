@@ -78,11 +78,11 @@ class Endpoints:
         return sum(client.repeated for client in self.clients)
 
     def post(self, path: str, payload: Mapping[str, Any]) -> Any:
-        """Return what `Client.post` of some server returns; raises as it does."""
+        """Return the answer of some server to `Client.post`; raises as it does."""
         return self._ask(lambda client: client.post(path, payload))
 
     def post_root(self, path: str, payload: Mapping[str, Any]) -> Any:
-        """Return what `Client.post_root` of some server returns; raises as it does."""
+        """Return the answer of some server to `Client.post_root`; raises as it does."""
         return self._ask(lambda client: client.post_root(path, payload))
 
     def drain(self) -> None:

@@ -68,7 +68,7 @@ class GeneratingModel(ServerModel):
         return self._session.url("/completions")
 
     def stream(self, call: Call, blocks: Sequence[Sequence[Any]]) -> Generator[Answered, None, None]:
-        """Yield what `loglikelihood` or `generate` returns, one by one; raises as they do, after the other answers."""
+        """Yield the answers of `loglikelihood` or `generate`, one by one; raises as they do, after the others."""
         if call.ability == "generate":
             return one_by_one(self._session, self._generate, call, blocks)
         if call.ability == "loglikelihood":
@@ -254,7 +254,7 @@ class ChatModel(ServerModel):
         return in_order(self.stream(Call(ability="generate"), [pairs]), len(pairs))
 
     def stream(self, call: Call, blocks: Sequence[Sequence[Any]]) -> Generator[Answered, None, None]:
-        """Yield what `generate` returns, one answer at a time; raises as it does, after the other answers."""
+        """Yield the answers of `generate`, one at a time; raises as it does, after the other answers."""
         if call.ability != "generate":
             raise ability_error(self._session.model, call.ability)
         return one_by_one(self._session, self._generate, call, blocks)

@@ -138,7 +138,7 @@ class Ranker:
         return None if length is None else length - 1
 
     def _batches(self, splits: Sequence[Boundary], block: range) -> list[_Batch]:
-        """Return what is sent together of a block; choices of one token after one context are one prompt."""
+        """Return the batches of a block; choices of one token after one context are one prompt."""
         requests: dict[Ids, list[int]] = {}
         contexts: dict[Ids, dict[Ids, None]] = {}
         for index in block:

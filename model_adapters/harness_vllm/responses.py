@@ -29,7 +29,7 @@ class Output(Answer):
 
 
 class Details(Answer):
-    """What the written tokens consist of."""
+    """Counts of the written tokens by their role."""
 
     reasoning_tokens: int | None = None
 

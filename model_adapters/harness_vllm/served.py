@@ -1,4 +1,4 @@
-"""What a server says about itself: its models, their context length, its version."""
+"""Facts that a server states: its models, their context length, its version."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def choose_model(models: list[ServedModel], name: str | None, url: str) -> Serve
 
 
 def server_version(client: Client) -> str:
-    """Return what a vLLM server says at ``/version``, ``unknown`` for a server of another kind."""
+    """Return the version of a vLLM server, ``unknown`` for a server of another kind."""
     try:
         answer = client.get_root("/version")
     except AdapterError:

@@ -243,7 +243,7 @@ def _load(source: str, *, trust_remote_code: bool, revision: str | None) -> Any:
 
 
 def _prefix(with_special: Sequence[int], without: Sequence[int]) -> tuple[int, ...]:
-    """Return what a tokenizer puts before a text."""
+    """Return the tokens that a tokenizer puts before a text."""
     for first in range(len(with_special) - len(without) + 1):
         if list(with_special[first : first + len(without)]) == list(without):
             return tuple(with_special[:first])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness import hookimpl
-from harness.running import Launcher
+from harness.registry import Launcher
 
 __all__ = ["harness_register_launchers"]
 

@@ -148,7 +148,7 @@ def read_asked(command: list[str]) -> int | None:
 
 
 def _arguments(command: list[str]) -> list[str] | None:
-    """Return what follows ``accelerate launch`` or ``python -m accelerate.commands.launch``."""
+    """Return the arguments after ``accelerate launch`` or ``python -m accelerate.commands.launch``."""
     for index, argument in enumerate(command):
         if argument == MODULE or (
             argument == "launch" and any("accelerate" in word for word in command[:index])

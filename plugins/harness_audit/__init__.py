@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from harness import hookimpl
 
 if TYPE_CHECKING:
-    from harness.planning import TaskChecks
+    from harness.registry import TaskChecks
 
 
 @hookimpl
 def harness_register_task_checks() -> Iterable[TaskChecks]:
     """Return the audit; its code is imported when ``harness tasks validate --data`` or a run on local data asks."""
-    from harness.planning import TaskChecks
+    from harness.registry import TaskChecks
 
     return [
         TaskChecks(

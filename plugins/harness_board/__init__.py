@@ -12,15 +12,13 @@ from harness import hookimpl
 
 if TYPE_CHECKING:
     from harness import Run
-    from harness.reporting import ReportFormat
-
-__all__ = ["harness_register_reports"]
+    from harness.registry import ReportFormat
 
 
 @hookimpl
 def harness_register_reports() -> list[ReportFormat]:
     """Return the board as a report format, so that ``harness report --format board`` writes one."""
-    from harness.reporting import ReportFormat
+    from harness.registry import ReportFormat
 
     return [ReportFormat(name="board", suffix=".html", render=_render, summary="one interactive page")]
 

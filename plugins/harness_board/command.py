@@ -1,14 +1,17 @@
-"""``harness board`` on the command line."""
+"""Write a board of systems, tasks and languages: pages that need no server."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from harness import UsageError
 from harness.cli import echo
+
+if TYPE_CHECKING:
+    from harness import Run
 
 app = typer.Typer(add_completion=False)
 
@@ -19,6 +22,9 @@ Published = Annotated[
 ]
 Scores = Annotated[
     list[Path] | None, typer.Option("--from-scores", help="A .tsv file, or a folder of them, in percent.")
+]
+Repository = Annotated[
+    Path | None, typer.Option("--from", metavar="REPO", help="A results repository (harness results).")
 ]
 Rename = Annotated[
     list[str] | None, typer.Option("--rename", metavar="OLD=NEW", help="A model's name in score files.")
@@ -39,6 +45,7 @@ def board(
     ] = None,
     output: Annotated[Path | None, typer.Option("--output", "--out", "-o", help="One HTML file.")] = None,
     site: Site = None,
+    repository: Repository = None,
     published: Published = None,
     scores: Scores = None,
     rename: Rename = None,
@@ -50,25 +57,25 @@ def board(
 ) -> None:
     """Write a board: systems side by side on tasks and languages, as pages that need no server."""
     # Imported here so that help stays fast.
-    from harness import Run, open_session
-    from harness.cli import check_output_file, write_file, write_rows
+    from harness import open_session
+    from harness.cli import check_output_file, write_file, write_files, write_rows
     from harness.reporting import csv_text
-    from harness.storage import run_folders, with_baselines
     from harness_board.document import COLUMNS, board_rows
-    from harness_board.drilling import diagnosed, with_diagnosis
     from harness_board.gathering import gather
-    from harness_board.metadata import read_metadata
-    from harness_board.rendering import board_page, write_site
+    from harness_board.published import read_metadata
+    from harness_board.rendering import board_page, site_pages
+    from harness_board.repository.reading import read_repository
+    from harness_board.run_reading import diagnosed, with_diagnosis
 
     for path, suffix in ((output, ".html"), (csv_file, ".csv"), (json_file, ".json")):
         check_output_file(path, suffix)
     if output is None and site is None and csv_file is None and json_file is None:
         raise UsageError("Where shall the board go?", hint="Give -o board.html, --site DIR, --csv or --json.")
     session = open_session()
-    named = [run for folder in run_folders(folders or []) for run in with_baselines(Run(folder))]
-    runs = list({run.path.resolve(): run for run in named}.values())
+    runs = _runs(folders or [])
     made = gather(
         runs=runs,
+        stored=None if repository is None else read_repository(repository),
         published=published,
         scores=scores or [],
         renamed=_pairs(rename or []),
@@ -86,11 +93,20 @@ def board(
         write_rows(json_file, rows)
     if output is not None:
         write_file(output, board_page(made))
-        echo(
-            f"Wrote {output}: {len(made.systems)} systems, {len(made.tasks)} tasks, {len(made.languages)} languages."
-        )
+        counts = f"{len(made.systems)} systems, {len(made.tasks)} tasks, {len(made.languages)} languages"
+        echo(f"Wrote {output}: {counts}.")
     if site is not None:
-        echo(f"Wrote {write_site(made, site)} pages to {site}: open index.html.")
+        pages = write_files(((name, make()) for name, make in site_pages(made).items()), site)
+        echo(f"Wrote {len(pages)} pages to {site}: open index.html.")
+
+
+def _runs(folders: list[Path]) -> list[Run]:
+    """Return the runs of folders with their baselines, each once."""
+    from harness import Run
+    from harness.storage import run_folders, with_baselines
+
+    named = [run for folder in run_folders(folders) for run in with_baselines(Run(folder))]
+    return list({run.path.resolve(): run for run in named}.values())
 
 
 def _pairs(given: list[str]) -> dict[str, str]:

@@ -19,6 +19,14 @@ DIGITS = 3
 """Of a score in points: far below any difference that means something, and half the size of the page."""
 BUCKET_DIGITS = 5
 """Of the fractions of a diagnosis."""
+SHARED = ("kind", "task", "language", "system", "systems", "attribute", "metric")
+OF_BUCKET = ("bucket", "n", "value", "values", "ci", "difference", "p", "q", "examples")
+MOST_TEXT = 500_000
+"""Characters of examples on a page. Every bucket gets its first example before any gets its second."""
+COLUMNS = (
+    "system protocol view method source year parameters monolingual monolingual_unit parallel parallel_unit "
+    "languages_seen licence task metric language value se complete comparable note"
+).split()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +47,7 @@ class TaskColumn:
     added: tuple[str, ...] = ()
     """Languages that others added: they are shown, and in no mean of the task."""
     marks: dict[str, str] = field(default_factory=dict)
-    """Language -> the marks of its scores, as `harness.reporting.overview.item_origin` gives them."""
+    """Language -> the marks of its scores, as `harness.reporting.origin_mark` returns them."""
     described: dict[str, dict[str, str]] = field(default_factory=dict)
     """Name, family and script of languages that are not in the language table."""
 
@@ -93,7 +101,7 @@ class System:
     absences: dict[str, str] = field(default_factory=dict)
     """Task, or task:language -> why there is no score."""
     metadata: dict[str, Any] = field(default_factory=dict)
-    """`harness_board.metadata.SystemMetadata` as plain values; empty where none was given."""
+    """`harness_board.published.SystemMetadata` as plain values; empty where none was given."""
 
     @property
     def source(self) -> str:
@@ -125,7 +133,7 @@ class Board:
     """When the newest of its runs was made; None without runs."""
 
     def content(self) -> dict[str, Any]:
-        """Return what the page holds as JSON: names once, scores as arrays in the order of each task's languages."""
+        """Return the page's content as JSON: names once, scores as arrays in the order of each task's languages."""
         metrics = [name for task in self.tasks for name in task.metrics]
         metrics += [row["metric"] for row in self.diagnosis if row.get("metric")]
         reasons = list(dict.fromkeys(why for system in self.systems for why in system.absences.values()))
@@ -195,11 +203,6 @@ def _rounded(value: Any, digits: int) -> Any:
 
 # The rows of a diagnosis and their examples: names once, buckets as arrays -------------------------------
 
-SHARED = ("kind", "task", "language", "system", "systems", "attribute", "metric")
-OF_BUCKET = ("bucket", "n", "value", "values", "ci", "difference", "p", "q", "examples")
-MOST_TEXT = 500_000
-"""Characters of examples on a page. Every bucket gets its first example before any gets its second."""
-
 
 def packed(rows: Sequence[Mapping[str, Any]], examples: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Return ``diagnosis``, one entry per group of buckets, and ``examples``, which buckets name by their place."""
@@ -233,11 +236,6 @@ def _bucket_value(row: Mapping[str, Any], name: str, places: Mapping[str, int]) 
 
 
 # Rows of plain values: what ``--csv`` and ``--json`` write ------------------------------------------------
-
-COLUMNS = (
-    "system protocol view method source year parameters monolingual monolingual_unit parallel parallel_unit "
-    "languages_seen licence task metric language value se complete comparable note"
-).split()
 
 
 def board_rows(board: Board) -> list[dict[str, Any]]:

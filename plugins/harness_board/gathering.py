@@ -1,40 +1,63 @@
-"""A board from all its sources: runs, published scores, score files, metadata."""
+"""A board from all its sources: runs, published scores, score files, metadata; and what runs add below its table.
+
+Below are the means with added languages, the costs of languages, and the failing cases of checklists.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from harness import Run, UnknownNameError, UsageError
+from harness import Run, UnknownNameError, UsageError, grouped
 from harness.languages import known_languages
-from harness.reporting import equity_report
+from harness.metrics import metric_name
+from harness.reporting import (
+    ADDED,
+    SIDE_LEGEND,
+    Block,
+    EquityReport,
+    Fold,
+    Matrix,
+    Notes,
+    Section,
+    Table,
+    equity_report,
+    error_table,
+    installed_sections,
+    is_added,
+    matrices,
+    percent,
+    read_sections,
+    rows_of,
+    side_notes,
+    side_table,
+)
+from harness.specs import Catalog, SuiteSpec
 from harness.storage import SuiteSummary
 from harness_board.document import Board, Score, System, TaskColumn
-from harness_board.metadata import SystemMetadata
 from harness_board.published import (
+    SystemMetadata,
     catalog_tasks,
     published_metadata,
     published_systems,
     read_scores,
     table_systems,
 )
-from harness_board.run_reading import run_systems, run_tasks
-from harness_board.sections import checklist_sections, extension_section
-
-if TYPE_CHECKING:
-    from harness.specs import Catalog, SuiteSpec
+from harness_board.repository.reading import StoredResults
+from harness_board.run_reading import run_systems, run_tasks, view_text
 
 SAME_SCORE = 1e-9
 """Points by which two scores of the same answers may differ."""
+Means = Iterator[tuple[str, float | None, float, str]]
+"""Name of a mean, its value over the published languages, its value over all, and the added languages."""
 
 
 def _no_sources() -> UsageError:
     return UsageError(
-        "A board needs runs, --from-published SUITE or --from-scores FILE; found none of them.",
+        "A board needs runs, --from REPO, --from-published SUITE or --from-scores FILE; found none of them.",
         hint="Try: harness board --from-published xtreme_r -o board.html",
     )
 
@@ -42,6 +65,7 @@ def _no_sources() -> UsageError:
 def gather(
     *,
     runs: Sequence[Run] = (),
+    stored: StoredResults | None = None,
     published: str | None = None,
     scores: Sequence[Path] = (),
     renamed: Mapping[str, str] | None = None,
@@ -54,6 +78,7 @@ def gather(
 
     Args:
         runs: Their suites decide the order of tasks and their categories.
+        stored: A results repository.
         published: A suite or task whose published scores the board shows.
         scores: Files or folders of tab-separated scores.
         renamed: Names in score files -> names on the board.
@@ -65,13 +90,11 @@ def gather(
     Raises:
         UsageError: where there is nothing to show, runs share no task, or metadata are about no system.
     """
-    if not runs and published is None and not scores:
+    if not runs and stored is None and published is None and not scores:
         raise _no_sources()
     _require_common_task(runs, checklists := checklist_sections(runs))
-    columns: dict[str, TaskColumn] = {}
-    for run in runs:
-        columns |= {task.task: _united(columns.get(task.task), task) for task in run_tasks(run)}
-    systems = _united_baselines([system for run in runs for system in run_systems(run)])
+    stored = stored or StoredResults()
+    columns, systems = _evaluated(runs, stored)
     if published is not None and catalog is not None:
         more = published_systems(catalog, published, means)
         suite_tasks = () if published in catalog.names("task") else catalog.suite(published).tasks
@@ -90,15 +113,28 @@ def gather(
     return Board(
         title=title or _title(name, catalog),
         tasks=tuple(tasks),
-        systems=tuple(_distinct(_described(_starred(systems), metadata))),
+        systems=tuple(_distinct(_described(_starred(systems), [*metadata, *stored.metadata]))),
         languages=_languages(tasks),
         suite=name,
         categories={key: tuple(names) for key, names in suite.categories.items()} if suite else {},
         extended=extension_section(runs),
         checklists=checklists,
         equity=equity_report(runs),
-        date=max((date.fromisoformat(run.results.run.created[:10]) for run in runs), default=None),
+        date=max((*map(_date, runs), *stored.dates), default=None),
     )
+
+
+def _evaluated(runs: Sequence[Run], stored: StoredResults) -> tuple[dict[str, TaskColumn], list[System]]:
+    """Return the tasks and systems of runs, and of a results repository."""
+    columns: dict[str, TaskColumn] = {}
+    for task in (*(task for run in runs for task in run_tasks(run)), *stored.columns):
+        columns[task.task] = _united(columns.get(task.task), task)
+    systems = [system for run in runs for system in run_systems(run)]
+    return columns, _united_baselines([*systems, *stored.systems])
+
+
+def _date(run: Run) -> date:
+    return date.fromisoformat(run.results.run.created[:10])
 
 
 def _title(suite: str, catalog: Catalog | None) -> str:
@@ -142,9 +178,8 @@ def _require_common_task(runs: Sequence[Run], checklists: Collection[str]) -> No
 
 def _unknown_tasks(systems: Sequence[System], columns: Mapping[str, TaskColumn]) -> dict[str, TaskColumn]:
     """Return the tasks of scores that have no column, with the metrics and languages that they are scored in."""
-    scores: dict[str, list[Score]] = {}
-    for score in (score for system in systems for score in system.scores if score.task not in columns):
-        scores.setdefault(score.task, []).append(score)
+    every = (score for system in systems for score in system.scores)
+    scores = grouped((score.task, score) for score in every if score.task not in columns)
     unknown = {}
     for task, members in scores.items():
         metrics = tuple(dict.fromkeys(score.metric for score in members))
@@ -184,16 +219,17 @@ def _described(systems: Sequence[System], metadata: Sequence[SystemMetadata]) ->
         if not set(item.names) & labels:
             raise UnknownNameError("system of the board", item.name, labels)
     stated = [*metadata, *published_metadata()]
-    described = []
-    for system in systems:
-        about = next((item for item in stated if {system.label, system.path} & set(item.names)), None)
-        if about is None:
-            described.append(system)
-        else:
-            facts = {**system.metadata, **about.plain()}
-            label, year = about.label or system.label, about.year or system.year
-            described.append(replace(system, label=label, year=year, metadata=facts))
-    return described
+    return [
+        replace(
+            system,
+            label=about.label or system.label,
+            year=about.year or system.year,
+            metadata={**system.metadata, **about.plain()},
+        )
+        if (about := next((item for item in stated if {system.label, system.path} & set(item.names)), None))
+        else system
+        for system in systems
+    ]
 
 
 def _united_baselines(systems: Sequence[System]) -> list[System]:
@@ -272,8 +308,91 @@ def _distinct(systems: Sequence[System]) -> list[System]:
 def _languages(columns: Sequence[TaskColumn]) -> dict[str, dict[str, str]]:
     table, about = known_languages(), {}
     for code in sorted({code for column in columns for code in column.shown}):
-        names = (code, "unknown", "unknown")
+        about[code] = {"name": code, "family": "unknown", "script": "unknown"}
         if code in table:
-            names = (table.get(code).name, table.get(code).family, table.get(code).script)
-        about[code] = dict(zip(("name", "family", "script"), names, strict=True))
+            about[code] = {name: getattr(table.get(code), name) for name in about[code]}
     return about | {code: described for column in columns for code, described in column.described.items()}
+
+
+def extension_section(runs: Sequence[Run]) -> Section | None:
+    """Return the means of suites and tasks with added languages, next to those without them; None without any."""
+    rows = rows_of(
+        (run.manifest.model_name, name, percent(published), f"{percent(extended)}{ADDED}", languages)
+        for run in runs
+        for name, published, extended, languages in [*_of_suites(run), *_of_tasks(run)]
+    )
+    table = Table(
+        title="Means with the languages that others added; not comparable with published scores",
+        corner="system",
+        heads=("mean of", "published languages", f"with added ones {ADDED}", "added"),
+        rows=rows,
+        words=frozenset({0, 3}),
+    )
+    return Section(name="extended", title="With added languages", blocks=[table]) if rows else None
+
+
+def _of_suites(run: Run) -> Means:
+    for row in run.results.suites:
+        extended = row.extended
+        if extended is not None and extended.paper.value is not None:
+            added = "; ".join(f"{task} {' '.join(codes)}" for task, codes in extended.languages.items())
+            yield f"suite {row.suite}", row.paper.value, extended.paper.value, added
+
+
+def _of_tasks(run: Run) -> Means:
+    for row in run.results.tasks:
+        added = [code for code in row.by_language if is_added(code, run.manifest.tasks[row.task])]
+        if added and row.headline:
+            published = [value for code, value in row.by_language.items() if code not in added]
+            name = f"{row.task} ({metric_name(row.metric)}) {view_text(row.view)}".rstrip()
+            mean = sum(published) / len(published) if published else None
+            yield name, mean, row.value, " ".join(added)
+
+
+def equity_section(
+    report: EquityReport | None, *, task: str | None = None, language: str | None = None
+) -> Section | None:
+    """Return the table over all tasks, or over one, of all languages, or of one; None where nothing was counted.
+
+    Args:
+        report: Of the board's runs.
+        task: The task that the page is about; each way in which a system ran it is a system of its own there.
+        language: The language that the page is about.
+    """
+    if report is None:
+        return None
+    tables = [table for table in report.tables if table.task == task] if task else list(report.overall)
+    if not any(language in {None, row.code} for table in tables for row in table.rows):
+        return None
+    systems = [table.system for table in tables]
+    names = [
+        f"{table.system} ({table.protocol} {table.method} {table.view}".rstrip() + ")"
+        if systems.count(table.system) > 1
+        else table.system
+        for table in tables
+    ]
+    block = side_table(f"Of {task or 'all tasks'}, by system", tables, names, language=language)
+    block = replace(block, notes=(*side_notes(tables), *SIDE_LEGEND))
+    return Section(name="equity", title="What the languages cost", blocks=[block])
+
+
+def checklist_sections(runs: Sequence[Run]) -> dict[str, tuple[Section, ...]]:
+    """Return the checklist sections of runs, by task; other tasks have no entry."""
+    sections: dict[str, tuple[Section, ...]] = {}
+    for run in runs:
+        for matrix in matrices(run):
+            if matrix.heat:
+                task = matrix.title.partition(" ")[0]
+                title = f"{run.manifest.model_name}: errors by language and test"
+                section = Section(name="checklist", title=title, blocks=list(_errors(run, task, matrix)))
+                sections[task] = (*sections.get(task, ()), section)
+    return sections
+
+
+def _errors(run: Run, task: str, matrix: Matrix) -> Iterator[Block]:
+    """Yield the error rates of a checklist, and what plugins show of it."""
+    yield error_table(matrix)
+    for section, report in read_sections([run], installed_sections()).items():
+        if (of_task := report.of_task(task)) is not None:
+            yield Notes(of_task.notes)
+            yield from [Fold(title=section.title, blocks=of_task.blocks)] if of_task.blocks else []

@@ -12,6 +12,10 @@ are scores that are not known:
 
 ``avg``, ``avg_printed``, ``mean_of_cells`` and ``note`` are no tasks: a printed average counts where cells are
 missing, notes are shown.
+
+What the maker of a system states about it is a file too: ``--metadata model.yaml``. Amounts of data are a value and a
+unit, since papers print tokens, bytes and sentence pairs side by side (XTREME-R, Table 13): numbers of different units
+are never compared.
 """
 
 from __future__ import annotations
@@ -24,18 +28,18 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from harness import DataError, UsageError
 from harness.languages import known_languages
 from harness.reporting import few_items
+from harness.specs import Catalog, PublishedSpec, SpecModel, read_model
 from harness.statistics import wilson
 from harness_board.document import Score, System, TaskColumn
-from harness_board.metadata import SystemMetadata, read_metadata
 
-if TYPE_CHECKING:
-    from harness.specs import Catalog, PublishedSpec
-
+Unit = Literal["tokens", "words", "characters", "bytes", "sentences", "sentence_pairs", "documents"]
 ASIDE = frozenset({"model", "setting", "avg", "avg_printed", "mean_of_cells", "note"})
 LONG = ("model", "task", "metric", "score")
 SHORT_METRICS = {"em": "exact_match", "f1": "f1", "acc": "accuracy"}
@@ -46,6 +50,71 @@ SUFFIXES = {
     "zero-shot": "zero_shot_transfer",
 }
 """Settings as tables write them, in their own column or after the name of a model."""
+
+
+class Amount(SpecModel):
+    """So much data, in one of a few units."""
+
+    value: Annotated[float, Field(gt=0)]
+    unit: Unit
+
+
+class Parameters(SpecModel):
+    """The size of a model."""
+
+    total: Annotated[int, Field(gt=0)]
+    active: Annotated[int, Field(gt=0)] | None = None
+    """Those that one token passes through, where experts are chosen among."""
+
+
+class SystemMetadata(SpecModel):
+    """One system; every key but `name` is optional."""
+
+    name: str
+    """As the board calls the system: ``hf:xlm-roberta-base``, ``XLM-R Large``."""
+    applies_to: tuple[str, ...] = ()
+    """Further names of it."""
+    label: str | None = None
+    """What the board shall call it instead."""
+    parameters: Parameters | None = None
+    monolingual: Amount | None = None
+    """Data of the pre-training in single languages."""
+    parallel: Amount | None = None
+    fine_tuning: str | None = None
+    """Data of the fine-tuning, in words."""
+    languages_seen: Annotated[int, Field(gt=0)] | tuple[str, ...] | None = None
+    """Of the pre-training: how many, or their codes."""
+    transfer: Literal["zero_shot", "translate_train", "translate_test", "in_language", "few_shot"] | None = (
+        None
+    )
+    licence: str | None = None
+    year: Annotated[int, Field(ge=1950, le=2100)] | None = None
+    paper: str | None = None
+    url: Annotated[str, Field(pattern="^(https://|http://)")] | None = None
+    contamination: str | None = None
+    """What is known of test data among the training data."""
+    reported: Literal["self_reported", "reproduced"] | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the systems that it is about."""
+        return (self.name, *self.applies_to)
+
+    def plain(self) -> dict[str, Any]:
+        """Return the fields that a page needs."""
+        found = self.model_dump(mode="json", exclude_none=True, exclude={"name", "applies_to", "label"})
+        if self.parameters is not None:
+            found["parameters"] = self.parameters.total
+            if self.parameters.active is not None:
+                found["active"] = self.parameters.active
+        if isinstance(self.languages_seen, tuple):
+            found["languages_seen"] = len(self.languages_seen)
+        return found
+
+
+def read_metadata(path: Path) -> SystemMetadata:
+    """Return a metadata file; raises `UsageError`, and `SpecError` with all its faults and their lines."""
+    return read_model(SystemMetadata, path, "metadata file")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,13 +242,16 @@ def table_systems(
         # A protocol that no row of the model states is not known.
         setting = row.setting or (usual if (name, usual) in stated else "")
         grouped.setdefault((name, setting), {}).setdefault((row.task, metric), []).append(row)
-    systems = []
-    for (label, setting), by_task in grouped.items():
-        scores = (_score(task, metric, own, columns.get(task)) for (task, metric), own in by_task.items())
-        facts = {"reported": "self_reported"}
-        system = System(label=label, origin="file", protocol=setting, scores=tuple(scores), metadata=facts)
-        systems.append(system)
-    return systems
+    return [
+        System(
+            label=label,
+            origin="file",
+            protocol=setting,
+            scores=tuple(_score(*key, own, columns.get(key[0])) for key, own in by_task.items()),
+            metadata={"reported": "self_reported"},
+        )
+        for (label, setting), by_task in grouped.items()
+    ]
 
 
 def _metric(row: ScoreTable, column: TaskColumn | None) -> str:
@@ -248,10 +320,9 @@ def published_systems(catalog: Catalog, suite: str, means: Collection[str] = ())
         scores = []
         for task, metrics in item.scores.items():
             release = _release_items(catalog, task, languages.get(task))
-            scores += [
-                _published_score(item, task, metric, *(release if metric in means else ({}, False)))
-                for metric in metrics
-            ]
+            releases = [release if metric in means else ({}, False) for metric in metrics]
+            pairs = zip(metrics, releases, strict=True)
+            scores += [_published_score(item, task, metric, *own) for metric, own in pairs]
         systems.append(
             System(
                 label=item.label,
@@ -334,7 +405,7 @@ def _task_error(
 
 
 def published_metadata() -> list[SystemMetadata]:
-    """Return what this package knows of published systems."""
+    """Return the metadata of published systems in this package."""
     folder = resources.files("harness_board") / "metadata"
     names = sorted(item.name for item in folder.iterdir() if item.name.endswith(".yaml"))
     return [read_metadata(Path(str(folder / name))) for name in names]
@@ -342,16 +413,17 @@ def published_metadata() -> list[SystemMetadata]:
 
 def catalog_tasks(catalog: Catalog, names: Iterable[str]) -> dict[str, TaskColumn]:
     """Return those of the named tasks that are installed, with the languages that the task itself has."""
-    columns, installed = {}, set(catalog.names("task"))
-    for name in dict.fromkeys(names):
-        if name in installed:
-            entry, spec = catalog.task(name), catalog.task(name).spec
-            columns[name] = TaskColumn(
-                task=name,
-                metrics=tuple(spec.metrics),
-                headline=tuple(spec.headline),
-                languages=tuple(code for code in spec.languages if code not in entry.added),
-                source=spec.transfer.source if spec.transfer is not None else None,
-                chance=None if spec.chance is None else spec.chance * 100,
-            )
-    return columns
+    installed = set(catalog.names("task"))
+    entries = {name: catalog.task(name) for name in dict.fromkeys(names) if name in installed}
+    return {
+        name: TaskColumn(
+            task=name,
+            metrics=tuple(spec.metrics),
+            headline=tuple(spec.headline),
+            languages=tuple(code for code in spec.languages if code not in entry.added),
+            source=spec.transfer.source if spec.transfer is not None else None,
+            chance=None if spec.chance is None else spec.chance * 100,
+        )
+        for name, entry in entries.items()
+        for spec in [entry.spec]
+    }

@@ -1,23 +1,27 @@
 """A board as pages without a server: its table for readers without JavaScript, its data, and the script that shows it.
 
-One page, or a folder for any static host: the board, and a page for each task and language that leads to it.
+One page, or a folder for any static host: the board, and a page for each task and language that leads to it. The table
+has scores alone, the best system first: ranks, rank intervals, colours, filters and sorting are those of
+``static/compute.mjs`` and of nothing else. Overall scores are those of `harness.scores.suites.overall`, so that board
+and command line never disagree.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, partial
 from importlib import resources
-from pathlib import Path
+from statistics import fmean
 from urllib.parse import quote
 
 from harness import UsageError
 from harness.reporting import INTERVAL_LEGEND, counted, page, template
-from harness_board.document import Board
+from harness.scores import overall
+from harness_board.document import Board, System, TaskColumn
+from harness_board.gathering import equity_section
 from harness_board.run_reading import LEGEND
-from harness_board.sections import equity_section
-from harness_board.standing import Standing, standing
 
 MODULES = ("compute.mjs", "text.mjs", "draw.mjs", "chart.mjs", "compare.mjs", "why.mjs", "main.mjs")
 _IMPORT = re.compile(r"^import .*;\n", re.MULTILINE)
@@ -27,6 +31,9 @@ _NEEDLESS = re.compile(r"^ *(?:(?://|/\*\*|\*).*\n|\n)?", re.MULTILINE)
 _AROUND_MARKS = re.compile(r"\s*([{};])\s*")
 """Spaces that a style does not need; none is within a text."""
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]*")
+Means = Mapping[str, tuple[float | None, str]]
+"""Task -> a system's score, and its sign: `°` for one that is not comparable, `~` for one over fewer languages."""
+Scorer = Callable[[TaskColumn, str | None], tuple[float | None, str]]
 
 
 @cache
@@ -80,7 +87,7 @@ def board_page(board: Board, *, pages: Sequence[tuple[str, str]] = ()) -> str:
 
 
 def _chips(board: Board, scores: Standing) -> list[str]:
-    """Return what the board holds, in a few words each."""
+    """Return the sizes of the board, in a few words each."""
     counts = [
         counted(len(board.tasks), "task"),
         counted(len(board.languages), "language"),
@@ -113,7 +120,7 @@ def part_page(board: Board, *, task: str | None = None, language: str | None = N
 
 
 def site_pages(board: Board) -> dict[str, Callable[[], str]]:
-    """Return what makes each page, by file name; raises `UsageError` for names that are no safe file names.
+    """Return the function of each page, by file name; raises `UsageError` for names that are no safe file names.
 
     The data are in ``index.html`` alone: the other pages hold their own scores and lead there.
     """
@@ -126,20 +133,152 @@ def site_pages(board: Board) -> dict[str, Callable[[], str]]:
 
 
 def _address(kind: str, name: str) -> str:
+    name = name.replace(":", ".")  # a task that a source made, PREFIX:NAME, as in the names of records
     if not _SAFE.fullmatch(name):
         raise UsageError(f"The {kind} {name!r} cannot be used in the name of a page.")
     return f"{kind}-{name}.html"
 
 
-def write_site(board: Board, folder: Path) -> int:
-    """Write the pages into a folder and return their number; raises `UsageError` where it cannot be written."""
-    from harness.storage import write_atomically
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """Texts of a table; the first field of a row is the system, the second its setting, the others are its scores."""
 
-    pages = site_pages(board)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, make in pages.items():
-            write_atomically(folder / name, make())
-    except OSError as error:
-        raise UsageError(f"The folder {str(folder)!r} cannot be written: {error.strerror}.") from error
-    return len(pages)
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    complete: int
+    """How many systems have a whole score in every task."""
+
+
+def points(value: float | None, sign: str = "") -> str:
+    """Return a score with one decimal and its sign, ``-`` for None."""
+    if value is None:
+        return "-"
+    text = f"{round(value, 6):,.1f}"
+    return ("0.0" if text == "-0.0" else text) + sign
+
+
+def standing(board: Board, *, task: str | None = None, language: str | None = None) -> Standing:
+    """Return the table of a board, of one task (its languages as columns), or of one language (its tasks).
+
+    Systems are ordered by their average over all tasks; where no system has all, over the languages that all systems
+    with a task have, if more tasks count so; else over the tasks that all comparable systems have. The others follow,
+    those with most tasks first. On the table of one task or language, systems without a score are skipped.
+    """
+    tasks = [
+        column
+        for column in board.tasks
+        if task in {None, column.task} and (language is None or language in column.shown)
+    ]
+    codes = tasks[0].shown if task is not None and tasks else ()
+    columns = [(tasks[0], code) for code in codes] if codes else [(column, language) for column in tasks]
+    groups = _restricted(board.categories, [column.task for column in tasks])
+    used = [name for names in groups.values() for name in names] or [column.task for column in tasks]
+    metrics = {column.task: (column.headline, board.language_headline(column)) for column in tasks}
+    entries: list[tuple[System, Scorer]] = []
+    means: list[Means] = []
+    for system in board.systems:
+        score = _scorer(system, metrics)
+        by_task = {column.task: score(column, language) for column in tasks}
+        if not (task or language) or any(value is not None for value, _ in by_task.values()):
+            entries.append((system, score))
+            means.append(by_task)
+    complete, common = _whole_count(means, used), _common(means, used)
+    if language is None and common != used:
+        over = _shared(entries, tasks)
+        counted = [name for name in used if any(own[name][0] is not None for own in over)]
+        basis = _common(over, counted)
+        is_wider = not common or _whole_count(over, basis) >= _whole_count(means, common)
+        if len(basis) > len(common) and is_wider:
+            means, used, common, groups = over, counted, basis, _restricted(groups, counted)
+    ordered = []
+    for (system, score), own in zip(entries, means, strict=True):
+        value, sign = _average(own, used, groups) if common in ([], used) else _average(own, common, {})
+        is_ranked = bool(common) and value is not None and not sign
+        scored = sum(mean is not None for mean, _ in own.values())
+        texts = (points(*(own[at.task] if code is None else score(at, code))) for at, code in columns)
+        conditions = f"{system.protocol} {system.view}".strip().replace("_", " ")
+        setting = " · ".join(filter(None, (conditions, system.source)))
+        row = (system.label, setting, points(value, sign), *texts)
+        ordered.append(((not is_ranked, -(value or 0.0) if is_ranked else -scored), row))
+    heads = [f"{code if codes else at.task}{at.marks.get(code or '', '')}" for at, code in columns]
+    return Standing(
+        heads=("System", "Average", *heads),
+        rows=tuple(row for _, row in sorted(ordered, key=lambda item: item[0])),
+        complete=complete,
+    )
+
+
+def _restricted(groups: Mapping[str, Sequence[str]], tasks: Sequence[str]) -> dict[str, list[str]]:
+    """Return groups with those of their tasks that are named; groups without any are left out."""
+    kept = {name: [task for task in tasks if task in members] for name, members in groups.items()}
+    return {name: members for name, members in kept.items() if members}
+
+
+def _shared(entries: Sequence[tuple[System, Scorer]], tasks: Sequence[TaskColumn]) -> list[Means]:
+    """Return the means of systems over the languages that all with a task have, as ``sharedTasks`` of the page."""
+    every: list[dict[str, tuple[float | None, str]]] = [{} for _ in entries]
+    for task in tasks:
+        by_code = [
+            [score(task, code)[0] for code in task.languages]
+            if any(one.task == task.task for one in system.scores)
+            else []
+            for system, score in entries
+        ]
+        places = range(len(task.languages))
+        shared = [at for at in places if all(values[at] is not None for values in by_code if values)]
+        for means, values, (_, score) in zip(every, by_code, entries, strict=True):
+            scored = [value for at in shared if values and (value := values[at]) is not None]
+            sign = "°" if score(task, None)[1] == "°" else ""
+            means[task.task] = (fmean(scored) if scored else None), sign
+    return list(every)
+
+
+def _whole_count(means: Sequence[Means], basis: Sequence[str]) -> int:
+    """Return how many systems have a whole score in every one of these tasks."""
+    return sum(_whole(own, basis) == list(basis) for own in means)
+
+
+def _whole(means: Means, used: Sequence[str]) -> list[str]:
+    """Return the tasks that a system has a score of over all their languages."""
+    return [name for name in used if means[name][0] is not None and not means[name][1]]
+
+
+def _common(means: Sequence[Means], used: Sequence[str]) -> list[str]:
+    """Return the tasks that systems are ordered by, as ``basis`` of ``compute.mjs``; empty for none."""
+    having = [names for own in means if (names := _whole(own, used))]
+    if any(len(names) == len(used) for names in having):
+        return list(used)
+    while having:
+        common = [name for name in used if all(name in names for names in having)]
+        if common:
+            return common
+        fewest = min(map(len, having))
+        having = [names for names in having if len(names) > fewest]
+    return []
+
+
+def _average(
+    means: Means, used: Sequence[str], groups: Mapping[str, Sequence[str]]
+) -> tuple[float | None, str]:
+    found = overall({name: means[name][0] for name in used}, used, groups)
+    return (found.paper if groups else found.flat), _sign(means[name][1] for name in used)
+
+
+def _sign(signs: Iterable[str]) -> str:
+    """Return the sign of what is made of scores with these signs."""
+    return max(signs, key=("", "~", "°").index, default="")
+
+
+def _scorer(system: System, metrics: Mapping[str, tuple[Sequence[str], Sequence[str]]]) -> Scorer:
+    """Return the function from a system to its score of a task, over its languages or in one, and its completeness."""
+    known = {(one.task, one.metric): one for one in system.scores}
+
+    def score(task: TaskColumn, code: str | None) -> tuple[float | None, str]:
+        names = metrics[task.task][code is not None]
+        found = [known[task.task, name] for name in names if (task.task, name) in known]
+        values = [one.mean if code is None else one.by_language.get(code) for one in found]
+        scored = [value for value in values if value is not None]
+        sign = _sign("°" if one.is_starred else "" if code or one.is_whole else "~" for one in found)
+        return (fmean(scored) if scored and len(scored) == len(names) else None), sign
+
+    return score

@@ -10,7 +10,7 @@ from harness import hookimpl
 if TYPE_CHECKING:
     from harness.data import Reader
     from harness.metrics import Metric
-    from harness.reporting import ReportSection
+    from harness.registry import ReportSection
 
 __all__ = ["harness_register_metrics", "harness_register_readers", "harness_register_reports"]
 
@@ -34,7 +34,7 @@ def harness_register_metrics() -> Iterable[Metric]:
 @hookimpl
 def harness_register_reports() -> Iterable[ReportSection]:
     """Return the section of failing test cases."""
-    from harness.reporting import ReportSection
+    from harness.registry import ReportSection
 
     return [
         ReportSection(

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from harness.metrics import (
-    Bounds,
     Floats,
     GroupScore,
     Metric,
@@ -24,7 +23,7 @@ from harness.metrics import (
     check_pairs,
     field_of,
 )
-from harness.statistics import wilson
+from harness.statistics import Interval, wilson
 
 if TYPE_CHECKING:
     from harness_checklist.suites.suite import Profile
@@ -118,13 +117,13 @@ def _ratio(counts: Floats) -> float:
     return float(counts[0] / counts[1]) if counts[1] else 0.0
 
 
-def _bounds(counts: Floats) -> Bounds | None:
+def _bounds(counts: Floats) -> Interval | None:
     hits, n = float(counts[0]), float(counts[1])
     if not n:
         return None
     low, high = wilson(hits, int(n))
     share = hits / n
-    return Bounds(se=math.sqrt(share * (1 - share) / n), low=low, high=high, method="wilson")
+    return Interval(se=math.sqrt(share * (1 - share) / n), low=low, high=high, method="wilson")
 
 
 _KINDS = frozenset({"span_extraction"})

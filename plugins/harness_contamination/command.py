@@ -1,4 +1,4 @@
-"""``harness contamination`` on the command line."""
+"""Signs that a causal model has seen the items of a task, with error rates."""
 
 from __future__ import annotations
 

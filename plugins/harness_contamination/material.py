@@ -16,7 +16,7 @@ from harness_contamination.comparison import SEED
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Material:
-    """What is tested in one task and language."""
+    """Items that are tested in one task and language."""
 
     task: str
     language: str

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING
 from harness import hookimpl
 
 if TYPE_CHECKING:
-    from harness.reporting import ReportFormat
-
-__all__ = ["harness_register_reports"]
+    from harness.registry import ReportFormat
 
 
 @hookimpl

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness import UsageError
-from harness.reporting import ReportFormat
+from harness.registry import ReportFormat
 
 if TYPE_CHECKING:
     from harness import Run
@@ -23,7 +22,7 @@ class Target:
     suffix: str
     summary: str
     maker: str
-    """``module:callable`` of this package; it takes runs and returns the texts of files by name."""
+    """A function of `harness_export.formats`; it takes runs and returns the texts of files by name."""
     publishes: bool = False
     """Whether its files are made to be published: sample data are rejected."""
     in_folder: bool = False
@@ -33,9 +32,9 @@ class Target:
 
     def files(self, runs: Sequence[Run]) -> Mapping[str, str]:
         """Return the texts of the files by name; raises `UsageError` where the run has nothing for this format."""
-        module, _, attribute = self.maker.partition(":")
-        make = getattr(import_module(f"harness_export.{module}"), attribute)
-        files: Mapping[str, str] = make(runs if self.many else runs[:1])
+        from harness_export import formats
+
+        files: Mapping[str, str] = getattr(formats, self.maker)(runs if self.many else runs[:1])
         if not files:
             raise UsageError(
                 f"The run {str(runs[0].path)!r} has no score that the format {self.name!r} can hold."
@@ -61,7 +60,9 @@ class Target:
             return runs
 
         def write(runs: Sequence[Run], folder: Path) -> list[Path]:
-            return write_files(self.files(checked(runs)), folder)
+            from harness.cli import write_files
+
+            return write_files(self.files(checked(runs)).items(), folder)
 
         return ReportFormat(
             name=self.name,
@@ -82,41 +83,23 @@ def require_real_data(runs: Sequence[Run]) -> None:
             )
 
 
-def write_files(files: Mapping[str, str], folder: Path) -> list[Path]:
-    """Write files below a folder and return their paths; raises `UsageError` where one cannot be written."""
-    from harness.cli import write_file
-
-    written = []
-    for name, text in files.items():
-        path = folder / name
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UsageError(f"The folder {str(path.parent)!r} cannot be made: {error.strerror}.") from error
-        write_file(path, text)
-        written.append(path)
-    return written
-
-
 TARGETS = (
-    Target("eee", ".json", "a record of Every Eval Ever, schema 0.3.0", "every_eval:files", publishes=True),
-    Target(
-        "model-index", ".yaml", "the metadata of a model card on the Hub", "hub:model_index", publishes=True
-    ),
+    Target("eee", ".json", "a record of Every Eval Ever, schema 0.3.0", "eee_files", publishes=True),
+    Target("model-index", ".yaml", "the metadata of a model card on the Hub", "model_index", publishes=True),
     Target(
         "eval-results",
         ".yaml",
         "the Hub's .eval_results files, for the leaderboards of data sets",
-        "hub:eval_results",
+        "eval_results",
         publishes=True,
         in_folder=True,
     ),
-    Target("mteb", ".json", "MTEB's result files of retrieval tasks", "mteb:files", in_folder=True),
+    Target("mteb", ".json", "MTEB's result files of retrieval tasks", "mteb_files", in_folder=True),
     Target(
         "systems-latex",
         ".tex",
         "one LaTeX table of systems and tasks, the best in bold",
-        "latex:files",
+        "latex_files",
         many=True,
     ),
 )

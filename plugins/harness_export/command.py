@@ -1,4 +1,4 @@
-"""``harness export`` on the command line."""
+"""Write a run in the formats of other tools: EEE, the Hub, MTEB, LaTeX."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def export(
     Example: harness export runs/e5-small --to eee --output e5-small.json
     """
     from harness import Run, UsageError, open_session
-    from harness.cli import check_output_file, echo, reporting_broken_plugins, write_file
-    from harness_export.catalog import TARGETS, require_real_data, write_files
+    from harness.cli import check_output_file, echo, reporting_broken_plugins, write_file, write_files
+    from harness_export.catalog import TARGETS, require_real_data
 
     runs = [Run(folder) for folder in folders]
     registry = open_session().registry
@@ -49,7 +49,9 @@ def export(
         if other_tool.publishes and not allow_sample:
             require_real_data(runs)
     if output is not None and chosen.write is not None:
-        written = write_files(other_tool.files(runs), output) if other_tool else chosen.write(runs, output)
+        written = (
+            write_files(other_tool.files(runs).items(), output) if other_tool else chosen.write(runs, output)
+        )
         for path in written:
             echo(f"wrote {path}")
         return

@@ -9,7 +9,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from harness import UnknownNameError, UsageError, require_extra
-from harness.running import FleetBackend, JobRunner, Session
+from harness.registry import FleetBackend, JobRunner
+from harness.running import Session
 
 
 def open_backend(session: Session, name: str, options: Mapping[str, str]) -> JobRunner:

@@ -27,7 +27,7 @@ class Gap:
 
 
 def gaps(fleet: Fleet) -> list[Gap]:
-    """Return what is missing or failed, by model and reason."""
+    """Return missing and failed cells, by model and reason."""
     return [gap for model in fleet.file.models for gap in _gaps_of(fleet, model)]
 
 

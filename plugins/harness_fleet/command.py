@@ -1,4 +1,4 @@
-"""``harness submit`` on the command line."""
+"""Evaluate many models: jobs on this machine, Ray or Slurm; their state and results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from harness.planning import RunConfig
-    from harness.running import JobRunner, Session
+    from harness.registry import JobRunner
+    from harness.running import Session
     from harness_fleet.folder import Consent, Fleet
     from harness_fleet.grouping import Group
 
@@ -147,7 +148,7 @@ def _run(
     names: Sequence[str] | None = None,
 ) -> int:
     """Start jobs; collect them unless a scheduler continues without this process; return the exit status."""
-    from harness.running import JobState
+    from harness.registry import JobState
     from harness_fleet.submission import start_jobs
 
     if start_jobs(fleet, runner, consent, names):

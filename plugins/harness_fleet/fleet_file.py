@@ -1,4 +1,4 @@
-"""What ``fleet.json`` holds: models, jobs, what each job asks for, and the backend."""
+"""The records of ``fleet.json``: models, jobs with their resources, and the backend."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class PlannedJob(_Part):
 
 
 class Resources(_Part):
-    """What every job of a fleet asks for."""
+    """Resources of every job of a fleet."""
 
     gpus: float = Field(default=0.0, ge=0)
     processes: int = 1

@@ -20,7 +20,7 @@ from pydantic import ValidationError
 
 from harness import DataError, UsageError
 from harness.planning import RunConfig
-from harness.running import FleetJob
+from harness.registry import FleetJob
 from harness.storage import FileLock, cache_folder, write_atomically
 from harness_fleet.fleet_file import FleetFile, FleetModel, PlannedJob
 from harness_fleet.job import CONFIG, JOB, now
@@ -34,13 +34,13 @@ TRUST = "trust_remote_code"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Consent:
-    """What a file may not say: whether the programs of others may run."""
+    """Permission to run the programs of others, which a file may not give."""
 
     allow_code: bool = False
     trust_remote_code: str | None = None
 
     def options(self) -> dict[str, str]:
-        """Return what it adds to the options of a model."""
+        """Return its additions to the options of a model."""
         return {} if self.trust_remote_code is None else {"trust_remote_code": self.trust_remote_code}
 
     def arguments(self) -> tuple[str, ...]:

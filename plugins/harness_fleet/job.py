@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.running import JobState
+from harness.registry import JobState
 from harness.storage import FileLock, write_atomically
 
 JOB, CONFIG, STATUS, LOCK = "job.json", "config.yaml", "status.json", "job.lock"
@@ -88,7 +88,7 @@ def _arguments(folder: Path, job: dict[str, Any], run: Path) -> list[str]:
 
 
 def _consent(namespace: argparse.Namespace) -> list[str]:
-    """Return what only the command line may say, not a file."""
+    """Return the permissions that only the command line may give, not a file."""
     trust = namespace.trust_remote_code
     return [
         *(["--model", namespace.model] if namespace.model else []),

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from harness import UsageError
 from harness.models import AdapterOptions
-from harness.running import FleetJob, JobState
+from harness.registry import FleetJob, JobState
 
 PAUSE = 0.1
 """Seconds between two looks at the running jobs."""
@@ -42,7 +42,7 @@ class _Running:
 
 @dataclass(slots=True)
 class _Room:
-    """What jobs that run take, and what is left."""
+    """Resources of running jobs, and free ones."""
 
     free: dict[str, float]
     """By GPU: the part that no job has."""

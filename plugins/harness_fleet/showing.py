@@ -1,4 +1,4 @@
-"""What ``harness submit`` and its commands print: the plan, the state, what is missing, the results."""
+"""Output of ``harness submit`` and its commands: the plan, the state, missing cells, the results."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 from harness import Run
 from harness.cli import echo, print_table, show_runs
+from harness.registry import JobState
 from harness.reporting import counted
-from harness.running import JobState
 from harness_fleet.collecting import Collected, Gap
 from harness_fleet.folder import Fleet
 from harness_fleet.grouping import Group

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import HarnessError, Run
-from harness.running import JobState
+from harness.registry import JobState
 from harness.storage import RESULTS, FileLock
 from harness_fleet.fleet_file import PlannedJob
 from harness_fleet.folder import Fleet
@@ -73,7 +73,7 @@ def is_running(folder: Path) -> bool:
 
 
 def read_status(folder: Path) -> Mapping[str, Any] | None:
-    """Return what a job wrote into its ``status.json``, None where it has not begun."""
+    """Return the ``status.json`` of a job, None where it has not begun."""
     try:
         content: Mapping[str, Any] = json.loads((folder / STATUS).read_text(encoding="utf-8"))
         return {**content, "state": JobState(content["state"])}

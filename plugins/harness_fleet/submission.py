@@ -8,8 +8,8 @@ from pathlib import Path
 
 from harness import HarnessError, UsageError
 from harness.cli import echo
-from harness.registry import installed_version
-from harness.running import Interruption, JobRunner
+from harness.registry import JobRunner, installed_version
+from harness.running import Interruption
 from harness_fleet.fleet_file import FleetFile, Resources
 from harness_fleet.folder import Consent, Fleet
 from harness_fleet.grouping import Group

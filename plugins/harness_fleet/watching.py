@@ -1,4 +1,4 @@
-"""What ``harness submit`` shows while jobs run: a few lines, drawn again in a terminal, or a line per change."""
+"""Display of ``harness submit`` while jobs run: a few lines, drawn again in a terminal, or a line per change."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.text import Text
 
 from harness.cli import echo, printable, stderr
-from harness.running import JobState
+from harness.registry import JobState
 from harness_fleet.folder import Fleet
 from harness_fleet.state import count_cells, last_line, read_status, state_counts
 
@@ -22,7 +22,7 @@ SHOWN = 10
 
 @contextmanager
 def watching(fleet: Fleet, states: Mapping[str, JobState]) -> Iterator[Callable[[str, JobState], None]]:
-    """Yield what takes the changes of states, and show them on stderr."""
+    """Yield the function that takes changes of states and shows them on stderr."""
     current = dict(states)
     console = stderr()
     in_terminal = console.is_terminal and sys.stderr.isatty() and not console.is_dumb_terminal

@@ -1,4 +1,4 @@
-"""``harness gate`` on the command line."""
+"""Decide in CI whether a run is no worse than an earlier one: GO or NO-GO."""
 
 from __future__ import annotations
 
@@ -43,9 +43,8 @@ def gate(
         write_rows,
     )
     from harness.reporting import render_markdown
-    from harness_gate.policy import read_policy
     from harness_gate.report import decision_blocks, decision_rows, junit_text
-    from harness_gate.verdict import EXIT, UNREADABLE, decide
+    from harness_gate.verdict import EXIT, UNREADABLE, decide, read_policy
 
     check_output_file(json_file, ".json")
     check_output_file(junit, ".xml", ".junit")

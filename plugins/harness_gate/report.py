@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 from typing import Any, Literal
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
+from harness import grouped
 from harness.cli import printable
 from harness.metrics import metric_name
 from harness.reporting import (
@@ -74,7 +75,7 @@ def _tallied(verdicts: Sequence[Verdict]) -> str:
 
 
 def _rank(check: Check) -> tuple[int, bool, float]:
-    """Return what the worst tests, and those that decide, are first by."""
+    """Return the sort key that puts the worst tests, and those that decide, first."""
     return ORDER.index(check.verdict), not check.decisive, check.change or 0.0
 
 
@@ -119,13 +120,13 @@ def _columns(checks: Sequence[Check], skipped: Sequence[str]) -> ReportTable:
 
 def _reasons(checks: Sequence[Check]) -> Iterator[str]:
     """Yield one sentence for every reason why tests are inconclusive, with the tests."""
-    groups: dict[str, list[str]] = {}
-    for check in checks:
-        if check.verdict == "INCONCLUSIVE" and check.reason:
-            wide = check.drop is not None and check.drop > check.margin and check.p_adjusted is not None
-            reason = UNDECIDED if wide else check.reason
-            groups.setdefault(reason, []).append(_name(check))
-    for reason, found in groups.items():
+
+    def reason_of(check: Check) -> str:
+        wide = check.drop is not None and check.drop > check.margin and check.p_adjusted is not None
+        return UNDECIDED if wide else check.reason
+
+    undecided = (check for check in checks if check.verdict == "INCONCLUSIVE" and check.reason)
+    for reason, found in grouped((reason_of(check), _name(check)) for check in undecided).items():
         names = list(dict.fromkeys(found))
         more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
         yield f"{', '.join(names[:NAMED])}{more}: {reason}."
@@ -151,10 +152,10 @@ def junit_text(decision: Decision) -> str:
     A test that is NO-GO is a failure and one that is INCONCLUSIVE is skipped, each with its numbers; the whole is a
     test of its own, in the suite ``overall``.
     """
-    suites: dict[str, list[tuple[str, Verdict, str]]] = {}
-    for check in decision.checks:
-        name = f"{check.language or 'mean'} {check.metric}".strip()
-        suites.setdefault(check.title, []).append((name, check.verdict, _sentence(check)))
+    suites = grouped(
+        (check.title, (f"{check.language or 'mean'} {check.metric}".strip(), check.verdict, _sentence(check)))
+        for check in decision.checks
+    )
     suites["overall"] = [("gate", decision.outcome, headline(decision))]
     whole = _counts("harness gate", [case for cases in suites.values() for case in cases])
     del whole["skipped"]  # Jenkins' schema has it for suites alone

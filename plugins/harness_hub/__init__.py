@@ -30,7 +30,7 @@ def harness_resolve_data(ref: DataRef, cache: Path) -> ResolvedData | None:
 
 @hookimpl
 def harness_inspect_data(refs: Sequence[DataRef], cache: Path, footers: bool) -> Sequence[SourceState]:
-    """Return what the Hub says of splits, asked without their data."""
+    """Return the states of splits on the Hub, asked without their data."""
     _require_packages()
     from harness_hub.inspection import inspect
 

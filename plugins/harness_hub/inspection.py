@@ -1,4 +1,4 @@
-"""What the Hub has of the splits that specs name, asked without their data: file lists, cards and Parquet footers."""
+"""Inspection of splits on the Hub without their data: file lists, cards and Parquet footers."""
 
 from __future__ import annotations
 

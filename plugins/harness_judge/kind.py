@@ -19,6 +19,8 @@ class JudgementSpec(TaskSpec):
     inputs: Annotated[tuple[str, ...], Field(min_length=1)]
     labels: Annotated[tuple[str, ...], Field(min_length=2)]
     """The verdicts; those of a scale from the worst to the best."""
+    rubric: str = ""
+    """``NAME@DIGEST``; tasks of older versions have none."""
 
 
 def _example(row: Row, number: int, context: ReadContext) -> ClassificationExample:

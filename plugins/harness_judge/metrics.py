@@ -38,15 +38,20 @@ def _accuracy(predictions: Sequence[Any], references: Sequence[Any], context: Me
 
 def _kappa(predictions: Sequence[Any], references: Sequence[Any], context: MetricContext) -> MetricResult:
     check_pairs(predictions, references)
-    names = (*context.labels, None)
-    table = np.zeros((len(references), len(names), len(names)))
-    for row, verdict, gold in zip(table, _verdicts(predictions), _golds(references), strict=True):
+    counts = kappa_counts(_verdicts(predictions), _golds(references), context.labels)
+    return MetricResult(value=kappa_of(counts.sum(axis=0)), counts=counts)
+
+
+def kappa_counts(verdicts: Sequence[str | None], golds: Sequence[str], labels: Sequence[str]) -> Floats:
+    """Return each item's place in the table of verdicts and gold: shape (n, k * k), None being the last verdict."""
+    names = (*labels, None)
+    table = np.zeros((len(golds), len(names), len(names)))
+    for row, verdict, gold in zip(table, verdicts, golds, strict=True):
         row[names.index(verdict), names.index(gold)] = 1
-    counts = table.reshape(len(references), -1)
-    return MetricResult(value=_kappa_of(counts.sum(axis=0)), counts=counts)
+    return table.reshape(len(golds), -1)
 
 
-def _kappa_of(sums: Floats) -> float:
+def kappa_of(sums: Floats) -> float:
     """Return Cohen's kappa of a table; 0 where chance agreement is 1, as nothing is then shown (0 / 0)."""
     size = math.isqrt(len(sums))
     table = sums.reshape(size, size) / sums.sum()
@@ -130,7 +135,7 @@ METRICS = (
         kinds=_KIND,
         description="the same beyond chance, as Cohen's kappa; unreadable is a verdict of its own, and 0/0 is 0",
         source="Cohen 1960",
-        from_counts=_kappa_of,
+        from_counts=kappa_of,
         by_item=True,
     ),
     Metric(

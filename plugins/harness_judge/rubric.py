@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Literal
@@ -45,8 +46,13 @@ class Rubric(SpecModel):
         return (*INPUTS[self.judges], *further)
 
     @property
+    def identity(self) -> str:
+        """``NAME@DIGEST``: the digest is of all its words, so that a passport is for what the judge is asked."""
+        return f"{self.rubric}@{sha256(self.model_dump_json().encode()).hexdigest()[:16]}"
+
+    @property
     def metrics(self) -> tuple[str, ...]:
-        """What is computed of the verdicts."""
+        """Metrics of the verdicts."""
         return METRICS[self.judges]
 
 

@@ -134,7 +134,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _answer(record: ItemRecord) -> str:
-    """Return what the model wrote where it wrote, otherwise its answer; empty where there is none."""
+    """Return the written text of the model where it wrote, otherwise its answer; empty where there is none."""
     prediction = record.prediction
     written = prediction.get("raw") if isinstance(prediction, Mapping) else None
     return _data(written if isinstance(written, str) else record.answer or "")
@@ -164,6 +164,7 @@ def _write(
         "license": "that of the judged items and answers",
         "inputs": list(rubric.inputs),
         "labels": list(rubric.labels),
+        "rubric": rubric.identity,
         "metrics": list(rubric.metrics),
         "cluster": "cluster",
         "draw": "clusters" if rubric.judges == "pair" else "items",

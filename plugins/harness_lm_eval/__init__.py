@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from harness.data import DataRef, Reader, ResolvedData
     from harness.kinds import Method, TaskKind
-    from harness.reporting import ReportFormat
+    from harness.registry import ReportFormat
     from harness.specs import TaskSource
 
 
@@ -61,7 +61,7 @@ def harness_register_methods() -> Iterable[Method]:
 @hookimpl
 def harness_register_reports() -> Iterable[ReportFormat]:
     """Return the format of lm-eval's result files."""
-    from harness.reporting import ReportFormat
+    from harness.registry import ReportFormat
     from harness_lm_eval.result_file import render, write
 
     summary = "lm-eval's results JSON; with --output FOLDER its samples too"

@@ -103,7 +103,7 @@ def _predictions(
     plain: Callable[[Any], Any],
     context: MethodContext,
 ) -> list[Prediction]:
-    """Return what lm-eval makes of the answers: for every item and request, one per repetition."""
+    """Return lm-eval's predictions from the answers: for every item and request, one per repetition."""
     given = {name: [list(map(plain, repeated)) for repeated in own] for name, own in answers.items()}
     scored = _live(examples, context).score(given)
     _keep_further(context, [outcome.metrics for outcome in scored.values()])

@@ -307,7 +307,7 @@ def _task_hash(lines: Sequence[Mapping[str, Any]]) -> str | None:
 
 
 def _their_lines(record: ItemRecord) -> Iterator[dict[str, Any]]:
-    """Yield what lm-eval itself would write, in the order of its keys."""
+    """Yield the lines of lm-eval's own log, in the order of its keys."""
     prediction, reference = record.prediction, record.reference
     requests = record.fields["requests"]
     for name, filtered in prediction["filtered"].items():

@@ -9,7 +9,7 @@ from harness import hookimpl
 
 if TYPE_CHECKING:
     from harness.kinds import Method
-    from harness.reporting import ReportFormat, ReportSection
+    from harness.registry import ReportFormat, ReportSection
 
 
 @hookimpl

@@ -1,4 +1,4 @@
-"""What a model's probe must beat, without a model: the majority class, and the majority class of every word type.
+"""Baselines of probes without a model: the majority class, and the majority class of every word type.
 
 Two more baselines are models: a random encoder (an adapter with random weights) and the embedding layer, which is
 layer 0 of every probed model.

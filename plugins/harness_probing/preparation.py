@@ -17,7 +17,7 @@ from harness.models import FloatArray
 from harness_probing.evaluation import Evaluator, Items
 from harness_probing.fitting import FittedProbes, SplitTargets, fit_probes
 from harness_probing.problem import SENTENCE, ProbeItem, ProbeProblem, item_maker, level_of
-from harness_probing.result import Outcome, OutcomeRecorder
+from harness_probing.result import OutcomeRecorder, ProbeOutcome
 from harness_probing.sentences import Block, ModelReader, SentencePool, shared_blocks
 from harness_probing.settings import ProbeSettings
 
@@ -27,8 +27,8 @@ BLOCK_VECTORS = 1_024
 """Test sentences are evaluated about so many vectors at a time."""
 
 
-def outcome_of(adapter: Any, context: MethodContext, preset: str) -> Outcome:
-    """Return what probing found for a cell and those of its other seeds; prepares its companions too.
+def outcome_of(adapter: Any, context: MethodContext, preset: str) -> ProbeOutcome:
+    """Return the outcome of probing for a cell and those of its other seeds; prepares its companions too.
 
     Raises what made the preparation fail, again for every cell that it concerns.
     """
@@ -39,12 +39,12 @@ def outcome_of(adapter: Any, context: MethodContext, preset: str) -> Outcome:
     outcome = cache[start + _name(context)]
     if isinstance(outcome, Exception):
         raise outcome
-    assert isinstance(outcome, Outcome)
+    assert isinstance(outcome, ProbeOutcome)
     return outcome
 
 
 def _name(context: MethodContext) -> str:
-    """Return what cells that differ in the seed alone share."""
+    """Return the name that cells share which differ in the seed alone."""
     view = "".join(f", {name} {value}" for name, value in sorted(context.view.items()))
     return f"{context.spec.task}:{context.language.code}{view}"
 
@@ -71,10 +71,10 @@ class _Group:
         same = [peer for peer in context.peers() if peer.data == context.data]
         # One context a problem, that of its first cell.
         self._contexts = {_name(peer): peer for peer in [*reversed(same), context]}
-        self._found: dict[str, Outcome | Exception] = {}
+        self._found: dict[str, ProbeOutcome | Exception] = {}
 
-    def prepared(self) -> Mapping[str, Outcome | Exception]:
-        """Return what was found by name of the problem, or why it was not."""
+    def prepared(self) -> Mapping[str, ProbeOutcome | Exception]:
+        """Return the outcomes by name of the problem, or the reason for a missing one."""
         tasks: dict[str, _Task] = {}
         for name in self._companions(_name(self._context)):
             with self._alone(name):

@@ -1,4 +1,4 @@
-"""What is probed for: a set of classes, and which vectors of a set of sentences carry them.
+"""Probing problems: a set of classes, and the vectors of a set of sentences that carry them.
 
 Several problems (parts of speech, tree depth, case) share one pass of a model over the same sentences: each has its
 own `Targets` over the same vectors.
@@ -78,12 +78,12 @@ class ProbeItem:
 
 
 def level_of(kind: str) -> Level:
-    """Return what carries the labels of a kind of task."""
+    """Return the level that carries the labels of a kind of task."""
     return "sentence" if kind == "sequence_classification" else "word"
 
 
 def item_maker(context: MethodContext) -> Callable[[Any], ProbeItem]:
-    """Return what makes items of a cell's examples; raises `KeyError` for a kind that cannot be probed."""
+    """Return the maker of items from a cell's examples; raises `KeyError` for a kind that cannot be probed."""
     spec = context.spec
     numbers = {label: number for number, label in enumerate(spec.label_names)}
     mask: str | None = getattr(spec, "mask_word", None)

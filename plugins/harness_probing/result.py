@@ -1,4 +1,4 @@
-"""What probing found for a problem: the predictions of every seed, and as plain JSON what results keep of it.
+"""Outcome of probing for a problem: the predictions of every seed, and its record in the results as plain JSON.
 
 Scores by layer, the best layer, intervals, controls, code lengths, baselines; scores are fractions in [0, 1], code
 lengths bits.
@@ -31,7 +31,7 @@ SEEN, UNSEEN = 0, 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class ProbeOutcome:
     """The predictions of all test items at the headline layer, and the details of the first seed's cell."""
 
     places: Mapping[str, tuple[int, int]] = field(repr=False)
@@ -100,8 +100,8 @@ class OutcomeRecorder:
                 if item.classes is not None:
                     np.add.at(self._confusion[layer][:, seed], (unseen, np.asarray(item.classes), classes), 1)
 
-    def outcome(self, evaluator: Evaluator, random: Evaluator | None, note: str) -> Outcome:
-        """Return what was found, after the last item; raises `DataError` for a problem without test items."""
+    def outcome(self, evaluator: Evaluator, random: Evaluator | None, note: str) -> ProbeOutcome:
+        """Return the outcome, after the last item; raises `DataError` for a problem without test items."""
         probes, name = self._probes, self._probes.problem.name
         counts = evaluator.counts[name]
         layer = probes.best_layer
@@ -115,7 +115,7 @@ class OutcomeRecorder:
             layer = best_layer(
                 probes.layers, confusion_scores(probes.dev_confusion[:, 0])["weighted_f1"].mean(axis=0)
             )
-        return Outcome(places=self._places, predicted=self._predicted[layer], details=details)
+        return ProbeOutcome(places=self._places, predicted=self._predicted[layer], details=details)
 
     def _details(
         self, result: Mapping[str, Any], layer: int, random: Evaluator | None, note: str

@@ -94,7 +94,7 @@ class ClusterTally:
         """Return the cluster-bootstrap interval of every score's mean over the seeds of the probes."""
         if len(self) < 2:
             reason = "one cluster" if len(self) else None
-            return dict.fromkeys(METRICS, Interval(se=None, low=None, high=None, method=reason))
+            return dict.fromkeys(METRICS, Interval(method=reason))
         right, predicted, gold = self.counts(layer)
         used, seeds, classes = right.shape
         # By name, so that the draws do not depend on the order in which a model answers.

@@ -29,7 +29,7 @@ class ModelReader:
         """What is taken from a position to get the index of its vector."""
 
     def identity(self) -> Mapping[str, str]:
-        """Return what the states depend on, apart from the sentences."""
+        """Return the identity of the states, apart from the sentences."""
         return dict(self._adapter.identity())
 
     def states(self, sentences: Sequence[Words]) -> Iterable[tuple[int, FloatArray]]:
@@ -40,13 +40,13 @@ class ModelReader:
         return vectors
 
     def coverage(self, sentences: Sequence[Words]) -> list[WordCoverage]:
-        """Return what of every sentence the states do not show; nothing for adapters that do not say it."""
+        """Return the parts of every sentence that the states do not show; nothing for adapters that do not say it."""
         ask = getattr(self._adapter, "word_coverage", None)
         return [WordCoverage() for _ in sentences] if ask is None else ask(sentences)
 
 
 def coverage_of(level: Level, items: Iterable[tuple[ProbeItem, WordCoverage]]) -> Counter[str]:
-    """Return what of some items did not reach the probes, counted.
+    """Return the counts of parts of items that did not reach the probes.
 
     Sentences of which the model did not read the end, or only a part of a labelled word; sentences that it read in
     several parts; words that the tokenizer turned into nothing.

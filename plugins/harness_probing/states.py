@@ -86,7 +86,7 @@ def halved(states: FloatArray) -> Chunk:
 
 
 def widened(chunk: Chunk) -> FloatArray:
-    """Return what `halved` was given: float32, ``halves * 2**exponent``."""
+    """Return the input of `halved`: float32, ``halves * 2**exponent``."""
     vectors: FloatArray = chunk["halves"].astype(np.float32)
     exponents = chunk["exponent"]
     return np.ldexp(vectors, exponents[..., None].astype(np.int32)) if exponents.any() else vectors

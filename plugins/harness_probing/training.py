@@ -196,7 +196,7 @@ class _Trainer:
         self.adam.step(self.parameters, gradient)
 
     def _dropout_masks(self, weights: Tensor, active: Sequence[int]) -> Tensor:
-        """Return what features are multiplied with: shape (active seeds, batch, dimension), the same in all layers."""
+        """Return the factors of the features: shape (active seeds, batch, dimension), the same in all layers."""
         share, dimension = self.settings.dropout, self.train.features.shape[2]
         masks = torch.zeros((*weights.shape, dimension), device=self.device)
         for mask, seed, size in zip(masks, active, (weights > 0).sum(dim=1).tolist(), strict=True):
@@ -344,7 +344,7 @@ def epoch_batches(settings: ProbeSettings, sentences: Numbers, seed: int, epoch:
 
 
 def dev_weights(settings: ProbeSettings, sentences: Numbers) -> FloatArray:
-    """Return what every item's loss counts in the dev loss: shape (n,), of sum 1.
+    """Return the weight of every item's loss in the dev loss: shape (n,), of sum 1.
 
     With batches of sentences the dev loss is the mean of batch means, as the released notebooks compute it.
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness import hookimpl
-from harness.running import FleetBackend
+from harness.registry import FleetBackend
 
 __all__ = ["harness_register_fleet_backends"]
 

@@ -13,10 +13,10 @@ import ray
 from ray.exceptions import RayError, RayTaskError
 
 from harness import AdapterError
-from harness.running import FleetJob, JobState
+from harness.registry import FleetJob, JobState
 from harness.storage import clean_text
 from harness_ray.cluster import check_folder, check_room, connected, nodes, start_actor
-from harness_ray.job import JobActor, Outcome
+from harness_ray.job import JobActor, JobOutcome
 from harness_ray.options import RayOptions
 from harness_ray.replicas import Servers
 
@@ -155,7 +155,7 @@ def _start(progress: _Progress, servers: Servers, job: FleetJob) -> None:
 
 
 def _environment() -> dict[str, str]:
-    """Return what jobs get of this process's variables."""
+    """Return the environment variables that jobs get from this process."""
     return {name: value for name, value in os.environ.items() if name.startswith("HARNESS_")}
 
 
@@ -188,7 +188,7 @@ def _look(progress: _Progress) -> list[FleetJob]:
 def _state(started: _Started) -> tuple[JobState, bool]:
     """Return how a job ended, and whether it died by itself."""
     try:
-        outcome: Outcome = ray.get(started.outcome)
+        outcome: JobOutcome = ray.get(started.outcome)
     except RayTaskError as error:  # its command cannot be started
         _note(started.job, str(error))
         return JobState.FAILED, False

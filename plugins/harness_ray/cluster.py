@@ -17,7 +17,7 @@ from ray.exceptions import GetTimeoutError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from harness import HarnessError, UsageError
-from harness.running import FleetJob
+from harness.registry import FleetJob
 from harness_ray.options import RayOptions
 
 GIB = 2**30
@@ -41,7 +41,7 @@ class Node:
     """Bytes."""
 
     def __str__(self) -> str:
-        """Return what a message says of it."""
+        """Return its name in messages."""
         return f"{self.name} ({self.cpus:g} CPUs, {self.gpus:g} GPUs, {self.memory / GIB:.0f} GiB)"
 
 

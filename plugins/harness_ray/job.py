@@ -20,7 +20,7 @@ SECONDS_BETWEEN_CHECKS = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class JobOutcome:
     """How the command of a job ended."""
 
     status: int
@@ -64,10 +64,10 @@ class JobActor:
         """Interrupt the command, and do not start it any more."""
         self._stopping.set()
 
-    def run(self) -> Outcome:
+    def run(self) -> JobOutcome:
         """Run the command, and return how it ended; raises `OSError` where it cannot be started."""
         if self._stopping.is_set():
-            return Outcome(status=-signal.SIGTERM, was_stopped=True)
+            return JobOutcome(status=-signal.SIGTERM, was_stopped=True)
         with self._log.open("ab") as log:
             process = subprocess.Popen(
                 [sys.executable, "-I", watcher.__file__, str(os.getpid()), *self._command],
@@ -79,7 +79,7 @@ class JobActor:
             )
         try:
             was_stopped = self._interrupt_in_time(process)
-            return Outcome(status=process.wait(), was_stopped=was_stopped)
+            return JobOutcome(status=process.wait(), was_stopped=was_stopped)
         finally:
             _kill_group(process)  # where this was interrupted itself
 

@@ -16,7 +16,7 @@ from ray.exceptions import RayError, RayTaskError
 
 from harness import AdapterError, UsageError, open_session
 from harness.models import AdapterOptions, ModelReference, parse_options
-from harness.running import FleetJob
+from harness.registry import FleetJob
 from harness.storage import add_secret
 from harness_ray.cluster import GIB, Node, start_actor
 
@@ -103,7 +103,7 @@ class _Served:
         return any(replica.address is None for replica in self.replicas)
 
     def model(self) -> str:
-        """Return what ``--model`` names the servers."""
+        """Return the ``--model`` value of the servers."""
         return f"{self.scheme}:{','.join(str(replica.address) for replica in self.replicas)}"
 
     def end(self) -> None:

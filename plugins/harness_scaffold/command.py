@@ -1,4 +1,4 @@
-"""``harness new`` on the command line: small working packages to start from."""
+"""Write a task for your data, or a package: plugin, task, language, adapter, metric."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def task(
 
 
 def _card(file: Path, license_name: str | None, provenance: str, citation: str | None) -> dict[str, str]:
-    """Return what a package says about its data; raises `UsageError` where they have no licence."""
+    """Return the data card of a package; raises `UsageError` where the data have no licence."""
     from harness import UsageError
 
     if license_name is None:

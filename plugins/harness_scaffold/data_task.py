@@ -29,7 +29,7 @@ _WORDS_OF_YAML = frozenset({"yes", "no", "on", "off", "true", "false", "null", "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableColumns:
-    """What the columns of a table are."""
+    """Roles of the columns of a table."""
 
     texts: tuple[str, ...]
     label: str
@@ -96,7 +96,7 @@ class TaskTable:
 
 
 def _column_hint(column: str, found: list[str]) -> str | None:
-    """Return what is probably wrong where a table has no such column, if anything is known."""
+    """Return the probable fault where a table has no such column, if one is known."""
     if column in found:
         return "Name columns without ',', '=', '{' and '}'."
     near = near_names(column, found)

@@ -67,7 +67,7 @@ def language_words(
 
 
 def describe(code: str, described: Described, *, option: str = "--name") -> dict[str, str]:
-    """Return what a spec must say of a language: name, script and family where the table does not have all three.
+    """Return the entry of a language in a spec: name, script and family where the table does not have all three.
 
     Raises `UsageError` for a code that is none, for a description of a listed language, and for one that is not whole.
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from submitit.core.utils import DelayedSubmission
 
 from harness import HarnessError
-from harness.running import JobState
+from harness.registry import JobState
 from harness.storage import write_atomically
 
 STATUS = "slurm-status.json"

@@ -16,7 +16,7 @@ from submitit import SlurmExecutor
 from submitit.core.utils import FailedJobError, FailedSubmissionError
 
 from harness import AdapterError, UsageError
-from harness.running import FleetJob, JobState
+from harness.registry import FleetJob, JobState
 from harness.storage import write_atomically
 
 from .command import STATUS, ResumableCommand
@@ -83,7 +83,7 @@ class SlurmRunner:
                 report(job.name, JobState.WAITING)
 
     def states(self, jobs: Sequence[FleetJob]) -> Mapping[str, JobState]:
-        """Return what Slurm's queue and the files of the jobs say; jobs that were never submitted are missing.
+        """Return the states from Slurm's queue and the files of the jobs; jobs that were never submitted are missing.
 
         Raises:
             UsageError: Where there is no Slurm.
@@ -110,7 +110,7 @@ class SlurmRunner:
         return [submitted.job_id for submitted in executor.submit_array(commands)]
 
     def _parameters(self, job: FleetJob, after: Sequence[str]) -> dict[str, Any]:
-        """Return what submitit writes into the script, by its names; None is not written."""
+        """Return the parameters of submitit's script, by its names; None is not written."""
         options = self._options
         cores = options.cpus * job.processes
         further = {"requeue": True, "kill-on-invalid-dep": "yes", **options.further()}

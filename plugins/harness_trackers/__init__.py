@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness import hookimpl
-from harness.running import Tracker
+from harness.registry import Tracker
 
 __all__ = ["harness_register_trackers"]
 

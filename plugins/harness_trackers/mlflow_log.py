@@ -16,7 +16,7 @@ os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")  # before its import
 import mlflow
 from mlflow.entities import Metric, Param
 
-from harness.running import LoggedResults, TrackedRun
+from harness.registry import LoggedResults, TrackedRun
 
 BATCH = 100
 """Parameters that a server takes in one request."""

@@ -9,7 +9,7 @@ from io import StringIO
 
 import trackio
 
-from harness.running import LoggedResults, TrackedRun
+from harness.registry import LoggedResults, TrackedRun
 
 
 class TrackioLog:

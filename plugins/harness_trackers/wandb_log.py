@@ -10,7 +10,7 @@ from pathlib import Path
 
 import wandb
 
-from harness.running import LoggedResults, TrackedRun
+from harness.registry import LoggedResults, TrackedRun
 
 
 class WandbLog:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from harness.data import Sentence, Token
 from harness_vyakarana.grammar import MARKED, Grammar
-from harness_vyakarana.paradigm import Paradigms, Place
+from harness_vyakarana.paradigm import ParadigmPlace, Paradigms
 
 FREE = -1
 """The controller is a pronoun without a visible gender: any gender is right if all words of the clause share it."""
@@ -39,7 +39,7 @@ class Agreement:
             self.children[head].append(number)
         self._marked: dict[int, bool] = {}
         self._controllers: dict[int, int] = {}
-        self._places: dict[int, Place] = {}
+        self._places: dict[int, ParadigmPlace] = {}
         self._of_other_number: frozenset[int] | None = None
 
     def word(self, number: int) -> Token:
@@ -158,13 +158,13 @@ class Agreement:
             return True
         return word.upos == "PRON" and any(word.form.endswith(marker) for marker in markers)
 
-    def place(self, number: int) -> Place:
+    def place(self, number: int) -> ParadigmPlace:
         """Return number, case and place of an agreeing word, for the choice of its form."""
         if number not in self._places:
             self._places[number] = self._place(number)
         return self._places[number]
 
-    def _place(self, number: int) -> Place:
+    def _place(self, number: int) -> ParadigmPlace:
         word, controller = self.word(number), self.controller(number)
         attributive = controller > 0 and self._attributive(number, controller)
         word_number = word.feature("Number")
@@ -172,7 +172,7 @@ class Agreement:
         # A polite subject is singular and its verb plural; either number may be annotated wrongly.
         plural = not attributive and PLURAL in (word_number, noun_number)
         annotated = noun_number or word_number if attributive else word_number or noun_number
-        return Place(
+        return ParadigmPlace(
             number=PLURAL if plural else annotated or SINGULAR,
             oblique=attributive and self._oblique(controller),
             last=not attributive and not self._auxiliary_follows(number),

@@ -16,7 +16,7 @@ from harness.data import Sentence, Token, surface, text_of, token_of
 from harness_vyakarana.agreement import FREE, Agreement
 from harness_vyakarana.donors import PAPER, Donor, DonorPool, Facts
 from harness_vyakarana.grammar import Grammar, Sandhi
-from harness_vyakarana.paradigm import Place
+from harness_vyakarana.paradigm import ParadigmPlace
 from harness_vyakarana.treebank import (
     Job,
     feats_of,
@@ -145,7 +145,7 @@ class Generator:
         self.mode = pool.mode
         self.paradigms = pool.paradigms
         self.report = Report()
-        self._forms: dict[tuple[str, str, str, str, str, Place], tuple[str, str | None]] = {}
+        self._forms: dict[tuple[str, str, str, str, str, ParadigmPlace], tuple[str, str | None]] = {}
 
     def variants(self, sentence: Sentence, *, header: Sequence[str] = ()) -> list[Sentence]:
         """Return all variants of a sentence with a tree and a sent_id, in order; `header` are comment lines.

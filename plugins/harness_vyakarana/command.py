@@ -1,4 +1,4 @@
-"""``harness treebank`` on the command line: generate, check, split and describe treebanks."""
+"""Colorless-green and code-switched treebanks: make, check, split."""
 
 from __future__ import annotations
 

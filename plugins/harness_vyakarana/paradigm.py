@@ -11,7 +11,7 @@ from harness_vyakarana.grammar import CASES, GENDERS, LAST, NUMBERS, Grammar, Pa
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class ParadigmPlace:
     """The context that determines a form in addition to the gender."""
 
     number: str | None
@@ -21,7 +21,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
+class ParadigmCell:
     """A cell of a paradigm; None matches every value."""
 
     name: str
@@ -31,7 +31,7 @@ class Cell:
     last: bool
     forms: tuple[str, ...]
 
-    def fits(self, gender: str, place: Place) -> bool:
+    def fits(self, gender: str, place: ParadigmPlace) -> bool:
         """Return whether a word of this gender and place has this form."""
         return (
             self.gender in (None, gender)
@@ -52,7 +52,7 @@ class Inflection:
 
     paradigm: str
     stem: str
-    cells: tuple[Cell, ...]
+    cells: tuple[ParadigmCell, ...]
     """The cells that the form fills."""
     spelling: int
     """The number of its spelling in the cell."""
@@ -127,27 +127,27 @@ class Paradigms:
         """Return the group and the first cell of a form: the same for all words that show the same agreement."""
         return self._slot(inflection.paradigm, inflection.cells[0])
 
-    def slot_in(self, inflection: Inflection, gender: str, place: Place) -> str | None:
+    def slot_in(self, inflection: Inflection, gender: str, place: ParadigmPlace) -> str | None:
         """Return the slot of the word in another gender, None if the paradigm has no cell for it."""
         cell = self._cell(inflection, gender, place)
         return None if cell is None else self._slot(inflection.paradigm, cell)
 
-    def _slot(self, name: str, cell: Cell) -> str:
+    def _slot(self, name: str, cell: ParadigmCell) -> str:
         first = next(c for c in self._cells[name] if c.forms == cell.forms and c.gender == cell.gender)
         return f"{self._specs[name].group or name}:{first.name}"
 
-    def form(self, inflection: Inflection, gender: str, place: Place) -> str | None:
+    def form(self, inflection: Inflection, gender: str, place: ParadigmPlace) -> str | None:
         """Return the form in another gender, in the same spelling if there are several."""
         cell = self._cell(inflection, gender, place)
         if cell is None:
             return None
         return inflection.stem + cell.forms[min(inflection.spelling, len(cell.forms) - 1)]
 
-    def _cell(self, inflection: Inflection, gender: str, place: Place) -> Cell | None:
+    def _cell(self, inflection: Inflection, gender: str, place: ParadigmPlace) -> ParadigmCell | None:
         # If all its cells agree, the form is more reliable for number and case than the annotation.
         numbers = {cell.number for cell in inflection.cells}
         cases = {cell.case for cell in inflection.cells}
-        context = Place(
+        context = ParadigmPlace(
             number=place.number if len(numbers) > 1 or None in numbers else next(iter(numbers)),
             oblique=place.oblique if len(cases) > 1 or None in cases else cases == {"Obl"},
             last=place.last,
@@ -156,12 +156,12 @@ class Paradigms:
         return max(fitting, key=lambda cell: cell.precision, default=None)
 
 
-def _cells(spec: ParadigmSpec) -> tuple[Cell, ...]:
+def _cells(spec: ParadigmSpec) -> tuple[ParadigmCell, ...]:
     def only(name: str, known: tuple[str, ...]) -> str | None:
         return next((value for value in name.split() if value in known), None)
 
     return tuple(
-        Cell(
+        ParadigmCell(
             name=name,
             gender=only(name, GENDERS),
             number=only(name, NUMBERS),

@@ -5,8 +5,6 @@ from typing import Any
 
 import pytest
 
-from harness.scores.aggregation import cell_value
-from harness.storage.results import CellResult
 from tests.builders import make_cell, scored
 
 SPEC: dict[str, Any] = {
@@ -133,9 +131,3 @@ def test_a_metric_missing_in_some_cells_is_averaged_over_the_others() -> None:
 
 def test_nothing_scored_has_no_rows() -> None:
     assert scored([_cell("en", status="failed")], {"xquad": SPEC}) == []
-
-
-def test_a_metric_that_a_cell_does_not_have_has_no_value() -> None:
-    cell = CellResult.model_validate(make_cell("xquad", "en", {"f1": 0.8, "exact_match": 0.6}))
-    assert cell_value(cell, "f1") == 0.8
-    assert cell_value(cell, "recall") is None

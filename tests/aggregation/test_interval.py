@@ -13,7 +13,7 @@ from scipy import stats
 
 from harness.metrics.chunk import f1_from_counts
 from harness.running.session import open_session
-from harness.scores.aggregation import aggregate_suites
+from harness.scores.suites import aggregate_suites
 from harness.scores.task_intervals import add_task_intervals, task_intervals
 from harness.statistics import clustered_mean
 from harness.storage.records import ItemRecord

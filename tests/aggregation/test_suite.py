@@ -12,7 +12,7 @@ import pytest
 from harness.planning.run_config import RunConfig, data_options
 from harness.running.session import prepare
 from harness.running.summaries import suite_summaries
-from harness.scores.aggregation import aggregate_suites
+from harness.scores.suites import aggregate_suites
 from harness.storage.results import SuiteSummary
 from tests.builders import make_cell, scored
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from harness.analysis.relabelling import relabel
+from harness.analysis.rescoring import relabel
 from harness.api import evaluate
 from harness.data.gold import CellGold, GoldCounts, read_gold
 from harness.errors import DataError, SpecError, UsageError
@@ -75,7 +75,7 @@ def test_a_corrected_gold_makes_another_score_by_eval_and_by_score_alike(
     rows = [row(one, predictions[one]) for one in wrong[:2]] + [row(kept, inherited[kept])]
     path = write(tmp_path / "people.jsonl", *rows)
     before = {file: file.read_bytes() for file in plain.path.rglob("*") if file.is_file()}
-    relabel(plain.path, path, tmp_path / "relabelled", registry)
+    relabel(plain.path, read_gold(path), tmp_path / "relabelled", registry)
     assert {file: file.read_bytes() for file in plain.path.rglob("*") if file.is_file()} == before
     name = read_gold(path).name
     for run in (evaluated(languages=("hi", "de", "zh"), gold=path), Run(tmp_path / "relabelled")):
@@ -94,9 +94,9 @@ def test_a_corrected_gold_makes_another_score_by_eval_and_by_score_alike(
     asked, made = run.manifest.cells, evaluated(languages=("hi", "de", "zh"), gold=path).manifest.cells
     assert asked == made, "the same cells by eval and by score"
     with pytest.raises(UsageError, match=r"'people-[0-9a-f]{8}'"):
-        relabel(tmp_path / "relabelled", path, tmp_path / "third", registry)
+        relabel(tmp_path / "relabelled", read_gold(path), tmp_path / "third", registry)
     with pytest.raises(UsageError, match="relabelled"):
-        relabel(plain.path, path, tmp_path / "relabelled", registry)
+        relabel(plain.path, read_gold(path), tmp_path / "relabelled", registry)
     assert list(tmp_path.glob(".*")) == []
 
 
@@ -121,7 +121,7 @@ def test_labels_of_unknown_items_stop_eval_and_score(
         evaluated(gold=path)
     plain = evaluated(tasks=["xnli"])
     with pytest.raises(DataError, match="xnli:hi"):
-        relabel(plain.path, path, tmp_path / "new", registry)
+        relabel(plain.path, read_gold(path), tmp_path / "new", registry)
     assert not (tmp_path / "new").exists()
 
 

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from harness.errors import UsageError
 from harness.statistics import wilson
+from harness_errata.document import read_errata
 from harness_translation.annotation.agreement import two_proportions, weighted_share
 from harness_translation.annotation.command import app
 from harness_translation.annotation.export import write_adjudication
@@ -24,7 +25,7 @@ from harness_translation.annotation.labels import (
     merge,
     read_annotations,
 )
-from harness_translation.annotation.report import gold_rows, report_rows
+from harness_translation.annotation.report import gold_rows, report_rows, report_tables
 from harness_translation.annotation.sample import draw_sheets
 from tests.annotation.conftest import Export, FillIn, text_items
 
@@ -123,6 +124,23 @@ def test_agreement_confusion_and_items_to_fix() -> None:
     assert {row.get("variant") for row in to_fix} == {None, "tt"}
 
 
+def test_the_tables_of_many_texts_are_short() -> None:
+    sheets = draw_sheets(
+        [text_items(language=language) for language in ("en", "hi", "sw", "ur")], size=12, seed=0
+    )
+    key = Key(seed=0, annotators=("1",), instructions={"nli": ("Do.",)}, sheets=sheets)
+    labels = {sheet.row: sheet.gold for one in key.sheets[:3] for sheet in one.rows}
+    labels |= wrong(gold_of(key, 3), 7)
+    rows = report_rows(key, Annotations(labels={"1": labels}))
+    assert len(of_kind("contrast", rows)) == 6
+    contrasts, *confusions, to_fix = report_tables(rows, items=3)[1:]
+    assert [len(table[2]) for table in (contrasts, to_fix)] == [3, 3]
+    assert all("ur" in f"{fields[2]} {fields[3]}" for fields in contrasts[2])
+    assert len(confusions) == 4
+    few = [{**row, "n": 9} if row["row"] == "agreement" else row for row in rows]
+    assert len(report_tables(few, items=100)) == 3
+
+
 def test_open_rows_leave_the_agreement_open() -> None:
     key = keyed()
     gold = gold_of(key, 0)
@@ -195,6 +213,14 @@ def test_the_commands_go_from_export_to_gold(export: Export, fill_in: FillIn, tm
     gold, rows = tmp_path / "gold.jsonl", tmp_path / "rows.json"
     written = runner.invoke(app, ["report", str(folder), "--write-gold", str(gold), "--json", str(rows)])
     assert written.exit_code == 0, written.output
+    errata = tmp_path / "errata"
+    run("report", folder, "--write-errata", errata, "--revision", "the sample")
+    (file,) = read_errata(errata).files
+    assert file.document.revision == "the sample"
+    by_id = {key.sheets[0].by_row[row].id: label for row, label in other.items()}
+    assert {entry.id: entry.corrected for entry in file.document.entries} == by_id
+    # Of two annotators one gave the final label, which the adjudicator chose.
+    assert {(entry.votes, entry.who) for entry in file.document.entries} == {("1/2", "1, 2, adjudicated")}
     labels = [json.loads(line) for line in gold.read_text(encoding="utf-8").splitlines()]
     assert len(labels) == 12 and {row["task"] for row in labels} == {"xnli"}
     found = json.loads(rows.read_text(encoding="utf-8"))

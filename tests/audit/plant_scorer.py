@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.metrics.metric import MetricContext, MetricResult
-from harness.metrics.pairing import field_of
+from harness.metrics.metric import MetricContext, MetricResult, field_of
 from tests.audit.bench import Bench, scorer
 from tests.audit.plant import PlantList
 

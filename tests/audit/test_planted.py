@@ -12,8 +12,7 @@ import pytest
 
 from harness.data.records import MultipleChoiceExample, TaggedSentence
 from harness.metrics.catalog import METRICS
-from harness.metrics.metric import Metric, MetricContext, MetricResult
-from harness.metrics.pairing import field_of
+from harness.metrics.metric import Metric, MetricContext, MetricResult, field_of
 from harness.planning.task_audit import TaskAudit
 from harness.prompts.preset import CompiledPrompt, PromptItem
 from harness.running.session import open_session

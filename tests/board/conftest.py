@@ -7,13 +7,27 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+import harness
 from harness.running.session import open_session
 from harness.specs.catalog import Catalog
+from harness.storage.run_folder import Run
 from harness_board.document import Board, Score, System, TaskColumn
 from harness_board.gathering import gather
+from harness_board.repository.adding import Allowed, entry_of
+from harness_board.repository.entry import RepositoryEntry
 
 HOSTILE = "<img src=x onerror=\"document.title='broken'\"></script><script>document.title='broken'</script>"
+ROWS = "text,sentiment,lang\n" + "".join(
+    f"{text} {number},{label},{language}\n"
+    for language, texts in {
+        "English": ("I love it", "I hate it"),
+        "Swahili": ("Ninaipenda it", "Ilivunjika it"),
+    }.items()
+    for number in range(6)
+    for text, label in zip(texts, ("positive", "negative"), strict=True)
+)
 OVERRIDE = "safe\u202egnp.exe\u0000"
 
 
@@ -100,6 +114,46 @@ def _example() -> dict[str, Any]:
         "reference": "entailment",
         "predictions": {"plain": "شيء ما", HOSTILE: HOSTILE},
     }
+
+
+@pytest.fixture(scope="session")
+def evaluate(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Run]:
+    """What evaluates baselines on a small task of its own, whose data are no sample."""
+    folder = tmp_path_factory.mktemp("own")
+    (folder / "reviews.csv").write_text(ROWS, encoding="utf-8")
+    (folder / "train.csv").write_text(ROWS.replace(" it", " them"), encoding="utf-8")
+    row = {"columns": {"text": "text", "label": "sentiment"}, "where": {"lang": "{called}"}}
+    spec = {
+        "task": "mood",
+        "kind": "sequence_classification",
+        "version": 1,
+        "inputs": ["text"],
+        "labels": ["positive", "negative"],
+        "metrics": ["accuracy"],
+        "splits": {"train": {"local": "train.csv", **row}, "test": {"local": "reviews.csv", **row}},
+        "transfer": {"source": "en", "stages": ["mood"], "recipe": "quick"},
+        "languages": {"en": {"codes": {"called": "English"}}, "sw": {"codes": {"called": "Swahili"}}},
+    }
+    (folder / "mood.yaml").write_text(yaml.safe_dump(spec), encoding="utf-8")
+    numbers = iter(range(1000))
+
+    def evaluated(model: str = "baseline:random", tasks: str = "mood", **settings: Any) -> Run:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("HARNESS_CACHE", str(folder / "cache"))
+            given = {"data": str(folder), "tasks_from": [folder / "mood.yaml"], **settings}
+            return harness.evaluate(tasks, model, output=folder / f"run-{next(numbers)}", **given)
+
+    return evaluated
+
+
+@pytest.fixture(scope="session")
+def whole(evaluate: Callable[..., Run]) -> Run:
+    return evaluate()
+
+
+@pytest.fixture
+def entry(whole: Run) -> RepositoryEntry:
+    return entry_of(whole, "mood", allowed=Allowed())
 
 
 @pytest.fixture

@@ -13,11 +13,14 @@ from typing import Any
 
 import pytest
 
+from benchmarks.results_repository import write_repository
 from harness import UsageError
+from harness.cli import write_files
 from harness.reporting.render.page import style
 from harness_board.document import Board, Score, System, TaskColumn
-from harness_board.rendering import board_page, board_style, script, site_pages, write_site
-from harness_board.standing import standing
+from harness_board.gathering import gather
+from harness_board.rendering import board_page, board_style, script, site_pages, standing
+from harness_board.repository.reading import read_repository
 from tests.board.conftest import HOSTILE
 
 Open = Callable[..., Any]
@@ -518,7 +521,10 @@ def test_languages_have_their_own_names(page_text: str, open_page: Open) -> None
 
 
 def test_the_pages_of_a_site_lead_to_the_board(published: Board, browser: Any, tmp_path: Path) -> None:
-    assert write_site(published, tmp_path) == 1 + 10 + 50
+    assert (
+        len(write_files(((name, make()) for name, make in site_pages(published).items()), tmp_path))
+        == 1 + 10 + 50
+    )
     sizes = {path.name: path.stat().st_size for path in tmp_path.iterdir()}
     assert max(size for name, size in sizes.items() if name != "index.html") < 50_000
     page = browser.new_context(java_script_enabled=False).new_page()
@@ -539,3 +545,16 @@ def test_a_name_that_is_no_file_name_makes_no_page(published: Board) -> None:
     )
     with pytest.raises(UsageError, match="cannot be used"):
         site_pages(board)
+
+
+@pytest.mark.thorough
+def test_the_page_stays_usable_with_200_models(tmp_path: Path, open_page: Open) -> None:
+    write_repository(tmp_path, models=200, tasks=3, languages=8)
+    page_text = board_page(gather(stored=read_repository(tmp_path)))
+    for width in (1440, 390):
+        page = open_page(page_text, viewport={"width": width, "height": 900})
+        assert page.evaluate("harnessBoard.shown().ranked.length") == 200
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        page.fill('input[type="search"]', "model-123")
+        _until(page, "harnessBoard.shown().ranked.length === 1")
+        assert page.locator("#board-rows th.name").all_inner_texts()[0].startswith("west/model-123")

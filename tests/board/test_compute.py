@@ -14,7 +14,7 @@ import pytest
 from harness.reporting.blocks.number import uncertainty
 from harness.scores.suites import overall
 from harness_board.document import Board, Score, System
-from harness_board.standing import points, standing
+from harness_board.rendering import points, standing
 
 HERE = Path(__file__).parent
 AGGREGATION = json.loads((HERE / "aggregation.json").read_text(encoding="utf-8"))

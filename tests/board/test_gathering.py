@@ -19,12 +19,10 @@ from harness.specs.catalog import Catalog
 from harness.storage.run_folder import Run
 from harness_board.command import app
 from harness_board.document import COLUMNS, MOST_TEXT, Board, Score, System, board_rows, packed
-from harness_board.drilling import with_diagnosis
 from harness_board.gathering import _starred, _united_baselines, gather
-from harness_board.metadata import read_metadata
-from harness_board.rendering import board_page
-from harness_board.run_reading import _true_protocol, run_systems
-from harness_board.standing import standing
+from harness_board.published import read_metadata
+from harness_board.rendering import board_page, standing
+from harness_board.run_reading import _true_protocol, run_systems, with_diagnosis
 
 ZERO_SHOT = "zero shot transfer · published"
 OVERALL = {("XLM-R Large", ZERO_SHOT): "65.3", ("mT5-XXL", ZERO_SHOT): "64.6°", ("mBERT", ZERO_SHOT): "54.1"}

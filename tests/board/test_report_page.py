@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from harness.reporting.catalog import html_text
+from harness.reporting.documents import html_text
 from harness.storage.run_folder import Run
 from tests.board.sound_page import sound_page
 

@@ -168,7 +168,7 @@ def test_an_imported_sheet_is_written_and_linted(cli: Cli, tmp_path: Path) -> No
     status, _, err = cli("checklist", "import", path, "--suite", "basics", "--output", tmp_path / "suite")
     assert status == 0
     kinds = {":".join(reported.split(":")[:2]) for reported in err.splitlines()}
-    assert {"warning: contradictory", "warning: same-question"} <= kinds
+    assert "warning: contradictory" in kinds
     again = load_suite(tmp_path / "suite")
     assert again.languages.keys() == BASICS.languages.keys() | {"sv"}
     assert again.languages["sv"].model_dump() == read_sheet(path, BASICS).model_dump()

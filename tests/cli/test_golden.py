@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from harness.api import evaluate
-from harness.reporting.catalog import FORMATS, terminal_text
+from harness.reporting.catalog import FORMATS
+from harness.reporting.documents import terminal_text
 from harness.storage.run_folder import Run
 
 Cli = Callable[..., tuple[int, str, str]]

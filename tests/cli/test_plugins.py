@@ -342,10 +342,46 @@ def greet(name: str) -> None:
 """
 
 
+OPTION = """
+from typing import Annotated, Any
+import typer
+from harness.cli import extends
+
+def shouts(command: Any) -> Any:
+    @extends(command)
+    def listed(shout: Annotated[bool, typer.Option("--shout", help="Say it.")] = False, **given: Any) -> Any:
+        if shout:
+            typer.echo("HEY")
+        return command(**given)
+    return listed
+"""
+
+
+def test_a_plugin_adds_an_option_to_a_command(cli: Cli, install_plugin: InstallPlugin) -> None:
+    plan = ("plan", "--tasks", "xnli:de", "--model", "baseline:majority", "--data", "sample")
+    plain = cli(*plan)
+    install_plugin("shouter", OPTION, entry_points="[harness.options]\nplan.shout = shouter:shouts\n")
+    assert "--shout" in cli("plan", "--help")[1]
+    assert cli(*plan)[:2] == plain[:2]
+    status, out, _ = cli(*plan, "--shout")
+    assert status == 0 and out == f"HEY\n{plain[1]}"
+
+
+@pytest.mark.parametrize(
+    "source", ["raise OSError('gone')", "def shouts(command): return 5 + command", "shouts = 5"]
+)
+def test_a_command_works_without_a_broken_option(
+    cli: Cli, install_plugin: InstallPlugin, source: str
+) -> None:
+    install_plugin("broken", source, entry_points="[harness.options]\nplan.shout = broken:shouts\n")
+    status, _, err = cli("plan", "--tasks", "xnli:de", "--model", "baseline:majority", "--data", "sample")
+    assert status == 0 and "Warning" in err
+
+
 def test_a_plugin_brings_a_command(cli: Cli, install_plugin: InstallPlugin) -> None:
     install_plugin("greeter", APP, entry_points=GROUP.format("greet = greeter:app"))
     assert cli("greet", "you") == (0, "Hello you\n", "")
-    assert "greet        Comes with the plugin package greeter." in cli("--help")[1]
+    assert "greet         Comes with the plugin package greeter." in cli("--help")[1]
     status, _, err = cli("greet")
     assert (status, err) == (
         2,

@@ -20,7 +20,7 @@ from harness.planning.run_config import RunConfig, data_options
 from harness.running.manifest import published_documents
 from harness.running.session import open_session, prepare
 from harness.running.summaries import suite_summaries, task_summaries
-from harness.scores.aggregation import aggregate_suites
+from harness.scores.suites import aggregate_suites
 from harness.storage.results import TaskSummary
 from tests.builders import make_shown_cell, scored, write_run
 

@@ -18,8 +18,8 @@ import harness
 from harness.analysis.comparison import Comparison, compare
 from harness.registry.registry import Registry
 from harness.reporting.blocks.model import Notes, Table
-from harness.reporting.catalog import latex_text, markdown_text
 from harness.reporting.comparison.paper import paper_blocks, paper_rows, paper_text
+from harness.reporting.documents import latex_text, markdown_text
 from harness.reporting.overview.figures import forest_figure
 from harness.statistics import holm
 from harness.storage.run_folder import Run

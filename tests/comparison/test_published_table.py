@@ -15,11 +15,7 @@ from hypothesis import given, strategies as st
 from harness.errors import UsageError
 from harness.registry.registry import Registry
 from harness.reporting.blocks.model import Field, Table
-from harness.reporting.overview.published_table import (
-    published_blocks,
-    published_cells,
-    read_published_tables,
-)
+from harness.reporting.overview.paper_tables import published_blocks, published_cells, read_published_tables
 from harness.reporting.render.rows import csv_text
 from harness.running.manifest import published_documents
 from harness.running.session import open_session

@@ -9,10 +9,9 @@ import pytest
 
 from harness.analysis.comparison import Comparison, compare
 from harness.registry.registry import Registry
-from harness.reporting.blocks.forest import ForestChart
+from harness.reporting.blocks.chart import ForestChart
 from harness.reporting.blocks.model import Charts, Fold, Note, Notes
-from harness.reporting.comparison.comparison import page_comparison
-from harness.reporting.comparison.verdict import forest_blocks, verdict_blocks
+from harness.reporting.comparison.comparison import forest_blocks, page_comparison, verdict_blocks
 from harness.statistics import holm
 from harness.storage.run_folder import Run
 

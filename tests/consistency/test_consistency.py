@@ -21,7 +21,7 @@ from harness.analysis.consistency import (
 )
 from harness.api import evaluate
 from harness.reporting.languages.consistency import consistency_rows, read_consistency
-from harness.statistics.mean import clustered_mean
+from harness.statistics.interval import clustered_mean
 from harness.storage.run_folder import Run
 
 InstallPlugin = Callable[..., Path]

@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 
 from harness.data.buckets import NAMES, OTHER, Bucket, assign, equal_count, frequent_values
 from harness.errors import DataError
-from harness_diagnosis.paper import printed_edges
+from harness_diagnosis.catalog import printed_edges
 
 finite = st.floats(-1e6, 1e6).map(lambda value: round(value, 1))
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from harness.analysis.bucket_metric import _VECTORISED
+from harness.analysis.buckets import _VECTORISED
 from harness.analysis.diagnosis import DiagnosisOptions, diagnose
 from harness.metrics.classification import macro_f1_from_counts, weighted_f1_from_counts
-from harness.metrics.pairing import ratio_from_counts
+from harness.metrics.metric import ratio_from_counts
 from harness.registry.registry import Registry
 from harness.running.session import open_session
 from tests.diagnosis.conftest import MakeRun, question, sentence

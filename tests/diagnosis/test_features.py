@@ -12,10 +12,9 @@ from harness.analysis.items import spans_of
 from harness.data.features import FeatureContext
 from harness.languages.scripts import text_scripts
 from harness.metrics.chunk import chunks, corpus_chunks
-from harness_diagnosis import bleu, label, length, script, span, vocabulary
+from harness_diagnosis import labels, texts
 from harness_diagnosis.catalog import FEATURES
-from harness_diagnosis.question import UNKNOWN, question_type
-from harness_diagnosis.vocabulary import fertility, unknown_words
+from harness_diagnosis.texts import UNKNOWN, fertility, question_type, unknown_words
 from tests.diagnosis.conftest import items_of, pair, question, record, sentence
 
 NOTHING = FeatureContext()
@@ -27,7 +26,7 @@ several_words = st.lists(st.sampled_from("abcd"), min_size=4, max_size=9)
 def test_bleu_equals_that_of_sacrebleu(pairs: list[tuple[list[str], list[str]]]) -> None:
     sacrebleu = pytest.importorskip("sacrebleu")
     theirs = sacrebleu.BLEU(smooth_method="add-k", smooth_value=1, effective_order=True, tokenize="none")
-    ours = bleu.sentence_bleu([own[0] for own in pairs], [own[1] for own in pairs])
+    ours = texts.sentence_bleu([own[0] for own in pairs], [own[1] for own in pairs])
     for value, (hypothesis, reference) in zip(ours.tolist(), pairs, strict=True):
         expected = theirs.sentence_score(" ".join(hypothesis), [" ".join(reference)]).score / 100
         if set(hypothesis) & set(reference):
@@ -37,7 +36,7 @@ def test_bleu_equals_that_of_sacrebleu(pairs: list[tuple[list[str], list[str]]])
 
 
 def test_bleu_of_short_texts() -> None:
-    ours = bleu.sentence_bleu(
+    ours = texts.sentence_bleu(
         [["a"], ["a", "a"], [], ["a", "b"]], [["a"], ["a"], ["a"], ["a", "b", "c", "d"]]
     )
     # Clipped 1/2 and smoothed 1/2; 1 and (1 + 1) / (1 + 1), with the brevity penalty exp(1 - 4/2).
@@ -47,10 +46,10 @@ def test_bleu_of_short_texts() -> None:
 def test_lengths_ratios_and_question_types() -> None:
     fields = {"context": "灯节在河边。", "question": "Where is the festival?"}
     items = items_of("xquad", "zh", [record("1", fields, {"text": ""}, ["河边", "边"])])
-    assert length.answer_length(items, NOTHING) == [2]
-    assert length.ratio(length.answer_length, length.length("context"))(items, NOTHING) == [0.4]
+    assert texts.answer_length(items, NOTHING) == [2]
+    assert texts.ratio(texts.answer_length, texts.length("context"))(items, NOTHING) == [0.4]
     empty = items_of("xquad", "en", [record("1", {"context": "?", "question": "a b"}, {"text": ""}, ["a"])])
-    shares = length.ratio(length.answer_length, length.length("context"))(empty, NOTHING)
+    shares = texts.ratio(texts.answer_length, texts.length("context"))(empty, NOTHING)
     assert shares is not None
     assert np.isnan(shares).all()
 
@@ -92,9 +91,9 @@ def test_a_question_of_a_parallel_set_has_the_type_of_the_english_one() -> None:
 
 def test_pairs_are_in_the_order_of_the_spec_and_not_of_the_file() -> None:
     items = items_of("xnli", "en", [pair("1", "one two three", "Three four", "neutral", "neutral")])
-    assert length.input_length(0)(items, NOTHING) == [3]
-    assert length.input_length(1)(items, NOTHING) == [2]
-    assert length.overlap(items, NOTHING) == [1 / 4]
+    assert texts.input_length(0)(items, NOTHING) == [3]
+    assert texts.input_length(1)(items, NOTHING) == [2]
+    assert texts.overlap(items, NOTHING) == [1 / 4]
 
 
 def test_spans_have_positions_lengths_and_characters() -> None:
@@ -108,12 +107,12 @@ def test_spans_have_positions_lengths_and_characters() -> None:
     assert gold is not None
     context = FeatureContext(spans=gold)
     assert gold.items.tolist() == [0, 0, 2]
-    assert list(span.tag(items, context)) == ["PER", "LOC", "LOC"]
-    assert span.span_length(items, context) == pytest.approx([2, 1, 1])
-    assert span.characters(items, context) == pytest.approx([7, 4, 3])
-    assert span.position(items, context) == pytest.approx([0, 0.8, 0])
-    assert span.sentence_length(items, NOTHING) == pytest.approx([5, 2, 1])
-    assert span.density(items, NOTHING) == pytest.approx([0.6, 0, 1])
+    assert list(labels.tag(items, context)) == ["PER", "LOC", "LOC"]
+    assert labels.span_length(items, context) == pytest.approx([2, 1, 1])
+    assert labels.characters(items, context) == pytest.approx([7, 4, 3])
+    assert labels.position(items, context) == pytest.approx([0, 0.8, 0])
+    assert labels.sentence_length(items, NOTHING) == pytest.approx([5, 2, 1])
+    assert labels.density(items, NOTHING) == pytest.approx([0.6, 0, 1])
 
 
 def test_bare_tags_make_every_token_a_span() -> None:
@@ -122,8 +121,8 @@ def test_bare_tags_make_every_token_a_span() -> None:
     assert gold is not None
     assert list(gold.tags) == ["ADJ", "NOUN", "VERB"]
     assert (gold.ends - gold.starts == 1).all()
-    assert span.span_length(items, FeatureContext(spans=gold)) is None
-    assert span.density(items, NOTHING) is None
+    assert labels.span_length(items, FeatureContext(spans=gold)) is None
+    assert labels.density(items, NOTHING) is None
 
 
 @given(st.lists(st.lists(st.sampled_from(["O", "B-A", "I-A", "B-B", "I-B"]), max_size=6), max_size=5))
@@ -158,9 +157,9 @@ def test_scripts_of_the_sides_of_a_pair() -> None:
         pair("3", "यह", "7", "neutral", "neutral"),
     ]
     items = items_of("xnli", "hi", records)
-    assert script.item_script(items, NOTHING) == ["Deva+Latn", "Deva", "Deva"]
-    assert script.latin_side(items, NOTHING) == ["yes", "no", "no"]
-    assert script.latin_side(items_of("xnli", "en", records), NOTHING) is None
+    assert texts.item_script(items, NOTHING) == ["Deva+Latn", "Deva", "Deva"]
+    assert texts.latin_side(items, NOTHING) == ["yes", "no", "no"]
+    assert texts.latin_side(items_of("xnli", "en", records), NOTHING) is None
 
 
 @pytest.mark.parametrize(("language", "expected"), [("hi", 319), ("ur", 517)])
@@ -169,7 +168,7 @@ def test_items_of_the_real_test_sets_with_a_latin_side(data_root: Path, language
     with path.open(encoding="utf-8", newline="") as file:
         rows = list(csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
     records = [pair(str(number), row[0], row[1], "neutral", "neutral") for number, row in enumerate(rows)]
-    found = script.latin_side(items_of("xnli", language, records), NOTHING)
+    found = texts.latin_side(items_of("xnli", language, records), NOTHING)
     assert found is not None
     assert (len(found), found.count("yes")) == (5010, expected)
 
@@ -201,9 +200,9 @@ def test_ranks_and_languages_of_targets() -> None:
         _ranked(["a"], ["sw"], ["b"]),
     ]
     items = items_of("xquad", "en", rows)
-    assert label.rank_of_gold(items, NOTHING) == ["1", "2-5", "6-20", "after 20"]
-    assert label.query_to_target(items, NOTHING) == ["same", "cross", "both", "cross"]
-    assert label.target_language(items, NOTHING) == ["en", "hi", "several", "sw"]
+    assert labels.rank_of_gold(items, NOTHING) == ["1", "2-5", "6-20", "after 20"]
+    assert labels.query_to_target(items, NOTHING) == ["same", "cross", "both", "cross"]
+    assert labels.target_language(items, NOTHING) == ["en", "hi", "several", "sw"]
 
 
 def test_features_are_declared_once_and_give_a_value_an_item() -> None:
@@ -234,8 +233,8 @@ def test_a_tokenizer_is_read_once_until_its_file_changes(tmp_path: Path) -> None
     items = items_of("xnli", "en", [pair("1", "one two", "three four", "neutral", "neutral")])
     context = FeatureContext(model=tmp_path)
     save(tokenizers.pre_tokenizers.WhitespaceSplit())
-    vocabulary._tokenizer.cache_clear()
+    texts._tokenizer.cache_clear()
     assert [fertility(items, context) for _ in range(3)] == [[1.0]] * 3
-    assert (vocabulary._tokenizer.cache_info().misses, vocabulary._tokenizer.cache_info().hits) == (1, 2)
+    assert (texts._tokenizer.cache_info().misses, texts._tokenizer.cache_info().hits) == (1, 2)
     save(tokenizers.pre_tokenizers.Split("", "isolated"))
     assert fertility(items, context) == [18 / 4]

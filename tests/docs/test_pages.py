@@ -217,6 +217,12 @@ def test_index_names_every_page() -> None:
     assert not gone, f"docs/README.md lists {gone}, which is not there"
 
 
+def test_every_title_is_a_question_of_its_own() -> None:
+    titles = {page_name(page): page.read_text(encoding="utf-8").partition("\n")[0] for page in PAGES}
+    assert {name: title for name, title in titles.items() if not re.fullmatch(r"# [A-Z].*\?", title)} == {}
+    assert len(set(titles.values())) == len(titles)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=page_name)
 def test_links_lead_somewhere(page: Path) -> None:
     prose = re.sub(r"^ *```.*?^ *```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)

@@ -1,4 +1,4 @@
-"""The page on how a run works names functions and files that exist."""
+"""The page on the code names functions and files that exist, and its drawings are those of the code."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from docs_site.architecture import PAGE, import_drawing, packages, with_drawings
+
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = re.findall(
     r"^\| .* \| `([\w.]+)` \| `(harness/[\w/]+\.py)` \|$",
-    (ROOT / "docs" / "concepts.md").read_text(encoding="utf-8"),
+    (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8"),
     flags=re.MULTILINE,
 )
 
@@ -40,3 +42,23 @@ def test_the_steps_are_in_the_order_of_the_file() -> None:
         text = (ROOT / path).read_text(encoding="utf-8")
         places = [text.index(f"\ndef {name}(") for name in names]
         assert places == sorted(places)
+
+
+def test_the_drawings_are_those_of_the_code() -> None:
+    """Write them anew with python -m docs_site.architecture."""
+    text = PAGE.read_text(encoding="utf-8")
+    assert with_drawings(text) == text
+    with pytest.raises(ValueError, match="no place for 'imports'"):
+        with_drawings(text.replace("<!-- imports:", "<!--"))
+
+
+def test_a_drawing_has_a_mark_where_a_package_imports_another() -> None:
+    names = packages()
+    assert names[0] == "languages"
+    assert names[-1] == "testing"
+    drawing = import_drawing(["low", "high"], {"low": set(), "high": {"low"}}).splitlines()
+    assert [line.split() for line in drawing[1:-1]] == [
+        ["1", "2"],
+        ["2", "high", "●", "·"],
+        ["1", "low", "·", "·"],
+    ]

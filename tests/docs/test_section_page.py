@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli.main import run_command
-from harness.reporting.catalog import html_text
+from harness.reporting.documents import html_text
 from harness.storage.run_folder import Run
 from tests.docs.page import DOCS, blocks
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from harness.reporting.catalog import html_text
-from harness.reporting.cost.report import equity_report
+from harness.reporting.cost.cost import equity_report
+from harness.reporting.documents import html_text
 from harness.storage.run_folder import Run
 from harness_board.gathering import gather
 from harness_board.rendering import board_page, part_page

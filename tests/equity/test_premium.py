@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from harness.reporting.cost.cost import Cost, Premium, by_id, premium_of
-from harness.reporting.cost.report import EquityRow, correlation_of
+from harness.reporting.cost.cost import Cost, EquityRow, Premium, by_id, correlation_of, premium_of
 from harness.storage.records import ItemTokens
 
 Counts = st.dictionaries(st.sampled_from("abcdefgh"), st.integers(min_value=1, max_value=500), min_size=1)

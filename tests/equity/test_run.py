@@ -15,8 +15,7 @@ import pytest
 
 from harness.analysis.merge import merge_runs
 from harness.analysis.rescoring import rescore
-from harness.reporting.cost.cost import Premium
-from harness.reporting.cost.report import EquityTable, equity_report
+from harness.reporting.cost.cost import EquityTable, Premium, equity_report
 from harness.reporting.cost.table import (
     ANSWER_HEADS,
     PROMPT_HEADS,

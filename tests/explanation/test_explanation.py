@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from scipy.stats import pearsonr, spearmanr, t
 
+from harness.analysis.coverage import syntax_distances, syntax_shares
 from harness.analysis.explanation import Explanation, explain
-from harness.analysis.typology import syntax_distances, syntax_shares
 from harness.languages.table import known_languages
 from harness.reporting.languages.explanation import explained, language_properties, read_explanation
 from harness.running.session import open_session

@@ -13,7 +13,7 @@ import pytest
 from harness.registry.registry import Registry
 from harness.storage.run_folder import Run
 from harness_export.catalog import TARGETS
-from harness_export.latex import files
+from harness_export.formats import latex_files
 from tests.builders import make_shown_cell, write_run
 
 from .conftest import SUMMARY
@@ -80,7 +80,7 @@ def test_the_best_of_comparable_means_is_bold(tmp_path: Path) -> None:
     first = _run(tmp_path / "a", "me/a_b", {("xnli", "de"): 0.5, ("xnli", "sw"): 0.7, ("pawsx", "de"): 0.4})
     second = _run(tmp_path / "b", "me/b", {("xnli", "de"): 0.6, ("xnli", "sw"): 0.7})
     third = _run(tmp_path / "c", "me/c", {("xnli", "de"): 0.99})
-    [text] = files([first, second, third]).values()
+    [text] = latex_files([first, second, third]).values()
     rows = {
         line.split(" & ")[0]: line.split(" & ")[1:] for line in text.splitlines() if line.startswith("me/")
     }
@@ -96,7 +96,7 @@ def test_the_best_of_comparable_means_is_bold(tmp_path: Path) -> None:
 
 
 def test_the_table_needs_booktabs_and_graphicx_alone(sample_run: Run, trained_sample_run: Run) -> None:
-    [text] = files([sample_run, trained_sample_run]).values()
+    [text] = latex_files([sample_run, trained_sample_run]).values()
     assert set(re.findall(r"(?<!\\)\\([a-zA-Z]+)", text)) <= {
         *(
             "begin",

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from harness.storage.run_folder import Run
 from harness_export.catalog import TARGETS
-from harness_export.score import clean_model_name
+from harness_export.formats import clean_model_name
 from tests.builders import make_shown_cell, write_run
 
 from .conftest import SUMMARY

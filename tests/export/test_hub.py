@@ -11,7 +11,7 @@ from huggingface_hub import ModelCard, eval_result_entries_to_yaml, parse_eval_r
 from huggingface_hub.repocard_data import eval_results_to_model_index, model_index_to_eval_results
 
 from harness.storage.run_folder import Run
-from harness_export.hub import eval_results, model_index
+from harness_export.formats import eval_results, model_index
 from tests.builders import make_shown_cell, write_run
 
 from .conftest import SUMMARY

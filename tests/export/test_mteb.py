@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from harness.cli import write_files
 from harness.errors import UsageError
 from harness.storage.run_folder import Run
-from harness_export.catalog import TARGETS, write_files
-from harness_export.mteb import files
+from harness_export.catalog import TARGETS
+from harness_export.formats import mteb_files
 from tests.builders import make_shown_cell, write_run
 
 from .conftest import SUMMARY
@@ -30,7 +31,7 @@ print(json.dumps({name: [own.task_name, own.get_score(), sorted(own.hf_subsets)]
 
 
 def test_retrieval_tasks_have_a_file_for_each_protocol(sample_run: Run) -> None:
-    found = files([sample_run])
+    found = mteb_files([sample_run])
     assert sorted(found) == ["tatoeba_frozen.json", "tatoeba_zero_shot_transfer.json"]
     cells = {
         (cell.protocol, cell.language): cell
@@ -55,7 +56,7 @@ def test_retrieval_tasks_have_a_file_for_each_protocol(sample_run: Run) -> None:
 
 
 def test_languages_are_written_as_mteb_does(sample_run: Run) -> None:
-    text = files([sample_run])["tatoeba_frozen.json"]
+    text = mteb_files([sample_run])["tatoeba_frozen.json"]
     languages = {own["hf_subset"]: own["languages"] for own in json.loads(text)["scores"]["test"]}
     assert languages["de"] == ["eng-Latn", "deu-Latn"]
     assert languages["hi"] == ["eng-Latn", "hin-Deva"]
@@ -72,7 +73,7 @@ def test_a_run_without_retrieval_has_nothing_for_mteb(tmp_path: Path) -> None:
 def test_mteb_reads_the_files(sample_run: Run, tmp_path: Path) -> None:
     if not list(PEERS.glob("lib/python3*/site-packages/mteb")):
         pytest.skip("no mteb: make setup-peers, or set HARNESS_TEST_PEERS")
-    write_files(files([sample_run]), tmp_path)
+    write_files(mteb_files([sample_run]).items(), tmp_path)
     command = [str(PEERS / "bin" / "python"), "-c", READ, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=600, check=False)
     assert done.returncode == 0, done.stderr[-3000:]

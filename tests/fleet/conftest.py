@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from harness import Run
-from harness.running import FleetJob, JobState
+from harness.registry import FleetJob, JobState
 from harness.storage.journal_log import DESCRIPTION, KEY_BYTES, Log, log_paths
 from harness_fleet.job import main
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness import UsageError
-from harness.running import FleetJob, JobState
+from harness.registry import FleetJob, JobState
 from harness_fleet.local import LocalOptions, LocalRunner, gpu_names
 
 SAY = "import os, pathlib, sys; pathlib.Path(sys.argv[1]).write_text(os.environ.get('CUDA_VISIBLE_DEVICES', 'all'))"

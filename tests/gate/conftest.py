@@ -9,8 +9,7 @@ import pytest
 from harness.registry.registry import Registry
 from harness.storage.records import ItemRecord
 from harness.storage.run_folder import Run
-from harness_gate.policy import Policy
-from harness_gate.verdict import Check, Decision, decide
+from harness_gate.verdict import Check, Decision, Policy, decide
 from tests.comparison.conftest import labelled, make_run  # noqa: F401  # make_run is a fixture
 
 Decide = Callable[..., Decision]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import SpecError, UsageError
-from harness_gate.policy import Policy, read_policy
+from harness_gate.verdict import Policy, read_policy
 
 POLICY = """\
 margin: 1

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
 
-from harness_hf.inference.template import Template
+from harness_hf.inference.template import SpecialTokens
 from harness_hf.inference.word_vectors import split_sentences
 
 from .conftest import CORPUS, byte_level, fast, unigram, wordpiece
@@ -145,7 +145,7 @@ def test_words_become_the_pieces_of_running_text(name: str) -> None:
     tokenizer = TOKENIZERS[name]()
     words = ["The", "cat", "sat", "neben", "der", "Hund", "two"]
     (window,) = split_sentences(
-        [words], tokenizer=tokenizer, template=Template.around([]), limit=64, unknown_for_empty=True
+        [words], tokenizer=tokenizer, template=SpecialTokens.around([]), limit=64, unknown_for_empty=True
     )
     text = " ".join(words)
     # The first word is like the others: some tokenizers put the space there themselves.
@@ -164,7 +164,7 @@ def test_last_pieces_are_those_before_the_next_word(name: str) -> None:
         (window,) = split_sentences(
             sentence,
             tokenizer=tokenizer,
-            template=Template.around([7]),
+            template=SpecialTokens.around([7]),
             limit=64,
             unknown_for_empty=True,
             read_last=read_last,

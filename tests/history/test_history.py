@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.analysis.history import Series, history, history_runs
+from harness.analysis.history import Series, history_runs, read_histories
 from harness.errors import UsageError
 from harness.running.session import open_session
 from harness.statistics import change_points, paired_difference
@@ -78,7 +78,7 @@ def line(folder: Path, runs: Sequence[Cells], *, parallel: bool = False) -> list
 
 
 def series(runs: Sequence[Run]) -> list[Series]:
-    return history(runs, open_session().registry.metrics)
+    return read_histories(runs, open_session().registry.metrics)
 
 
 def drawn(random: np.random.Generator, share: float, n: int = 300) -> list[bool]:

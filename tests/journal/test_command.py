@@ -1,4 +1,4 @@
-"""``harness journal stats`` and ``verify`` on good and damaged logs."""
+"""``harness journal verify`` on good and damaged logs."""
 
 from __future__ import annotations
 
@@ -38,45 +38,6 @@ def damage(path: Path, at: int) -> None:
     path.write_bytes(data)
 
 
-def test_stats_count_answers_by_log_ability_and_source(run: Path, cli: Cli) -> None:
-    status, out, err = cli("journal", "stats", run, "--json", "rows.json")
-    assert (status, err) == (0, "")
-    sizes = [(run / "journal" / name).stat().st_size for name in ("0.log", "1.log")]
-    lines = [line.split() for line in out.splitlines()]
-    assert lines[0] == ["log", "answers", "distinct", "repeated", "bytes", "bad", "abilities"]
-    assert lines[1][:8] == ["0.log", "1,201", "1,201", "0", f"{sizes[0]:,}", "0", "classify", "1,200,"]
-    assert lines[2] == ["1.log", "3", "2", "1", f"{sizes[1]:,}", "0", "generate", "3"]
-    assert lines[3][:6] == ["all", "1,204", "1,202", "2", f"{sum(sizes):,}", "0"]
-    assert out.splitlines()[-2:] == [
-        "0001020304050607: 1,203 answers of adapter hf, dtype float32, ref hf:models/[x], weights 0123456789ab",
-        "ffffffffffffffff: 1 answer of a source that is not described",
-    ]
-    rows = json.loads(Path("rows.json").read_text(encoding="utf-8"))
-    assert [row["log"] for row in rows] == ["0.log", "1.log", "all"]
-    assert rows[-1] == {
-        "log": "all",
-        "answers": 1204,
-        "distinct": 1202,
-        "repeated": 2,
-        "bytes": sum(sizes),
-        "abilities": {"classify": 1200, "embed": 1, "generate": 3},
-        "sources": [
-            {"source": SOURCE.hex(), "answers": 1203, "identity": IDENTITY},
-            {"source": OTHER.hex(), "answers": 1, "identity": None},
-        ],
-        "bad": 0,
-    }
-
-
-def test_stats_report_damage(run: Path, cli: Cli) -> None:
-    damage(run / "journal" / "0.log", -1)
-    status, out, err = cli("journal", "stats", run)
-    assert status == 0
-    size = f"{(run / 'journal' / '0.log').stat().st_size:,}"
-    assert out.splitlines()[1].split()[:6] == ["0.log", "1,200", "1,200", "0", size, "1"]
-    assert err == f"Some bytes are no records; harness journal verify {run} shows which.\n"
-
-
 def test_a_good_journal_is_one_line(run: Path, cli: Cli) -> None:
     status, out, err = cli("journal", "verify", run, "--json", "rows.json")
     assert (status, out, err) == (0, "2 logs, 1,204 good answers, 0 bad stretches.\n", "")
@@ -107,38 +68,35 @@ def test_verify_names_every_bad_stretch(run: Path, cli: Cli) -> None:
     ]
 
 
-@pytest.mark.parametrize("command", ["stats", "verify"])
-def test_a_folder_without_a_journal_is_named(command: str, tmp_path: Path, cli: Cli) -> None:
+def test_a_folder_without_a_journal_is_named(tmp_path: Path, cli: Cli) -> None:
     folder = tmp_path / "some"
-    assert cli("journal", command, folder)[0::2] == (
+    assert cli("journal", "verify", folder)[0::2] == (
         2,
         f"Error: The run folder {str(folder)!r} does not exist. Look below 'runs'.\n",
     )
     folder.mkdir()
-    assert cli("journal", command, folder)[0::2] == (
+    assert cli("journal", "verify", folder)[0::2] == (
         2,
         f"Error: The folder {str(folder)!r} is no run: it has no manifest.json. "
         "A run folder is what 'harness eval --output DIR' wrote.\n",
     )
     (folder / "manifest.json").write_text("{}")
-    assert cli("journal", command, folder)[0::2] == (
+    assert cli("journal", "verify", folder)[0::2] == (
         2,
         f"Error: The run {str(folder)!r} has no journal: it has no folder 'journal'.\n",
     )
 
 
-@pytest.mark.parametrize("command", ["stats", "verify"])
-def test_another_version_is_reported(command: str, run: Path, cli: Cli) -> None:
+def test_another_version_is_reported(run: Path, cli: Cli) -> None:
     from harness.storage.journal_log import _header
 
     (run / "journal" / "2.log").write_bytes(_header(2))
-    status, _, err = cli("journal", command, run)
+    status, _, err = cli("journal", "verify", run)
     assert status == 1
     assert "2.log' cannot be read: expected version 1 of its format, found version 2." in err
 
 
-@pytest.mark.parametrize("command", ["stats", "verify"])
-def test_a_file_that_cannot_be_written_is_reported_first(command: str, run: Path, cli: Cli) -> None:
-    status, out, err = cli("journal", command, run, "--json", "absent/rows.json")
+def test_a_file_that_cannot_be_written_is_reported_first(run: Path, cli: Cli) -> None:
+    status, out, err = cli("journal", "verify", run, "--json", "absent/rows.json")
     assert (status, out) == (2, "")
     assert "The file 'absent/rows.json' cannot be written" in err

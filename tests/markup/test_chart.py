@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from harness.reporting.blocks.chart import Bar, BarChart, Chart, CurveChart, Line, Scale, number
-from harness.reporting.blocks.heat import heat_class
 from harness.reporting.blocks.model import Charts, Field, Table, TableRow
+from harness.reporting.blocks.number import heat_class
 from harness.reporting.render.page import html_blocks
 
 POINTS = ((0.0, 10.0), (1.0, 60.0), (2.0, 40.0))

@@ -9,8 +9,18 @@ from hypothesis import given, strategies as st
 from markupsafe import Markup
 
 from harness.reporting.blocks.chart import Bar, BarChart
-from harness.reporting.blocks.model import Block, Charts, Field, Fold, ItemText, Note, Notes, Table, TableRow
-from harness.reporting.blocks.visible import visible
+from harness.reporting.blocks.model import (
+    Block,
+    Charts,
+    Field,
+    Fold,
+    ItemText,
+    Note,
+    Notes,
+    Table,
+    TableRow,
+    visible,
+)
 from harness.reporting.render.page import html_blocks, json_text, page
 
 HOSTILE = [

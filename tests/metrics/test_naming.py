@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.metrics.naming import metric_name
+from harness.metrics.metric import metric_name
 from harness.registry.discovery import discover
 from harness.registry.registry import Registry
 

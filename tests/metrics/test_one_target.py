@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from harness.metrics.metric import MetricContext
-from harness.metrics.retrieval import average_precision, map_at_20, one_target_map_at_20, one_target_ranks
+from harness.metrics.ranking import average_precision, map_at_20, one_target_map_at_20, one_target_ranks
 
 CONTEXT = MetricContext(language="en")
 LANGUAGES = ("ar", "de", "en", "hi", "zh")

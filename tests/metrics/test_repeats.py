@@ -9,8 +9,7 @@ import pytest
 
 from harness.metrics.catalog import METRICS
 from harness.metrics.metric import MetricContext
-from harness.metrics.repeats import joined_answers, pass_at_k, shown_sizes
-from harness.metrics.scoring import ScoreInput, score_cell
+from harness.metrics.scoring import ScoreInput, joined_answers, pass_at_k, score_cell, shown_sizes
 
 LABELS = ("yes", "no")
 

@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 from sklearn.metrics import average_precision_score
 
 from harness.metrics.metric import MetricContext
-from harness.metrics.retrieval import average_precision, map_at_20, mrr_at_20, reciprocal_rank, top1_accuracy
+from harness.metrics.ranking import average_precision, map_at_20, mrr_at_20, reciprocal_rank, top1_accuracy
 
 CONTEXT = MetricContext(language="en")
 IDS = [f"Q{number}" for number in range(30)]

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from harness.errors import MissingExtraError
-from harness.metrics import translation
+from harness.metrics import written
 from harness.metrics.metric import MetricContext
-from harness.metrics.translation import bleu, bleu_from_counts, bleu_signature, chrf, chrf_from_counts
+from harness.metrics.written import bleu, bleu_from_counts, bleu_signature, chrf, chrf_from_counts
 
 sacrebleu = pytest.importorskip("sacrebleu")
 
@@ -110,6 +110,6 @@ def test_bad_input_is_rejected() -> None:
 
 
 def test_without_sacrebleu_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(translation, "PACKAGE", "sacrebleu_that_is_not_there")
+    monkeypatch.setattr(written, "PACKAGE", "sacrebleu_that_is_not_there")
     with pytest.raises(MissingExtraError, match=r"pip install 'multilingual-harness\[metrics\]'"):
         chrf(["x"], [["x"]], ENGLISH)

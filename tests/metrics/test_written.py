@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sacrebleu.metrics.chrf import CHRF
 
-from harness.metrics import translation, written
+from harness.metrics import written
 from harness.metrics.metric import MetricContext
 
 GERMAN = MetricContext(language="de")
@@ -32,17 +32,17 @@ def test_rouge_l_has_letters_of_scripts_without_spaces() -> None:
 
 def test_chrf_plus_is_sacrebleus() -> None:
     answers, gold = ["Das Haus ist alt.", "Es regnet heute"], ["Das Haus war alt.", "Heute regnet es."]
-    result = translation.chrf_plus(answers, [[text] for text in gold], GERMAN)
+    result = written.chrf_plus(answers, [[text] for text in gold], GERMAN)
     assert result.value * 100 == pytest.approx(CHRF(word_order=2).corpus_score(answers, [gold]).score)
     assert result.counts is not None
-    assert translation.chrf_plus_from_counts(result.counts.sum(axis=0)) == pytest.approx(result.value)
+    assert written.chrf_plus_from_counts(result.counts.sum(axis=0)) == pytest.approx(result.value)
 
 
 def test_signatures_name_what_scores_depend_on() -> None:
-    assert "nw:2" in translation.chrf_plus_signature(GERMAN)
-    assert "nw:0" in translation.chrf_signature(GERMAN)
-    assert "tok:zh" in translation.bleu_signature(MetricContext(language="zh"))
-    assert "version:" in translation.bleu_signature(GERMAN)
+    assert "nw:2" in written.chrf_plus_signature(GERMAN)
+    assert "nw:0" in written.chrf_signature(GERMAN)
+    assert "tok:zh" in written.bleu_signature(MetricContext(language="zh"))
+    assert "version:" in written.bleu_signature(GERMAN)
 
 
 def test_numbers_are_equal_by_value_and_within_the_tolerance() -> None:

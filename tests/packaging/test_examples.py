@@ -87,7 +87,17 @@ def test_they_are_in_the_sdist(python: Run, tmp_path: Path) -> None:
         names = {name.partition("/")[2] for name in archive.getnames()}
     wanted = {
         file.relative_to(ROOT).as_posix()
-        for pattern in ("*.py", "*.toml", "*.md", "*.yaml", "*.jsonl", "py.typed")
+        for pattern in (
+            "*.py",
+            "*.toml",
+            "*.md",
+            "*.yaml",
+            "*.yml",
+            "*.json",
+            "*.jsonl",
+            ".gitattributes",
+            "py.typed",
+        )
         for file in EXAMPLES.rglob(pattern)
     }
     assert len(wanted) > 20

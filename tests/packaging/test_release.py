@@ -217,7 +217,7 @@ def test_a_type_checker_sees_the_types(bin_folder: Path, folder: Path) -> None:
         path.name for root in roots for path in root.glob("harness*") if (path / "__init__.py").is_file()
     )
     assert packages == shipped
-    assert f'user.py:{at}: note: Revealed type is "harness.reporting.overview.notebook.LoadedRun"' in lines[0]
+    assert f'user.py:{at}: note: Revealed type is "harness.reporting.overview.overview.LoadedRun"' in lines[0]
     assert {line.split(":")[1] for line in lines[1:-1]} == {str(at + 1)}, checked.stdout
     assert checked.stdout.count("[arg-type]") == 2
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import os
 import signal
@@ -37,6 +38,7 @@ languages:
   en:
     test: {local: en.jsonl, reader: jsonl}
 """
+VERSION = importlib.metadata.version("multilingual-harness")
 PLAN = ("plan", "--tasks", "xnli:de", "--model", "baseline:majority", "--data", "sample")
 SPECS = (
     IMPORT + "from importlib.resources import files\n@hookimpl\n"
@@ -49,10 +51,9 @@ FAULTS = {
     "leaves": ("import sys; sys.exit()", "SystemExit: . Repair it, or"),
     "generates": ("raise GeneratorExit", "GeneratorExit: . Repair it, or"),
     "cancelled": ("import asyncio; raise asyncio.CancelledError('x')", "CancelledError: x. Repair it, or"),
-    "stopping": ("raise KeyboardInterrupt", "KeyboardInterrupt: . Repair it, or"),
     "newer": (
         "HARNESS_HOOKS = 2",
-        "it needs hooks of version 2, this harness 0.1.0 has hooks of version 1. Run 'pip install --upgrade "
+        f"it needs hooks of version 2, this harness {VERSION} has hooks of version 1. Run 'pip install --upgrade "
         "multilingual-harness', or",
     ),
     "versionless": (
@@ -70,12 +71,12 @@ FAULTS = {
     ),
     "unknown": (
         f"{IMPORT}@hookimpl\ndef harness_predict_weather(): return []\n",
-        "it implements the unknown hook 'harness_predict_weather': this harness 0.1.0 has hooks of version 1. Run 'pip "
-        "install --upgrade multilingual-harness', or",
+        f"it implements the unknown hook 'harness_predict_weather': this harness {VERSION} has hooks of version 1. "
+        "Run 'pip install --upgrade multilingual-harness', or",
     ),
     "demanding": (
         f"{IMPORT}@hookimpl\ndef harness_cell_finished(cell, weather): pass\n",
-        "its hook 'harness_cell_finished' takes 'weather', but is given 'cell': this harness 0.1.0 has hooks of "
+        f"its hook 'harness_cell_finished' takes 'weather', but is given 'cell': this harness {VERSION} has hooks of "
         "version 1. Run 'pip install --upgrade multilingual-harness', or",
     ),
     "hooked": (
@@ -237,7 +238,7 @@ def test_no_package_replaces_a_command_of_our_plugins(package: Package, harness:
 
 def test_names_that_two_plugins_register_are_reported_on_request(package: Package, harness: Harness) -> None:
     source = (
-        f"{IMPORT}from harness.reporting.formats import ReportFormat\n@hookimpl\ndef harness_register_reports():\n"
+        f"{IMPORT}from harness.registry.declarations import ReportFormat\n@hookimpl\ndef harness_register_reports():\n"
         "    return [ReportFormat(name='html', suffix='.x', render=lambda runs: '')]\n"
     )
     package("twin", source)
@@ -250,7 +251,7 @@ def test_names_that_two_plugins_register_are_reported_on_request(package: Packag
 def test_things_without_a_name_are_left_out(package: Package, harness: Harness) -> None:
     package(
         "nameless",
-        f"{IMPORT}from harness.reporting.formats import ReportFormat\n@hookimpl\ndef harness_register_reports():\n"
+        f"{IMPORT}from harness.registry.declarations import ReportFormat\n@hookimpl\ndef harness_register_reports():\n"
         "    return [ReportFormat(name=None, suffix='.x', render=lambda runs: '')]\n",
     )
     checked = harness("plugins", "--check")

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from harness.running import FleetJob, JobState
+from harness.registry import FleetJob, JobState
 
 OWN = {"include_dashboard": False, "object_store_memory": 100 * 2**20}
 MakeJob = Callable[..., FleetJob]

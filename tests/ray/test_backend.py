@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from harness import HarnessError, UsageError
-from harness.running import FleetJob
+from harness.registry import FleetJob
 from harness_ray.backend import RayRunner
 from harness_ray.options import RayOptions
 from tests.ray.conftest import Diary, MakeJob, runs

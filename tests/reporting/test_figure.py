@@ -12,12 +12,19 @@ import pytest
 from hypothesis import given, strategies as st
 
 from harness.errors import MissingExtraError, UsageError
-from harness.reporting.blocks.chart import Bar, BarChart, CurveChart, Line
-from harness.reporting.blocks.forest import ForestChart, ForestRow
-from harness.reporting.blocks.model import Field, TileMap
-from harness.reporting.blocks.task_chart import Mark, TaskChart, TaskRow
-from harness.reporting.blocks.visible import visible
-from harness.reporting.overview.figure import Figure
+from harness.reporting.blocks.chart import (
+    Bar,
+    BarChart,
+    CurveChart,
+    ForestChart,
+    ForestRow,
+    Line,
+    Mark,
+    TaskChart,
+    TaskRow,
+)
+from harness.reporting.blocks.model import Field, TileMap, visible
+from harness.reporting.render.page import Figure
 
 SPACE = "{http://www.w3.org/2000/svg}"
 
@@ -39,7 +46,7 @@ def make_charts(name: str) -> dict[str, Any]:
             title="T",
             rows=[
                 TaskRow(
-                    name=name,
+                    label=name,
                     words="w",
                     value=50.0,
                     text="50.0",
@@ -143,7 +150,7 @@ def test_a_figure_needs_no_page_and_changes_none() -> None:
 def test_a_legend_has_each_entry_once_and_is_folded() -> None:
     rows = [
         TaskRow(
-            name="t", words="", value=None, text="", small="",
+            label="t", words="", value=None, text="", small="",
             marks=[Mark(kind="run", label=f"a system with a long name {number}", value=number) for number in range(9)],
         )
     ]  # fmt: skip

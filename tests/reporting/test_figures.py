@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from harness.reporting.blocks.task_chart import TaskChart
+from harness.reporting.blocks.chart import TaskChart
 from harness.reporting.overview.figures import system_figures
 from tests.builders import make_shown_cell, write_run
 
@@ -37,7 +37,7 @@ def test_means_by_family(tmp_path: Path) -> None:
     [chart] = system_figures([run])["families"].charts
     assert isinstance(chart, TaskChart)
     found = {
-        (mark.kind, mark.label, row.name): round(mark.value, 1) for row in chart.rows for mark in row.marks
+        (mark.kind, mark.label, row.label): round(mark.value, 1) for row in chart.rows for mark in row.marks
     }
     # 'part' has no score in German, so that its Indo-European mean would be another one.
     assert {key: score for key, score in found.items() if key[0] == "published"} == {

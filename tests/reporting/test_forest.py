@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from harness.reporting.blocks.forest import DECIDES, STRIP, ForestChart, ForestRow, strip
+from harness.reporting.blocks.chart import DECIDES, STRIP, ForestChart, ForestRow, strip
 from harness.reporting.blocks.model import Charts
 from harness.reporting.render.page import html_blocks
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from harness.reporting.catalog import terminal_text
+from harness.reporting.documents import terminal_text
 from harness.reporting.overview.glance import Glance, glance
-from harness.reporting.overview.glance_blocks import language_groups, spread_text, strip_head, strip_of
+from harness.reporting.overview.glance_blocks import language_groups, strip_head, strip_of
 from harness.reporting.overview.run_remarks import run_remarks
 from harness.reporting.overview.summary import summarise
 from harness.storage.results import STOPPED
@@ -276,7 +276,7 @@ def test_the_headline_is_the_mean_of_the_prompts_with_its_spread(write: Write) -
     [task] = own.averaged
     assert task.mean.value == own.mean.value == pytest.approx(0.45)
     assert task.by_prompt == pytest.approx((0.6, 0.4, 0.35))
-    assert spread_text(task) == "35.0 to 60.0 by prompt"
+    assert task.spread == "35.0 to 60.0 by prompt"
     assert task.mean.reach is not None
     assert task.mean.reach == pytest.approx(0.02)
     assert "xnli prompted acc, mean of 3 prompts: 45.0 ±2.0 (35.0 to 60.0 by prompt" in terminal_text([run])

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from harness.reporting.blocks.model import Fold, Note, Table
-from harness.reporting.overview.opening import TERMS, glossary_blocks
+from harness.reporting.overview.provenance import TERMS, glossary_blocks
 
 CONCEPTS = Path(__file__).parents[2] / "docs" / "concepts.md"
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from harness.reporting.blocks.model import Table
-from harness.reporting.blocks.score import Score
-from harness.reporting.catalog import markdown_text, terminal_text
+from harness.reporting.blocks.number import Score
+from harness.reporting.documents import markdown_text, terminal_text
 from harness.reporting.overview.matrix import LEAST_OBSERVATIONS, Matrix, matrices
-from harness.reporting.overview.matrix_files import matrix_format, matrix_report, matrix_rows
+from harness.reporting.overview.paper_tables import matrix_format, matrix_report, matrix_rows
 from harness.reporting.overview.summary import summarise
 from harness.running.manifest import published_documents
 from harness.running.session import open_session

@@ -20,8 +20,8 @@ from harness import LoadedRun, Run
 from harness.errors import UsageError
 from harness.planning.run_config import settings
 from harness.planning.run_settings import RunSettings
+from harness.reporting.blocks.chart import TaskChart
 from harness.reporting.blocks.model import TileMap
-from harness.reporting.blocks.task_chart import TaskChart
 
 
 def _results(run: Run) -> dict[str, Any]:
@@ -184,7 +184,7 @@ def test_the_gap_is_the_source_language_minus_the_mean_of_the_others(loaded: Loa
     assert isinstance(chart, TaskChart)
     means = [row for row in _means(loaded) if row["transfer_gap"] is not None]
     pairs = list(zip(chart.rows[::2], chart.rows[1::2], strict=True))
-    assert [source.name.split()[0] for source, _ in pairs] == [mean["task"] for mean in means]
+    assert [source.label.split()[0] for source, _ in pairs] == [mean["task"] for mean in means]
     for mean, (source, others) in zip(means, pairs, strict=True):
         code = loaded.manifest.tasks[mean["task"]].source
         rest = [value for language, value in mean["by_language"].items() if language != code]

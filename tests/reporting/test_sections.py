@@ -10,9 +10,10 @@ import pytest
 from rich.console import Console
 
 from harness.errors import BrokenPluginError
+from harness.registry.declarations import ReportFormat, ReportSection
 from harness.registry.registry import Registry
 from harness.reporting.blocks.model import Note
-from harness.reporting.formats import ReportFormat, ReportSection, SectionReport
+from harness.reporting.formats import SectionReport, read_section
 from harness.reporting.overview.summary import summarise
 from harness.reporting.overview.summary_blocks import detail_blocks, part_blocks
 from harness.reporting.render.console import render_blocks
@@ -132,13 +133,13 @@ def test_the_sentence_names_distribution_file_and_line(
 def test_a_report_of_a_wrong_type_is_a_fault_of_the_section(run: Run, reader: Callable[..., Any]) -> None:
     section = _section(f"{HERE}:{reader.__name__}")
     with pytest.raises(BrokenPluginError, match=reader.__name__):
-        section.read([run])
+        read_section(section, [run])
     [report] = read_sections([run], [section]).values()
     assert len(report.notes) == 1
 
 
 def test_rows_that_raise_are_a_fault_of_the_section(run: Run) -> None:
-    report = _section(f"{HERE}:read_with_bad_rows").read([run])
+    report = read_section(_section(f"{HERE}:read_with_bad_rows"), [run])
     assert report is not None
     with pytest.raises(BrokenPluginError, match=r"read_with_bad_rows.*test_sections\.py, line \d+"):
         report.rows()

@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given, strategies as st
 
 import harness
-from harness.reporting.blocks.score import Score
-from harness.reporting.catalog import latex_text, markdown_text, terminal_text
+from harness.reporting.blocks.number import Score
+from harness.reporting.documents import latex_text, markdown_text, terminal_text
+from harness.reporting.overview.matrix import suite_tables
 from harness.reporting.overview.published import Place, published_rows, published_score
 from harness.reporting.overview.run_remarks import few_items, published_remarks
-from harness.reporting.overview.suite import suite_tables
 from harness.reporting.overview.summary import Summary, summarise
 from harness.running.manifest import published_documents
 from harness.running.session import Session, open_session
-from harness.scores.aggregation import aggregate_suites
+from harness.scores.suites import aggregate_suites
 from harness.storage.results import CellResult, Manifest, RunResults, SuiteScore, SuiteSummary, TaskScore
 from harness.storage.run_folder import Run, with_baselines
 
@@ -69,7 +69,7 @@ def test_published_systems_get_the_averages_that_were_published(summary: Summary
         assert round((rows[f"published {label}"][0] or 0) * 100, 1) == overall
     assert rows["published Human"][0] is None
     assert table.title == "Suite xtreme_r (zero_shot_transfer)"
-    assert table.heads == (
+    assert table.columns == (
         *("overall", "flat", "classification", "structured prediction"),
         *("question answering", "retrieval"),
     )

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from harness.reporting.blocks.score import Score
-from harness.reporting.catalog import latex_text, markdown_text, terminal_text
+from harness.reporting.blocks.number import Score
+from harness.reporting.documents import latex_text, markdown_text, terminal_text
+from harness.reporting.overview.column import system_names
+from harness.reporting.overview.marks import unreadable_line
 from harness.reporting.overview.summary import summarise
 from harness.reporting.overview.summary_blocks import detail_blocks
-from harness.reporting.overview.system_name import system_names
-from harness.reporting.overview.unreadable import unreadable_line
 from harness.reporting.render.console import render_blocks
 from harness.reporting.render.rows import cell_rows, render_csv, render_json
 from harness.storage.run_folder import Run

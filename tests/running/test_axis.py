@@ -10,7 +10,7 @@ import pytest
 
 from harness.errors import UsageError
 from harness.planning.plan import Plan
-from harness.reporting.catalog import markdown_text, terminal_text
+from harness.reporting.documents import markdown_text, terminal_text
 from harness.reporting.overview.summary import summarise
 from harness.storage.run_folder import Run
 from harness_xtreme_r.submission.run import export_run

@@ -11,7 +11,7 @@ import pytest
 from harness import Run, compare_runs
 from harness.analysis.comparison import Comparison
 from harness.errors import DataError, UnknownNameError
-from harness.scores.read import read_scores
+from harness.scores.table import read_scores
 from harness.storage import TaskScore
 from harness.storage.results import DamagedRunError, Manifest
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.analysis.metric_process import MetricCommand, _ask, _ScoreFile
+from harness.analysis.metric_process import CommandScores, MetricCommand, _ask
 from harness.errors import HarnessError
 
 pytestmark = pytest.mark.thorough
@@ -31,19 +31,24 @@ if mode == "many":
 """
 
 
-def ask(folder: Path, mode: str, kept: _ScoreFile) -> None:
+def _kept(folder: Path, digest: str = "d") -> CommandScores:
+    command = MetricCommand(name="own", words=("program",))
+    return CommandScores(command=command, path=folder / "kept", digest=digest)
+
+
+def ask(folder: Path, mode: str, kept: CommandScores) -> None:
     program = folder / "program.py"
     program.write_text(PROGRAM, encoding="utf-8")
-    command = MetricCommand(name="own", words=(sys.executable, str(program), mode), silence=5)
+    kept.command = MetricCommand(name="own", words=(sys.executable, str(program), mode), silence=5)
     asked = {f"k{number}": "x" * number for number in range(4) if f"k{number}" not in kept.scores}
     lines = folder / "asked"
     lines.write_text("".join(json.dumps({"prediction": text}) + "\n" for text in asked.values()), "utf-8")
     with lines.open(encoding="utf-8") as file:
-        _ask(command, file, asked, kept)
+        _ask(file, asked, kept)
 
 
 def test_each_answer_gets_its_score(tmp_path: Path) -> None:
-    kept = _ScoreFile(path=tmp_path / "kept", digest="d")
+    kept = _kept(tmp_path)
     ask(tmp_path, "good", kept)
     assert kept.scores == {"k0": 0.0, "k1": 0.1, "k2": 0.2, "k3": 0.3}
     assert kept.signature.startswith("lengths|1|command:")
@@ -59,18 +64,18 @@ def test_each_answer_gets_its_score(tmp_path: Path) -> None:
 )
 def test_what_a_failing_program_gave_is_kept(tmp_path: Path, mode: str, message: str) -> None:
     with pytest.raises(HarnessError, match=message):
-        ask(tmp_path, mode, _ScoreFile(path=tmp_path / "kept", digest="d"))
-    again = _ScoreFile(path=tmp_path / "kept", digest="d")
+        ask(tmp_path, mode, _kept(tmp_path))
+    again = _kept(tmp_path)
     again.read()
     assert again.scores == {"k0": 0.0, "k1": 0.1}
-    other = _ScoreFile(path=tmp_path / "kept", digest="e")
+    other = _kept(tmp_path, "e")
     other.read()
     assert other.scores == {}
 
 
 @pytest.mark.parametrize("mode", ["few", "many"])
 def test_a_program_that_miscounts_is_not_believed(tmp_path: Path, mode: str) -> None:
-    kept = _ScoreFile(path=tmp_path / "kept", digest="d")
+    kept = _kept(tmp_path)
     with pytest.raises(HarnessError, match="none of them was taken"):
         ask(tmp_path, mode, kept)
     assert not kept.scores and not kept.path.exists()

@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 import harness
 from harness.cli.main import run_command
 from harness.reporting.blocks.model import file_stem
-from harness.reporting.overview.system_name import system_names
+from harness.reporting.overview.column import system_names
 from harness.storage.model_name import folder_names, model_name
 from harness.storage.results import Manifest
 from harness.storage.run_folder import Run

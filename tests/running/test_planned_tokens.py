@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.analysis.planned_tokens import PlannedTokens, TokenCounter, planned_tokens, text_size
+from harness.analysis.plan_estimates import PlannedTokens, TokenCounter, planned_tokens, text_size
 from harness.cli.main import run_command
 from harness.planning.run_config import RunConfig, data_options
 from harness.running.cell_reader import CellReader

@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 from scipy.optimize import brentq
 
-from harness.analysis.power import Assumption, Detectable, detectable_differences
+from harness.analysis.plan_estimates import Assumption, Detectable, detectable_differences
 from harness.data.resolve import DataOptions
 from harness.errors import UsageError
 from harness.planning.run_config import RunConfig

@@ -14,11 +14,11 @@ from harness.cli.report import app
 from harness.errors import CapabilityError
 from harness.models.requests import Turn
 from harness.prompts.prompter import item_seed
-from harness.reporting.catalog import terminal_text
-from harness.reporting.overview.material import read_material
-from harness.reporting.overview.opening import banners
+from harness.reporting.documents import terminal_text
+from harness.reporting.overview.marks import unreadable_answers, unreadable_line
+from harness.reporting.overview.provenance import banners
 from harness.reporting.overview.run_remarks import run_remarks
-from harness.reporting.overview.unreadable import unreadable_answers, unreadable_line
+from harness.reporting.overview.summary import read_material
 from harness.storage.results import CellResult
 from harness.storage.run_folder import Run
 
@@ -109,7 +109,7 @@ def test_unreadable_answers_are_listed_and_lead_the_remarks(
     answers = list(unreadable_answers(finished))
     cell = _cell(finished)
     assert len(answers) == cell.unparsed == (cell.unparsed if unread is None else unread) > 0
-    assert {(answer.task, answer.language, answer.written) for answer in answers} == {
+    assert {(answer["task"], answer["language"], answer["written"]) for answer in answers} == {
         ("xnli", "en", " Who knows?")
     }
     line = unreadable_line(finished)

@@ -115,8 +115,7 @@ def test_a_gate_on_a_damaged_run_is_not_no_go(cli: Cli, edited: Edited, sample_r
 def test_a_digest_or_version_that_differs_is_noted(
     edited: Edited, sample_run: Run, keys: Sequence[Any], value: str, file: str
 ) -> None:
-    from harness_gate.policy import Policy
-    from harness_gate.verdict import decide
+    from harness_gate.verdict import Policy, decide
 
     runs = [sample_run, Run(edited(keys, value, file=file))]
     metrics, policy = open_session().registry.metrics, Policy()

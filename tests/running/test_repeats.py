@@ -10,7 +10,7 @@ import pytest
 from harness.api import evaluate
 from harness.errors import CapabilityError, UsageError
 from harness.prompts.prompter import item_seed
-from harness.reporting.catalog import terminal_text
+from harness.reporting.documents import terminal_text
 from harness.reporting.prompting.asked import prompt_pairs, prompt_scores, read_asked
 from harness.storage.run_folder import Run
 
@@ -109,10 +109,12 @@ def test_prompts_are_compared(run: RunTasks) -> None:
     scores = list(prompt_scores(finished))
     by_language = {cell.language: cell.metrics["accuracy"].value for cell in finished.cells}
     for own in scores:
-        assert set(own.scores) == {"letters", "hybrid", "default"}
-        assert own.spread == max(own.scores.values()) - min(own.scores.values())
-        assert own.mean == pytest.approx(by_language[own.language]), "the adapter always takes the first"
-    assert [(pair.first, pair.second) for pair in prompt_pairs(finished)] == [
+        assert set(own["scores"]) == {"letters", "hybrid", "default"}
+        assert own["spread"] == max(own["scores"].values()) - min(own["scores"].values())
+        assert own["mean"] == pytest.approx(by_language[own["language"]]), (
+            "the adapter always takes the first"
+        )
+    assert [(pair["first"], pair["second"]) for pair in prompt_pairs(finished)] == [
         ("letters", "hybrid"), ("letters", "default"), ("hybrid", "default"),
     ]  # fmt: skip
 

@@ -18,10 +18,10 @@ from harness.errors import UsageError
 from harness.metrics.scoring import MetricScore
 from harness.planning.plan import Plan
 from harness.planning.sampling import items_needed
-from harness.reporting.overview.material import read_material
-from harness.reporting.overview.notebook import LoadedRun
+from harness.reporting.overview.overview import LoadedRun
 from harness.reporting.overview.run_remarks import sampled_items
-from harness.reporting.overview.systems import system_table, systems_latex
+from harness.reporting.overview.summary import read_material
+from harness.reporting.overview.summary_blocks import system_table, systems_latex
 from harness.running.sequential import Sampling, reach
 from harness.statistics import mean_of_codes
 from harness.storage.results import CellResult, Look

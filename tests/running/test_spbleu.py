@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from harness.metrics.metric import MetricContext
-from harness.metrics.translation import missing_spbleu, spbleu, spbleu_signature
+from harness.metrics.written import missing_spbleu, spbleu, spbleu_signature
 from harness.planning.plan import Plan
 from harness.storage.run_folder import Run
 

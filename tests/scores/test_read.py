@@ -10,10 +10,9 @@ import polars as pl
 import pytest
 
 from harness.api import evaluate
-from harness.reporting.overview.notebook import LoadedRun
+from harness.reporting.overview.overview import LoadedRun
 from harness.reporting.render.rows import cell_rows
-from harness.scores.columns import COLUMNS
-from harness.scores.read import read_scores
+from harness.scores.table import COLUMNS, read_scores
 from harness.storage.run_folder import Run
 
 

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness.running import FleetJob, JobState
+from harness.registry import FleetJob, JobState
 from tests.faults.evaluation import answers, assert_same, repeated, requests
 
 from .test_scripts import Cli, make_job, numbers

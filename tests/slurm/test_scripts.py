@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from harness import AdapterError, UsageError
-from harness.running import FleetJob, JobState
+from harness.registry import FleetJob, JobState
 from harness_slurm.options import SlurmOptions
 from harness_slurm.runner import SlurmRunner
 

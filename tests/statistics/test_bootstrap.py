@@ -122,7 +122,7 @@ def test_sums_by_cluster() -> None:
 )
 def test_what_has_no_interval_says_why(counts: Floats, codes: list[int], method: str | None) -> None:
     found = count_interval(counts, np.array(codes, dtype=np.int64), f1_from_counts)
-    assert found == Interval(se=None, low=None, high=None, method=method)
+    assert found == Interval(method=method)
 
 
 def test_a_statistic_that_some_resample_does_not_have_gets_no_interval() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 from scipy import stats
 
 from harness.metrics.chunk import f1_from_counts
-from harness.statistics import half_sums, mcnemar, permutation, sign_flip_p, swap_p
+from harness.statistics import half_sums, mcnemar, sign_flip_p, significance, swap_p
 
 Floats = npt.NDArray[np.float64]
 
@@ -51,8 +51,8 @@ def test_halves_do_not_depend_on_how_many_signs_are_expanded_at_a_time(
 ) -> None:
     rows = np.random.default_rng(0).normal(size=(30, 2))
     whole, _ = half_sums(rows, draws=120, seed=1)
-    monkeypatch.setattr(permutation, "EXPANDED", expanded)
-    monkeypatch.setattr(permutation, "BLOCK", 30 * 60)
+    monkeypatch.setattr(significance, "EXPANDED", expanded)
+    monkeypatch.setattr(significance, "BLOCK", 30 * 60)
     found, is_all = half_sums(rows, draws=120, seed=1)
     assert found.shape == (120, 2)
     assert not is_all

@@ -125,11 +125,11 @@ def test_all_right_or_all_wrong_is_not_certain(value: float, n: int) -> None:
     ],
 )
 def test_what_has_no_interval_says_why(items: list[float], clusters: list[str | None], method: str) -> None:
-    assert clustered_mean(np.array(items), clusters) == Interval(se=None, low=None, high=None, method=method)
+    assert clustered_mean(np.array(items), clusters) == Interval(method=method)
 
 
 def test_no_items_have_no_interval() -> None:
-    assert clustered_mean(np.array([]), []) == Interval(se=None, low=None, high=None, method=None)
+    assert clustered_mean(np.array([]), []) == Interval()
 
 
 def test_items_without_a_cluster_are_not_one_cluster() -> None:
@@ -234,7 +234,7 @@ def test_strata_weigh_the_same_and_linked_items_are_one_draw() -> None:
 
 
 def test_differences_without_variance_have_no_interval() -> None:
-    nothing = Interval(se=None, low=None, high=None, method="constant")
+    nothing = Interval(method="constant")
     assert paired_difference(np.zeros(5), _one(5), [[]] * 5) == nothing
     assert paired_difference(np.arange(3) / 3, _one(3), [["c"]] * 3).method == "one cluster"
     assert paired_difference(np.zeros(0), _one(0), []).method is None

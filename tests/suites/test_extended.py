@@ -12,16 +12,15 @@ import pytest
 
 from harness.api import evaluate
 from harness.reporting.blocks.remark import sentences
-from harness.reporting.catalog import html_text, latex_text, markdown_text, terminal_text
-from harness.reporting.overview.item_origin import origin_mark, origin_remarks, published_means
+from harness.reporting.documents import html_text, latex_text, markdown_text, terminal_text
+from harness.reporting.overview.marks import origin_mark, origin_remarks, published_means
 from harness.reporting.render.rows import cell_rows
 from harness.storage.results import CellResult, TaskScore, TaskSummary
 from harness.storage.run_folder import Run
 from harness_board.document import board_rows
 from harness_board.gathering import gather
-from harness_board.rendering import board_page
+from harness_board.rendering import board_page, standing
 from harness_board.run_reading import language_marks
-from harness_board.standing import standing
 
 SUITE = """\
 suite: mine

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, strategies as st
 from scipy.stats import entropy
 
-from harness.analysis import typology
-from harness.analysis.typology import FEATURE_SETS, mean_entropy, syntax_shares, typology_index
+from harness.analysis import coverage
+from harness.analysis.coverage import FEATURE_SETS, mean_entropy, syntax_shares, typology_index
 from harness.errors import DataError, MissingExtraError
 from harness.languages.table import Language, known_languages
 
@@ -81,7 +81,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     values = np.array([[1, 1, 0, -1], [0, 1, 1, -1], [1, -1, 1, -1]], dtype=np.float32)[:, :, None]
     langs, feats = np.array(["aaa", "bbb", "ccc"]), np.array(["S_A", "S_B", "P_C", "S_D"])
     np.savez(path, data=values, langs=langs, feats=feats, sources=np.array(["predicted"]))
-    monkeypatch.setattr(typology, "_data_file", lambda name: path)
+    monkeypatch.setattr(coverage, "_data_file", lambda name: path)
     return path
 
 

@@ -12,8 +12,7 @@ from harness.models.capabilities import Head, ModelDescription, TrainingSettings
 from harness.planning.run_config import RunConfig, data_options
 from harness.running.session import open_session, prepare
 from harness.running.summaries import suite_summaries
-from harness.scores.aggregation import aggregate_suites
-from harness.scores.suites import overall, task_scores
+from harness.scores.suites import aggregate_suites, overall, task_scores
 from harness.specs.recipe_settings import resolve_settings
 from harness.specs.selection import select
 from harness.storage.results import SuiteScore, SuiteSummary, TaskScore

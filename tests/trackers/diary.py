@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import hookimpl
-from harness.running import LoggedResults, TrackedRun, Tracker
+from harness.registry import LoggedResults, TrackedRun, Tracker
 
 
 @hookimpl

@@ -13,7 +13,7 @@ import pytest
 
 from harness.api import evaluate
 from harness.errors import MissingExtraError, UnknownNameError
-from harness.scores.read import read_scores
+from harness.scores.table import read_scores
 from harness.storage.redaction import add_secret
 from harness.storage.run_folder import Run
 
@@ -165,7 +165,7 @@ def test_a_tracker_that_fails_leaves_the_others_alone(
 ) -> None:
     install_plugin(
         "brittle",
-        "from harness import hookimpl; from harness.running import Tracker\n"
+        "from harness import hookimpl; from harness.registry import Tracker\n"
         "class Brittle:\n"
         "    id, place = 'x', 'y'\n"
         "    def __init__(self, run): run.config.clear()\n"

@@ -9,16 +9,14 @@ import numpy as np
 import pytest
 
 from harness.analysis.significance import Difference
-from harness.reporting.blocks.heat import heat_class, levels
-from harness.reporting.blocks.score import Score
-from harness.reporting.catalog import html_text
+from harness.reporting.blocks.number import Score, heat_class, levels
 from harness.reporting.comparison.comparison import _coloured
+from harness.reporting.documents import html_text
 from harness.reporting.overview.glance import glance
-from harness.reporting.overview.material import read_material
 from harness.reporting.overview.matrix import Matrix
 from harness.reporting.overview.overview import task_chart
-from harness.reporting.overview.score_table import error_table
-from harness.reporting.overview.systems import system_table
+from harness.reporting.overview.summary import read_material
+from harness.reporting.overview.summary_blocks import error_table, system_table
 from harness.reporting.render.page import html_blocks
 from harness.running.manifest import published_documents
 from harness.running.session import open_session
@@ -33,7 +31,7 @@ from harness.statistics import (
 from harness.storage.results import SuiteSummary
 from harness.storage.run_folder import Run
 from harness_board.document import Board, Score as BoardScore, System, TaskColumn
-from harness_board.standing import standing
+from harness_board.rendering import standing
 
 from ..conftest import Cli
 
@@ -124,15 +122,19 @@ def test_item_8_a_score_has_one_colour_whatever_else_its_column_holds() -> None:
     assert heat_class(42.9, 0.0, 100.0) == "h3"
 
 
+def _levels(values: list[float | None], reach: float | None = 6.0) -> list[float | None]:
+    ends = [None if value is None or reach is None else (value - reach, value + reach) for value in values]
+    return levels([Score(value, interval) for value, interval in zip(values, ends, strict=True)])
+
+
 def test_item_8_no_colour_differs_inside_the_noise() -> None:
-    scores, reaches = [54.0, 49.0, 52.0, 46.0, 81.0, None], [6.0, 6.0, 6.0, 6.0, 4.0, None]
     mean = (54.0 + 49.0 + 52.0 + 46.0) / 4
-    assert levels(scores, reaches) == [mean, mean, mean, mean, 81.0, None]
+    assert _levels([54.0, 49.0, 52.0, 46.0, 81.0, None]) == [mean, mean, mean, mean, 81.0, None]
     # The best of a band is measurably better than the first of the next one.
-    assert levels([90.0, 80.0, 70.0], [6.0, 6.0, 6.0]) == [90.0, 80.0, 70.0]
-    assert levels([90.0, 83.0, 76.0], [6.0, 6.0, 6.0]) == [86.5, 86.5, 76.0]
+    assert _levels([90.0, 80.0, 70.0]) == [90.0, 80.0, 70.0]
+    assert _levels([90.0, 83.0, 76.0]) == [86.5, 86.5, 76.0]
     # Where no interval is known, a score is coloured as it is.
-    assert levels([54.0, 52.0], [None, None]) == [54.0, 52.0]
+    assert _levels([54.0, 52.0], None) == [54.0, 52.0]
     unsure = [Score(value=value, interval=(value - 0.06, value + 0.06)) for value in (0.54, 0.5, 0.81)]
     html = _page(*unsure)
     assert [_classes(html, text) for text in ("54.0", "50.0", "81.0")] == [{"e4"}, {"e4"}, {"e7"}]

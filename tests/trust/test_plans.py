@@ -13,9 +13,9 @@ import pytest
 
 from harness.errors import UnknownNameError, UsageError
 from harness.planning.run_config import RunConfig, data_options
-from harness.reporting.catalog import html_text, markdown_text
+from harness.reporting.documents import html_text, markdown_text
+from harness.reporting.overview.marks import UNREADABLE, WITH_UNREADABLE
 from harness.reporting.overview.summary import Summary, summarise
-from harness.reporting.overview.unreadable import UNREADABLE, WITH_UNREADABLE
 from harness.running.session import check_output_folder, prepare
 from harness.storage.run_folder import Run
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 import signal
@@ -54,7 +53,7 @@ def test_item_15_a_plugin_that_cannot_be_interrupted_is_named_while_it_is_import
     until = time.monotonic() + 60
     try:
         for name, log, process in started:
-            sentence = rf"plugin '{name}'.*HARNESS_DISABLE_PLUGINS={name}\n"
+            sentence = rf"plugin '{name}'.*HARNESS_DISABLE_PLUGINS={name}"
             while not re.search(sentence, log.read_text(encoding="utf-8")):
                 assert process.poll() is None
                 assert time.monotonic() < until, name
@@ -116,24 +115,6 @@ def test_item_15_slow_hooks_and_commands_are_named_and_work(
     err = capfd.readouterr().err
     assert way_out in err
     assert "slow.py" in err
-
-
-def test_item_15_the_users_ctrl_c_is_distinguished_from_a_plugins_error() -> None:
-    with pytest.raises(KeyboardInterrupt) as own:
-        raise KeyboardInterrupt
-    assert not guard.is_interrupt(own.value)
-    with pytest.raises(KeyboardInterrupt) as sent:
-        signal.raise_signal(signal.SIGINT)
-    assert guard.is_interrupt(sent.value)
-
-    async def stopped() -> None:
-        signal.raise_signal(signal.SIGINT)
-        await asyncio.sleep(60)
-
-    with pytest.raises(KeyboardInterrupt) as noted:
-        asyncio.run(stopped())
-    assert guard.is_interrupt(noted.value)
-    assert not guard.is_interrupt(SystemExit())
 
 
 def test_item_15_loading_leaves_signals_and_threads_alone(

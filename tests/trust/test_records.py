@@ -22,7 +22,7 @@ from harness.analysis.items import read_items
 from harness.api import evaluate
 from harness.cli.display import PrintableConsole
 from harness.cli.output import printable
-from harness.reporting.weakness.weakness import MOST_ITEMS
+from harness.reporting.weakness.diagnosis import MOST_ITEMS
 from harness.storage.records import (
     DERIVED_COLUMNS,
     ItemRecord,

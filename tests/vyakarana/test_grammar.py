@@ -7,7 +7,7 @@ import pytest
 from harness.data.readers.conllu import Token
 from harness.errors import DuplicateNameError, SpecError, UnknownNameError
 from harness_vyakarana.grammar import Grammar, grammar_of, load_grammars
-from harness_vyakarana.paradigm import Paradigms, Place
+from harness_vyakarana.paradigm import ParadigmPlace, Paradigms
 
 SMALL = """
 language: xx
@@ -86,7 +86,7 @@ def test_hindi_paradigms(
 ) -> None:
     paradigms = Paradigms(grammars["hi"])
     found = paradigms.find(word(form, lemma, upos), gender)
-    place = Place(number=number, oblique=oblique, last=upos == "AUX" and lemma == "था")
+    place = ParadigmPlace(number=number, oblique=oblique, last=upos == "AUX" and lemma == "था")
     other = grammars["hi"].gender_in("opposite", gender)
     assert (found and paradigms.form(found, other, place)) == wanted
 
@@ -111,13 +111,13 @@ def test_marathi_and_urdu_paradigms(grammars: dict[str, Grammar]) -> None:
     marathi, urdu = Paradigms(grammars["mr"]), Paradigms(grammars["ur"])
     found = marathi.find(word("होता", "असणे", "AUX"), "Masc")
     assert found is not None
-    assert marathi.form(found, "Neut", Place(number="Sing", oblique=False)) == "होते"
+    assert marathi.form(found, "Neut", ParadigmPlace(number="Sing", oblique=False)) == "होते"
     found = urdu.find(word("تھا", "تھا", "AUX"), "Masc")
     assert found is not None
-    assert urdu.form(found, "Fem", Place(number="Plur", oblique=False)) == "تھی"
+    assert urdu.form(found, "Fem", ParadigmPlace(number="Plur", oblique=False)) == "تھی"
     found = urdu.find(word("کی", "کا", "ADP"), "Fem")
     assert found is not None
-    assert urdu.form(found, "Masc", Place(number="Sing", oblique=False)) == "کا"
+    assert urdu.form(found, "Masc", ParadigmPlace(number="Sing", oblique=False)) == "کا"
 
 
 def test_definitions_of_other_folders(tmp_path: Path) -> None:

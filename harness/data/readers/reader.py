@@ -1,4 +1,4 @@
-"""What a reader is: a named function from files and options to rows."""
+"""The declaration of a reader: a named function from files and options to rows."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ def parse_json(text: str, path: Path, *, first_line: int = 1) -> Any:
 
 
 class _JsonFault(Exception):
-    """What Python's JSON parser accepts and a data file must not hold."""
+    """Content that Python's JSON parser accepts and a data file must not hold."""
 
 
 def _line_of_integer(text: str, most: int) -> int:

@@ -43,7 +43,7 @@ def _read(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
 
 
 def _blank_rule(path: Path) -> Callable[[str], bool]:
-    """Return what separates sentences; where lines are words without tags, U+00A0 alone is a word (WikiANN)."""
+    """Return the separator of sentences; where lines are words without tags, U+00A0 alone is a word (WikiANN)."""
     first = next((text for _, text in numbered_lines(path) if not is_blank_line(text)), "")
     return is_blank_line if "\t" in first else lambda text: not text.strip(whitespace)
 

@@ -1,4 +1,4 @@
-"""What a word aligner is: declared with its name and licence, opened when it is used."""
+"""The declaration of a word aligner, with its name and licence; it is opened when it is used."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class AlignsWords(Protocol):
         """Return one alignment per pair, in order; that of a pair does not depend on the others."""
 
     def identity(self) -> dict[str, str]:
-        """Return what makes its links what they are: engine, weights digest, settings."""
+        """Return the identity of its links: engine, weights digest, settings."""
 
     def close(self) -> None:
         """Free what it holds; a second call does nothing."""

@@ -1,4 +1,4 @@
-"""What is visibly wrong with a translation without knowing the languages; counted, and never fixed."""
+"""Faults of a translation that are visible without knowing the languages; counted, and never fixed."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def guard_report(
     truncated: Sequence[bool] = (),
     detector: Detector | None = None,
 ) -> GuardReport:
-    """Return what the guards find in (source text, translation) pairs of one pair of languages.
+    """Return the findings of the guards in (source text, translation) pairs of one pair of languages.
 
     Args:
         pairs: Each text once.
@@ -171,7 +171,7 @@ def _repeats(text: str) -> bool:
 
 
 def guard_translations(translations: Translations) -> dict[tuple[str, str, str], GuardReport]:
-    """Return what the guards find in all texts that a command had translated, by translator, source and target."""
+    """Return the findings of the guards in all translated texts of a command, by translator, source and target."""
     languages = translations.context.languages
     return {
         (name, source, target): guard_report(

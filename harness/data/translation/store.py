@@ -57,8 +57,12 @@ class TranslationStore:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self._database = sqlite3.connect(self.path, timeout=60)
-            self._database.executescript(f"pragma journal_mode = wal; pragma synchronous = normal; {_SCHEMA}")
         except (OSError, sqlite3.Error) as error:
+            raise self._unusable(error) from error
+        try:
+            self._database.executescript(f"pragma journal_mode = wal; pragma synchronous = normal; {_SCHEMA}")
+        except sqlite3.Error as error:
+            self._database.close()
             raise self._unusable(error) from error
 
     def close(self) -> None:

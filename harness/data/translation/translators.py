@@ -1,4 +1,4 @@
-"""What a translator is: declared by a plugin, opened by name, and described by all that decides its output."""
+"""The declaration of a translator: opened by name, and identified by all that decides its output."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Translator(Protocol):
     """An opened translator; codes are those of the harness's language table."""
 
     def info(self) -> TranslatorInfo:
-        """Return what decides the answers."""
+        """Return all that decides the answers."""
 
     def supports(self, source: str, target: str) -> bool:
         """Whether it translates from one language into another."""
@@ -83,7 +83,7 @@ class RoutesTranslations(Protocol):
 
 
 class TranslatorContext(Protocol):
-    """What the factory of a translator may need besides its reference; the registry has it."""
+    """Inputs that the factory of a translator may need besides its reference; the registry has them."""
 
     @property
     def adapters(self) -> NamedTable[AdapterEntry]:
@@ -137,7 +137,7 @@ class OpenTranslator:
     translator: Translator
 
     def of_pair(self, source: str, target: str) -> Translator:
-        """Return what translates a pair: itself, or what it routes the pair to. Raises `UsageError` without it."""
+        """Return the translator of a pair: itself, or one that it routes the pair to; raises `UsageError`."""
         translator = self.translator
         while isinstance(translator, RoutesTranslations):
             translator = translator.route(source, target)

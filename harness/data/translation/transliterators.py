@@ -1,4 +1,4 @@
-"""What a transliterator is: a pure function over words, declared with its name, version and licence."""
+"""The declaration of a transliterator: a pure function over words, with its name, version and licence."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -83,7 +84,7 @@ class RomanisedTexts:
 
 @dataclass
 class Translations:
-    """What translates the splits of one command, and keeps what was translated.
+    """Translations of the splits of one command, with the store of finished ones.
 
     Args:
         context: Has the translators and languages.
@@ -136,7 +137,7 @@ class Translations:
                     self._fill(opened, list(self._begin(change, texts).values()), change.steps, progress)
 
     def workload(self, wanted: Iterable[tuple[TextChange, Sequence[Row]]]) -> list[dict[str, Any]]:
-        """Return what `prepare` would ask for, a row a translator and pair.
+        """Return the requests that `prepare` would send, one row per translator and pair.
 
         ``estimated`` is true where the texts are translations that are not there yet: their sources are counted.
         """
@@ -207,7 +208,7 @@ class Translations:
             self.lost[(owner, change)] = LostAnswers(lost=dropped, of=len(rows))
 
     def infos(self, change: TextChange) -> list[dict[str, Any]]:
-        """Return what decides the answers of every step, for records; empty before anything was translated."""
+        """Return all that decides the answers of every step, for records; empty before anything was translated."""
         keys = [(change.reference, *pair) for pair in change.steps]
         if change.normalising is not None:
             keys = [(change.romanised, *change.normalising), *keys]
@@ -218,7 +219,7 @@ class Translations:
         ]
 
     def engines(self) -> dict[str, dict[str, Any]]:
-        """Return what translated, by ``REFERENCE SOURCE->TARGET``: for manifests, and for other processes."""
+        """Return the engines by ``REFERENCE SOURCE->TARGET``: for manifests, and for other processes."""
         return {
             f"{reference} {source}->{target}": info.to_json()
             for (reference, source, target), info in sorted(self._infos.items())
@@ -237,6 +238,7 @@ class Translations:
         """The store, opened at first use; raises `StorageError`."""
         if self._store is None:
             self._store = TranslationStore(self.folder)
+            weakref.finalize(self, self._store.close)  # its user has no end of its own
         return self._store
 
     @contextmanager

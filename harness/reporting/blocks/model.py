@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
-from harness.reporting.blocks.chart import Chart, CurveChart
-from harness.reporting.blocks.forest import ForestChart
-from harness.reporting.blocks.task_chart import Key
+from harness.reporting.blocks.chart import Chart, CurveChart, Key
 
 BLANK = "-"
 """Printed where there is no value."""
 Ramp = Literal["score", "error", "difference", "share"]
 """Meaning of a colour: the more, the better; the more, the worse; around 0; neither good nor bad."""
+INVISIBLE = re.compile(
+    "[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f"  # control characters but tab and line ends
+    "\u202a-\u202e\u2066-\u2069"  # embeddings, overrides and isolates: they reorder what stands around them
+    "\u2028\u2029\ufeff\ufff9-\ufffb"
+    "\U000e0000-\U000e007f"  # tag characters: invisible text
+    "\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]"  # no characters at all
+)
+"""Characters that are not seen, or that reorder what stands around them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +43,7 @@ class Field:
     title: str = ""
     """Shown on hover."""
     shade: str = ""
-    """The class of its colour, made by `harness.reporting.blocks.heat.heat_class`."""
+    """The class of its colour, made by `harness.reporting.blocks.number.heat_class`."""
     href: str = ""
     """The anchor that it leads to, with ``#``."""
     style: Literal["", "code", "good", "bad", "best", "strip"] = ""
@@ -119,9 +125,26 @@ class Table:
         return [head.replace("-\n", "").replace("\n", " ") for head in self.heads]
 
 
-def rows_of(rows: Iterable[Sequence[str | Field]]) -> tuple[TableRow, ...]:
-    """Return rows of a table from sequences, whose first field is the label."""
-    return tuple(TableRow(label=label, fields=tuple(fields)) for label, *fields in rows)
+def make_table(
+    title: str,
+    heads: Sequence[str],
+    rows: Iterable[TableRow | Sequence[str | Field]],
+    *,
+    words: Iterable[int] = (),
+    **options: Any,
+) -> Table:
+    """Return a table from its heads and rows, of which the first ones name the rows; `options` are other fields."""
+    corner, *rest = heads
+    return Table(
+        title=title, corner=corner, heads=tuple(rest), rows=rows_of(rows), words=frozenset(words), **options
+    )
+
+
+def rows_of(rows: Iterable[TableRow | Sequence[str | Field]]) -> tuple[TableRow, ...]:
+    """Return rows of a table, also from sequences, whose first field is the label."""
+    return tuple(
+        row if isinstance(row, TableRow) else TableRow(label=row[0], fields=tuple(row[1:])) for row in rows
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +170,7 @@ class Charts:
     """Charts side by side, and the table that formats without pictures show instead."""
 
     kind: ClassVar[str] = "charts"
-    charts: tuple[Chart | ForestChart, ...]
+    charts: tuple[Chart, ...]
     table: Table | None = None
 
     @property
@@ -251,6 +274,17 @@ class Columns:
 Block = Table | Note | Notes | Charts | Fold | Tiles | Sentences | TileMap | Columns
 
 
+def plain_blocks(blocks: Iterable[Block], *, charts: bool = True) -> Iterator[Table | Note | Notes]:
+    """Yield the tables and texts of blocks, those within folds too; with `charts`, also the tables of charts."""
+    for block in blocks:
+        if isinstance(block, Fold):
+            yield from plain_blocks(block.blocks, charts=charts)
+        elif isinstance(block, Table | Note | Notes):
+            yield block
+        elif isinstance(block, Charts) and block.table is not None and charts:
+            yield block.table
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
     """A part of a report with its heading and anchor."""
@@ -317,3 +351,11 @@ def anchor(prefix: str, *names: str) -> str:
         plain = re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")
         slugs.append(plain if plain == name else f"{plain}-{name.encode('utf-8', 'replace').hex()[:24]}")
     return "-".join([prefix, *slugs])
+
+
+def visible(text: str) -> str:
+    """Return a text with ``⟦U+202E⟧`` in the place of each character that is not seen or reorders others.
+
+    Joiners and the left-to-right and right-to-left marks stay: many languages are written with them.
+    """
+    return INVISIBLE.sub(lambda match: f"⟦U+{ord(match[0]):04X}⟧", text)

@@ -1,11 +1,16 @@
-"""Fractions and differences as all reports print them: times 100, with one digit."""
+"""Scores: the record of one, how all reports write it (times 100, with one digit), and the colour of its field.
+
+The number is always there, the colour only helps.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
 
-from harness.reporting.blocks.model import BLANK, Field
-from harness.reporting.blocks.score import Score
+from harness.reporting.blocks.model import BLANK, Field, Ramp
 
 HALF_LEGEND = "± half the 95 % interval"
 INTERVAL_LEGEND = f"{HALF_LEGEND}; (a–b) its ends, where it is not symmetric"
@@ -14,6 +19,40 @@ LOPSIDED = 0.1
 of a percentile interval of 1,000 resamples stays below it."""
 ROUNDING = 0.0005
 """Half of the last digit that is printed."""
+STEPS = 9
+CLASSES: Mapping[Ramp, str] = {"score": "h", "error": "e", "difference": "d", "share": "g"}
+SCALES: Mapping[Ramp, tuple[float, float]] = {
+    "score": (0.0, 1.0),
+    "error": (0.0, 1.0),
+    "difference": (-0.2, 0.2),
+    "share": (0.0, 1.0),
+}
+"""The same in every table, so that a colour has one meaning; what is beyond has the last colour."""
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """The content of one field: a score in [0, 1], or why there is none."""
+
+    value: float | None = None
+    interval: tuple[float, float] | None = None
+    """The ends of the 95 % interval."""
+    mark: str = ""
+    """``*`` scored on another split than test, ``!`` failed, ``~`` over fewer languages, ``°`` not comparable;
+    those of `marks` and `mean_row` in `harness.reporting.overview`."""
+
+    @property
+    def reach(self) -> float | None:
+        """Half of its interval, the longer side of one that is not symmetric; None where it is not known."""
+        if self.value is None or self.interval is None:
+            return None
+        return max(self.value - self.interval[0], self.interval[1] - self.value)
+
+
+def mean_score(scores: Sequence[Score]) -> Score:
+    """Return the mean of the scores that have a value."""
+    values = [score.value for score in scores if score.value is not None]
+    return Score(value=fmean(values)) if values else Score()
 
 
 def percent(value: float | None) -> str:
@@ -82,3 +121,36 @@ def score_field(score: Score) -> Field:
         return Field(text=score.mark or BLANK)
     small = uncertainty(score.value, score.interval)
     return Field(text=f"{percent(score.value)}{score.mark}", small=small)
+
+
+def heat_class(value: float | None, low: float, high: float, *, ramp: Ramp = "score") -> str:
+    """Return the class of a field: ``h0`` to ``h8`` from low to high, with another letter for each ramp."""
+    if value is None:
+        return "absent"
+    fraction = 0.5 if high <= low else (value - low) / (high - low)
+    return f"{CLASSES[ramp]}{min(STEPS - 1, max(0, int(fraction * STEPS)))}"
+
+
+def levels(scores: Sequence[Score]) -> list[float | None]:
+    """Return the values by which the fields of scores are coloured, so that no colour differs by noise alone.
+
+    From the best value down, fields that do not differ measurably from the first of their band share the band's mean;
+    the next one begins a new band. Values without an interval keep their own level.
+    """
+    smoothed = [score.value for score in scores]
+    measured = [
+        (score.value, score.reach, index)
+        for index, score in enumerate(scores)
+        if score.value is not None and score.reach is not None
+    ]
+    measured.sort(key=lambda item: (-item[0], item[2]))
+    start = 0
+    for end in range(1, len(measured) + 1):
+        first = measured[start]
+        if end < len(measured) and first[0] - measured[end][0] <= math.hypot(first[1], measured[end][1]):
+            continue
+        mean = sum(value for value, _, _ in measured[start:end]) / (end - start)
+        for _, _, index in measured[start:end]:
+            smoothed[index] = mean
+        start = end
+    return smoothed

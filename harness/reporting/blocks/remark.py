@@ -21,7 +21,7 @@ class Weight(IntEnum):
     """There is no score, or what is shown as one says nothing about the task."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Remark:
     """One thing that is known of a run."""
 

@@ -1,33 +1,38 @@
-"""A comparison of runs as tables, and as rows of plain values."""
+"""A comparison of runs: its verdict in a sentence, its differences around 0, its tables, and rows of plain values."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from string import ascii_uppercase
 from typing import Any
 
 from harness.analysis.comparison import LEFT_OUT, Comparison, Costs, TaskComparison, compare
 from harness.analysis.significance import Difference, Scores
 from harness.errors import HarnessError
-from harness.languages.table import recorded_name
-from harness.metrics.metric import Metric
-from harness.metrics.naming import metric_name
-from harness.reporting.blocks.heat import SCALES, heat_class
-from harness.reporting.blocks.model import BLANK, Block, Field, Fold, Note, Notes, Table, rows_of
-from harness.reporting.blocks.number import p_text, percent, signed, signed_interval
-from harness.reporting.blocks.remark import counted
-from harness.reporting.comparison.verdict import (
-    forest_blocks,
-    has_few_languages,
-    language_forest,
-    verdict_blocks,
+from harness.languages.table import known_languages, recorded_name
+from harness.metrics.metric import Metric, metric_name
+from harness.reporting.blocks.chart import DECIDES, ForestChart, ForestRow, strip
+from harness.reporting.blocks.model import BLANK, Block, Charts, Field, Fold, Note, Notes, Table, rows_of
+from harness.reporting.blocks.number import (
+    SCALES,
+    heat_class,
+    interval_text,
+    level_text,
+    p_text,
+    percent,
+    signed,
+    signed_interval,
 )
-from harness.reporting.overview.system_name import system_names
+from harness.reporting.blocks.remark import counted
+from harness.reporting.legends import legend
+from harness.reporting.overview.column import system_names
 from harness.reporting.render.console import SAMPLE_WARNING
+from harness.statistics import adjusted
 from harness.storage.run_folder import Run
-from harness.table import NamedTable
+from harness.table import NamedTable, grouped
 
 AGREEMENT_COLUMNS = 5
 """So many systems fit side by side in 80 columns."""
@@ -37,14 +42,11 @@ TESTS = {"difference": "value", "se": "se", "ci_low": "low", "ci_high": "high", 
     **{name: name for name in ("discordant", "p", "p_holm", "mcnemar", "won", "lost", "even")},
 }
 """Columns of rows, and the fields of `Difference` that they have."""
-LEGEND = (
-    "Scores x100 on the common items; the task's is the unweighted mean over languages. Differences: A minus the "
-    "system of the row, with the paired 95 % interval. p: permutation test over clusters; Holm: adjusted for the "
-    "number of systems. Won, lost, even: items of A against that system. Rank: middle 95 % of a joint bootstrap; = not "
-    "distinguishable from the best system, ? too few clusters differ from it to decide. Same: share of items with the "
-    "same answer. Right: share that both have wholly right. Unreadable and cut (truncated) count common items; dropped "
-    "shots, tokens and seconds are of all items that a system was asked."
-)
+LEVEL = 0.05
+FEW = 16
+"""Languages that are shown under a task that is alone."""
+TASKS = 5
+"""Tasks that have a sentence of their own, those with the largest differences."""
 
 
 def comparison_blocks(comparison: Comparison) -> list[Block]:
@@ -56,7 +58,7 @@ def comparison_blocks(comparison: Comparison) -> list[Block]:
         *forest_blocks(comparison),
         *(block for task in comparison.tasks for block in (*_task_blocks(task), Note(""))),
         Notes(comparison.notes),
-        Note(LEGEND, "note"),
+        Note(legend("comparison"), "note"),
     ]
 
 
@@ -69,7 +71,7 @@ def page_comparison(runs: Sequence[Run], metrics: NamedTable[Metric]) -> list[Bl
         return []
     blocks: list[Block] = []
     with suppress(HarnessError):
-        return [*_page(compare(runs, metrics), runs), Note(LEGEND, "note")]
+        return [*_page(compare(runs, metrics), runs), Note(legend("comparison"), "note")]
     for run in runs[1:]:
         try:
             blocks += _page(compare([runs[0], run], metrics), [runs[0], run])
@@ -79,7 +81,7 @@ def page_comparison(runs: Sequence[Run], metrics: NamedTable[Metric]) -> list[Bl
                 Note(f"{second} and {first} are not compared: they have no answered items in common."),
                 Fold(title="Why", blocks=[Note(str(error))]),
             ]
-    return [*blocks, Note(LEGEND, "note")]
+    return [*blocks, Note(legend("comparison"), "note")]
 
 
 def _page(comparison: Comparison, runs: Sequence[Run]) -> list[Block]:
@@ -110,10 +112,8 @@ def _task_blocks(task: TaskComparison) -> list[Block]:
     lettered = list(zip(letters, task.systems, strict=True))
     names = [Field(text=f"{letter}: {name}", short=letter) for letter, name in lettered]
     codes = " ".join(comparison.language for comparison in task.languages)
-    right, none = (
-        sum(len(getattr(comparison, key)) for comparison in task.languages)
-        for key in ("all_right", "none_right")
-    )
+    right = sum(len(comparison.all_right) for comparison in task.languages)
+    none = sum(len(comparison.none_right) for comparison in task.languages)
     return [
         Note(f"{task.title}: {task.items:,} common items in {codes}", "heading"),
         Notes([f"{letter} = {name}" for letter, name in lettered]),
@@ -224,12 +224,10 @@ def _difference_tables(compared: Comparison, runs: Sequence[Run]) -> list[Table]
     tables: list[Table] = []
     for name in dict.fromkeys(name for task in compared.tasks for name in task.systems[1:]):
         tasks = [task for task in compared.tasks if name in task.systems[1:]]
+        places = [(task.languages, task.systems.index(name)) for task in tasks]
         differences = [
-            {
-                comparison.language: comparison.scores[0].differences[task.systems.index(name)]
-                for comparison in task.languages
-            }
-            for task in tasks
+            {comparison.language: comparison.scores[0].differences[place] for comparison in languages}
+            for languages, place in places
         ]
         codes = sorted({code for by_code in differences for code in by_code})
         first = " / ".join(dict.fromkeys(task.systems[0] for task in tasks))
@@ -314,3 +312,204 @@ def item_rows(tasks: Sequence[TaskComparison]) -> list[dict[str, Any]]:
         for task in tasks
         for comparison in task.languages
     ]
+
+
+_LevelRow = tuple[ForestRow, float | None]
+"""A row, and its p after Holm."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Pair:
+    """A further system against the first one in one task, by the task's first metric."""
+
+    task: TaskComparison
+    index: int
+    """Of the further system."""
+    difference: Difference
+    p: float | None = None
+    """After Holm over all tasks and systems."""
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """The first and the further system."""
+        return self.task.systems[0], self.task.systems[self.index]
+
+    @property
+    def direction(self) -> str:
+        """Where the first system is."""
+        return "even" if not _is_decided(self.p) else "above" if self.difference.value > 0 else "below"
+
+
+def _is_decided(p: float | None) -> bool:
+    """Return whether systems differ."""
+    return p is not None and p <= LEVEL
+
+
+def _by_systems(compared: Comparison) -> dict[tuple[str, str], list[_Pair]]:
+    """Return the pairs by the names of the two systems, corrected together."""
+    pairs = [
+        _Pair(task=task, index=index, difference=difference)
+        for task in compared.tasks
+        for index in _places(task)
+        if (difference := task.scores[0].differences[index]) is not None
+    ]
+    # Conditions of the first model itself matter only where nothing else is compared.
+    pairs = [pair for pair in pairs if len(set(map(_model, pair.names))) > 1] or pairs
+    levels = adjusted([pair.difference.p for pair in pairs])
+    return grouped((_title(pair), replace(pair, p=p)) for pair, p in zip(pairs, levels, strict=True))
+
+
+def _title(pair: _Pair) -> tuple[str, str]:
+    """Return the models of a pair or, where they are the same, the systems."""
+    first, second = map(_model, pair.names)
+    return (first, second) if first != second else pair.names
+
+
+def task_levels(compared: Comparison) -> dict[tuple[str, str], float | None]:
+    """Return p by task and further system, after Holm over all that the verdict compares; others have none."""
+    pairs = (pair for group in _by_systems(compared).values() for pair in group)
+    return {(pair.task.title, pair.names[1]): pair.p for pair in pairs}
+
+
+def language_levels(task: TaskComparison, index: int) -> dict[str, float | None]:
+    """Return p of a further system by language, after Holm over the languages of the task."""
+    pairs = ((comparison.language, comparison.scores[0].differences[index]) for comparison in task.languages)
+    levels = {code: difference.p for code, difference in pairs if difference is not None}
+    return dict(zip(levels, adjusted([*levels.values()]), strict=True))
+
+
+def _places(task: TaskComparison) -> list[int]:
+    """Return the systems that the first one is compared with in a verdict.
+
+    Of another model that has several in this task, those of the first one's own conditions, if there are any; other
+    conditions of the first model itself only where there is no other model.
+    """
+    first, *further = task.systems
+    rivals = [name for name in further if _model(name) != _model(first)]
+    alike = [name for name in rivals if name.partition(" (")[2] == first.partition(" (")[2]]
+    models = set(map(_model, alike))
+    compared = [name for name in rivals or further if name in alike or _model(name) not in models]
+    return [task.systems.index(name) for name in compared]
+
+
+def _model(system: str) -> str:
+    return system.partition(" (")[0]
+
+
+def verdict_blocks(compared: Comparison) -> list[Block]:
+    """Return for every further system what the comparison says: one sentence, and one for its largest differences."""
+    blocks: list[Block] = []
+    for names, pairs in _by_systems(compared).items():
+        texts = list(_sentences(names, pairs))
+        blocks += [Note(texts[0], "heading"), *([Notes(texts[1:], "findings")] if texts[1:] else [])]
+    return blocks
+
+
+def _sentences(names: tuple[str, str], pairs: Sequence[_Pair]) -> Iterator[str]:
+    if len(pairs) > 1:
+        first, second = names
+        counts = Counter("untested" if pair.p is None else pair.direction for pair in pairs)
+        ways = " and ".join(f"{way} {second} on {counts[way]}" for way in ("above", "below") if counts[way])
+        clauses = [f"Of {len(pairs)} tasks", *([f"{first} is {ways}"] if ways else [])]
+        clauses += [f"the two are not distinguishable on {counts['even']}"] if counts["even"] else []
+        clauses += [f"{counts['untested']} cannot be tested"] if counts["untested"] else []
+        yield f"{', '.join(clauses)} (p after Holm over tasks and systems)."
+    for pair in sorted(pairs, key=lambda own: -abs(own.difference.value))[:TASKS]:
+        yield _sentence(pair)
+
+
+def _sentence(pair: _Pair) -> str:
+    (first, second), difference, title = pair.names, pair.difference, pair.task.title
+    where = f"{counted(pair.task.items, 'item')} in {counted(len(pair.task.languages), 'language')}"
+    ends = None if difference.low is None or difference.high is None else (difference.low, difference.high)
+    if pair.p is None:
+        return f"{title}: {first} minus {second} is {difference.value * 100:+.1f} points, without a test; {where}."
+    level = level_text("p", pair.p)
+    if pair.direction == "even":
+        interval = "no interval" if ends is None else signed_interval(*ends)
+        excluded = ends is not None and (ends[0] > 0 or ends[1] < 0)
+        but = " The interval is beyond 0, but the corrected test does not decide." if excluded else ""
+        return (
+            f"{title}: {first} and {second} are not distinguishable: {difference.value * 100:+.1f} points "
+            f"({interval}), {level}, {where}.{but}"
+        )
+    if ends is not None and difference.value < 0:
+        ends = (-ends[1], -ends[0])
+    interval = "" if ends is None else f" ({interval_text(ends)})"
+    points = f"{abs(difference.value) * 100:.1f} points {pair.direction}"
+    return f"{title}: {first} is {points} {second}{interval}, {level}, {where}."
+
+
+def forest_blocks(compared: Comparison) -> list[Block]:
+    """Return for every further system its differences by task; by language too where there is one task."""
+    charts: list[Block] = []
+    for names, pairs in _by_systems(compared).items():
+        rows = [_level_row(pair.task.title, pair.difference, pair.task.items, pair.p) for pair in pairs]
+        if len(pairs) == 1 and has_few_languages(pairs[0].task):
+            rows += _language_rows(pairs[0].task, pairs[0].index)
+        charts.append(_forest(f"{names[0]} minus {names[1]}, points", rows, names))
+    return charts
+
+
+def has_few_languages(task: TaskComparison) -> bool:
+    """Return whether the languages of a task are shown with it where it is alone."""
+    return len(task.languages) <= FEW
+
+
+def language_forest(task: TaskComparison) -> list[Block]:
+    """Return the differences of one task by language, the lowest first; nothing for a single language."""
+    first = task.systems[0]
+    return [
+        _forest(f"{task.title}: {first} minus {name} by language, points", rows, (first, name))
+        for index, name in enumerate(task.systems)
+        if (rows := _language_rows(task, index))
+    ]
+
+
+def language_name(code: str) -> str:
+    """Return ``Swahili (sw)``; the code alone where the table of languages does not have it."""
+    table = known_languages()
+    return f"{table.get(code).name} ({code})" if code in table else code
+
+
+def _language_rows(task: TaskComparison, index: int) -> list[_LevelRow]:
+    """Return the rows of the languages with p, after Holm over the languages of the task, the lowest first."""
+    levels = language_levels(task, index)
+    rows = [
+        _level_row(language_name(code), difference, len(comparison.ids), levels[code], depth=1)
+        for comparison in task.languages
+        for code, difference in [(comparison.language, comparison.scores[0].differences[index])]
+        if difference is not None
+    ]
+    return sorted(rows, key=lambda row: row[0].value or 0.0) if len(rows) > 1 else []
+
+
+def _level_row(label: str, own: Difference, items: int, p: float | None, *, depth: int = 0) -> _LevelRow:
+    low, high = (None if end is None else end * 100 for end in (own.low, own.high))
+    numbers = {"value": own.value * 100, "low": low, "high": high}
+    return ForestRow(label=label, **numbers, n=items, depth=depth, significant=_is_decided(p)), p
+
+
+def _forest(title: str, rows: Sequence[_LevelRow], names: tuple[str, str]) -> Charts:
+    """Return the rows as a chart, and as a table with strips for formats without pictures."""
+    forest_rows = tuple(row for row, _ in rows)
+    table = Table(
+        title=title,
+        heads=("diff.", "95 % interval", "p (Holm)", "items", "lower | higher"),
+        rows=rows_of(
+            (
+                f"{'  ' * row.depth}{row.label}",
+                row.text,
+                row.ends or BLANK,
+                p_text(p),
+                f"{row.n:,}",
+                strip(row, forest_rows),
+            )
+            for row, p in rows
+        ),
+        words=frozenset({4}),
+        label_width=25,
+        notes=(DECIDES,) if any(row.is_disputed for row in forest_rows) else (),
+    )
+    chart = ForestChart(title=title, rows=forest_rows, left=f"{names[1]} better", right=f"{names[0]} better")
+    return Charts(charts=(chart,), table=table)

@@ -6,35 +6,28 @@ from collections.abc import Iterator, Sequence
 
 from harness.analysis.history import Series
 from harness.errors import UsageError
-from harness.metrics.naming import metric_name
+from harness.metrics.metric import metric_name
 from harness.reporting.blocks.chart import CurveChart, Line
 from harness.reporting.blocks.model import BLANK, Block, Field, Note, Table, rows_of
 from harness.reporting.blocks.number import level_text, percent, signed, uncertainty
-from harness.reporting.overview.figure import Figure
+from harness.reporting.legends import legend
 from harness.reporting.render.console import SAMPLE_WARNING
-
-LEGEND = (
-    "Scores and differences in points, on the items that all runs answered, ± half the 95 % interval; differences are "
-    "paired. A change point is the first run after a change, at p ≤ .05 for each part of the series."
-)
+from harness.reporting.render.page import Figure
 
 
 def history_blocks(found: Sequence[Series], *, sample: bool = False) -> list[Block]:
     """Return a table and its reading for every series; `sample` warns of the sample data."""
     warning = [Note(SAMPLE_WARNING, "warning")] if sample else []
-    return [*warning, *map(_table, found), Note(LEGEND, "soft")]
+    return [*warning, *map(_table, found), Note(legend("history"), "soft")]
 
 
 def _table(series: Series) -> Table:
     changes = {change.at for change in series.changes}
     rows = [
         (
-            f"{at + 1} {step.run.name}",
-            step.created[:16].replace("T", " "),
-            step.model,
+            *(f"{at + 1} {step.run.name}", step.created[:16].replace("T", " "), step.model),
             Field(text=percent(step.value), small=uncertainty(step.value, step.ci)),
-            _difference(series, at - 1, at),
-            _difference(series, 0, at),
+            *(_difference(series, first, at) for first in (at - 1, 0)),
             "change" if at in changes else "",
         )
         for at, step in enumerate(series.steps)

@@ -9,13 +9,12 @@ from typing import Any
 
 from harness.analysis.comparison import Comparison, TaskComparison
 from harness.analysis.significance import Scores
-from harness.metrics.metric import Metric
-from harness.metrics.naming import metric_name
-from harness.reporting.blocks.forest import DECIDES
+from harness.metrics.metric import Metric, metric_name
+from harness.reporting.blocks.chart import DECIDES
 from harness.reporting.blocks.model import Block, Field, Note, Notes, Table, TableRow, rows_of
 from harness.reporting.blocks.number import p_text, percent, signed, signed_interval
 from harness.reporting.blocks.remark import counted
-from harness.reporting.comparison.verdict import (
+from harness.reporting.comparison.comparison import (
     FEW,
     LEVEL,
     language_levels,

@@ -6,20 +6,10 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from harness.analysis.power import Detectable
+from harness.analysis.plan_estimates import Detectable
 from harness.reporting.blocks.model import BLANK, Block, Note, Table, TableRow
 from harness.reporting.blocks.number import percent
-
-LEGEND = (
-    "Smallest true difference between two systems, x100, that a paired test finds with 80 % power at 5 %, two-sided: "
-    "d SD / sqrt(clusters), where d of the noncentral t distribution is 2.80 for many clusters and 3.00 for 16. SD: of "
-    "the difference of two systems' scores of one cluster; * assumed, not measured. -: too few clusters to show any."
-)
-
-NEEDED = (
-    " Needed for the difference that was asked for: items per language, or languages as large as these. More languages "
-    "of a parallel task are assumed to show no more, since their items are the same."
-)
+from harness.reporting.legends import legend
 
 
 def power_blocks(found: Sequence[Detectable]) -> list[Block]:
@@ -46,7 +36,7 @@ def power_blocks(found: Sequence[Detectable]) -> list[Block]:
         words=frozenset({0}),
         folding=True,
     )
-    return [table, Note(LEGEND + (NEEDED if detect else ""), "note")]
+    return [table, Note(legend("power") + (" " + legend("needed items") if detect else ""), "note")]
 
 
 def _needed(own: Detectable) -> str:

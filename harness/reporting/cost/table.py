@@ -13,19 +13,24 @@ from harness.languages.table import known_languages
 from harness.reporting.blocks.chart import Bar, BarChart
 from harness.reporting.blocks.model import BLANK, Block, Charts, Fold, Note, Notes, Table, TableRow
 from harness.reporting.blocks.number import percent
-from harness.reporting.cost.cost import REFERENCE, Cost, Premium
-from harness.reporting.cost.report import EquityReport, EquityRow, EquityTable, equity_report
+from harness.reporting.cost.cost import (
+    REFERENCE,
+    Cost,
+    EquityReport,
+    EquityRow,
+    EquityTable,
+    Premium,
+    equity_report,
+)
+from harness.reporting.legends import legend, legend_paragraphs
 from harness.reporting.render.console import print_blocks
 from harness.reporting.render.markdown import render_markdown
 from harness.reporting.render.rows import csv_text
 from harness.running.answer_language import LANGUAGE_GROUPS, SCRIPT_GROUPS
 from harness.storage.run_folder import Run
+from harness.table import grouped
 
 LABEL_WIDTH = 18
-NOTHING_COUNTED = (
-    "No ledger: these models count no sub-words, these tasks name no texts, or the runs are older."
-)
-HEADS = ("fertility", "tok/char", "B/tok", "unk %", "cut %", "premium", "tokens", "seconds", "tok/s")
 ANSWER_HEADS = (
     "answers",
     *(f"{group} %" for group in LANGUAGE_GROUPS),
@@ -34,32 +39,28 @@ ANSWER_HEADS = (
 PROMPT_HEADS = ("prompts", "tok/prompt", "to English", "generated", "tok/answer")
 REASONING_HEADS = (*PROMPT_HEADS, "reasoning", "tok/reasoning")
 SIDE_HEADS = ("fertility", "premium", "cut %")
-PREMIUM_LEGEND = (
-    "premium: sub-words of the items relative to the same items in English, with half the 95 % interval; only where "
-    "items are parallel."
-)
-SIDE_LEGEND = (
-    "fertility: sub-words a word; with ^ the script puts no space between words and every letter counts as one, so "
-    "that it compares systems and not languages.",
-    "cut: items that the model did not see all of.",
-    PREMIUM_LEGEND,
-)
-LEGEND = (
-    "fertility: sub-words a word; with ^ the script puts no space between words and every letter counts as one, so "
-    "compare tok/char, sub-words a character. Marks are no characters of their own.",
-    "B/tok: UTF-8 bytes a sub-word. unk: sub-words that are the unknown token. cut: items that the model did not "
-    "see all of.",
-    PREMIUM_LEGEND,
-    "seconds: of the whole cell, with reading and scoring; with ~ some answers were known before or asked once for "
-    "several items. tok/s: sub-words of the items' own texts a second.",
-)
+SIDE_LEGEND = legend_paragraphs("costs side by side")
+
+
+COLUMNS: Mapping[str, Callable[[Cost, Premium | None], str]] = {
+    "fertility": lambda cost, _: _fertility(cost),
+    "tok/char": lambda cost, _: _two_digits(cost.tokens_per_character),
+    "B/tok": lambda cost, _: _two_digits(cost.bytes_per_token),
+    "unk %": lambda cost, _: percent(cost.unknown_share),
+    "cut %": lambda cost, _: percent(cost.truncated_share),
+    "premium": lambda _, premium: "" if premium is None else _premium_text(premium),
+    "tokens": lambda cost, _: f"{cost.tokens:,}",
+    "seconds": lambda cost, _: f"{cost.seconds:,.1f}{'' if cost.is_timed else '~'}",
+    "tok/s": lambda cost, _: BLANK if cost.tokens_per_second is None else f"{cost.tokens_per_second:,.0f}",
+}
+Render = Callable[[Sequence[Run]], str]
 
 
 def equity_blocks(report: EquityReport, *, legend_first: bool = False) -> list[Block]:
     """Return all tables: the systems side by side, then each system over all tasks and task by task."""
     if not report:
-        return [Note(NOTHING_COUNTED), Notes(report.notes)]
-    blocks: list[Block] = [Notes(LEGEND)] if legend_first else []
+        return [Note(legend("nothing counted")), Notes(report.notes)]
+    blocks: list[Block] = [Notes(legend_paragraphs("costs"))] if legend_first else []
     if len(report.overall) > 1:
         names = [table.system for table in report.overall]
         blocks.append(side_table("Systems side by side, all tasks", report.overall, names))
@@ -68,7 +69,7 @@ def equity_blocks(report: EquityReport, *, legend_first: bool = False) -> list[B
         first, *further = [overall, *tables] if len(tables) > 1 else tables
         blocks += [Note(overall.system, "heading"), *_system_blocks(first), *_premium_charts(first)]
         blocks += [Fold(title=table.title, blocks=_system_blocks(table)) for table in further]
-    return [*blocks, Notes([*(() if legend_first else LEGEND), *report.notes])]
+    return [*blocks, Notes([*(() if legend_first else legend_paragraphs("costs")), *report.notes])]
 
 
 def _system_blocks(table: EquityTable) -> list[Block]:
@@ -77,7 +78,7 @@ def _system_blocks(table: EquityTable) -> list[Block]:
     tables = [
         _table(title=f"{table.system}: {table.title}, {caption}", heads=heads, rows=tuple(rows))
         for caption, heads, rows in (
-            ("by script", HEADS, list(_cost_rows(table))),
+            ("by script", tuple(COLUMNS), list(_cost_rows(table))),
             ("tokens of prompts and answers", _prompt_heads(table), prompt_rows(table)),
             ("language of the answers", ANSWER_HEADS, answer_rows(table)),
             ("language of the reasoning", texts, answer_rows(table, "reasoning")),
@@ -166,7 +167,7 @@ def _cost_rows(table: EquityTable) -> Iterator[TableRow]:
     scripts = [list(rows) for _, rows in groupby(table.rows, key=attrgetter("script"))]
     for rows in sorted(scripts, key=lambda rows: -len(rows)):
         total = sum((row.cost for row in rows), Cost())
-        sums = _fields(total, None) if len(rows) > 1 else ("",) * len(HEADS)
+        sums = _fields(total, None) if len(rows) > 1 else ("",) * len(COLUMNS)
         yield TableRow(label=rows[0].script, fields=sums, style="head")
         for row in rows:
             yield _language_row(row, _fields(row.cost, row.premium))
@@ -233,10 +234,8 @@ def _premium_text(premium: Premium) -> str:
 
 def table_notes(table: EquityTable) -> list[str]:
     """Return why languages have no premium, which ones the detector does not know, and how scores depend on cost."""
-    reasons: dict[str, list[str]] = {}
-    for row in table.rows:
-        if row.premium.tokens is None:
-            reasons.setdefault(row.premium.reason, []).append(row.code)
+    without = (row for row in table.rows if row.premium.tokens is None)
+    reasons = grouped((row.premium.reason, row.code) for row in without)
     notes = [
         f"no premium: {reason}"
         if len(codes) == len(table.rows)
@@ -271,17 +270,7 @@ def _answer_notes(table: EquityTable) -> Iterator[str]:
 
 
 def _fields(cost: Cost, premium: Premium | None) -> tuple[str, ...]:
-    return (
-        _fertility(cost),
-        _two_digits(cost.tokens_per_character),
-        _two_digits(cost.bytes_per_token),
-        percent(cost.unknown_share),
-        percent(cost.truncated_share),
-        _premium_text(premium) if premium is not None else "",
-        f"{cost.tokens:,}",
-        f"{cost.seconds:,.1f}{'' if cost.is_timed else '~'}",
-        BLANK if cost.tokens_per_second is None else f"{cost.tokens_per_second:,.0f}",
-    )
+    return tuple(text(cost, premium) for text in COLUMNS.values())
 
 
 def _fertility(cost: Cost) -> str:
@@ -299,12 +288,10 @@ def _answer_fields(row: EquityRow, answers: Mapping[str, Any]) -> tuple[str, ...
     # Answers in English are in the target group where English is the target, those in Latin letters likewise.
     script = known_languages().get(target).script if target in known_languages() else row.script
     hidden = {"english": target == REFERENCE, "latin": script == "Latn"}
+    sorts = ((answers["languages"], LANGUAGE_GROUPS), (answers["scripts"], SCRIPT_GROUPS))
     shares = [
         BLANK if counts is None or hidden.get(group) else percent(counts[group] / answers["answers"])
-        for counts, groups in (
-            (answers["languages"], LANGUAGE_GROUPS),
-            (answers["scripts"], SCRIPT_GROUPS),
-        )
+        for counts, groups in sorts
         for group in groups
     ]
     return (f"{answers['answers']:,}", *shares)
@@ -357,7 +344,6 @@ def _columns(record: object, *names: str) -> dict[str, Any]:
     return {name: getattr(record, name) for name in names}
 
 
-Render = Callable[[Sequence[Run]], str]
 _FORMATS: Mapping[str, Render] = {
     "console": lambda runs: print_blocks(equity_blocks(equity_report(runs))),
     "csv": lambda runs: csv_text(equity_rows(runs)),

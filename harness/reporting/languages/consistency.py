@@ -9,9 +9,9 @@ from typing import Any, Final
 from harness.analysis.consistency import MEASURES, Consistency, Measure, consistencies, wide_tasks
 from harness.errors import HarnessError
 from harness.reporting.blocks.model import BLANK, Block, Field, Fold, Table, rows_of
-from harness.reporting.blocks.number import percent, score_field
-from harness.reporting.blocks.score import Score
+from harness.reporting.blocks.number import Score, percent, score_field
 from harness.reporting.formats import SectionReport
+from harness.reporting.legends import legend
 from harness.storage.run_folder import Run
 
 HEADS: Final = {
@@ -21,13 +21,6 @@ HEADS: Final = {
     "rank": "RankC",
 }
 TITLE: Final = "Consistency between languages"
-LEGEND: Final = (
-    "Means over the pairs of languages, x100, on the same items; intervals respect items and clusters."
-)
-MEANING: Final = {
-    "kappa": "Kappa is the share of same answers corrected for chance (Cohen, 1960).",
-    "rank": "RankC compares rankings of candidates, the first ones most (Qi et al., 2023).",
-}
 WIDEST: Final = 30
 """Languages of a task whose pairs every report compares."""
 
@@ -76,13 +69,9 @@ def _summary(found: Sequence[Consistency]) -> Table:
     names = [name for name in MEASURES if any(name in consistency.means for consistency in found)]
     rows = []
     for consistency in found:
-        sizes = (
-            str(len(consistency.languages)),
-            f"{max(measure.n for measure in consistency.means.values()):,}",
-        )
-        rows.append(
-            (_name(consistency, found), *sizes, *(_field(consistency.means.get(name)) for name in names))
-        )
+        items = max(measure.n for measure in consistency.means.values())
+        fields = (_field(consistency.means.get(name)) for name in names)
+        rows.append((_name(consistency, found), str(len(consistency.languages)), f"{items:,}", *fields))
     chances = [
         f"RankC of random rankings of {consistency.task}: {percent(consistency.rank_chance)}."
         for consistency in found
@@ -93,7 +82,11 @@ def _summary(found: Sequence[Consistency]) -> Table:
         corner="task",
         heads=("languages", "items", *(HEADS[name] for name in names)),
         rows=rows_of(rows),
-        notes=(LEGEND, *(MEANING[name] for name in names if name in MEANING), *dict.fromkeys(chances)),
+        notes=(
+            legend("consistency"),
+            *(legend(name) for name in names if name in {"kappa", "rank"}),
+            *dict.fromkeys(chances),
+        ),
         divided=True,
     )
 
@@ -110,9 +103,7 @@ def _name(one: Consistency, found: Sequence[Consistency]) -> str:
 def _field(measure: Measure | None) -> str | Field:
     if measure is None:
         return BLANK
-    low, high = measure.interval.low, measure.interval.high
-    interval = None if low is None or high is None else (low, high)
-    return score_field(Score(value=measure.value, interval=interval))
+    return score_field(Score(value=measure.value, interval=measure.interval.ends))
 
 
 def _matrices(one: Consistency) -> Iterator[Block]:
@@ -124,17 +115,11 @@ def _matrices(one: Consistency) -> Iterator[Block]:
 
 def _matrix(one: Consistency, name: str) -> Table:
     values = {pair.languages: pair.measures.get(name) for pair in one.pairs}
+    codes = one.languages
     # Both halves would say the same.
-    codes = list(enumerate(one.languages))
     rows = [
-        (
-            code,
-            *(
-                _field(values.get((column_code, code))) if column < row else ""
-                for column, column_code in codes
-            ),
-        )
-        for row, code in codes
+        (code, *(_field(values.get((other, code))) for other in codes[:row]), *[""] * (len(codes) - row))
+        for row, code in enumerate(codes)
     ]
     return Table(
         title=f"{one.task}: {HEADS[name]}, by pairs of languages",

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from statistics import fmean
 from typing import Any, Final
 
+from harness.analysis.coverage import syntax_distances
 from harness.analysis.explanation import LEAST_LANGUAGES, Effect, Explanation, explain
-from harness.analysis.typology import syntax_distances
 from harness.errors import DataError, HarnessError, MissingExtraError
 from harness.languages.segmentation import words
 from harness.languages.table import Language, known_languages
-from harness.reporting.blocks.forest import ForestChart, ForestRow
+from harness.reporting.blocks.chart import ForestChart, ForestRow
 from harness.reporting.blocks.model import BLANK, Charts, Field, Notes, Table, rows_of
 from harness.reporting.blocks.number import p_text, percent, signed
-from harness.reporting.cost.report import equity_report
+from harness.reporting.cost.cost import equity_report
 from harness.reporting.formats import SectionReport
-from harness.reporting.overview.system_name import system_names
+from harness.reporting.legends import legend
+from harness.reporting.overview.column import system_names
 from harness.storage.records import read_batches
 from harness.storage.results import CellResult
 from harness.storage.run_folder import Run
@@ -31,13 +32,6 @@ ITEMS: Final = 500
 MODEL: Final = "all tasks"
 DRAWN: Final = 6
 """Models that have a chart; all have a table."""
-LEGEND: Final = (
-    "Effects are points of the score per standard deviation of a property, with the others held equal, ± half the 95 % "
-    "interval over families (jackknife). detectable: the smallest true effect that such data show with 80 % power. r, "
-    "rho: Pearson's and Spearman's correlation of the property alone. A property without an effect has only "
-    "correlations: a model takes one per five languages, and per four outside the largest family. English is not among "
-    "the languages. A property that goes with the scores need not be their cause."
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +59,7 @@ def read_explanation(runs: Sequence[Run]) -> SectionReport | None:
         return None
     charts = Charts(charts=tuple(effect_chart(regression) for regression in regressions[:DRAWN]))
     return SectionReport(
-        blocks=[*(_table(regression) for regression in regressions), charts, Notes((LEGEND, *notes))],
+        blocks=[*map(_table, regressions), charts, Notes((legend("explanation"), *notes))],
         rows=lambda: [row for regression in regressions for row in regression.rows()],
     )
 
@@ -147,26 +141,26 @@ def language_properties(
     - script: 1 for the Latin one.
     - words: the share of word types that the run's English texts have too.
     """
+
+    def values(value: Callable[[Language], float | None]) -> dict[str, float]:
+        pairs = ((language.code, value(language)) for language in languages)
+        return {code: number for code, number in pairs if number is not None}
+
+    properties: dict[str, dict[str, float]] = {}
     if all(language.wikipedia_articles for language in languages):
-        articles = {
-            language.code: math.log2(float(language.wikipedia_articles or 1)) for language in languages
-        }
-        properties = {"Wikipedia articles": articles}
+        properties["Wikipedia articles"] = values(lambda own: math.log2(float(own.wikipedia_articles or 1)))
     else:
-        classes = {
-            language.code: float(language.resource_class) for language in languages if language.resource_class
-        }
-        properties = {"resource class": classes}
+        properties["resource class"] = values(
+            lambda own: float(own.resource_class) if own.resource_class else None
+        )
     try:
         far = syntax_distances([language.iso639_3 for language in languages if language.iso639_3], "eng")
-        properties["syntax unlike English"] = {
-            language.code: far[language.iso639_3] for language in languages if language.iso639_3 in far
-        }
+        properties["syntax unlike English"] = values(lambda own: far.get(own.iso639_3))
     except (MissingExtraError, DataError) as error:
         notes.append(f"syntax unlike English: {error.message}")
     if run is not None:
         properties["tokens"] = _tokens(run)
-    properties["Latin script"] = {language.code: float(language.script == "Latn") for language in languages}
+    properties["Latin script"] = values(lambda own: float(own.script == "Latn"))
     if run is not None:
         try:
             properties["words shared with English"] = _shared_words(run)

@@ -1,44 +1,52 @@
-"""A page for every language that answers why it is weak: findings, scores and gaps, weakest buckets, worst items."""
+"""A page for every language that answers why it is weak: findings, scores and gaps, weakest buckets, worst items.
+
+Findings are significant differences of the languages of the first run with a sentence each, the largest first.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from harness.analysis.bucket_scoring import LEAST_ITEMS
+from harness.analysis.buckets import LEAST_ITEMS
+from harness.analysis.diagnosis import SIGNIFICANCE
 from harness.languages.table import known_languages
+from harness.metrics.metric import metric_name
 from harness.reporting.blocks.model import BLANK, Block, Field, Fold, Note, Notes, Table, anchor, rows_of
-from harness.reporting.blocks.number import p_text, percent, signed, signed_interval, uncertainty
+from harness.reporting.blocks.number import (
+    interval_text,
+    level_text,
+    p_text,
+    percent,
+    signed,
+    signed_interval,
+    uncertainty,
+)
 from harness.reporting.blocks.remark import counted
+from harness.reporting.legends import legend
 from harness.reporting.overview.column import Column
-from harness.reporting.overview.contrast import (
+from harness.reporting.overview.marks import is_added
+from harness.reporting.overview.mean_row import (
     Contrast,
     Estimate,
     from_others,
     from_source,
     mean_of_others,
+    row_of,
     score_of,
 )
-from harness.reporting.overview.item_origin import is_added
-from harness.reporting.overview.material import Material
-from harness.reporting.overview.mean_row import row_of
-from harness.reporting.overview.summary import script_of
+from harness.reporting.overview.summary import Material, script_of
+from harness.reporting.weakness.diagnosis import Row, Weakness, by_attribute, shortfall_text, things_of
 from harness.reporting.weakness.items import WorstItem, item_index
-from harness.reporting.weakness.weakness import Weakness, by_attribute
+from harness.statistics import benjamini_hochberg
 from harness.storage.run_folder import Run
+from harness.table import grouped
 
 BUCKETS = 3
 """Further buckets of a language that are shown, those furthest below the rest first."""
 BRIEF = 8
 """Scores in the line that opens the page of a language."""
-LEGEND = (
-    "Languages that need work come first: those furthest below the mean of the other languages, then those in "
-    "which some kind of items (a bucket) is below the rest of the language. The first finding is in the line of the "
-    "language. The others: the mean of the other languages. The source: the language of the training data. Small "
-    "numbers are 95 % intervals (± half of one); q is p after "
-    f"Benjamini and Hochberg, significant up to 0.05, with {LEAST_ITEMS} items (or clusters) on both sides at "
-    "least. A language and the mean of the others are taken as independent: too wide an interval, rather than too "
-    "narrow, where they share their items."
-)
+SENTENCES = 3
 
 
 def language_blocks(
@@ -75,7 +83,7 @@ def language_blocks(
     if without_findings:
         title = f"{counted(len(without_findings), 'language')} without a significant finding"
         pages.append(Fold(title=title, blocks=without_findings, heading=True, is_open=not pages))
-    return [Note(LEGEND, "note"), *pages] if pages else []
+    return [Note(legend("languages", least=LEAST_ITEMS), "note"), *pages] if pages else []
 
 
 def _facts(material: Material, code: str, family: str) -> str:
@@ -138,9 +146,9 @@ def _score_row(runs: Sequence[Run], column: Column, code: str) -> tuple[str | Fi
 
 
 def _score(own: Estimate | None) -> str | Field:
-    return (
-        BLANK if own is None else Field(text=percent(own.value), small=uncertainty(own.value, own.interval))
-    )
+    if own is None:
+        return BLANK
+    return Field(text=percent(own.value), small=uncertainty(own.value, own.interval))
 
 
 def _difference(own: Estimate, other: Estimate | None, found: Contrast | None) -> str | Field:
@@ -180,3 +188,106 @@ def _buckets(weakness: Weakness, code: str, name: str, sentences: Sequence[str])
     more = f", the lowest {BUCKETS} of {len(shortfalls):,}" if len(shortfalls) > BUCKETS else ""
     heads = ("bucket", "score", "minus the rest", "q", "n")
     return _table(f"Further buckets below the rest of {name}{more}", heads, table_rows)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """A significant difference of one language."""
+
+    language: str
+    text: str
+    difference: float
+    """As a fraction; below 0 where something is worse."""
+
+
+def findings(material: Material, weakness: Weakness) -> dict[str, list[str]]:
+    """Return up to three sentences per language; the language furthest below the others comes first.
+
+    Differences of two runs follow the shortfalls of the first one.
+    """
+    every = [*shortfalls(material, weakness), *_pair_findings(weakness)]
+    by_language = grouped((finding.language, finding.text) for finding in every)
+    return {code: texts[:SENTENCES] for code, texts in by_language.items()}
+
+
+def shortfalls(material: Material, weakness: Weakness) -> list[Finding]:
+    """Return the significant shortfalls of the first run in single languages, the largest difference first.
+
+    First come languages below the mean of the others, tested together (Benjamini and Hochberg at the rate of the
+    diagnosis), then buckets below the rest of their language, which the diagnosis has tested and corrected.
+    """
+    names = {code: name for code, name, _ in material.languages}
+    groups = (_behind_others(material), _bucket_findings(weakness, names))
+    return [finding for group in groups for finding in sorted(group, key=lambda finding: finding.difference)]
+
+
+def _behind_others(material: Material) -> Iterator[Finding]:
+    run = material.runs[0]
+    codes = [code for code, _, _ in material.languages]
+    tested: list[tuple[str, str, Contrast]] = []
+    for column in material.summary.columns:
+        for code, name, _ in material.languages:
+            score, mean = score_of(run, column, code), mean_of_others(run, column, code, codes)
+            if score is None or mean is None or min(score.draws, mean.draws) < LEAST_ITEMS:
+                continue
+            contrast = from_others(run, column, code, codes)
+            if contrast is not None:
+                text = (
+                    f"{column.task}: {name} scores {_points(contrast.difference)} lower ({metric_name(column.metric)}) "
+                    "than the mean of the other languages "
+                    f"(95 % interval {interval_text((-contrast.high, -contrast.low))}"
+                )
+                tested.append((code, text, contrast))
+    rates = benjamini_hochberg([contrast.p for *_, contrast in tested]).tolist()
+    for (code, text, contrast), q in zip(tested, rates, strict=True):
+        if q <= SIGNIFICANCE and contrast.high < 0:
+            how = "paired over the same items" if contrast.is_paired else "languages taken as independent"
+            sentence = f"{text}, {level_text('q', q)}; {how})."
+            yield Finding(language=code, text=sentence, difference=contrast.difference)
+
+
+def _bucket_findings(weakness: Weakness, names: Mapping[str, str]) -> Iterator[Finding]:
+    rows = [row for row in (weakness.runs[0] if weakness.runs else ()) if row["kind"] == "single"]
+    systems = {row["task"]: row["system"] for row in reversed(rows)}
+    for language in dict.fromkeys(row["language"] for row in rows if row["language"] is not None):
+        language_rows = [
+            row for row in rows if row["language"] == language and row["system"] == systems[row["task"]]
+        ]
+        for (task, *_), buckets in by_attribute(language_rows).items():
+            for row in buckets:
+                if row["significant"] and row["difference"] < 0 and row["difference_ci"][1] < 0:
+                    label = f"{task}, {names.get(language, language)}: {weakness.phrase(row, buckets)}"
+                    text = shortfall_text(label, row)
+                    yield Finding(language=language, text=text, difference=row["difference"])
+
+
+def _pair_findings(weakness: Weakness) -> list[Finding]:
+    """Return in which buckets of one language two runs differ, the largest difference first."""
+    rows = [row for row in weakness.pairs if row["kind"] == "pairwise" and row["language"] is not None]
+    pair_findings = [
+        Finding(
+            language=language,
+            text=f"{task}: {_pair_text(weakness, row, buckets)}",
+            difference=row["difference"],
+        )
+        for language in dict.fromkeys(row["language"] for row in rows)
+        for (task, *_), buckets in by_attribute([row for row in rows if row["language"] == language]).items()
+        for row in buckets
+        if row["significant"] and row["ci"]
+    ]
+    return sorted(pair_findings, key=lambda finding: -abs(finding.difference))
+
+
+def _pair_text(weakness: Weakness, row: Row, buckets: Sequence[Row]) -> str:
+    """Return a difference of two runs in one bucket as a sentence."""
+    first, second = row["systems"]
+    low, high = row["ci"]
+    direction, ends = ("above", (low, high)) if row["difference"] > 0 else ("below", (-high, -low))
+    return (
+        f"{weakness.phrase(row, buckets)}: {first} is {_points(row['difference'])} {direction} {second} "
+        f"({interval_text(ends)}, {level_text('q', row['q'])}, {things_of(row)})."
+    )
+
+
+def _points(difference: float) -> str:
+    return f"{abs(difference) * 100:.1f} points"

@@ -8,13 +8,8 @@ from itertools import groupby
 from harness.analysis.language_pair import LanguagePair, SplitItem
 from harness.reporting.blocks.model import BLANK, Block, Field, Note, Notes, Table, as_field, rows_of
 from harness.reporting.blocks.number import p_text, signed, signed_interval
-from harness.reporting.weakness.answer_text import Parts, answer_parts, gold_parts
-from harness.reporting.weakness.items import WorstItem, field_rows
-
-LEGEND = (
-    "Difference: the share of right items in the language minus that in {against}, x100, over the items that both "
-    "have; brackets: 95 % interval of the paired differences. p: {tests}."
-)
+from harness.reporting.legends import legend
+from harness.reporting.weakness.items import Parts, WorstItem, answer_parts, field_rows, gold_parts
 
 
 def language_pair_blocks(
@@ -27,8 +22,8 @@ def language_pair_blocks(
         blocks += [Note(f"{task}, {system}", "heading"), _counts(task_pairs)]
         blocks += [block for pair in task_pairs for block in _items(pair, examples)]
     tests, against = (dict.fromkeys(getattr(pair, name) for pair in pairs) for name in ("test", "against"))
-    legend = LEGEND.format(against=" or ".join(against), tests=" or ".join(tests))
-    return [*blocks, Notes(tuple(notes)), Note(legend, "note")]
+    sentence = legend("language pair", against=" or ".join(against), tests=" or ".join(tests))
+    return [*blocks, Notes(tuple(notes)), Note(sentence, "note")]
 
 
 def _counts(pairs: Sequence[LanguagePair]) -> Table:

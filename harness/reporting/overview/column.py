@@ -1,45 +1,80 @@
-"""The columns of reports: what stands over a mean."""
+"""The heads of reports: columns of scores and names of runs, and what is grouped and computed once by them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from weakref import WeakKeyDictionary
 
-from harness.metrics.naming import metric_name
-from harness.reporting.overview.memo import once_per_run
+from harness.metrics.metric import metric_name
+from harness.storage.model_name import folder_names
 
 if TYPE_CHECKING:
-    from harness.storage.results import CellResult
+    from harness.storage.results import CellResult, FitResult, Manifest, RunResults
     from harness.storage.run_folder import Run
 
-PROTOCOL_SHORT = {
-    "zero_shot_transfer": "",
-    "in_language": "in-lang.",
-    "translate_train": "tr-train",
-    "translate_train_all": "tr-train+",
-    "frozen": "frozen",
-    "prompted": "prompted",
+K = TypeVar("K", bound=Hashable)
+P = ParamSpec("P")
+T = TypeVar("T")
+PROTOCOLS: Mapping[str, tuple[str, str]] = {
+    "zero_shot_transfer": ("", "fine-tuned"),
+    "in_language": ("in-lang.", "fine-tuned in each language"),
+    "translate_train": ("tr-train", "fine-tuned on translations"),
+    "translate_train_all": ("tr-train+", "fine-tuned on translations into all languages"),
+    "frozen": ("frozen", "not fine-tuned"),
+    "prompted": ("prompted", "prompted, not fine-tuned"),
 }
-PROTOCOL_WORDS = {
-    "zero_shot_transfer": "fine-tuned",
-    "in_language": "fine-tuned in each language",
-    "translate_train": "fine-tuned on translations",
-    "translate_train_all": "fine-tuned on translations into all languages",
-    "frozen": "not fine-tuned",
-    "prompted": "prompted, not fine-tuned",
-}
-"""Training of a model before its test."""
-
+"""By protocol: its name in heads of columns, and the training of a model before its test."""
 OWN_HEAD = "fine-tuned by you"
 """A model that came with a head for the task."""
 
 
-def short_protocol(protocol: str, method: str) -> str:
+def short_protocol(protocol: str, method: str = "") -> str:
     """Return a protocol as heads of columns name it; empty for the usual one."""
     if (protocol, method) == ("frozen", "head"):
         return OWN_HEAD
-    return PROTOCOL_SHORT.get(protocol, protocol)
+    return PROTOCOLS.get(protocol, (protocol, ""))[0]
+
+
+def group_pairs(pairs: Iterable[tuple[K, T]]) -> dict[K, list[T]]:
+    """Return the second elements of pairs by their first one, both in the order of the pairs."""
+    groups: dict[K, list[T]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups
+
+
+def list_names(names: Iterable[str]) -> str:
+    """Return names with commas between them, each once."""
+    return ", ".join(dict.fromkeys(names))
+
+
+def once_per_run(function: Callable[Concatenate[Run, P], T]) -> Callable[Concatenate[Run, P], T]:
+    """Return a function of a run and hashable or list arguments that keeps its values while the run is the same.
+
+    A page asks for the cells of every column in every language, and for every language against all others: without
+    this its time grows with the square of the cells. Values are dropped with the run, and with its results.
+    """
+    cache: WeakKeyDictionary[Run, tuple[RunResults, Manifest, dict[Any, T]]] = WeakKeyDictionary()
+
+    @wraps(function)
+    def memoized(run: Run, /, *arguments: P.args, **options: P.kwargs) -> T:
+        results, manifest, values = cache.get(run, (None, None, {}))
+        if results is not run.results or manifest is not run.manifest:
+            values = {}
+            cache[run] = (run.results, run.manifest, values)
+        key = tuple(tuple(value) if isinstance(value, list) else value for value in arguments)
+        if key not in values:
+            values[key] = function(run, *arguments, **options)
+        return values[key]
+
+    return memoized
+
+
+# Columns -----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,13 +114,50 @@ def cells_of(run: Run, column: Column, language: str | None = None) -> list[Cell
     return _cells(run).get((column.task, column.protocol, column.method, column.view, language), [])
 
 
+def stages_of(run: Run) -> Iterator[tuple[FitResult, Mapping[str, Any]]]:
+    """Yield every stage of training of a run with its fit."""
+    return ((fit, stage) for fit in run.results.fits.values() for stage in fit.stages)
+
+
 @once_per_run
 def _cells(run: Run) -> dict[tuple[str | None, ...], list[CellResult]]:
     """Return the cells by the task, protocol, method and view of their columns and by language, None for all."""
-    groups: dict[tuple[str | None, ...], list[CellResult]] = {}
-    for cell in run.cells:
-        if cell.has("method"):
-            for language in (None, cell.language):
-                key = (cell.task, cell.protocol, cell.method, conditions_of(cell.view), language)
-                groups.setdefault(key, []).append(cell)
-    return groups
+    return group_pairs(
+        ((cell.task, cell.protocol, cell.method, conditions_of(cell.view), language), cell)
+        for cell in run.cells
+        if cell.has("method")
+        for language in (None, cell.language)
+    )
+
+
+# Names of runs -----------------------------------------------------------------------------------------------
+
+
+def system_names(runs: Sequence[Run]) -> list[str]:
+    """Return the names of the models, each once.
+
+    Where several runs are of one name, what they were trained on follows where it differs, else the run's folder.
+    """
+    pairs = zip((run.manifest.model_name for run in runs), train_names(runs), strict=True)
+    models = [f"{model} ({trained})" if trained else model for model, trained in pairs]
+    counts, folders = Counter(models), folder_names([run.path for run in runs])
+    return [
+        f"{model} ({folder})" if counts[model] > 1 else model
+        for model, folder in zip(models, folders, strict=True)
+    ]
+
+
+def train_names(runs: Sequence[Run]) -> list[str]:
+    """Return by run the variant of its training sets, ``orig`` without one; empty where it distinguishes no runs."""
+    keys = [
+        (
+            str(run.manifest.model),
+            list_names(row.view["train_variant"] for row in run.results.tasks if "train_variant" in row.view),
+        )
+        for run in runs
+    ]
+    counts, variants = Counter(keys), group_pairs(dict.fromkeys(keys))
+    return [
+        variant or "orig" if counts[model, variant] == 1 and len(variants[model]) > 1 else ""
+        for model, variant in keys
+    ]

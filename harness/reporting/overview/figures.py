@@ -14,18 +14,18 @@ from statistics import fmean
 from harness.analysis.comparison import Comparison
 from harness.errors import UsageError
 from harness.languages.table import known_languages
-from harness.metrics.naming import metric_name
-from harness.reporting.blocks.model import Charts, file_stem
-from harness.reporting.blocks.task_chart import Mark, TaskChart, TaskRow
-from harness.reporting.comparison.verdict import forest_blocks, has_few_languages, language_forest
+from harness.metrics.metric import metric_name
+from harness.reporting.blocks.chart import Mark, TaskChart, TaskRow
+from harness.reporting.blocks.model import Charts, TileMap, as_field, file_stem
+from harness.reporting.comparison.comparison import forest_blocks, has_few_languages, language_forest
 from harness.reporting.languages.explanation import effect_chart, explained
-from harness.reporting.overview.figure import Figure
+from harness.reporting.overview.column import group_pairs, system_names
 from harness.reporting.overview.glance import glance
-from harness.reporting.overview.material import read_material
-from harness.reporting.overview.matrix_files import matrix_figure
-from harness.reporting.overview.plots import Plots
-from harness.reporting.overview.suite import suite_tables
-from harness.reporting.overview.system_name import system_names
+from harness.reporting.overview.matrix import Matrix, suite_tables
+from harness.reporting.overview.overview import Plots
+from harness.reporting.overview.summary import read_material
+from harness.reporting.overview.summary_blocks import shaded_rows
+from harness.reporting.render.page import Figure
 from harness.reporting.sections import installed_sections, read_sections
 from harness.storage.results import TaskScore
 from harness.storage.run_folder import Run
@@ -98,6 +98,14 @@ def write_figures(runs: Sequence[Run], folder: Path, format_name: str) -> list[P
     return paths
 
 
+def matrix_figure(matrix: Matrix, name: str) -> Figure:
+    """Return a matrix as colours from 0 to 100, those of errors where it has error rates; in the order of its table."""
+    rows = [(str(row.label), list(map(as_field, row.fields))) for row in shaded_rows(matrix)]
+    columns = [(column, column) for column in matrix.columns]
+    chart = TileMap(title=matrix.title, families=(), languages=columns, rows=rows, corner=matrix.corner)
+    return Figure(title=matrix.title, rows=[[chart]], notes=[name, *matrix.notes])
+
+
 def system_figures(runs: Sequence[Run]) -> dict[str, Figure]:
     """Return figures by name: ``categories`` of every suite, and ``families`` of languages by task.
 
@@ -108,7 +116,7 @@ def system_figures(runs: Sequence[Run]) -> dict[str, Figure]:
         values = [
             (name, suite.title, head, 100 * score.value)
             for name, scores in suite.rows
-            for head, score in zip(suite.heads, scores, strict=True)
+            for head, score in zip(suite.columns, scores, strict=True)
             if score.value is not None
         ]
         if values:
@@ -136,29 +144,27 @@ def _by_family(
 ) -> Iterator[SystemScore]:
     """Yield the mean of scores, times `factor`, over every family; over all languages of it that the row has."""
     table = known_languages()
-    families: dict[str, list[float | None]] = {}
-    for code in row.by_language:
-        families.setdefault(table.get(code).family if code in table else "other", []).append(scores.get(code))
-    for family, values in families.items():
-        scored = [value for value in values if value is not None]
-        if len(scored) == len(values):
-            panel = f"{row.task} {metric_name(row.metric)}"
-            yield system, panel, f"{family} ({len(scored)})", factor * fmean(scored)
+    families = group_pairs(
+        (table.get(code).family if code in table else "other", code) for code in row.by_language
+    )
+    for family, codes in families.items():
+        if all(code in scores for code in codes):
+            mean = factor * fmean(scores[code] for code in codes)
+            yield system, f"{row.task} {metric_name(row.metric)}", f"{family} ({len(codes)})", mean
 
 
 def _system_figure(title: str, scores: Sequence[SystemScore]) -> Figure:
     """Return scores as panels of rows, in which a system has a mark of its own."""
-    panels: dict[str, dict[str, list[Mark]]] = {}
-    for system, panel, row, score in scores:
-        name = system.removeprefix("published ")
-        mark = Mark(kind="run" if name == system else "published", label=name, value=score)
-        panels.setdefault(panel, {}).setdefault(row, []).append(mark)
-    charts = [
-        [
-            TaskChart(
-                title=panel, rows=[TaskRow(name=name, marks=marks) for name, marks in sorted(rows.items())]
-            )
-        ]
-        for panel, rows in panels.items()
-    ]
+    charts = []
+    panels = group_pairs((panel, (row, _mark(system, score))) for system, panel, row, score in scores)
+    for panel, marks in panels.items():
+        rows = sorted(group_pairs(marks).items())
+        charts.append(
+            [TaskChart(title=panel, rows=[TaskRow(label=label, marks=of_row) for label, of_row in rows])]
+        )
     return Figure(title=title, rows=charts)
+
+
+def _mark(system: str, score: float) -> Mark:
+    name = system.removeprefix("published ")
+    return Mark(kind="run" if name == system else "published", label=name, value=score)

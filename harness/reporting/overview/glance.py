@@ -1,24 +1,36 @@
-"""First view of a run: one row per task, and how complete the run is."""
+"""First view of a run: one row per task, how complete the run is, and the four numbers that a reader sees first."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from harness.reporting.blocks.score import Score
-from harness.reporting.overview.column import Column, cells_of
-from harness.reporting.overview.mean_row import cells_of_mean, mean_labels, mean_row
+from harness.languages.table import known_languages
+from harness.reporting.blocks.model import Tile
+from harness.reporting.blocks.number import Score, percent, signed, uncertainty
+from harness.reporting.blocks.remark import counted
+from harness.reporting.overview.column import Column, cells_of, group_pairs
+from harness.reporting.overview.marks import is_unreadable
+from harness.reporting.overview.mean_row import Contrast, cells_of_mean, from_others, mean_of_others, score_of
 from harness.reporting.overview.missing import is_missing
 from harness.reporting.overview.published import place_of, published_rows
-from harness.reporting.overview.run_remarks import sampled_items
-from harness.reporting.overview.summary import Summary, chance_of
-from harness.storage.results import TaskScore
+from harness.reporting.overview.run_remarks import SIGNIFICANT, sampled_items
+from harness.reporting.overview.summary import Material, Summary
+from harness.statistics import NORMAL, benjamini_hochberg
+from harness.storage.results import MetricValue
 from harness.storage.run_folder import Run
 
 WEAKEST = 3
 """Languages that a row names."""
+FEWEST_TASKS = 3
+"""A language is compared with the others over as many tasks, where any language has them."""
+FEWEST_LANGUAGES = 3
+BASELINES = 2
+BINOMIAL = "wilson"
+"""How the interval of single right and wrong items was made: their number has a binomial distribution."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +53,12 @@ class Completeness:
     def cells(self) -> int:
         """All cells that were asked for."""
         return self.scored + self.failed + self.skipped + self.unlabelled + self.stopped
+
+    @property
+    def phrases(self) -> str:
+        """``5 of 6 tasks, 9 of 10 languages``."""
+        counts = ((*self.tasks, "task"), (*self.languages, "language"))
+        return ", ".join(f"{scored} of {counted(total, noun)}" for scored, total, noun in counts)
 
     @property
     def is_whole(self) -> bool:
@@ -68,8 +86,6 @@ class TaskGlance:
     mean: Score
     further: tuple[tuple[str, Score], ...]
     """The means of its other headline metrics, and of those that were added when it was scored."""
-    has_added: bool
-    """Whether a further metric was added to the task's own."""
     transfer_gap: float | None
     """The score of the source language minus the mean of the others, as a fraction; None for a collapsed model."""
     source: str | None
@@ -85,6 +101,30 @@ class TaskGlance:
     seconds: float
     by_prompt: tuple[float, ...] = ()
     """The means of all prompts that the same items were asked with; `mean` is theirs where there are several."""
+
+    @property
+    def label(self) -> str:
+        """The task with its metric, and the number of its prompts in place of one of them."""
+        if not self.by_prompt:
+            return self.column.plain_title
+        words = _without_prompt(self.column.plain_title)
+        return f"{words}, mean of {len(self.by_prompt)} prompts"
+
+    @property
+    def spread(self) -> str:
+        """``40.1 to 51.0 by prompt``; empty for one prompt."""
+        ends = f"{percent(min(self.by_prompt))} to {percent(max(self.by_prompt))}" if self.by_prompt else ""
+        return ends and f"{ends} by prompt"
+
+    @property
+    def chance_text(self) -> str:
+        """``chance 33.3``; empty where it is not known."""
+        return "" if self.chance is None else f"chance {percent(self.chance)}"
+
+    @property
+    def averaged(self) -> list[str]:
+        """The languages in the mean."""
+        return [language.code for language in self.languages if language.is_in_mean]
 
     @property
     def scored(self) -> list[LanguageGlance]:
@@ -115,10 +155,7 @@ class Glance:
     @property
     def averaged(self) -> list[TaskGlance]:
         """One row of every task that has a mean: its first, with the mean over its prompts where it has several."""
-        rows: dict[str, list[TaskGlance]] = {}
-        for task in self.tasks:
-            if task.mean.value is not None:
-                rows.setdefault(task.column.task, []).append(task)
+        rows = group_pairs((task.column.task, task) for task in self.tasks if task.mean.value is not None)
         return [
             over_prompts([task for task in tasks if are_alike(task.column, tasks[0].column)])
             for tasks in rows.values()
@@ -143,22 +180,23 @@ class Glance:
 
 def mean_over_tasks(means: Sequence[Score]) -> Score:
     """Return the mean of the tasks' means, which are taken as independent; its interval where all have one."""
-    reaches = [mean.reach for mean in means if mean.reach is not None]
     if not means:
         return Score()
+    reaches = [mean.reach for mean in means if mean.reach is not None]
     value = fmean(mean.value for mean in means if mean.value is not None)
     half = math.hypot(*reaches) / len(means) if len(reaches) == len(means) else None
-    return Score(value=value, interval=_around(value, half))
+    return Score(value, interval=_around(value, half))
 
 
-def are_alike(one: Column, other: Column) -> bool:
+def are_alike(column: Column, other: Column) -> bool:
     """Return whether two columns differ in nothing but their prompt."""
-    first, second = (replace(column, view=_without_prompt(column.view)) for column in (one, other))
-    return first == second
+    return replace(column, view=_without_prompt(column.view)) == replace(
+        other, view=_without_prompt(other.view)
+    )
 
 
-def _without_prompt(view: str) -> str:
-    return " ".join(word for word in view.split(" ") if not word.startswith("prompt="))
+def _without_prompt(words: str) -> str:
+    return " ".join(word for word in words.split(" ") if not word.startswith("prompt="))
 
 
 def over_prompts(tasks: Sequence[TaskGlance]) -> TaskGlance:
@@ -169,10 +207,10 @@ def over_prompts(tasks: Sequence[TaskGlance]) -> TaskGlance:
     reaches = [task.mean.reach for task in tasks if task.mean.reach is not None]
     gaps = [task.transfer_gap for task in tasks if task.transfer_gap is not None]
     value, marks = fmean(values), dict.fromkeys(mark for task in tasks for mark in task.mean.mark)
-    half = fmean(reaches) if len(reaches) == len(tasks) else None
+    interval = _around(value, fmean(reaches) if len(reaches) == len(tasks) else None)
     return replace(
         tasks[0],
-        mean=Score(value=value, interval=_around(value, half), mark="".join(marks)),
+        mean=Score(value, interval=interval, mark="".join(marks)),
         transfer_gap=fmean(gaps) if len(gaps) == len(tasks) else None,
         by_prompt=tuple(values),
     )
@@ -188,13 +226,14 @@ def glance(runs: Sequence[Run], summary: Summary) -> Glance:
     Columns that a section of a plugin shows in its own way, such as probes of layers, have no row.
     """
     run = runs[0]
-    first: dict[tuple[str, str, str, str], list[Column]] = {}
-    for column in summary.columns:
-        if column.key not in summary.covered:
-            first.setdefault((column.task, column.protocol, column.method, column.view), []).append(column)
+    groups = group_pairs(
+        (replace(column, metric=""), index)
+        for index, column in enumerate(summary.columns)
+        if column.key not in summary.covered
+    )
     return Glance(
         name=run.manifest.model_name,
-        tasks=tuple(_task(runs, columns, summary) for columns in first.values()),
+        tasks=tuple(_task(run, summary, indices) for indices in groups.values()),
         completeness=completeness(run),
         adds_metrics=any(spec.shown for spec in run.manifest.tasks.values()),
         samples=tuple(sampled_items(run)),
@@ -204,42 +243,50 @@ def glance(runs: Sequence[Run], summary: Summary) -> Glance:
 def completeness(run: Run) -> Completeness:
     """Return how much of what was asked of a run has a score."""
     cells = [cell for cell in run.cells if cell.is_scored or is_missing(cell)]
-
-    def count(status: str) -> int:
-        return sum(cell.status == status for cell in cells)
-
     scored = [cell for cell in cells if cell.is_scored]
-    stopped = sum(cell.is_stopped for cell in run.cells)
+    statuses, stopped = Counter(cell.status for cell in cells), sum(cell.is_stopped for cell in run.cells)
     return Completeness(
         scored=len(scored),
-        failed=count("failed"),
-        skipped=count("skipped") - stopped,
-        unlabelled=count("ok") - len(scored),
+        failed=statuses["failed"],
+        skipped=statuses["skipped"] - stopped,
+        unlabelled=statuses["ok"] - len(scored),
         stopped=stopped,
         tasks=(len({cell.task for cell in scored}), len({cell.task for cell in cells})),
         languages=(len({cell.language for cell in scored}), len({cell.language for cell in cells})),
     )
 
 
-def _task(runs: Sequence[Run], columns: Sequence[Column], summary: Summary) -> TaskGlance:
-    run, column = runs[0], columns[0]
-    spec = run.manifest.tasks[column.task]
-    first_mean = mean_row(run, run, column, summary.columns)
-    means = [
-        mean.marked(mean.score) for mean in (mean_row(run, run, each, summary.columns) for each in columns)
+def _task(run: Run, summary: Summary, indices: Sequence[int]) -> TaskGlance:
+    """Return the row of a task, of whose metrics the columns have these indices."""
+    first, columns = indices[0], [summary.columns[index] for index in indices]
+    column, spec = columns[0], run.manifest.tasks[columns[0].task]
+    (_, fields), *baselines = [
+        (label, [means[index] for index in indices]) for label, means in summary.systems
     ]
+    means, row = [mean.marked(mean.score) for mean in fields], fields[0].row
     cells = [cell for cell in cells_of(run, column) if cell.status == "ok"]
-    published = published_rows(run.manifest.published, [place_of(column, first_mean.row, spec)])
+    codes = {cell.language for cell in run.cells if cell.task == column.task}
+    averaged = set() if row is None else set(cells_of_mean(run, row))
+    published = published_rows(run.manifest.published, [place_of(column, row, spec)])
     return TaskGlance(
         column=column,
         mean=means[0],
-        has_added=any(each.metric not in spec.headline for each in columns),
-        further=tuple(zip((each.metric for each in columns[1:]), means[1:], strict=True)),
-        transfer_gap=first_mean.transfer_gap,
+        further=tuple(zip((further.metric for further in columns[1:]), means[1:], strict=True)),
+        transfer_gap=fields[0].transfer_gap,
         source=spec.source,
-        chance=chance_of(spec, column.metric),
-        languages=_languages(run, first_mean.row, column, summary),
-        baselines=tuple(_baselines(runs, column, summary)),
+        chance=summary.chances[first],
+        languages=tuple(
+            LanguageGlance(
+                code=code, name=name, family=family, score=scores[first], is_in_mean=code in averaged
+            )
+            for code, name, family, scores in summary.languages
+            if code in codes
+        ),
+        baselines=tuple(
+            (label.removeprefix("mean "), mean.row.value)
+            for label, [mean, *_] in baselines
+            if mean.row is not None
+        ),
         published=tuple(
             (label.removeprefix("published "), score.value)
             for label, [score] in published
@@ -250,27 +297,238 @@ def _task(runs: Sequence[Run], columns: Sequence[Column], summary: Summary) -> T
     )
 
 
-def _languages(
-    run: Run, row: TaskScore | None, column: Column, summary: Summary
-) -> tuple[LanguageGlance, ...]:
-    index = summary.columns.index(column)
-    averaged = set() if row is None else set(cells_of_mean(run, row))
-    codes = {cell.language for cell in run.cells if cell.task == column.task}
-    return tuple(
-        LanguageGlance(
-            code=code, name=name, family=section.family, score=scores[index], is_in_mean=code in averaged
+# Tiles, and the tests behind them ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lag:
+    """How far a language is from the mean of the others, over all its tasks."""
+
+    code: str
+    name: str
+    tasks: int
+    mean: float
+    """Mean over tasks of its score minus that of the others, as a fraction."""
+    half: float | None
+    """Half the 95 % interval; None where an error is unknown."""
+    q: float = 1.0
+    """After Benjamini-Hochberg over all languages that are compared."""
+
+
+def tiles(material: Material, first: Glance) -> list[Tile]:
+    """Return the tiles that make sense for the first run: two to four where it has scores; of two runs both's."""
+    if len(material.runs) == 2 and (pair := _pair(material, first)):
+        return pair
+    tasks = first.averaged
+    title, baselines = first.mean_name(str(len(tasks))), _baselines(material, tasks)
+    candidates = (
+        _suite(material) or _mean_tile(tasks, first.mean, title, baselines),
+        _gap_tile(material.runs[0], tasks),
+        _weakest(material, first),
+        _chance(material),
+    )
+    return [tile for tile in candidates if tile is not None]
+
+
+def _pair(material: Material, first: Glance) -> list[Tile]:
+    """Return the means of two runs and what they lose on leaving the source language, both named.
+
+    They are over the tasks that both have under one protocol and with the same cells; nothing where there are none.
+    """
+    pairs = [[_of_run(material, run, task) for run in material.runs] for task in first.averaged]
+    columns = zip(
+        *([row for row in pair if row is not None] for pair in pairs if None not in pair), strict=True
+    )
+    by_run = [
+        (f"{material.name(run)}: ", run, tasks) for run, tasks in zip(material.runs, columns, strict=False)
+    ]
+    means = [
+        _mean_tile(
+            tasks, mean_over_tasks([task.mean for task in tasks]), f"Mean of {len(tasks)} tasks", name=name
         )
-        for section in summary.sections
-        for code, name, scores in section.rows
-        if code in codes
+        for name, _, tasks in by_run
+    ]
+    gaps = [_gap_tile(run, tasks, name) for name, run, tasks in by_run]
+    return [tile for tile in (*means, *gaps) if tile is not None]
+
+
+def _of_run(material: Material, run: Run, task: TaskGlance) -> TaskGlance | None:
+    """Return a task of the first run as another run has it; None where its protocol or its cells are not the same."""
+    columns = [column for column in material.columns if are_alike(column, task.column)]
+    rows = [material.mean(run, column) for column in columns]
+    if any(row.row is None or row.differences for row in rows):
+        return None
+    return over_prompts(
+        [
+            replace(task, column=column, mean=row.score, transfer_gap=row.transfer_gap, by_prompt=())
+            for column, row in zip(columns, rows, strict=True)
+        ]
     )
 
 
-def _baselines(runs: Sequence[Run], column: Column, summary: Summary) -> list[tuple[str, float]]:
-    labels, _ = mean_labels(runs)
-    rows = [mean_row(run, runs[0], column, summary.columns).row for run in runs[1:]]
-    return [
-        (label.removeprefix("mean "), row.value)
-        for label, row in zip(labels[1:], rows, strict=True)
-        if row is not None
+def _suite(material: Material) -> Tile | None:
+    """Return the score of the first suite that has one, with those of the baselines."""
+    rows = [(run, row) for run in material.every for row in run.results.suites if row.paper.value is not None]
+    score = next((row for run, row in rows if run is material.runs[0]), None)
+    if score is None or score.paper.value is None:
+        return None
+    baselines = [
+        f"{run.manifest.model_name} baseline {percent(row.paper.value)}"
+        for run, row in rows
+        if run not in material.runs
+        and (row.suite, row.protocol, row.view) == (score.suite, score.protocol, score.view)
     ]
+    notes = [
+        "mean of the categories",
+        *([] if score.complete else ["fewer languages"]),
+        *baselines[:BASELINES],
+    ]
+    small = uncertainty(score.paper.value, score.paper.ci)
+    return Tile(
+        title=f"Score on {score.suite}", value=percent(score.paper.value), small=small, note="; ".join(notes)
+    )
+
+
+def _mean_tile(
+    tasks: Sequence[TaskGlance], mean: Score, title: str, note: str = "", *, name: str = ""
+) -> Tile | None:
+    """Return the mean of tasks, which has `title`; that of one task has its name, spread and chance instead."""
+    if mean.value is None:
+        return None
+    if len(tasks) == 1:
+        [task] = tasks
+        title, note = task.label, "; ".join(filter(None, [task.spread, task.chance_text, note]))
+    small = uncertainty(mean.value, mean.interval)
+    return Tile(title=f"{name}{title}", value=percent(mean.value), small=small, note=note)
+
+
+def _baselines(material: Material, tasks: Sequence[TaskGlance]) -> str:
+    """Return the means of the baselines over the same tasks; those that miss one of them are not shown."""
+    labels = []
+    for run in material.every:
+        rows = [material.mean(run, task.column).row for task in tasks] if run not in material.runs else []
+        values = [row.value for row in rows if row is not None]
+        if values and len(values) == len(tasks):
+            labels.append(f"{run.manifest.model_name} baseline {percent(fmean(values))}")
+    return ", ".join(labels[:BASELINES])
+
+
+def _gap_tile(run: Run, tasks: Sequence[TaskGlance], name: str = "") -> Tile | None:
+    """Return how much lower the other languages score than the one the model was trained in."""
+    gaps = [(task, task.transfer_gap) for task in tasks if task.transfer_gap is not None]
+    if not gaps:
+        return None
+    gap, count = fmean(size for _, size in gaps), len(gaps)
+    sources = {task.source for task, _ in gaps}
+    [code] = sources if len(sources) == 1 else [None]
+    table = known_languages()
+    language = table.get(code).name if code is not None and code in table else "the source language"
+    half = _half([from_others(run, task.column, task.source or "", task.averaged) for task, _ in gaps])
+    trained = any(task.column.protocol not in {"prompted", "frozen"} for task, _ in gaps)
+    verb = "Lost on leaving" if gap >= 0 else "Gained on leaving"
+    return Tile(
+        title=f"{name}{verb} {language}" if trained else f"{name}Other languages against {language}",
+        value=signed(-gap).replace("-", "\u2212") if percent(gap) != "0.0" else "0.0",
+        small="" if half is None else f"±{percent(half)}",
+        note="transfer gap of 1 task" if count == 1 else f"mean transfer gap of {count} tasks",
+    )
+
+
+def _half(contrasts: Sequence[Contrast | None]) -> float | None:
+    """Return half the interval of the mean of independent differences; None where one is not known."""
+    halves = [(contrast.high - contrast.low) / 2 for contrast in contrasts if contrast is not None]
+    return math.hypot(*halves) / len(halves) if len(halves) == len(contrasts) else None
+
+
+def lags(material: Material, first: Glance) -> list[Lag]:
+    """Return how far every language is from the others, the lowest first; nothing for fewer than three languages.
+
+    Languages have the tasks that most of the comparison needs: three, or as many as any language has.
+    """
+    run = material.runs[0]
+    candidates = []
+    for code, name, _ in material.languages:
+        pairs = []
+        for task in first.averaged:
+            score = score_of(run, task.column, code)
+            mean = mean_of_others(run, task.column, code, task.averaged)
+            if score is not None and mean is not None:
+                contrast = from_others(run, task.column, code, task.averaged)
+                pairs.append((score.value - mean.value, contrast))
+        if pairs:
+            candidates.append(_lag(code, name, pairs))
+    least = min(FEWEST_TASKS, max((lag.tasks for lag, _ in candidates), default=0))
+    candidates = [(lag, p) for lag, p in candidates if lag.tasks >= least]
+    if len(candidates) < FEWEST_LANGUAGES:
+        return []
+    rates = benjamini_hochberg([p for _, p in candidates]).tolist()
+    tested = [replace(lag, q=rate) for (lag, _), rate in zip(candidates, rates, strict=True)]
+    return sorted(tested, key=lambda lag: (lag.mean, lag.code))
+
+
+def _lag(code: str, name: str, pairs: Sequence[tuple[float, Contrast | None]]) -> tuple[Lag, float]:
+    """Return the mean difference over tasks, which are taken as independent, and its two-sided p."""
+    mean, half = fmean(difference for difference, _ in pairs), _half([contrast for _, contrast in pairs])
+    p = math.erfc(NORMAL * abs(mean) / half / math.sqrt(2)) if half else 1.0
+    return Lag(code=code, name=name, tasks=len(pairs), mean=mean, half=half), p
+
+
+def _weakest(material: Material, first: Glance) -> Tile | None:
+    ranked = lags(material, first)
+    if not any(lag.half is not None for lag in ranked):
+        return None
+    lowest = ranked[0]
+    half = "" if lowest.half is None else f" ±{percent(lowest.half)}"
+    size = f"{signed(lowest.mean)}{half}".replace("-", "\u2212")
+    title = f" ({min(FEWEST_TASKS, lowest.tasks)} tasks or more)" if lowest.tasks > 1 else ""
+    value, note = lowest.name, f"{size} against the others, {counted(lowest.tasks, 'task')}"
+    if lowest.q > SIGNIFICANT or lowest.mean >= 0:
+        why = "within the noise" if lowest.half is not None else "its error is not known"
+        value, note = "Not clear", f"the lowest is {lowest.name}, {size}: {why}"
+    return Tile(title=f"Weakest language{title}", value=value, note=note)
+
+
+def _chance(material: Material) -> Tile | None:
+    above, tested = above_chance(material.runs[0], material.summary)
+    title, note = "Cells above chance, tested", "a cell is one task in one language"
+    return Tile(title=title, value=f"{above} of {tested}", note=note) if tested else None
+
+
+def above_chance(run: Run, summary: Summary) -> tuple[int, int]:
+    """Return how many cells of a run are measurably above chance, of how many whose metric has a known chance.
+
+    Benjamini-Hochberg is over the one-sided tests of all of them.
+    """
+    values = list(_tested(run, summary))
+    rates = benjamini_hochberg(values).tolist() if values else []
+    return sum(rate <= SIGNIFICANT for rate in rates), len(values)
+
+
+def _tested(run: Run, summary: Summary) -> Iterator[float]:
+    """Yield p of every cell; one answer to nearly all items is not above chance, whatever it scores."""
+    for column, chance in zip(summary.columns, summary.chances, strict=True):
+        for cell in cells_of(run, column) if chance is not None and column.key not in summary.covered else ():
+            score = cell.metrics.get(column.metric)
+            if score is not None and cell.status == "ok" and not is_unreadable(cell):
+                yield 1.0 if cell.collapse else chance_p(score, chance or 0.0, cell.n)
+
+
+def chance_p(score: MetricValue, chance: float, n: int) -> float:
+    """Return the one-sided p of a score against that of guessing, from its own error.
+
+    Single right and wrong items: the exact binomial test. Items that are all right: the chance of guessing every
+    cluster. Others: t with one degree of freedom less than there are clusters. 1 where the error is not known.
+    """
+    from scipy.special import bdtrc, stdtr
+
+    draws = score.clusters or n
+    if score.value <= chance or draws < 2:
+        return 1.0
+    if score.ci_method == BINOMIAL:
+        right = round(score.value * draws)
+        return float(bdtrc(right - 1, draws, chance)) if right else 1.0
+    if score.se == 0:
+        return float(chance**draws) if score.value == 1.0 else 1.0
+    if score.se is None:
+        return 1.0
+    return float(stdtr(draws - 1, (chance - score.value) / score.se))

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import zip_longest
 from statistics import fmean
 
-from harness.metrics.naming import metric_name
-from harness.reporting.blocks.heat import levels
-from harness.reporting.blocks.model import BLANK, Block, Field, Note, Notes, Table, rows_of
-from harness.reporting.blocks.number import percent, score_field, uncertainty
+from harness.metrics.metric import metric_name
+from harness.reporting.blocks.model import BLANK, Block, Field, Note, Notes, Table, make_table
+from harness.reporting.blocks.number import Score, levels, mean_score, percent, score_field, uncertainty
 from harness.reporting.blocks.remark import counted, leading
-from harness.reporting.blocks.score import Score
 from harness.reporting.overview.column import (
     OWN_HEAD,
-    PROTOCOL_SHORT,
-    PROTOCOL_WORDS,
+    PROTOCOLS,
+    Column,
     conditions_of,
+    group_pairs,
     short_protocol,
 )
 from harness.reporting.overview.glance import WEAKEST, Glance, LanguageGlance, TaskGlance, glance
+from harness.reporting.overview.marks import UNREADABLE
 from harness.reporting.overview.missing import missing
 from harness.reporting.overview.summary import Summary
 from harness.reporting.overview.summary_blocks import matrix_table
-from harness.reporting.overview.unreadable import UNREADABLE
 from harness.reporting.render.console import SAMPLE_WARNING, SHADES, needed_width
 from harness.storage.results import SuiteScore
 from harness.storage.run_folder import Run
@@ -66,29 +65,30 @@ def glance_blocks(runs: Sequence[Run], summary: Summary, *, width: int, alone: b
     """
     headline = glance(runs, summary)
     title = ", ".join(filter(None, [summary.title, _shared_conditions(headline.tasks)]))
-    top = [*([Note(title, "heading")] if alone or headline.tasks else []), *_task_blocks(headline, width)]
-    middle = [
-        *((*_matrices(summary, headline), *_sections(summary)) if alone else ()),
-        *_remarks(summary),
-        *_failed(summary),
-        *_skipped(summary),
-        *_published(headline, summary, width),
-    ]
-    end = [
-        *_warnings(runs[0], summary, headline),
-        Note(_completeness(headline)),
-        *_headline(runs[0], headline),
-    ]
-    groups = [group for group in (top, middle, end) if group]
-    return [block for group in groups for block in (*group, Note(""))][:-1]
+    groups = (
+        [*([Note(title, "heading")] if alone or headline.tasks else []), *_task_blocks(headline, width)],
+        [
+            *((*_matrices(summary, headline), *_sections(summary)) if alone else ()),
+            *_remarks(summary),
+            *_failed(summary),
+            *_skipped(summary),
+            *_published(headline, summary, width),
+        ],
+        [
+            *_warnings(runs[0], summary, headline),
+            Note(_completeness(headline)),
+            *_headline(runs[0], headline),
+        ],
+    )
+    return [block for group in groups if group for block in (*group, Note(""))][:-1]
 
 
-def _matrices(summary: Summary, own: Glance) -> Iterator[Block]:
+def _matrices(summary: Summary, headline: Glance) -> Iterator[Block]:
     covered = {task for task, _, _ in summary.covered}
     for matrix in summary.matrices:
-        if matrix.is_small and len(own.tasks) <= FEW_TASKS and matrix.task not in covered:
+        if matrix.is_small and len(headline.tasks) <= FEW_TASKS and matrix.name not in covered:
             yield replace(matrix_table(matrix), tight=True)
-        elif matrix.task and matrix.task not in covered:  # the others belong to a row of their own
+        elif matrix.name and matrix.name not in covered:  # the others belong to a row of their own
             yield Note(": ".join([matrix.title, *matrix.notes[:1]]))
 
 
@@ -97,17 +97,14 @@ def _sections(summary: Summary) -> Iterator[Block]:
     for section, report in summary.extra.items():
         budget = SECTION_LINES
         for index, block in enumerate(() if report.page_only or report.details_only else report.brief_blocks):
-            budget -= _lines(block)
+            lines = len(block.texts) if isinstance(block, Notes) else 1
+            if isinstance(block, Table):
+                lines = len(block.rows) + len(block.notes) + TABLE_LINES
+            budget -= lines
             if budget < 0 and index and isinstance(block, Table):
                 yield Note(f"{section.title}, all of it: harness report RUN")
                 break
             yield block
-
-
-def _lines(block: Block) -> int:
-    if isinstance(block, Table):
-        return len(block.rows) + len(block.notes) + TABLE_LINES
-    return len(block.texts) if isinstance(block, Notes) else 1
 
 
 def _remarks(summary: Summary) -> Iterator[Block]:
@@ -121,13 +118,13 @@ def _remarks(summary: Summary) -> Iterator[Block]:
 
 def _failed(summary: Summary) -> Iterator[Block]:
     groups = [group for group in summary.skipped if group.status == "failed"]
-    if not groups:
-        return
-    yield Note(f"FAILED: {counted(sum(group.cells for group in groups), 'cell')}", "warning")
-    texts = [f"{group.task} {' '.join(group.languages)}: {group.reason}" for group in groups[:FAILURES]]
-    if more := sum(group.cells for group in groups[FAILURES:]):
-        texts.append(f"and {counted(more, 'cell')} more: harness report RUN --notes")
-    yield Notes(texts)
+    if groups:
+        yield Note(f"FAILED: {counted(sum(group.cells for group in groups), 'cell')}", "warning")
+        texts = [f"{group.task} {' '.join(group.languages)}: {group.reason}" for group in groups[:FAILURES]]
+        more = counted(sum(group.cells for group in groups[FAILURES:]), "cell")
+        yield Notes(
+            [*texts, *([f"and {more} more: harness report RUN --notes"] if groups[FAILURES:] else [])]
+        )
 
 
 def _skipped(summary: Summary) -> Iterator[Block]:
@@ -152,28 +149,27 @@ class _Column:
 
 def _task_blocks(headline: Glance, width: int) -> list[Block]:
     """Return a row per task, the shades of its languages in the row or below the rows, and the legend."""
-    if not headline.tasks:
+    if not (tasks := headline.tasks):
         return []
-    groups = language_groups(headline.tasks)
-    has_strips = sum(map(len, groups)) > WEAKEST
-    strips = [_strip(groups, wide=wide) for wide in (True, False)] if has_strips else []
+    groups = language_groups(tasks)
+    strips = [_strip(groups, wide=wide) for wide in (True, False)] if sum(map(len, groups)) > WEAKEST else []
     columns = _fitting(headline, strips, width)
-    table = _table(headline.tasks, columns, headline.tasks)
+    table = _table(tasks, columns, tasks)
     blocks: list[Block] = [table]
     strip = next((column for column in columns if column in strips), None)
     if strips and strip is None:
-        striped = [task for task in headline.tasks if strip_of(task, groups).strip()]
+        striped = [task for task in tasks if strip_of(task, groups).strip()]
         for strip in strips:
             bare = replace(strip, head=strip.head.removeprefix(f"{HEAD}\n"))
-            below = replace(_table(striped, [bare], headline.tasks), corner=HEAD)
+            below = replace(_table(striped, [bare], tasks), corner=HEAD)
             if needed_width(below) <= width:
                 break
         blocks.append(below)
-    texts = [str(field) for row in table.rows for field in row.fields]
-    legend = [INTERVALS] if any("±" in text or "–" in text for text in texts) else []
+    texts = "".join(str(field) for row in table.rows for field in row.fields)
+    legend = [INTERVALS] if "±" in texts or "–" in texts else []
     legend += [GAP] if any(column.name == "gap" for column in columns) else []
-    shades = [] if strip is None else [_shade_legend(headline.tasks, groups, wide=strip is strips[0])]
-    lines = [" ".join(legend), " ".join([*shades, *_protocol_legend(headline.tasks)])]
+    shades = [] if strip is None else [_shade_legend(tasks, groups, wide=strip is strips[0])]
+    lines = [" ".join(legend), " ".join([*shades, *_protocol_legend(tasks)])]
     lines = lines if len(" ".join(lines)) <= 2 * width else [" ".join(lines)]
     return [*blocks, *(Note(line.strip(), "note") for line in lines if line.strip())]
 
@@ -198,17 +194,13 @@ def _shade_legend(tasks: Sequence[TaskGlance], groups: Sequence[Sequence[str]], 
 
 def _protocol_legend(tasks: Sequence[TaskGlance]) -> list[str]:
     """Return the legend of the rows of one task, where it has several protocols."""
-    protocols: dict[str, dict[str, str]] = {}
-    for task in tasks:
-        short = short_protocol(task.column.protocol, task.column.method)
-        protocols.setdefault(task.column.task, {})[task.column.protocol] = short
-    several = {name: shorts for name, shorts in protocols.items() if len(shorts) > 1}
-    words = {
-        short or " and ".join(several): PROTOCOL_WORDS[protocol]
-        for shorts in several.values()
-        for protocol, short in shorts.items()
-        if protocol in PROTOCOL_WORDS and short != OWN_HEAD
-    }
+    protocols = group_pairs((task.column.task, (task.column.protocol, task.column.method)) for task in tasks)
+    several = {name: dict(pairs) for name, pairs in protocols.items() if len(dict(pairs)) > 1}
+    words = {}
+    for protocol, method in (pair for methods in several.values() for pair in methods.items()):
+        short = short_protocol(protocol, method)
+        if protocol in PROTOCOLS and short != OWN_HEAD:
+            words[short or " and ".join(several)] = PROTOCOLS[protocol][1]
     return [f"{'; '.join(f'{name}: {meaning}' for name, meaning in words.items())}."] if words else []
 
 
@@ -218,31 +210,18 @@ def _shared_conditions(tasks: Sequence[TaskGlance]) -> str:
     return conditions.pop() if len(conditions) == 1 else ""
 
 
-def headline_label(task: TaskGlance) -> str:
-    """Return the task with its metric, and the number of its prompts in place of one of them."""
-    if not task.by_prompt:
-        return task.column.plain_title
-    words = (word for word in task.column.plain_title.split(" ") if not word.startswith("prompt="))
-    return f"{' '.join(words)}, mean of {len(task.by_prompt)} prompts"
-
-
-def spread_text(task: TaskGlance) -> str:
-    """Return ``40.1 to 51.0 by prompt``; empty for one prompt."""
-    low, high = min(task.by_prompt, default=0.0), max(task.by_prompt, default=0.0)
-    return f"{percent(low)} to {percent(high)} by prompt" if task.by_prompt else ""
-
-
-def _fitting(own: Glance, strips: Sequence[_Column], width: int) -> list[_Column]:
+def _fitting(headline: Glance, strips: Sequence[_Column], width: int) -> list[_Column]:
     """Return the columns that fit, in the order of a row; what matters most is taken first."""
-    columns = [*_columns(own.tasks, strips)]
+    tasks = headline.tasks
+    columns = list(_columns(tasks, strips))
     names = {column.name for column in columns}
     further = [column.name for column in columns if column.name.startswith("mean ")]
     chosen = {"score"}
-    added = ["also"] * (own.adds_metrics or any(task.has_added for task in own.tasks))
+    added = ["also"] * headline.adds_metrics
     order = ["gap", "weakest", "items", "time", "values", *further, "strip", "chance", "wide strip", "names"]
     for name in [*added, *order, "also"]:
         tried = chosen | {name}
-        if name in names and needed_width(_table(own.tasks, _shown(columns, tried), own.tasks)) <= width:
+        if name in names and needed_width(_table(tasks, _shown(columns, tried), tasks)) <= width:
             chosen = tried
     return _shown(columns, chosen)
 
@@ -251,10 +230,6 @@ def _shown(columns: Sequence[_Column], names: set[str]) -> list[_Column]:
     """Return the columns of these names; of several forms of the same the longest one alone."""
     shorter = {name for forms in FORMS for name in [form for form in forms if form in names][1:]}
     return [column for column in columns if column.name in names - shorter]
-
-
-def _baseline(label: str, task: TaskGlance) -> str:
-    return percent(dict(task.baselines).get(label))
 
 
 def _columns(tasks: Sequence[TaskGlance], strips: Sequence[_Column]) -> Iterator[_Column]:
@@ -269,19 +244,26 @@ def _columns(tasks: Sequence[TaskGlance], strips: Sequence[_Column]) -> Iterator
     if any(task.further for task in tasks):
         yield _Column("also", "also", _also, True)
     head = "weakest" if any(len(task.scored) > WEAKEST for task in tasks) else "languages"
-    yield _Column("weakest", head, lambda task: _weakest(task, "{0.code}", " "), True)
-    yield _Column("values", head, lambda task: _weakest(task, "{0.code} {1}"), True)
-    yield _Column("names", head, lambda task: _weakest(task, "{0.name} {1}"), True)
+    for name, form, between in (
+        ("weakest", "{0.code}", " "),
+        ("values", "{0.code} {1}", ", "),
+        ("names", "{0.name} {1}", ", "),
+    ):
+        yield _Column(name, head, partial(_weakest, form=form, between=between), True)
     yield from strips
     yield _Column("items", "items", lambda task: f"{task.items:,}")
     yield _Column("time", "time", lambda task: f"{task.seconds:,.0f} s")
+
+
+def _baseline(label: str, task: TaskGlance) -> str:
+    return percent(dict(task.baselines).get(label))
 
 
 def _also(task: TaskGlance) -> str:
     return ", ".join(f"{metric_name(metric)} {percent(score.value)}" for metric, score in task.further)
 
 
-def _weakest(task: TaskGlance, form: str, between: str = ", ") -> str:
+def _weakest(task: TaskGlance, form: str, between: str) -> str:
     """Return the languages with the lowest scores in a form of a language and its score."""
     ranked = sorted(task.scored, key=lambda language: (language.score.value or 0.0, language.code))
     values = [percent(language.score.value) for language in ranked]
@@ -294,17 +276,19 @@ def _weakest(task: TaskGlance, form: str, between: str = ", ") -> str:
 
 def _table(tasks: Sequence[TaskGlance], columns: Sequence[_Column], every: Sequence[TaskGlance]) -> Table:
     """Return rows of tasks; their labels have protocol and view where not all rows share them."""
-    labels = {id(task): task.column.plain_title for task in every}
-    if _shared_conditions(every):
-        labels = {id(task): f"{task.column.task} {metric_name(task.column.metric)}" for task in every}
-    return Table(
-        title="",
+    is_short = bool(_shared_conditions(every))
+
+    def label(column: Column) -> str:
+        return f"{column.task} {metric_name(column.metric)}" if is_short else column.plain_title
+
+    return make_table(
+        "",
+        ("", *(column.head for column in columns)),
+        ((label(task.column), *(column.make(task) for column in columns)) for task in tasks),
+        words=(index for index, column in enumerate(columns) if column.is_words),
+        label_width=max((len(label(task.column)) for task in every), default=0),
         untitled=True,
         tight=True,
-        heads=tuple(column.head for column in columns),
-        rows=rows_of((labels[id(task)], *(column.make(task) for column in columns)) for task in tasks),
-        words=frozenset(index for index, column in enumerate(columns) if column.is_words),
-        label_width=max(map(len, labels.values())),
     )
 
 
@@ -316,15 +300,13 @@ def language_groups(tasks: Sequence[TaskGlance]) -> list[list[str]]:
 
     The order is that of the tables by language: families with most languages first, then codes.
     """
-    families: dict[str, dict[str, None]] = {}
-    for task in tasks:
-        for language in task.languages:
-            codes = families.setdefault(language.family, {})
-            if _sign(language):
-                codes[language.code] = None
-    ordered = sorted(families.items(), key=lambda item: (-len(item[1]), item[0]))
-    groups = [sorted(codes) for _, codes in ordered if len(codes) > 1]
-    single = [code for _, codes in ordered if len(codes) == 1 for code in codes]
+    languages = [language for task in tasks for language in task.languages if _sign(language)]
+    pairs = group_pairs(dict.fromkeys((language.family, language.code) for language in languages))
+    ordered = [
+        sorted(pairs[family]) for family in sorted(pairs, key=lambda family: (-len(pairs[family]), family))
+    ]
+    groups = [codes for codes in ordered if len(codes) > 1]
+    single = [code for codes in ordered if len(codes) == 1 for code in codes]
     return [*groups, single] if single else groups
 
 
@@ -342,8 +324,7 @@ def strip_of(task: TaskGlance, groups: Sequence[Sequence[str]], *, wide: bool = 
     Where `wide`, each is as wide as the code of its language. Scores that do not differ measurably have the same shade,
     as in the page.
     """
-    scores = [language.score for language in task.languages]
-    smoothed = levels([score.value for score in scores], [score.reach for score in scores])
+    smoothed = levels([language.score for language in task.languages])
     signs = {
         language.code: _shade(level, task.chance or 0.0) if level is not None else _sign(language)
         for language, level in zip(task.languages, smoothed, strict=True)
@@ -376,14 +357,12 @@ def _published(headline: Glance, summary: Summary, width: int) -> Iterator[Block
         for label, scores in summary.means
         if label.startswith(PUBLISHED)
     }
-    if not published:
-        return
     baselines = {
-        label.removeprefix("mean "): scores
-        for label, scores in summary.means
-        if label.startswith("mean ") and "without" not in label
+        label.removeprefix("mean "): tuple(mean.marked(mean.score) for mean in means)
+        for label, means in summary.systems[1:]
     }
-    systems = published | baselines | published  # a baseline of the same name does not replace a paper's row
+    # A baseline of the same name does not replace a paper's row.
+    systems = published | baselines | published if published else {}
     suites = [
         {label.removeprefix(PUBLISHED): scores[0] for label, scores in suite.rows} for suite in summary.suites
     ]
@@ -395,41 +374,38 @@ def _published(headline: Glance, summary: Summary, width: int) -> Iterator[Block
         for name, column in columns.items():
             column.append(_mean([systems[name][index] for index in indices]))
     names = [name for name, column in columns.items() if any(score.value is not None for score in column)]
-    while names:
-        table = Table(
-            title="",
-            untitled=True,
-            tight=True,
-            corner="published" if names[-1] in published else "published, baselines",
-            heads=tuple(names),
-            rows=rows_of(
-                (label, *(score_field(columns[name][index]) for name in names))
+    for count in range(len(names), 0, -1):
+        corner = "published" if names[count - 1] in published else "published, baselines"
+        table = make_table(
+            "",
+            (corner, *names[:count]),
+            (
+                [label, *(score_field(columns[name][index]) for name in names[:count])]
                 for index, label in enumerate(labels)
             ),
+            untitled=True,
+            tight=True,
             terse=True,
         )
-        if needed_width(table) <= width or len(names) == 1:
+        if needed_width(table) <= width or count == 1:
             yield table
             return
-        names = names[:-1]
 
 
 def _mean(scores: Sequence[Score]) -> Score:
     """Return the mean over all tasks, with their marks; none where one is missing."""
-    values = [score.value for score in scores if score.value is not None]
-    if len(values) < len(scores):
-        return Score()
-    marks = dict.fromkeys(mark for score in scores for mark in score.mark)
-    return Score(value=fmean(values), mark="".join(marks))
+    mean, marks = mean_score(scores), dict.fromkeys(mark for score in scores for mark in score.mark)
+    is_whole = all(score.value is not None for score in scores)
+    return replace(mean, mark="".join(marks)) if is_whole else Score()
 
 
 # The end, where the eye is ---------------------------------------------------------------------------------
 
 
-def _warnings(run: Run, summary: Summary, own: Glance) -> Iterator[Block]:
+def _warnings(run: Run, summary: Summary, headline: Glance) -> Iterator[Block]:
     if summary.sample:
         yield Note(SAMPLE_WARNING, "warning")
-    if stopped := own.completeness.stopped:
+    if stopped := headline.completeness.stopped:
         text = f"STOPPED: {counted(stopped, 'cell')} not run. Continue: harness eval --resume {run.path}"
         yield Note(text, "warning")
 
@@ -439,19 +415,15 @@ def _completeness(headline: Glance) -> str:
     if done.is_whole:
         counts = (done.scored, "cell"), (done.tasks[1], "task"), (done.languages[1], "language")
         return f"Complete: {', '.join(counted(*pair) for pair in counts)}"
-    tasks, languages = (
-        f"{scored} of {counted(total, name)}"
-        for (scored, total), name in ((done.tasks, "task"), (done.languages, "language"))
-    )
-    return f"Partial: {done.scored:,} of {counted(done.cells, 'cell')} scored, {tasks}, {languages}"
+    return f"Partial: {done.scored:,} of {counted(done.cells, 'cell')} scored, {done.phrases}"
 
 
-def _headline(run: Run, own: Glance) -> Iterator[Block]:
+def _headline(run: Run, headline: Glance) -> Iterator[Block]:
     """Yield the overall scores, what counts most last."""
     suites = run.results.suites
     lines = [_suite_line(suite) for suite in suites]
     has_score = any(suite.flat.value is not None or suite.paper.value is not None for suite in suites)
-    if not (mean := _mean_line(own)):
+    if not (mean := _mean_line(headline)):
         yield from (Note(line, "heading") for line in lines)
     elif has_score:
         yield from (Note(mean), *(Note(line, "heading") for line in lines))
@@ -460,7 +432,7 @@ def _headline(run: Run, own: Glance) -> Iterator[Block]:
 
 
 def _suite_line(suite: SuiteScore) -> str:
-    protocol = PROTOCOL_SHORT.get(str(suite.protocol), str(suite.protocol))
+    protocol = short_protocol(str(suite.protocol))
     name = " ".join(filter(None, [suite.suite, protocol, conditions_of(suite.view)]))
     value = suite.flat if suite.paper.value is None else suite.paper
     if value.value is None:
@@ -476,25 +448,15 @@ def _mean_line(headline: Glance) -> str:
         return ""
     every = headline.completeness.tasks[0]
     of = f"{len(tasks)} of {every}" if len(tasks) < every else str(len(tasks))
-    name, mean = (
-        (headline.mean_name(of), headline.mean)
-        if len(tasks) > 1
-        else (headline_label(tasks[0]), tasks[0].mean)
-    )
+    name, mean, against = headline.mean_name(of), headline.mean, ["", ""]
+    if len(tasks) == 1:
+        name, mean, against = tasks[0].label, tasks[0].mean, [tasks[0].spread, tasks[0].chance_text]
     assert mean.value is not None
     score = " ".join([f"{percent(mean.value)}{mean.mark}", uncertainty(mean.value, mean.interval)]).rstrip()
-    against = [spread_text(tasks[0])] if len(tasks) == 1 and tasks[0].by_prompt else []
-    against += [f"{label} {percent(value)}" for label, value in _baselines(tasks).items()]
-    if len(tasks) == 1 and tasks[0].chance is not None:
-        against.append(f"chance {percent(tasks[0].chance)}")
-    return f"{name}: {score}" + (f" ({', '.join(against)})" if against else "")
-
-
-def _baselines(tasks: Sequence[TaskGlance]) -> Mapping[str, float]:
-    """Return the means over the same tasks, of baselines that have all of them."""
-    baselines = [dict(task.baselines) for task in tasks]
-    return {
-        label: fmean(values[label] for values in baselines)
-        for label in baselines[0]
-        if all(label in values for values in baselines)
-    }
+    # Of baselines that have all of the tasks.
+    values = group_pairs(pair for task in tasks for pair in task.baselines)
+    against[1:1] = [
+        f"{label} {percent(fmean(scores))}" for label, scores in values.items() if len(scores) == len(tasks)
+    ]
+    phrases = ", ".join(filter(None, against))
+    return f"{name}: {score}" + (f" ({phrases})" if phrases else "")

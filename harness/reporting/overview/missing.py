@@ -1,17 +1,23 @@
-"""Skipped cells in few lines: counts by task, with the one command that gets the data."""
+"""What has no score and why: skipped cells in few lines, and the preview of a plan with what it skips."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from harness.planning.plan import grouped_reason, reason_without_language
+from harness.planning.plan import Cell, Plan, grouped_reason, reason_without_language
+from harness.reporting.blocks.model import BLANK, Block, Note, Notes, Table, make_table
+from harness.reporting.blocks.remark import counted
+from harness.reporting.overview.column import conditions_of, group_pairs, list_names, short_protocol
 
 if TYPE_CHECKING:
     from harness.storage.results import CellResult
 
+Skipped = tuple[str, str, str]
+"""Task, language and reason of what was skipped."""
 NOTHING_FOUND = "no data"
 OTHER_LANGUAGE = "outside the task's languages"
 NO_DATA = (
@@ -24,8 +30,13 @@ NO_DATA = (
 NO_LANGUAGE = re.compile(r"task '.*' has no ")
 NEVER_HAD = re.compile(r"task '.*?' (has no|does not say|is written in|crosses) |the language list of ")
 """How `harness.planning.planner` begins where neither files nor a model could make the cell."""
-NEARBY = re.compile(r"It is in .*: run with (--data .+)\.$")
-WAYS = ("--data hub or --data DIR", "--data hub")
+REMEDIES = (
+    (re.compile(r"It is in .*: run with (--data .+)\.$"), r"run with \1"),
+    (re.compile("--data hub or --data DIR"), r"run with \g<0>"),
+    (re.compile("--data hub"), r"run with \g<0>"),
+    (re.compile("'harness tasks show"), "harness tasks show TASK has the paths"),
+)
+"""The command that gets the data, as the reason itself says it."""
 NAMED_CODES = 4
 """Languages of a task that are named rather than counted."""
 
@@ -36,7 +47,7 @@ class Missing:
 
     title: str
     """``no data``; the whole reason where it is neither that nor a language that the task does not have."""
-    remedy: str
+    remedy: str = ""
     """Remedy, as words that follow a semicolon; empty where nothing can be done."""
     is_reason: bool = False
     """Whether the title is the whole reason."""
@@ -50,12 +61,9 @@ class Missing:
         return f"{self.title}: {tasks}{f'; {self.remedy}' if self.remedy else ''}"
 
     def _shown(self, codes: list[str]) -> str:
-        distinct = list(dict.fromkeys(codes))
-        return (
-            " ".join(distinct)
-            if self.title != NOTHING_FOUND and len(distinct) <= NAMED_CODES
-            else f"{len(codes):,}"
-        )
+        distinct = dict.fromkeys(codes)
+        is_named = self.title != NOTHING_FOUND and len(distinct) <= NAMED_CODES
+        return " ".join(distinct) if is_named else f"{len(codes):,}"
 
 
 def is_missing(cell: CellResult) -> bool:
@@ -63,39 +71,130 @@ def is_missing(cell: CellResult) -> bool:
     return not cell.is_scored and not (cell.status == "skipped" and NEVER_HAD.match(cell.reason))
 
 
-def missing(skipped: Iterable[tuple[str, str, str]]) -> list[Missing]:
-    """Return the skipped cells, one entry for all that have the same remedy.
-
-    Args:
-        skipped: Task, language and reason of every cell.
-    """
-    groups: dict[tuple[str, str], Missing] = {}
-    by_reason: dict[tuple[str, str], list[tuple[str, str]]] = {}
+def missing(skipped: Iterable[Skipped]) -> list[Missing]:
+    """Return the skipped cells, one entry for all that have the same remedy."""
+    groups: dict[str, Missing] = {}
+    others: list[Skipped] = []
     for task, language, reason in skipped:
         if reason.startswith(NO_DATA) and (remedy := _remedy(reason)):
-            group = groups.setdefault((NOTHING_FOUND, remedy), Missing(NOTHING_FOUND, remedy))
+            group = groups.setdefault(remedy, Missing(NOTHING_FOUND, remedy))
         elif NO_LANGUAGE.match(reason):
-            group = groups.setdefault((OTHER_LANGUAGE, ""), Missing(OTHER_LANGUAGE, ""))
+            group = groups.setdefault(OTHER_LANGUAGE, Missing(OTHER_LANGUAGE))
         else:
-            by_reason.setdefault((task, reason_without_language(reason, language)), []).append(
-                (language, reason)
-            )
+            others.append((task, language, reason))
             continue
         group.cells.setdefault(task, []).append(language)
-    for (task, _), cells in by_reason.items():
-        codes, reasons = zip(*cells, strict=True)
-        reason = grouped_reason(reasons)
-        same = groups.setdefault((reason, ""), Missing(reason.rstrip("."), "", is_reason=True))
-        same.cells.setdefault(task, []).extend(codes)
+    for task, languages, reason in by_reason(others):
+        same = groups.setdefault(reason, Missing(reason.rstrip("."), is_reason=True))
+        same.cells.setdefault(task, []).extend(languages)
     return list(groups.values())
 
 
+def by_reason(skipped: Iterable[Skipped]) -> Iterator[tuple[str, tuple[str, ...], str]]:
+    """Yield task, languages and one reason of cells whose reasons differ in the language alone."""
+    groups = group_pairs(
+        ((task, reason_without_language(reason, language)), (language, reason))
+        for task, language, reason in skipped
+    )
+    for (task, _), cells in groups.items():
+        languages, reasons = zip(*cells, strict=True)
+        yield task, languages, grouped_reason(reasons)
+
+
 def _remedy(reason: str) -> str:
-    """Return the command that gets the data, as the reason itself says it."""
-    nearby = NEARBY.search(reason)
-    if nearby is not None:
-        return f"run with {nearby[1]}"
-    for way in WAYS:
-        if way in reason:
-            return f"run with {way}"
-    return "harness tasks show TASK has the paths" if "'harness tasks show" in reason else ""
+    matches = ((pattern.search(reason), words) for pattern, words in REMEDIES)
+    return next((match.expand(words) for match, words in matches if match), "")
+
+
+# The preview of a plan ---------------------------------------------------------------------------------------
+
+
+def plan_title(plan: Plan) -> str:
+    """Return the model with the numbers of cells and fits."""
+    fits = f"{counted(len(plan.fits), 'model')} to fit"
+    tasks = counted(len({cell.spec.task for cell in plan.cells}), "task")
+    languages = counted(len({cell.language.code for cell in plan.cells}), "language")
+    name = f"{plan.model.name} ({plan.model.description.adapter})"
+    return f"{name}: {counted(len(plan.cells), 'cell')}, {tasks}, {languages}, {fits}"
+
+
+def announced_plan(plan: Plan) -> list[Block]:
+    """Return the few lines that are shown before a run; its summary says the rest."""
+    from harness.planning.unused_options import NO_EFFECT  # a report needs no settings of runs
+
+    counts = Counter[str]()
+    for group in missing(_skips(plan)):
+        label = "for other reasons" if group.is_reason else group.title
+        counts[f"{label}, {group.remedy}" if group.remedy else label] += sum(map(len, group.cells.values()))
+    text = "; ".join(f"{count:,} {name}" for name, count in counts.items())
+    return [
+        Note(plan_title(plan)),
+        Notes(_fits(plan)),
+        *([Notes([f"skipped, harness plan lists them: {text}"])] if text else []),
+        # What the summary does not say, since it changes no number.
+        Notes([f"note: {note}" for note in plan.notes if NO_EFFECT in note]),
+    ]
+
+
+def planned_tasks(plan: Plan) -> Iterator[Block]:
+    """Yield a row per task, the notes, and what is skipped with the command that gets it."""
+    yield _table(plan)
+    yield Notes([*_fits(plan), *(f"note: {note}" for note in plan.notes)])
+    if plan.skipped:
+        yield Note(f"Skipped: {counted(len(plan.skipped), 'cell')}")
+        yield Notes([group.line for group in missing(_skips(plan))])
+
+
+def planned_details(plan: Plan) -> list[str]:
+    """Return a line for every fit, every note, and every reason for what is skipped."""
+    fits = (f"  fit {fit.title}, recipe {fit.recipe}" for fit in plan.fits)
+    return [*fits, *(f"  note: {note}" for note in plan.notes), *skipped_lines(plan)]
+
+
+def skipped_lines(plan: Plan) -> list[str]:
+    """Return a line for every reason for what is skipped, with the task and its languages."""
+    return [
+        f"  skipped {task} {' '.join(dict.fromkeys(languages))}: {reason}"
+        for task, languages, reason in by_reason(_skips(plan))
+    ]
+
+
+def _skips(plan: Plan) -> Iterator[Skipped]:
+    return ((skip.task, skip.language, skip.reason) for skip in plan.skipped)
+
+
+def _fits(plan: Plan) -> list[str]:
+    """Return one line on all fits; none where there are none."""
+    recipes = list_names(fit.recipe for fit in plan.fits)
+    numbers = list_names(str(fit.seed) for fit in plan.fits)
+    seeds = f"{'seeds' if ',' in numbers else 'seed'} {numbers}"
+    titles = list_names(fit.data_title for fit in plan.fits)
+    return [f"to fit, recipe {recipes}, {seeds}: {titles}"] if plan.fits else []
+
+
+def _table(plan: Plan) -> Table:
+    groups: dict[tuple[str, str, str, str], list[Cell]] = group_pairs(
+        (_row_key(cell), cell) for cell in plan.cells
+    )
+    skipped = Counter(skip.task for skip in plan.skipped)
+    planned = {task for task, *_ in groups}
+    groups |= {(task, task, BLANK, BLANK): [] for task in skipped if task not in planned}
+    rows = []
+    for (task, name, method, fit), cells in groups.items():
+        languages = len({cell.language.code for cell in cells})
+        # What is skipped of a task is in the first of its rows.
+        count = skipped.pop(task, 0)
+        rows.append(
+            (name, f"{languages:,}", f"{len(cells):,}", f"{count:,}" if count else BLANK, method, fit)
+        )
+    heads = ("task", "languages", "cells", "skipped", "method", "fit")
+    return make_table("", heads, rows, words={3, 4}, untitled=True, tight=True, folding=True)
+
+
+def _row_key(cell: Cell) -> tuple[str, str, str, str]:
+    """Return the task of a cell, and the name, method and fit of its row."""
+    task, method = cell.spec.task, cell.pairing.method.name
+    name = " ".join(
+        filter(None, [task, short_protocol(cell.pairing.protocol, method), conditions_of(cell.view)])
+    )
+    return task, name, method, BLANK if cell.fit is None else cell.fit.data_title

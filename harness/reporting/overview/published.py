@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import Any
 
-from harness.reporting.blocks.score import Score
-from harness.reporting.overview.column import PROTOCOL_SHORT, Column
+from harness.reporting.blocks.number import Score
+from harness.reporting.overview.column import Column, short_protocol
 from harness.reporting.overview.mean_row import OTHER_CELLS
 from harness.storage.results import SuiteSummary, TaskScore, TaskSummary
 
@@ -58,7 +58,7 @@ def is_shown(item: Document, protocols: Collection[str]) -> bool:
 def published_label(item: Document, protocols: Collection[str]) -> str:
     """Return the label of a row: the system, with its protocol where the columns have another."""
     protocol = item["protocol"]
-    setting = "" if protocol in {*protocols, "human"} else f", {PROTOCOL_SHORT.get(protocol) or 'zero-shot'}"
+    setting = "" if protocol in {*protocols, "human"} else f", {short_protocol(protocol) or 'zero-shot'}"
     return f"published {item['label']}{setting}"
 
 
@@ -78,7 +78,7 @@ def published_score(item: Document | None, place: Place) -> Score:
     elif codes and codes != set(table) and not (codes >= place.published and set(table) < codes):
         # The mean of a table of which a part could be read is over all languages.
         mark = OTHER_CELLS + mark
-    return Score(value=value / 100, mark=mark)
+    return Score(value / 100, mark=mark)
 
 
 def by_language(item: Document, place: Place) -> Mapping[str, float]:
@@ -130,9 +130,7 @@ def published_groups(
         if total.value is not None and tables:
             codes = place.languages if place.languages <= set(tables) else set(tables)
             columns = ([tables[code][group] for code in codes if group in tables[code]] for group in groups)
-            means = [
-                Score(value=fmean(values) / 100, mark=total.mark) if values else Score() for values in columns
-            ]
+            means = [Score(fmean(values) / 100, mark=total.mark) if values else Score() for values in columns]
             yield published_label(item, {place.protocol}), (*means, total)
 
 

@@ -8,16 +8,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from harness.data.checksums import CHANGED, RELEASED
-from harness.metrics.naming import metric_name
+from harness.metrics.metric import metric_name
 from harness.reporting.blocks.remark import Remark, Weight, counted
-from harness.reporting.overview.collapse import doubt_remarks
-from harness.reporting.overview.column import conditions_of
-from harness.reporting.overview.grouping import group_pairs, list_names
-from harness.reporting.overview.item_origin import origin_remarks
-from harness.reporting.overview.unreadable import unreadable_line, unreadable_notes
+from harness.reporting.overview.column import conditions_of, group_pairs, list_names, stages_of
+from harness.reporting.overview.marks import doubt_remarks, origin_remarks, unreadable_line, unreadable_notes
 from harness.running.token_ledger import unknown_shares
 from harness.statistics import NORMAL, holm, wilson
-from harness.storage.results import CellResult, FitResult
+from harness.storage.results import CellResult
 from harness.storage.run_folder import Run
 
 SIGNIFICANT = 0.05
@@ -34,9 +31,11 @@ COUNTS = {
 def run_remarks(run: Run) -> list[Remark]:
     """Return the notes that a run recorded, and the remarks on its cells."""
     scored = [cell for cell in run.cells if cell.status == "ok"]
+    replaced = "U+FFFD in place of what was no character"
+    excluded = "shots had the text of the item that was asked, or of its translation, and were replaced"
     return [
-        *(Remark(text=text) for text in run.results.notes),
-        *(Remark(brief=brief, weight=Weight.PARTIAL) for brief in sampled_items(run)),
+        *map(Remark, run.results.notes),
+        *(Remark("", brief, Weight.PARTIAL) for brief in sampled_items(run)),
         *_pools(scored),
         *_unknown(scored),
         *_fits(run),
@@ -46,17 +45,38 @@ def run_remarks(run: Run) -> list[Remark]:
         *_releases(scored),
         *_file_states(scored),
         *_ties(run, scored),
-        *_answers(scored),
+        *(
+            remark
+            for name in COUNTS
+            for remark in _sum(scored, name, f"items were {name}", "item", COUNTS[name])
+        ),
+        *_sum(scored, "replaced", f"answers have {replaced}", "answer", f"with {replaced}", Weight.DETAIL),
         *_unreadable(run, scored),
         *doubt_remarks(run),
         *_positions(scored),
         *origin_remarks(run),
         *_generated(scored),
-        *_prompts(scored),
+        *_sum(
+            scored,
+            "dropped_shots",
+            "shots did not fit and were dropped",
+            "shot",
+            "did not fit and were dropped",
+        ),
+        *_sum(scored, "excluded_shots", excluded, "shot", "replaced: the tested item itself", Weight.DETAIL),
+        *_english_words(scored),
         *_repeats(scored),
         *_seeds(scored),
         *_unlabelled(scored),
     ]
+
+
+def _sum(
+    scored: Sequence[CellResult], name: str, text: str, noun: str, brief: str, weight: Weight = Weight.PARTIAL
+) -> Iterator[Remark]:
+    """Yield the sum of a field of cells: before `text` in the sentence, and with its noun in the brief line."""
+    if count := sum(getattr(cell, name) for cell in scored):
+        yield Remark(f"{count:,} {text}", f"{counted(count, noun)} {brief}", weight)
 
 
 def sampled_items(run: Run) -> Iterator[str]:
@@ -79,7 +99,7 @@ def _generated(scored: Sequence[CellResult]) -> Iterator[Remark]:
     )
     for recipe, titles in recipes.items():
         settings = ", ".join(f"{name} {value}" for name, value in recipe)
-        yield Remark(text=f"generated test items ({settings}): {list_names(titles)}")
+        yield Remark(f"generated test items ({settings}): {list_names(titles)}")
 
 
 def _pools(scored: Sequence[CellResult]) -> Iterator[Remark]:
@@ -89,35 +109,32 @@ def _pools(scored: Sequence[CellResult]) -> Iterator[Remark]:
     )
     for task, codes in missing.items():
         languages = counted(len(set(codes)), "language")
-        yield Remark(brief=f"{task}: {languages} missing in the candidate pool", weight=Weight.INCOMPARABLE)
+        yield Remark("", f"{task}: {languages} missing in the candidate pool", Weight.INCOMPARABLE)
 
 
 def _unknown(scored: Sequence[CellResult]) -> Iterator[Remark]:
     """Yield a line on texts that the tokenizer knows in part; the sentence is among the recorded ones."""
     if codes := list(unknown_shares(scored)):
         languages = " ".join(codes) if len(codes) <= NAMED_CODES else counted(len(codes), "language")
-        yield Remark(brief=f"many sub-words unknown to the tokenizer: {languages}", weight=Weight.PARTIAL)
-
-
-def _stages(run: Run) -> Iterator[tuple[FitResult, Mapping[str, Any]]]:
-    return ((fit, stage) for fit in run.results.fits.values() for stage in fit.stages)
+        yield Remark("", f"many sub-words unknown to the tokenizer: {languages}", Weight.PARTIAL)
 
 
 def _fits(run: Run) -> Iterator[Remark]:
-    for fit, stage in _stages(run):
+    """Yield how every stage of a fit was trained."""
+    for fit, stage in stages_of(run):
         train = stage.get("train", {})
         gone, of = (sum(loss[name] for loss in train.get("lost", [])) for name in ("lost", "of"))
-        brief = f"{gone:,} of {of:,} training examples lost their answer in translation" if gone else ""
         lost = f" ({gone:,} of {of:,} lost their answer in translation)" if gone else ""
         duration = "reused" if stage["reused"] else f"{stage.get('seconds', 0):,.0f} s"
         title = f"stage {stage['stage']} of {fit.title}" if len(fit.stages) > 1 else fit.title
         text = f"fit {stage['digest'][:8]}: {title}, {train.get('examples'):,} examples{lost}, {duration}"
-        yield Remark(text=text, brief=brief, weight=Weight.PARTIAL if gone else Weight.PROVENANCE)
+        brief = f"{gone:,} of {of:,} training examples lost their answer in translation" if gone else ""
+        yield Remark(text, brief, Weight.PARTIAL if gone else Weight.PROVENANCE)
 
 
 def _tuned(run: Run) -> Iterator[Remark]:
     """Yield the choice of every tuned fit's settings, and whether it was made for this very fit."""
-    for fit, stage in _stages(run):
+    for fit, stage in stages_of(run):
         if not (tuned := stage.get("tuned")):
             continue
         points = ", ".join(
@@ -128,11 +145,10 @@ def _tuned(run: Run) -> Iterator[Remark]:
         measured = f"{metric_name(tuned['metric'])} of {tuned['items']:,} items"
         text = f"fit {stage['digest'][:8]}: {chosen} ({measured}: {points})"
         if tuned.get("same_fit"):
-            yield Remark(text=text)
-            continue
-        text += f", for another fit than {fit.title} here: another model, other data or another seed"
-        brief = f"{fit.title}: its settings were chosen for another fit"
-        yield Remark(text=text, brief=brief, weight=Weight.DETAIL)
+            yield Remark(text)
+        else:
+            text += f", for another fit than {fit.title} here: another model, other data or another seed"
+            yield Remark(text, f"{fit.title}: its settings were chosen for another fit", Weight.DETAIL)
 
 
 def _point(settings: Mapping[str, Any]) -> str:
@@ -144,19 +160,33 @@ def _point(settings: Mapping[str, Any]) -> str:
 
 def _stand_ins(scored: Sequence[CellResult]) -> Iterator[Remark]:
     if cells := [cell for cell in scored if cell.stands_in]:
-        text = f"* scored on another split than test, which was not found: {_named(cells)}"
         brief = f"{counted(len(cells), 'cell')} scored on another split than test (*)"
-        yield Remark(text=text, brief=brief, weight=Weight.INCOMPARABLE)
+        text = f"* scored on another split than test, which was not found: {_named(cells)}"
+        yield Remark(text, brief, Weight.INCOMPARABLE)
+
+
+def _repeats(scored: Sequence[CellResult]) -> Iterator[Remark]:
+    """Yield the cells whose sampled answers do not differ for any item, which chance hardly does for several items."""
+    if equal := [cell for cell in scored if cell.equal_repeats == cell.n > 1]:
+        text = "all answers to every item are equal, as of a server that ignores 'temperature' or 'seed'"
+        brief = f"{counted(len(equal), 'cell')} with equal answers to every item: is 'temperature' or 'seed' ignored?"
+        yield Remark(f"{text}: {_named(equal)}", brief, Weight.PARTIAL)
+
+
+def _unlabelled(scored: Sequence[CellResult]) -> Iterator[Remark]:
+    if cells := [cell for cell in scored if not cell.metrics]:
+        reason = "since the test file has no labels"
+        brief = f"{counted(len(cells), 'cell')} without a score, {reason}: {_tasks(cells)}"
+        yield Remark(f"predicted but not scored, {reason}: {_named(cells)}", brief, Weight.INVALID)
 
 
 def _data(scored: Sequence[CellResult]) -> Iterator[Remark]:
-    unpinned = sorted({cell.task for cell in scored if not cell.data["pinned"]})
-    if unpinned:
-        yield Remark(text=f"Downloaded data of {', '.join(unpinned)} is not pinned by a revision or checksum")
+    if unpinned := _tasks([cell for cell in scored if not cell.data["pinned"]]):
+        yield Remark(f"Downloaded data of {unpinned} is not pinned by a revision or checksum")
     counts = Counter((cell.task, cell.data["note"]) for cell in scored if cell.data["note"])
     for (task, note), count in sorted(counts.items()):
         brief = f"{task}: the data of {counted(count, 'cell')} have a note"
-        yield Remark(text=f"{task}: {note}", brief=brief, weight=Weight.INCOMPARABLE)
+        yield Remark(f"{task}: {note}", brief, Weight.INCOMPARABLE)
 
 
 def _releases(scored: Sequence[CellResult]) -> Iterator[Remark]:
@@ -176,7 +206,7 @@ def _releases(scored: Sequence[CellResult]) -> Iterator[Remark]:
         text = f"{task} {' '.join(codes)}: {': '.join(filter(None, (name, note)))}"
         brief = f"{task}: {counted(len(codes), 'test set')} of {kind}"
         weight = Weight.DETAIL if name is not None else Weight.INCOMPARABLE
-        yield Remark(text=text, brief=brief, weight=weight)
+        yield Remark(text, brief, weight)
 
 
 def _file_states(scored: Sequence[CellResult]) -> Iterator[Remark]:
@@ -185,9 +215,9 @@ def _file_states(scored: Sequence[CellResult]) -> Iterator[Remark]:
     text = "; ".join(f"{state}: {counted(count, 'cell')}" for state, count in sorted(counts.items()))
     if changed := [cell for cell in scored if cell.file_state == CHANGED]:
         brief = f"{counted(len(changed), 'cell')} scored on a {CHANGED}"
-        yield Remark(text=f"{text} ({_named(changed)})", brief=brief, weight=Weight.INCOMPARABLE)
+        yield Remark(f"{text} ({_named(changed)})", brief, Weight.INCOMPARABLE)
     elif text:
-        yield Remark(text=text)
+        yield Remark(text)
 
 
 def _ties(run: Run, scored: Sequence[CellResult]) -> Iterator[Remark]:
@@ -204,22 +234,11 @@ def _ties(run: Run, scored: Sequence[CellResult]) -> Iterator[Remark]:
         if task in retrieval:
             text = f"{task}: in {count:,} rankings a tie crosses the cut-off"
             brief = f"{task}: {counted(count, 'ranking')} with a tie at the cut-off"
-            yield Remark(text=text, brief=brief, weight=Weight.DETAIL)
+            yield Remark(text, brief, Weight.DETAIL)
         else:
             text = f"{task}: in {count:,} of {items:,} items the best choices have equal scores"
             brief = f"{task}: {counted(count, 'item')} with equal scores for the best choices"
-            yield Remark(text=text, brief=brief, weight=Weight.PARTIAL)
-
-
-def _answers(scored: Sequence[CellResult]) -> Iterator[Remark]:
-    for name, meaning in COUNTS.items():
-        if count := sum(getattr(cell, name) for cell in scored):
-            brief = f"{counted(count, 'item')} {meaning}"
-            yield Remark(text=f"{count:,} items were {name}", brief=brief, weight=Weight.PARTIAL)
-    if count := sum(cell.replaced for cell in scored):
-        text = f"{count:,} answers have U+FFFD in place of what was no character"
-        brief = f"{counted(count, 'answer')} with U+FFFD in place of what was no character"
-        yield Remark(text=text, brief=brief, weight=Weight.DETAIL)
+            yield Remark(text, brief, Weight.PARTIAL)
 
 
 def _unreadable(run: Run, scored: Sequence[CellResult]) -> Iterator[Remark]:
@@ -228,8 +247,8 @@ def _unreadable(run: Run, scored: Sequence[CellResult]) -> Iterator[Remark]:
         notes = unreadable_notes(scored)
         text = f"{line}; harness report RUN --unreadable lists them"
         brief = f"{line}: try another --prompt, --chat or --constrained" if notes else line
-        yield Remark(text=text, brief=brief, weight=Weight.INVALID if notes else Weight.INCOMPARABLE)
-        yield from (Remark(text=note) for note in notes)
+        yield Remark(text, brief, Weight.INVALID if notes else Weight.INCOMPARABLE)
+        yield from map(Remark, notes)
 
 
 def _positions(scored: Sequence[CellResult]) -> Iterator[Remark]:
@@ -244,7 +263,7 @@ def _positions(scored: Sequence[CellResult]) -> Iterator[Remark]:
     if dependent:
         text = f"answers depend on the position of the choices, not on their content alone: {', '.join(dependent)}"
         brief = f"{counted(len(dependent), 'cell')} with answers that depend on the position of the choices"
-        yield Remark(text=text, brief=brief, weight=Weight.PARTIAL)
+        yield Remark(text, brief, Weight.PARTIAL)
 
 
 def _shares(positions: Mapping[str, Any]) -> str:
@@ -253,16 +272,8 @@ def _shares(positions: Mapping[str, Any]) -> str:
     return " ".join(f"{100 * right / gold:.0f}" for right, gold in pairs)
 
 
-def _prompts(scored: Sequence[CellResult]) -> Iterator[Remark]:
-    """Yield how prompts differ from what was asked for: shots that did not fit, and words of another language."""
-    if dropped := sum(cell.dropped_shots for cell in scored):
-        text = f"{dropped:,} shots did not fit and were dropped"
-        brief = f"{counted(dropped, 'shot')} did not fit and were dropped"
-        yield Remark(text=text, brief=brief, weight=Weight.PARTIAL)
-    if excluded := sum(cell.excluded_shots for cell in scored):
-        text = f"{excluded:,} shots had the text of the item that was asked, or of its translation, and were replaced"
-        brief = f"{counted(excluded, 'shot')} replaced: the tested item itself"
-        yield Remark(text=text, brief=brief, weight=Weight.DETAIL)
+def _english_words(scored: Sequence[CellResult]) -> Iterator[Remark]:
+    """Yield the prompts that have no words of the languages they were used in."""
     english = group_pairs(
         (prompt["name"], cell)
         for cell in scored
@@ -271,15 +282,7 @@ def _prompts(scored: Sequence[CellResult]) -> Iterator[Remark]:
     for name, cells in sorted(english.items()):
         text = f"{name} has no words in these languages and used English ones: {_named(cells)}"
         brief = f"prompt {name}: {counted(len(cells), 'cell')} asked with English words"
-        yield Remark(text=text, brief=brief, weight=Weight.DETAIL)
-
-
-def _repeats(scored: Sequence[CellResult]) -> Iterator[Remark]:
-    """Yield the cells whose sampled answers do not differ for any item, which chance hardly does for several items."""
-    if equal := [cell for cell in scored if cell.equal_repeats == cell.n > 1]:
-        text = "all answers to every item are equal, as of a server that ignores 'temperature' or 'seed'"
-        brief = f"{counted(len(equal), 'cell')} with equal answers to every item: is 'temperature' or 'seed' ignored?"
-        yield Remark(text=f"{text}: {_named(equal)}", brief=brief, weight=Weight.PARTIAL)
+        yield Remark(text, brief, Weight.DETAIL)
 
 
 def _seeds(scored: Sequence[CellResult]) -> Iterator[Remark]:
@@ -295,20 +298,15 @@ def _seeds(scored: Sequence[CellResult]) -> Iterator[Remark]:
             if (count := len(set(seeds_of_language))) < most:
                 coverage = f"{code}: the mean of {count} of {most} seeds"
                 text, brief = f"{name} {coverage}; the others have no score", f"{cells[0].task} {coverage}"
-                yield Remark(text=text, brief=brief, weight=Weight.PARTIAL)
-
-
-def _unlabelled(scored: Sequence[CellResult]) -> Iterator[Remark]:
-    if cells := [cell for cell in scored if not cell.metrics]:
-        reason = "since the test file has no labels"
-        text = f"predicted but not scored, {reason}: {_named(cells)}"
-        tasks = ", ".join(sorted({cell.task for cell in cells}))
-        brief = f"{counted(len(cells), 'cell')} without a score, {reason}: {tasks}"
-        yield Remark(text=text, brief=brief, weight=Weight.INVALID)
+                yield Remark(text, brief, Weight.PARTIAL)
 
 
 def _named(cells: Iterable[CellResult]) -> str:
     return ", ".join(sorted({f"{cell.task}:{cell.language}" for cell in cells}))
+
+
+def _tasks(cells: Iterable[CellResult]) -> str:
+    return ", ".join(sorted({cell.task for cell in cells}))
 
 
 def published_remarks(published: Sequence[Mapping[str, Any]]) -> Iterator[Remark]:
@@ -330,15 +328,15 @@ def published_remarks(published: Sequence[Mapping[str, Any]]) -> Iterator[Remark
     )
     for sentence, pairs in (("published {}: {}", sources), ("° {}, {}", reasons), ("{}, {}", counts)):
         for text, labels in group_pairs(pairs).items():
-            yield Remark(text=sentence.format(list_names(labels), text))
+            yield Remark(sentence.format(list_names(labels), text))
     for label, item in labelled:
         for task, tables in item.get("families", {}).items():
             for metric, table in tables.items():
                 means = ", ".join(f"{family} {value:g}" for family, value in table.items())
-                yield Remark(text=f"published {label}, {task} ({metric_name(metric)}) by family: {means}")
+                yield Remark(f"published {label}, {task} ({metric_name(metric)}) by family: {means}")
         for task, layers in item.get("layers", {}).items():
             numbers = ", ".join(f"{code} {layer}" for code, layer in layers.items())
-            yield Remark(text=f"published {label}, {task}: layer {numbers}")
+            yield Remark(f"published {label}, {task}: layer {numbers}")
 
 
 def _source(item: Mapping[str, Any]) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from harness.metrics.naming import metric_name
+from harness.metrics.metric import metric_name
 from harness.planning.origin import Origin
-from harness.reporting.blocks.model import BLANK, Table, rows_of
+from harness.reporting.blocks.model import BLANK, make_table
 from harness.reporting.render.latex import render_latex
 from harness.reporting.render.markdown import render_markdown
 from harness.reporting.render.rows import csv_text
@@ -28,50 +28,35 @@ def suite_overview(catalog: Catalog, name: str) -> list[dict[str, str]]:
         entry = catalog.task(task)
         spec = entry.spec
         codes = suite.languages.get(task) or [code for code in spec.languages if code not in entry.added]
-        stages = (
-            []
-            if spec.transfer is None
-            else [Origin.named(stage, catalog).spec for stage in spec.transfer.stages]
-        )
-        train = [f"{stage.sizes['train']:,}" for stage in stages if "train" in stage.sizes]
-        dev = [f"{stage.sizes['validation']:,}" for stage in stages[-1:] if "validation" in stage.sizes]
-        rows.append(
-            {
-                "category": category.get(task, BLANK),
-                "task": task,
-                "train": "+".join(train) or BLANK,
-                "dev": "+".join(dev) or BLANK,
-                "test": _test_size(spec, codes),
-                "test sets": "translations" if spec.parallel else "independent",
-                "languages": str(len(codes)),
-                "metric": " / ".join(map(metric_name, spec.headline)),
-                "domain": spec.domain or BLANK,
-            }
-        )
+        stages = [] if spec.transfer is None else spec.transfer.stages
+        sizes = [Origin.named(stage, catalog).spec.sizes for stage in stages]
+        row = {
+            "category": category.get(task),
+            "task": task,
+            "train": "+".join(f"{size['train']:,}" for size in sizes if "train" in size),
+            "dev": "+".join(f"{size['validation']:,}" for size in sizes[-1:] if "validation" in size),
+            "test": _test_size(spec, codes),
+            "test sets": "translations" if spec.parallel else "independent",
+            "languages": str(len(codes)),
+            "metric": " / ".join(map(metric_name, spec.headline)),
+            "domain": spec.domain,
+        }
+        rows.append({head: text or BLANK for head, text in row.items()})
     return rows
 
 
 def _test_size(spec: TaskSpec, codes: Sequence[str]) -> str:
-    counts = [
-        count
-        for release in list(spec.releases.values())[:1]
-        for code in codes
-        if (count := release.count(code))
-    ]
+    releases = list(spec.releases.values())[:1]
+    counts = [count for release in releases for code in codes if (count := release.count(code))]
     ends = sorted({min(counts), max(counts)}) if counts else []
-    return "–".join(f"{count:,}" for count in ends) or BLANK
+    return "–".join(f"{count:,}" for count in ends)
 
 
 def suite_overview_text(name: str, rows: Sequence[Mapping[str, str]], format_name: str) -> str:
     """Return the rows of a suite as ``csv``, ``latex`` or ``markdown``."""
     if format_name == "csv":
         return csv_text(rows)
-    corner, *heads = rows[0]
-    table = Table(
-        title=f"The tasks of {name}",
-        corner=corner,
-        heads=tuple(heads),
-        rows=rows_of(tuple(row.values()) for row in rows),
-        words=frozenset({0, 4, 6, 7}),
+    table = make_table(
+        f"The tasks of {name}", list(rows[0]), (tuple(row.values()) for row in rows), words={0, 4, 6, 7}
     )
     return render_latex([table]) if format_name == "latex" else render_markdown([table])

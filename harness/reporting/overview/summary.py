@@ -1,33 +1,42 @@
-"""The summary of runs as a pure table: languages grouped by family against tasks, with means and gaps."""
+"""The summary of runs: languages by family against tasks, with means and gaps; and the runs that a report is of."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from harness.languages.table import known_languages, recorded_name
+from harness.metrics.metric import Metric
 from harness.planning.plan import grouped_reason, reason_without_language
+from harness.registry.declarations import ReportSection
+from harness.reporting.blocks.number import Score
 from harness.reporting.blocks.remark import Remark, sentences
-from harness.reporting.blocks.score import Score
-from harness.reporting.formats import ReportSection, SectionReport
-from harness.reporting.overview.column import Column, cells_of, conditions_of
-from harness.reporting.overview.item_origin import origin_mark, published_means
-from harness.reporting.overview.matrix import Matrix, is_crossed, matrices
+from harness.reporting.formats import SectionReport
+from harness.reporting.overview.column import Column, cells_of, conditions_of, group_pairs, system_names
+from harness.reporting.overview.marks import (
+    UNREADABLE,
+    is_unreadable,
+    marked_mean,
+    origin_mark,
+    published_means,
+)
+from harness.reporting.overview.matrix import Matrix, Row, is_crossed, matrices, suite_tables
 from harness.reporting.overview.mean_row import MeanRow, mean_labels, mean_remarks, mean_row, row_of
 from harness.reporting.overview.missing import is_missing
-from harness.reporting.overview.published import is_shown, place_of, published_rows, shown_documents
+from harness.reporting.overview.published import Place, is_shown, place_of, published_rows, shown_documents
 from harness.reporting.overview.run_remarks import published_remarks, run_remarks
-from harness.reporting.overview.suite import SuiteTable, suite_tables
-from harness.reporting.overview.unreadable import UNREADABLE, is_unreadable, marked_mean
-from harness.reporting.sections import read_sections
+from harness.reporting.sections import installed_registry, read_sections
 from harness.storage.results import CellResult, TaskSummary, Value
 from harness.storage.run_folder import Run
+from harness.table import NamedTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
+class LanguageGroup:
     """The languages of one family or script: (code, name, one score per column)."""
 
     family: str
@@ -58,18 +67,20 @@ class Summary:
     title: str
     sample: bool
     columns: tuple[Column, ...]
-    lows: tuple[float, ...]
-    """By column: the score of guessing, 0 where it is not known, at which its colours begin."""
-    sections: tuple[Section, ...]
-    by_script: tuple[Section, ...]
+    chances: tuple[float | None, ...]
+    """By column: the score of guessing, where it is known."""
+    sections: tuple[LanguageGroup, ...]
+    by_script: tuple[LanguageGroup, ...]
     """The same languages by script."""
-    means: tuple[tuple[str, tuple[Score, ...]], ...]
+    systems: tuple[tuple[str, tuple[MeanRow, ...]], ...]
+    """The means of every run with their label."""
+    means: tuple[Row, ...]
     """Rows under the table: the mean of each run, published scores, chance, the gaps."""
-    scripts: tuple[tuple[str, tuple[Score, ...]], ...]
+    scripts: tuple[Row, ...]
     """The mean of every script, where there are several."""
     counts: tuple[tuple[str, tuple[str, ...]], ...]
     """Rows of languages, items and seconds."""
-    suites: tuple[SuiteTable, ...]
+    suites: tuple[Matrix, ...]
     matrices: tuple[Matrix, ...]
     skipped: tuple[SkippedGroup, ...]
     skipped_cells: tuple[tuple[str, str, str], ...]
@@ -77,6 +88,15 @@ class Summary:
     remarks: tuple[Remark, ...]
     extra: Mapping[ReportSection, SectionReport]
     """Reports of plugins' sections on all given runs."""
+
+    @property
+    def languages(self) -> list[tuple[str, str, str, tuple[Score, ...]]]:
+        """The languages: code, name, family, and a score per column."""
+        return [
+            (code, name, section.family, scores)
+            for section in self.sections
+            for code, name, scores in section.rows
+        ]
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -107,153 +127,105 @@ def summarise(
         published: The documents of published systems; None takes those of the run.
         sections: The sections of plugins to include.
     """
-    run, baselines = runs[0], runs[1:]
-    published = run.manifest.published if published is None else published
-    specs: Mapping[str, Any] = run.manifest.tasks
-    columns = columns_of(run)
-    protocols = {column.protocol for column in columns}
-    published = [item for item in published if is_shown(item, protocols)]
-    mean_columns = [place_of(column, row_of(run, column), specs[column.task]) for column in columns]
-    of_suites = [
-        item for item in published if item.get("suite") in {suite.suite for suite in run.manifest.suites}
-    ]
-    noted = [
-        *of_suites,
-        *(item for item in shown_documents(published, mean_columns) if item not in of_suites),
-    ]
+    run, columns = runs[0], columns_of(runs[0])
+    manifest, protocols = run.manifest, {column.protocol for column in columns}
+    documents = manifest.published if published is None else published
+    published = [document for document in documents if is_shown(document, protocols)]
+    places = [place_of(column, row_of(run, column), manifest.tasks[column.task]) for column in columns]
+    suite_names = {suite.suite for suite in manifest.suites}
+    noted = [document for document in published if document.get("suite") in suite_names]
+    noted += [document for document in shown_documents(published, places) if document not in noted]
     run_matrices = matrices(run)
-    blank = [
-        Remark(text=f"{matrix.title}: {' '.join(matrix.notes)}") for matrix in run_matrices if not matrix.rows
-    ]
-    means, of_means = _means(run, baselines, columns, specs, published)
+    labels, label_remarks = mean_labels(runs)
+    systems = tuple(
+        (label, tuple(mean_row(system, run, column, columns) for column in columns))
+        for label, system in zip(labels, runs, strict=True)
+    )
+    chances = tuple(chance_of(manifest.tasks[column.task], column.metric) for column in columns)
+    scores = _scores(run, columns)
     return Summary(
-        title=run.manifest.title or f"{run.manifest.model_name} on {_data_of(run)} data",
+        title=manifest.title or f"{manifest.model_name} on {_data_of(run)} data",
         sample=run.results.run.data == "sample",
         columns=columns,
-        lows=tuple(chance_of(specs[column.task], column.metric) or 0.0 for column in columns),
-        sections=_sections(run, columns, lambda code: _language(run, code)[1]),
-        by_script=_sections(run, columns, lambda code: script_of(run, code)),
-        means=means,
-        scripts=_scripts(run, columns),
+        chances=chances,
+        sections=_sections(run, scores, lambda code: _language(run, code)[1]),
+        by_script=_sections(run, scores, lambda code: script_of(run, code)),
+        systems=systems,
+        means=(*_means(runs, systems), *published_rows(published, places), *_facts(systems[0][1], chances)),
+        scripts=_scripts(run, systems[0][1]),
         counts=_counts(run, columns),
         suites=suite_tables(runs, published),
         matrices=tuple(matrix for matrix in run_matrices if matrix.rows),
         skipped=_skipped(run),
-        skipped_cells=tuple(
-            (cell.task, cell.language, cell.reason)
-            for cell in run.cells
-            if cell.status == "skipped" and not cell.is_stopped
+        skipped_cells=_skipped_cells(run),
+        remarks=(
+            *label_remarks,
+            *mean_remarks(systems),
+            *(
+                Remark(f"{matrix.title}: {' '.join(matrix.notes)}")
+                for matrix in run_matrices
+                if not matrix.rows
+            ),
+            *run_remarks(run),
+            *published_remarks(noted),
         ),
-        remarks=(*of_means, *blank, *run_remarks(run), *published_remarks(noted)),
         extra=read_sections(runs, sections),
     )
+
+
+def _skipped_cells(run: Run) -> tuple[tuple[str, str, str], ...]:
+    """Return task, language and reason of the cells that a plan skipped."""
+    cells = (cell for cell in run.cells if cell.status == "skipped" and not cell.is_stopped)
+    return tuple((cell.task, cell.language, cell.reason) for cell in cells)
 
 
 def columns_of(run: Run) -> tuple[Column, ...]:
     """Return the columns of a run's table, in the order of its cells."""
     specs = run.manifest.tasks
-    columns: dict[Column, None] = {}
-    for cell in run.cells:
-        if (cell.status == "skipped" and not cell.has("method")) or is_crossed(specs[cell.task]):
-            continue
-        for metric in specs[cell.task].shown or specs[cell.task].headline:
-            columns[_column(cell, metric)] = None
-    return tuple(columns)
+    cells = [
+        cell
+        for cell in run.cells
+        if (cell.status != "skipped" or cell.has("method")) and not is_crossed(specs[cell.task])
+    ]
+    pairs = (
+        (cell, metric) for cell in cells for metric in specs[cell.task].shown or specs[cell.task].headline
+    )
+    return tuple(dict.fromkeys(_column(*pair) for pair in pairs))
 
 
 def _column(cell: CellResult, metric: str) -> Column:
-    return Column(
-        task=cell.task,
-        protocol=str(cell.protocol),
-        method=str(cell.method),
-        view=conditions_of(cell.view),
-        metric=metric,
-    )
+    protocol, method, view = str(cell.protocol), str(cell.method), conditions_of(cell.view)
+    return Column(task=cell.task, protocol=protocol, method=method, view=view, metric=metric)
 
 
-def _sections(run: Run, columns: Sequence[Column], group_of: Callable[[str], str]) -> tuple[Section, ...]:
-    """Return the languages by group, the largest group first."""
-    scores: dict[str, dict[Column, Score]] = {}
-    for column in columns:
+def chance_of(spec: TaskSummary, metric: str) -> float | None:
+    """Return the score of guessing in a metric: specs declare that of their first metric alone."""
+    first = next(iter(spec.metrics or spec.headline), None)
+    return spec.chance if metric == first else None
+
+
+def _data_of(run: Run) -> str:
+    """Return ``hub``, ``local``, ``sample``, or ``packaged`` where all files were installed with their tasks."""
+    revisions = [cell.data.get("revision") for cell in run.cells if cell.status == "ok"]
+    is_packaged = run.results.run.data == "hub" and revisions and not any(revisions)
+    return "packaged" if is_packaged else run.results.run.data
+
+
+# Languages ---------------------------------------------------------------------------------------------------
+
+
+def _scores(run: Run, columns: Sequence[Column]) -> dict[str, tuple[Score, ...]]:
+    """Return the scores in every column by language, the languages by their codes."""
+    scores: dict[str, list[Score]] = {}
+    for index, column in enumerate(columns):
         row = row_of(run, column)
-        over_seeds = {} if row is None else row.over_seeds
-        for code, cells in _by_language(cells_of(run, column)).items():
+        for code, cells in group_pairs((cell.language, cell) for cell in cells_of(run, column)).items():
             mark = origin_mark(cells[0], run.manifest.tasks[column.task])
-            scores.setdefault(code, {})[column] = _score(cells, column.metric, mark, over_seeds.get(code))
-    groups: dict[str, list[str]] = {}
-    for code in sorted(scores):
-        groups.setdefault(group_of(code), []).append(code)
-    ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
-    return tuple(
-        Section(
-            family=group,
-            rows=tuple(
-                (
-                    code,
-                    _language(run, code)[0],
-                    tuple(scores[code].get(column, Score()) for column in columns),
-                )
-                for code in codes
-            ),
-            means=tuple(
-                _mean_of([scores[code].get(column, Score()) for code in codes]) for column in columns
-            ),
-        )
-        for group, codes in ordered
-    )
-
-
-def _mean_of(scores: Sequence[Score]) -> Score:
-    """Return the mean of several scores; nothing for one score alone, or where some are unreadable."""
-    if any(score.mark == UNREADABLE for score in scores):
-        return Score(mark=" ")
-    values = [score.value for score in scores if score.value is not None]
-    return Score(value=fmean(values)) if len(values) > 1 else Score(mark=" ")
-
-
-def _scripts(run: Run, columns: Sequence[Column]) -> tuple[tuple[str, tuple[Score, ...]], ...]:
-    means = [mean_row(run, run, column, columns) for column in columns]
-    rows = [mean.row for mean in means if mean.row is not None]
-    names = sorted({script for row in rows for script in row.by_script})
-    if len(names) < 2:
-        return ()
-    return tuple((name, tuple(_script_mean(run, mean, name) for mean in means)) for name in names)
-
-
-def _script_mean(run: Run, mean: MeanRow, script: str) -> Score:
-    if mean.row is None or script not in mean.row.by_script:
-        return Score()
-    languages = run.manifest.tasks[mean.row.task].languages
-    codes = [code for code in mean.row.by_language if languages.get(code, ("", ""))[1] == script]
-    return marked_mean(Score(value=mean.row.by_script[script]), codes, mean.unreadable)
-
-
-def _language(run: Run, code: str) -> tuple[str, str]:
-    table = known_languages()
-    if code in table:
-        language = table.get(code)
-        return language.name, language.family
-    for spec in run.manifest.tasks.values():
-        if code in spec.languages:
-            name = recorded_name(code, (task.names for task in run.manifest.tasks.values()))
-            return name, str(spec.languages[code][0])
-    return code, "other"
-
-
-def script_of(run: Run, code: str) -> str:
-    """Return the ISO 15924 code of a script: that of the run's tasks, or else that of the language table."""
-    for spec in run.manifest.tasks.values():
-        if code in spec.languages:
-            return str(spec.languages[code][1])
-    table = known_languages()
-    return table.get(code).script if code in table else "?"
-
-
-def _by_language(cells: Sequence[CellResult]) -> dict[str, list[CellResult]]:
-    grouped: dict[str, list[CellResult]] = {}
-    for cell in cells:
-        grouped.setdefault(cell.language, []).append(cell)
-    return grouped
+            over_seeds = None if row is None else row.over_seeds.get(code)
+            scores.setdefault(code, [Score()] * len(columns))[index] = _score(
+                cells, column.metric, mark, over_seeds
+            )
+    return {code: tuple(scores[code]) for code in sorted(scores)}
 
 
 def _score(cells: Sequence[CellResult], metric: str, mark: str, over_seeds: Value | None = None) -> Score:
@@ -265,95 +237,203 @@ def _score(cells: Sequence[CellResult], metric: str, mark: str, over_seeds: Valu
     entries = [cell.metrics[metric] for cell in cells if metric in cell.metrics]
     if not entries:
         return Score()
-    value = fmean(entry.value for entry in entries)
     only = entries[0] if len(entries) == 1 else over_seeds
-    interval = None if only is None else only.ci
-    return Score(value=value, interval=interval, mark=f"{'*' if cells[0].stands_in else ''}{mark}")
-
-
-def _data_of(run: Run) -> str:
-    """Return ``hub``, ``local``, ``sample``, or ``packaged`` where all files were installed with their tasks."""
-    revisions = [cell.data.get("revision") for cell in run.cells if cell.status == "ok"]
-    is_packaged = run.results.run.data == "hub" and revisions and not any(revisions)
-    return "packaged" if is_packaged else run.results.run.data
-
-
-def _means(
-    run: Run,
-    others: Sequence[Run],
-    columns: Sequence[Column],
-    specs: Mapping[str, TaskSummary],
-    published: Sequence[Mapping[str, Any]],
-) -> tuple[tuple[tuple[str, tuple[Score, ...]], ...], tuple[Remark, ...]]:
-    """Return the rows under the table, and what their marks mean."""
-    rows, marked = [], []
-    labels, remarks = mean_labels((run, *others))
-    for label, candidate in zip(labels, (run, *others), strict=True):
-        fields = [mean_row(candidate, run, column, columns) for column in columns]
-        marked.append((label, fields))
-        task_rows = [field.row for field in fields]
-        for name, scores in (
-            (label, [field.score for field in fields]),
-            *published_means(candidate, task_rows, label),
-        ):
-            rows.append(
-                (name, tuple(field.marked(score) for score, field in zip(scores, fields, strict=True)))
-            )
-    rows += published_rows(
-        published, [place_of(column, row_of(run, column), specs[column.task]) for column in columns]
+    return Score(
+        value=fmean(entry.value for entry in entries),
+        interval=None if only is None else only.ci,
+        mark=f"{'*' if cells[0].stands_in else ''}{mark}",
     )
-    chance = [chance_of(specs[column.task], column.metric) for column in columns]
-    if any(value is not None for value in chance):
-        rows.append(("chance", tuple(Score(value=value) for value in chance)))
-    means = [mean_row(run, run, column, columns) for column in columns]
-    for key, label in (("transfer_gap", "transfer gap"), ("human_gap", "gap to human")):
-        gaps = [None if field.row is None else getattr(field.row, key) for field in means]
-        if key == "transfer_gap" or any(gap is not None for gap in gaps):
-            intervals = [field.row and field.row.transfer_gap_interval for field in means]
-            ends = [interval.ci if interval and key == "transfer_gap" else None for interval in intervals]
-            gap_scores = [
-                mean.marked(Score(value=gap, interval=end))
-                for mean, gap, end in zip(means, gaps, ends, strict=True)
-            ]
-            rows.append((label, tuple(gap_scores)))
-    return tuple(rows), (*remarks, *mean_remarks(marked))
 
 
-def chance_of(spec: TaskSummary, metric: str) -> float | None:
-    """Return the score of guessing in a metric: specs declare that of their first metric alone."""
-    first = next(iter(spec.metrics or spec.headline), None)
-    return spec.chance if metric == first else None
+def _sections(
+    run: Run, scores: Mapping[str, tuple[Score, ...]], group_of: Callable[[str], str]
+) -> tuple[LanguageGroup, ...]:
+    """Return the languages by group, the largest group first."""
+    groups = group_pairs((group_of(code), code) for code in scores)
+    return tuple(
+        LanguageGroup(
+            family=group,
+            rows=tuple((code, _language(run, code)[0], scores[code]) for code in codes),
+            means=tuple(map(_mean_of, zip(*(scores[code] for code in codes), strict=True))),
+        )
+        for group, codes in sorted(groups.items(), key=lambda pair: (-len(pair[1]), pair[0]))
+    )
+
+
+def _mean_of(scores: Sequence[Score]) -> Score:
+    """Return the mean of several scores; nothing for one score alone, or where some are unreadable."""
+    values = [score.value for score in scores if score.value is not None]
+    if len(values) < 2 or any(score.mark == UNREADABLE for score in scores):
+        return Score(mark=" ")
+    return Score(fmean(values))
+
+
+def _scripts(run: Run, means: Sequence[MeanRow]) -> tuple[Row, ...]:
+    names = sorted({script for mean in means if mean.row is not None for script in mean.row.by_script})
+    rows = ((name, tuple(_script_mean(run, mean, name) for mean in means)) for name in names)
+    return tuple(rows) if len(names) > 1 else ()
+
+
+def _script_mean(run: Run, mean: MeanRow, script: str) -> Score:
+    if mean.row is None or script not in mean.row.by_script:
+        return Score()
+    languages = run.manifest.tasks[mean.row.task].languages
+    codes = [code for code in mean.row.by_language if languages.get(code, ("", ""))[1] == script]
+    return marked_mean(Score(mean.row.by_script[script]), codes, mean.unreadable)
+
+
+def _language(run: Run, code: str) -> tuple[str, str]:
+    """Return the name and family of a language."""
+    table, recorded = known_languages(), _recorded(run, code)
+    if code in table:
+        return table.get(code).name, table.get(code).family
+    names = (task.names for task in run.manifest.tasks.values())
+    return (recorded_name(code, names), recorded[0]) if recorded else (code, "other")
+
+
+def script_of(run: Run, code: str) -> str:
+    """Return the ISO 15924 code of a script: that of the run's tasks, or else that of the language table."""
+    table, recorded = known_languages(), _recorded(run, code)
+    return recorded[1] if recorded else table.get(code).script if code in table else "?"
+
+
+def _recorded(run: Run, code: str) -> tuple[str, str] | None:
+    """Return the family and script of a language as the run's tasks have them."""
+    return next(
+        (spec.languages[code] for spec in run.manifest.tasks.values() if code in spec.languages), None
+    )
+
+
+# Rows under the languages ------------------------------------------------------------------------------------
+
+
+def _means(runs: Sequence[Run], systems: Sequence[tuple[str, Sequence[MeanRow]]]) -> Iterator[Row]:
+    """Yield the means of every run, and those without added languages."""
+    for run, (label, fields) in zip(runs, systems, strict=True):
+        means = (label, tuple(mean.score for mean in fields))
+        for name, scores in (means, *published_means(run, [mean.row for mean in fields], label)):
+            yield name, tuple(mean.marked(score) for mean, score in zip(fields, scores, strict=True))
+
+
+def _facts(means: Sequence[MeanRow], chances: Sequence[float | None]) -> Iterator[Row]:
+    """Yield chance, the transfer gap, and the gap to people, where these are known."""
+    if any(chance is not None for chance in chances):
+        yield "chance", tuple(Score(chance) for chance in chances)
+    yield "transfer gap", tuple(mean.marked(mean.gap) for mean in means)
+    human = [None if mean.row is None else mean.row.human_gap for mean in means]
+    if any(gap is not None for gap in human):
+        yield (
+            "gap to human",
+            tuple(mean.marked(Score(gap)) for mean, gap in zip(means, human, strict=True)),
+        )
 
 
 def _counts(run: Run, columns: Sequence[Column]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    languages, items, seconds = [], [], []
+    planned = group_pairs(
+        (cell.task, cell.language) for cell in run.cells if cell.is_scored or is_missing(cell)
+    )
+    counts = []
     for column in columns:
         cells = [cell for cell in cells_of(run, column) if cell.status == "ok"]
-        planned = (cell for cell in run.cells if cell.is_scored or is_missing(cell))
-        codes = {cell.language for cell in planned if cell.task == column.task}
-        languages.append(f"{len({cell.language for cell in cells})}/{len(codes)}")
-        items.append(f"{sum(cell.n for cell in cells):,}")
-        seconds.append(f"{sum(cell.seconds for cell in cells):,.0f}")
-    return (("languages", tuple(languages)), ("items", tuple(items)), ("seconds", tuple(seconds)))
+        languages = f"{len({cell.language for cell in cells})}/{len(set(planned.get(column.task, ())))}"
+        counts.append(
+            (languages, f"{sum(cell.n for cell in cells):,}", f"{sum(cell.seconds for cell in cells):,.0f}")
+        )
+    names = ("languages", "items", "seconds")
+    return tuple((name, tuple(texts[index] for texts in counts)) for index, name in enumerate(names))
 
 
 def _skipped(run: Run) -> tuple[SkippedGroup, ...]:
-    groups: dict[tuple[str, str | None, str, str], list[CellResult]] = {}
-    for cell in run.cells:
-        if cell.status == "ok":
-            continue
-        failed = cell.status == "failed"
-        shape = cell.reason if failed else reason_without_language(cell.reason, cell.language)
-        key = (cell.task, cell.protocol, cell.status, shape)
-        groups.setdefault(key, []).append(cell)
+    cells = [cell for cell in run.cells if cell.status != "ok"]
+    groups = group_pairs(
+        ((cell.task, cell.protocol, cell.status, _reason_shape(cell)), cell) for cell in cells
+    )
     return tuple(
         SkippedGroup(
             task=task,
             protocol=protocol,
             status=status,
-            languages=tuple(dict.fromkeys(cell.language for cell in cells)),
-            reason=grouped_reason(cell.reason for cell in cells),
-            cells=len(cells),
+            languages=tuple(dict.fromkeys(cell.language for cell in members)),
+            reason=grouped_reason(cell.reason for cell in members),
+            cells=len(members),
         )
-        for (task, protocol, status, _), cells in groups.items()
+        for (task, protocol, status, _), members in groups.items()
     )
+
+
+def _reason_shape(cell: CellResult) -> str:
+    return cell.reason if cell.status == "failed" else reason_without_language(cell.reason, cell.language)
+
+
+# The runs of a report ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Material:
+    """The runs of a report, their baselines, and the summary that all sections agree with."""
+
+    runs: tuple[Run, ...]
+    """The given runs, the main run first."""
+    every: tuple[Run, ...]
+    """The given runs with their baselines; baselines follow their run."""
+    names: Mapping[Path, str]
+    """Path of a run -> what the report calls it; each name is used once."""
+    summary: Summary
+    columns: tuple[Column, ...]
+    """Those of all given runs, the summary's first."""
+    metric_table: NamedTable[Metric] | None = None
+    """Metrics that say which scores are the best; None takes the installed ones."""
+
+    @property
+    def metrics(self) -> NamedTable[Metric]:
+        """The metrics that say which scores are the best."""
+        return installed_registry().metrics if self.metric_table is None else self.metric_table
+
+    def name(self, run: Run) -> str:
+        """Return the name of a run in the report."""
+        return self.names[run.path]
+
+    @property
+    def languages(self) -> list[tuple[str, str, str]]:
+        """The languages of the summary in its order: code, name, family."""
+        return [(code, name, family) for code, name, family, _ in self.summary.languages]
+
+    def owner(self, column: Column, default: Run) -> Run:
+        """Return the first run that has a column itself."""
+        return next((run for run in self.every if row_of(run, column) is not None), default)
+
+    def place(self, column: Column) -> Place:
+        """Return the place of a column's published scores: over the languages of the first run that has it."""
+        owner = self.owner(column, self.runs[0])
+        return place_of(column, row_of(owner, column), owner.manifest.tasks.get(column.task))
+
+    def mean(self, run: Run, column: Column) -> MeanRow:
+        """Return the mean of a run in a column, compared with the first run that has this column itself."""
+        return mean_row(run, self.owner(column, run), column, self.columns)
+
+
+def read_material(
+    runs: Sequence[Run],
+    *,
+    sections: Sequence[ReportSection] = (),
+    metrics: NamedTable[Metric] | None = None,
+) -> Material:
+    """Return the material of runs, each of which may be followed by its baselines, with sections of plugins."""
+    # A baseline that the user also names comes twice: once as a run, and once with its own run.
+    times = Counter(run.path.resolve() for run in runs)
+    by_path = {run.path.resolve(): run for run in reversed(runs)}
+    every = {path: by_path[path] for path in times}
+    requested = [run for path, run in every.items() if times[path] > 1 or not _is_baseline(path, every)]
+    first = next(iter(every.values()))
+    return Material(
+        runs=tuple(requested),
+        every=tuple(every.values()),
+        names=dict(zip((run.path for run in every.values()), system_names([*every.values()]), strict=True)),
+        summary=summarise([*every.values()], sections=sections),
+        columns=tuple(dict.fromkeys(column for run in (first, *requested) for column in columns_of(run))),
+        metric_table=metrics,
+    )
+
+
+def _is_baseline(path: Path, paths: Mapping[Path, Run]) -> bool:
+    return path.parent.name == "baselines" and path.parent.parent in paths

@@ -1,24 +1,49 @@
-"""The summary of runs as blocks: the table of languages and tasks, matrices, suites, sections of plugins, notes."""
+"""Tables of a summary and of several runs: languages and tasks, matrices, systems and tasks, what has no score."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from harness.reporting.blocks.heat import heat_class, levels
-from harness.reporting.blocks.model import Block, Field, Note, Notes, Table, TableRow, rows_of
-from harness.reporting.blocks.number import HALF_LEGEND, INTERVAL_LEGEND, score_field
-from harness.reporting.blocks.remark import counted
-from harness.reporting.blocks.score import Score
-from harness.reporting.formats import ReportSection
-from harness.reporting.overview.item_origin import ADDED, PROVENANCE_MARKS
+from harness.metrics.metric import Metric
+from harness.registry.declarations import ReportSection
+from harness.reporting.blocks.model import (
+    BLANK,
+    Block,
+    Field,
+    Fold,
+    Note,
+    Notes,
+    Ramp,
+    Table,
+    TableRow,
+    anchor,
+    make_table,
+    rows_of,
+)
+from harness.reporting.blocks.number import (
+    HALF_LEGEND,
+    INTERVAL_LEGEND,
+    SCALES,
+    Score,
+    heat_class,
+    levels,
+    percent,
+    score_field,
+)
+from harness.reporting.blocks.remark import counted, sentences
+from harness.reporting.overview.column import cells_of, group_pairs
+from harness.reporting.overview.marks import ADDED, PROVENANCE_MARKS, UNREADABLE, WITH_UNREADABLE
 from harness.reporting.overview.matrix import Matrix
-from harness.reporting.overview.mean_row import OTHER_CELLS, OTHER_PROTOCOL
-from harness.reporting.overview.suite import SuiteTable
-from harness.reporting.overview.summary import SkippedGroup, Summary
-from harness.reporting.overview.unreadable import UNREADABLE, WITH_UNREADABLE
+from harness.reporting.overview.mean_row import OTHER_CELLS, OTHER_PROTOCOL, MeanRow, mean_remarks
+from harness.reporting.overview.published import published_rows
+from harness.reporting.overview.run_remarks import sampled_items
+from harness.reporting.overview.summary import Material, SkippedGroup, Summary, chance_of, summarise
 from harness.reporting.render.console import SAMPLE_WARNING, shown_parts
+from harness.reporting.render.latex import render_latex
+from harness.storage.run_folder import Run
+from harness.table import NamedTable
 
 Grouping = Literal["family", "script"]
 """Property that groups the rows of languages."""
@@ -38,6 +63,16 @@ WIDEST_PUBLISHED = 36
 """Of published systems, whose names differ at the end: `XLM-R Large ORIG, NLLB`."""
 WIDEST_LABEL = 30
 """In the small tables, whose rows may be paths of models."""
+LEGEND = (
+    "Colours go from chance (0 where it is not known) to 100 in every column. From the best language down, those that "
+    "do not differ measurably from the first of their colour have the same one; the number says how much. -: no score, "
+    "“How it was made” lists the reasons."
+)
+BEST = "Bold: the best mean of the runs and their baselines that is over the same cells."
+PUBLISHED = (
+    "A published mean is the one that was printed, over the whole test sets; next to a mean over fewer languages it is "
+    "over the same ones, or has ~. ° is not comparable: the notes of “How it was made” have the reason."
+)
 
 
 def summary_blocks(summary: Summary) -> list[Block]:
@@ -45,8 +80,7 @@ def summary_blocks(summary: Summary) -> list[Block]:
     return [
         *_warning(summary),
         *([language_table(summary)] if summary.columns else []),
-        *map(matrix_table, summary.matrices),
-        *map(suite_table, summary.suites),
+        *map(matrix_table, (*summary.matrices, *summary.suites)),
         *(block for report in summary.shown_extra for block in (*report.blocks, Notes(report.notes))),
         Note(f"Scores x100. {INTERVAL_LEGEND}. Mean: unweighted over languages."),
         Notes(summary.notes),
@@ -57,16 +91,22 @@ def summary_blocks(summary: Summary) -> list[Block]:
 def detail_blocks(summary: Summary, *, width: int, by: Grouping = "family") -> list[Block]:
     """Return the tables by language for a terminal: large matrices have one line, and no score is shown twice."""
     indices = [index for index, column in enumerate(summary.columns) if column.key not in summary.covered]
-    table = _table(summary, indices, by=by) if indices else None
-    legend = "Scores x100."
-    if table is not None and (text := _interval_legend(table, width)):
-        legend += f" {text}."
-    legend += f" In the row of a {by}: the mean." if indices else ""
+    table = _language_table(summary, indices, by=by)
+    # A section that covers a task shows its axis too.
+    covered = {task for task, _, _ in summary.covered}
+    intervals = _interval_legend(table, width) if indices else ""
+    legend = f"Scores x100.{intervals}{f' In the row of a {by}: the mean.' if indices else ''}"
     return [
         Note(summary.title, "heading"),
-        *([] if table is None else [table]),
-        *matrix_blocks(summary, brief=True),
-        *map(suite_table, summary.suites),
+        *([table] if indices else []),
+        *(
+            matrix_table(matrix)
+            if matrix.is_small
+            else Note(f"{matrix.title}: {matrix.notes[0]} The matrix: harness report RUN --matrices")
+            for matrix in summary.matrices
+            if matrix.name not in covered
+        ),
+        *map(matrix_table, summary.suites),
         *(block for report in summary.shown_extra for block in report.brief_blocks),
         Note(f"{legend} Mean: unweighted over languages. Transfer gap: source minus the others."),
         *([Note(marks.strip())] if (marks := mark_legend(summary)) else []),
@@ -76,8 +116,7 @@ def detail_blocks(summary: Summary, *, width: int, by: Grouping = "family") -> l
 
 def mark_legend(summary: Summary) -> str:
     """Return the meanings of the marks after scores, as far as the tables have them; it follows other sentences."""
-    rows = [scores for section in summary.sections for _, _, scores in section.rows]
-    rows += [scores for _, scores in summary.means]
+    rows = [scores for *_, scores in summary.languages] + [scores for _, scores in summary.means]
     rows += [scores for suite in summary.suites for _, scores in suite.rows]
     marks = {mark for scores in rows for score in scores if score.mark != UNREADABLE for mark in score.mark}
     texts = [f"{mark} {meaning}" for mark, meaning in MARKS.items() if mark in marks]
@@ -101,64 +140,110 @@ def _warning(summary: Summary) -> list[Block]:
     return [Note(SAMPLE_WARNING, "warning")] if summary.sample else []
 
 
+# Languages against tasks -------------------------------------------------------------------------------------
+
+
 def _interval_legend(table: Table, width: int) -> str:
     """Return the legend of the intervals after scores in a terminal; empty where there is no space for them."""
     if not shown_parts(table, width)[1]:
         return ""
     smalls = [field.small for row in table.rows for field in row.fields if isinstance(field, Field)]
-    return INTERVAL_LEGEND if any("–" in small for small in smalls) else HALF_LEGEND
+    return f" {INTERVAL_LEGEND if any('–' in small for small in smalls) else HALF_LEGEND}."
 
 
 def language_table(summary: Summary) -> Table:
     """Return the table by language of all columns, with all means under it."""
-    return _table(summary, range(len(summary.columns)), whole=True)
+    return _language_table(summary, range(len(summary.columns)), whole=True)
 
 
-def _table(summary: Summary, shown: Sequence[int], *, by: Grouping = "family", whole: bool = False) -> Table:
+def _language_table(
+    summary: Summary, shown: Sequence[int], *, by: Grouping = "family", whole: bool = False
+) -> Table:
     """Return the table by language of some columns; with `whole` the means of all scripts are under it."""
-    return Table(
-        title=summary.title,
+    published = [name for name, _ in summary.means if name.startswith("published ")]
+    return make_table(
+        summary.title,
+        ("language", *(summary.columns[index].title for index in shown)),
+        (*_language_rows(summary, shown, by), *_mean_rows(summary, shown, whole=whole)),
+        label_width=max(LABEL_WIDTH, *(min(len(name), WIDEST_PUBLISHED) for name in published), 0),
         untitled=True,
-        corner="language",
-        heads=tuple(summary.columns[index].title for index in shown),
-        rows=(*_language_rows(summary, shown, by), *_mean_rows(summary, shown, whole=whole)),
-        label_width=max(
-            LABEL_WIDTH,
-            *(min(len(name), WIDEST_PUBLISHED) for name, _ in summary.means if name.startswith("published ")),
-            0,
-        ),
         divided=True,
     )
 
 
-def _language_rows(summary: Summary, shown: Sequence[int], by: Grouping) -> Iterator[TableRow]:
+def score_blocks(material: Material) -> list[Block]:
+    """Return languages against tasks of every given run, by family, with the means of scripts, for a page."""
+    if not material.languages:
+        return []
+    blocks: list[Block] = [Note(LEGEND + mark_legend(material.summary), "note")]
+    for number, run in enumerate(material.runs):
+        table = _score_table(material, run, summarise([run]) if number else material.summary)
+        blocks.append(Fold(title=f"Scores of {material.name(run)}", blocks=[table]) if number else table)
+    return blocks
+
+
+def _score_table(material: Material, run: Run, summary: Summary) -> Table:
+    """Return the scores of a run as colours: a row per language under its family, the means at the end."""
+    pages, shown = {code for code, _, _ in material.languages}, range(len(summary.columns))
+    rows = _language_rows(summary, shown, run=run, pages=pages)
+    return make_table(
+        f"Scores of {material.name(run)}, times 100; {INTERVAL_LEGEND}",
+        ("language", *(column.title for column in summary.columns)),
+        (*rows, *_mean_rows(summary, shown, whole=True, in_page=True)),
+        style="heat scores",
+        ramp="score",
+        ramp_low="chance, or 0 where it is not known",
+    )
+
+
+def _language_rows(
+    summary: Summary,
+    shown: Sequence[int],
+    by: Grouping = "family",
+    *,
+    run: Run | None = None,
+    pages: Collection[str] = (),
+) -> Iterator[TableRow]:
+    """Yield the languages under their group; with `run`, for a page that has its seeds and links to `pages`."""
     shades = score_shades(summary)
     for section in summary.sections if by == "family" else summary.by_script:
-        means = section.means or (Score(mark=" "),) * len(summary.columns)
-        yield TableRow(label=section.family, fields=_fields(means, shown), style="head", optional=True)
+        yield TableRow(
+            label=section.family, fields=_fields(section.means, shown), style="head", optional=True
+        )
         for code, name, scores in section.rows:
-            label = Field(text=f"{name} ({code})", short=f"{code:<3} {name}")
-            fields = tuple(
-                replace(field, shade=shades[code, index])
-                for field, index in zip(_fields(scores, shown), shown, strict=True)
-            )
-            ends = code == section.rows[-1][0]
-            yield TableRow(label=label, fields=fields, depth=1, optional=True, ends=ends)
+            href = f"#{anchor('language', code)}" if code in pages else ""
+            label = Field(text=f"{name} ({code})", short=f"{code:<3} {name}", href=href)
+            fields = [replace(score_field(scores[index]), shade=shades[code, index]) for index in shown]
+            if run is not None:
+                fields = [_with_seeds(field, summary, run, code, index) for index, field in enumerate(fields)]
+            depth, ends = int(run is None), code == section.rows[-1][0]
+            yield TableRow(label=label, fields=tuple(fields), depth=depth, optional=True, ends=ends)
 
 
-def _mean_rows(summary: Summary, shown: Sequence[int], *, whole: bool) -> Iterator[TableRow]:
+def _with_seeds(field: Field, summary: Summary, run: Run, code: str, index: int) -> Field:
+    """Return the field of a page: the scores of several seeds for their interval, and ``-`` without a score."""
+    if field.shade == "absent":
+        return Field(text=field.text.strip() or BLANK, shade="absent")
+    column = summary.columns[index]
+    metrics = [cell.metrics for cell in cells_of(run, column, code) if column.metric in cell.metrics]
+    seeds = ", ".join(percent(metric[column.metric].value) for metric in metrics)
+    return replace(field, small=f"(seeds {seeds})") if len(metrics) > 1 else field
+
+
+def _mean_rows(
+    summary: Summary, shown: Sequence[int], *, whole: bool, in_page: bool = False
+) -> Iterator[TableRow]:
     if whole and summary.scripts:
         yield TableRow(label="By script", style="head")
         for script, scores in summary.scripts:
             ends = script == summary.scripts[-1][0]
             yield TableRow(label=script, fields=_fields(scores, shown), depth=1, optional=True, ends=ends)
+    if in_page and summary.means:
+        yield TableRow(label="All languages", style="head")
     for title, scores in summary.means:
-        yield TableRow(
-            label=title,
-            fields=_fields(scores, shown),
-            style="bold" if title == "mean" else "",
-            optional=title.startswith("published "),
-        )
+        style: Literal["", "bold"] = "bold" if in_page or title == "mean" else ""
+        optional = title.startswith("published ")
+        yield TableRow(label=title, fields=_fields(scores, shown), style=style, optional=optional)
     for title, texts in summary.counts:
         yield TableRow(label=title, fields=tuple(texts[index] for index in shown), style="dim")
 
@@ -169,67 +254,178 @@ def _fields(scores: Sequence[Score], shown: Sequence[int]) -> tuple[Field, ...]:
 
 def score_shades(summary: Summary) -> dict[tuple[str, int], str]:
     """Return the class of every score, by language and place of its column; what differs by noise alone has one."""
-    rows = [(code, scores) for section in summary.sections for code, _, scores in section.rows]
     shades: dict[tuple[str, int], str] = {}
-    for index, low in enumerate(summary.lows):
-        column_scores = [scores[index] for _, scores in rows]
-        smoothed = levels([score.value for score in column_scores], [score.reach for score in column_scores])
-        for (code, _), level in zip(rows, smoothed, strict=True):
-            shades[code, index] = heat_class(level, low, 1.0)
+    for index, chance in enumerate(summary.chances):
+        smoothed = levels([scores[index] for *_, scores in summary.languages])
+        for (code, *_), level in zip(summary.languages, smoothed, strict=True):
+            shades[code, index] = heat_class(level, chance or 0.0, 1.0)
     return shades
 
 
-def suite_table(suite: SuiteTable) -> Table:
-    """Return the scores of a suite."""
-    return Table(
-        title=suite.title,
-        corner="model",
-        heads=suite.heads,
-        rows=rows_of((label, *map(score_field, scores)) for label, scores in suite.rows),
-        notes=suite.notes,
-        label_width=WIDEST_LABEL,
-        terse=True,
-    )
+# Matrices ----------------------------------------------------------------------------------------------------
 
 
 def matrix_table(matrix: Matrix) -> Table:
     """Return the scores of a matrix."""
-    return Table(
-        title=matrix.title,
-        corner=matrix.corner,
-        heads=matrix.columns,
-        rows=rows_of((label, *map(score_field, scores)) for label, scores in matrix.rows),
-        notes=matrix.notes,
-        label_width=WIDEST_LABEL,
-        terse=True,
+    rows = [TableRow(label=label, fields=tuple(map(score_field, scores))) for label, scores in matrix.rows]
+    heads = (matrix.corner, *matrix.columns)
+    return make_table(matrix.title, heads, rows, notes=matrix.notes, label_width=WIDEST_LABEL, terse=True)
+
+
+def error_table(matrix: Matrix) -> Table:
+    """Return a matrix; one of error rates in the colours of errors, from 0 to 100."""
+    table = matrix_table(matrix)
+    return replace(table, rows=shaded_rows(matrix), style="heat", ramp="error") if matrix.heat else table
+
+
+def shaded_rows(matrix: Matrix) -> tuple[TableRow, ...]:
+    """Return the rows of a matrix in the colours of errors or scores, from 0 to 100; all fields are compared."""
+    ramp: Ramp = "error" if matrix.heat else "score"
+    smoothed = levels([score for _, row in matrix.rows for score in row])
+    shades = iter([heat_class(level, *SCALES[ramp], ramp=ramp) for level in smoothed])
+    return rows_of(
+        (label, *(replace(score_field(score), shade=next(shades)) for score in row))
+        for label, row in matrix.rows
     )
 
 
-def matrix_blocks(summary: Summary, *, brief: bool = False) -> list[Block]:
-    """Return the matrices of a summary, with `brief` one line for large ones and none for those shown elsewhere."""
-    # A section that covers a task shows its axis too.
-    covered = {task for task, _, _ in summary.covered} if brief else set()
-    return [
-        matrix_table(matrix)
-        if matrix.is_small or not brief
-        else Note(f"{matrix.title}: {matrix.notes[0]} The matrix: harness report RUN --matrices")
-        for matrix in summary.matrices
-        if matrix.task not in covered
-    ]
+# What has no score -------------------------------------------------------------------------------------------
+
+
+def _by_status(groups: Sequence[SkippedGroup]) -> Iterator[tuple[str, list[SkippedGroup]]]:
+    """Yield the failed cells and the skipped ones with their title."""
+    by_status = group_pairs((group.status, group) for group in groups)
+    for status in ("failed", "skipped"):
+        if members := by_status.get(status):
+            yield f"{status.title()}: {counted(sum(group.cells for group in members), 'cell')}", members
 
 
 def skipped_blocks(groups: Sequence[SkippedGroup]) -> list[Block]:
     """Return the skipped and failed cells, with the reasons."""
-    blocks: list[Block] = []
-    for status, title in (("failed", "Failed"), ("skipped", "Skipped")):
-        status_groups = [group for group in groups if group.status == status]
-        count = sum(group.cells for group in status_groups)
-        if status_groups:
-            blocks.append(Note(f"{title}: {counted(count, 'cell')}", "subheading"))
-            blocks.append(Notes([_reason(group) for group in status_groups]))
-    return blocks
+    return [
+        block
+        for title, members in _by_status(groups)
+        for block in (Note(title, "subheading"), Notes([_reason(group) for group in members]))
+    ]
 
 
 def _reason(group: SkippedGroup) -> str:
     title = group.task + (f" ({group.protocol})" if group.protocol else "")
     return f"{title} {' '.join(group.languages)}: {group.reason}"
+
+
+def missing_blocks(material: Material) -> list[Block]:
+    """Return the cells without a score, by run, with the reasons; nothing where there are none."""
+    blocks: list[Block] = []
+    for number, run in enumerate(material.runs):
+        groups = (summarise([run]) if number else material.summary).skipped
+        run_blocks = [*_skipped(groups), *_unlabelled(run)]
+        heading = [Note(material.name(run), "heading")] if len(material.runs) > 1 else []
+        blocks += [*heading, *run_blocks] if run_blocks else []
+    return blocks
+
+
+def _skipped(groups: Sequence[SkippedGroup]) -> Iterator[Table]:
+    for title, members in _by_status(groups):
+        rows = [
+            (group.task, group.protocol or "-", " ".join(group.languages), group.reason) for group in members
+        ]
+        yield make_table(title, ("task", "protocol", "languages", "reason"), rows, words={0, 1, 2})
+
+
+def _unlabelled(run: Run) -> Iterator[Table]:
+    """Yield the cells that were answered and could not be scored."""
+    cells = [cell for cell in run.cells if cell.status == "ok" and not cell.is_scored]
+    title = f"Answered, but the test file has no labels: {counted(len(cells), 'cell')}"
+    codes = group_pairs((cell.task, cell.language) for cell in cells)
+    rows = [(task, " ".join(dict.fromkeys(languages))) for task, languages in codes.items()]
+    if cells:
+        yield make_table(title, ("task", "languages"), rows, words={0})
+
+
+# Systems against tasks: the means of runs, baselines and published systems ------------------------------------
+
+
+def system_table(material: Material) -> Table | None:
+    """Return a row per system and a column per task; None where nothing was scored."""
+    labelled = [
+        (material.name(run), [material.mean(run, column) for column in material.columns])
+        for run in material.every
+    ]
+    if not any(mean.row is not None for _, means in labelled for mean in means):
+        return None
+    best = _best(material, [means for _, means in labelled])
+    places = [material.place(column) for column in material.columns]
+    published = [
+        TableRow(label=label, fields=tuple(map(score_field, scores)), style="dim")
+        for label, scores in published_rows(material.runs[0].manifest.published, places)
+    ]
+    rows = (TableRow(label=label, fields=tuple(map(_mean_field, means, best))) for label, means in labelled)
+    notes = [BEST] if any(value is not None for value in best) else []
+    notes += [PUBLISHED] if published else []
+    return make_table(
+        f"Means over languages, times 100; {INTERVAL_LEGEND}",
+        ("system", *(column.title for column in material.columns)),
+        (*rows, *published, *_facts(material)),
+        notes=(*notes, *sentences(mean_remarks(labelled))),
+        style="systems",
+    )
+
+
+def _best(material: Material, rows: Sequence[Sequence[MeanRow]]) -> list[float | None]:
+    """Return the best mean of every column without a mark, where several systems have one."""
+    best = []
+    for column, means in zip(material.columns, zip(*rows, strict=True), strict=True):
+        values = [mean.row.value for mean in means if mean.row is not None and not mean.differences]
+        choose = max if rises(column.metric, material.metrics) else min
+        best.append(choose(values) if len(values) > 1 else None)
+    return best
+
+
+def rises(metric: str, metrics: NamedTable[Metric]) -> bool:
+    """Return whether a higher score of a metric is better, as of metrics that are not installed."""
+    return metric not in metrics or metrics.get(metric).higher_is_better
+
+
+def _mean_field(mean: MeanRow, best: float | None) -> Field:
+    if mean.row is None:
+        return Field(text=BLANK)
+    field = score_field(mean.marked(mean.score))
+    return replace(field, style="best") if mean.row.value == best and not mean.differences else field
+
+
+def _facts(material: Material) -> Iterator[TableRow]:
+    """Yield further facts on every task: chance, and those of the first run with the column."""
+    facts = []
+    for column in material.columns:
+        means = ((run, material.mean(run, column)) for run in material.every)
+        run = next((run for run, mean in means if mean.row is not None), material.runs[0])
+        spec = run.manifest.tasks.get(column.task)
+        cells = [cell for cell in cells_of(run, column) if cell.status == "ok"]
+        languages = f"{len({cell.language for cell in cells})}"
+        total = len(spec.published_languages) if spec is not None else 0
+        facts.append(
+            (
+                percent(None if spec is None else chance_of(spec, column.metric)),
+                percent(material.mean(run, column).transfer_gap),
+                f"{languages} of {total}" if total else languages,
+                f"{sum(cell.n for cell in cells):,}",
+            )
+        )
+    names = ("chance", "transfer gap", "languages", "items")
+    for label, texts in zip(names, zip(*facts, strict=True), strict=True):
+        if any(text != BLANK for text in texts):
+            yield TableRow(label=label, fields=texts, style="dim")
+
+
+def systems_latex(material: Material, table: Table) -> str:
+    """Return the table of systems and tasks as LaTeX; its caption says what limits all its numbers."""
+    samples = dict.fromkeys(sample for run in material.every for sample in sampled_items(run))
+    phrases = [
+        table.title,
+        *([BEST] if BEST in table.notes else []),
+        *(note.partition(": ")[0] for note in table.notes if note not in {BEST, PUBLISHED}),  # marks
+        *([SAMPLE_WARNING] if any(run.results.run.data == "sample" for run in material.every) else []),
+        *(sample[0].upper() + sample[1:] for sample in samples),
+    ]
+    return render_latex([replace(table, title=". ".join(phrase.rstrip(".") for phrase in phrases) + ".")])

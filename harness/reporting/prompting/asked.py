@@ -3,81 +3,32 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import combinations
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import chain, combinations, groupby
 from statistics import fmean
 from typing import Any
 
 from harness.analysis.comparison import compare_group
-from harness.analysis.systems import SystemGroup, group_systems
-from harness.metrics.naming import metric_name
+from harness.analysis.systems import System, SystemGroup, group_systems
+from harness.metrics.metric import metric_name
 from harness.registry.discovery import discover
 from harness.registry.registry import Registry
-from harness.reporting.blocks.model import BLANK, Block, Table, TableRow
+from harness.reporting.blocks.model import BLANK, Block, Table, rows_of
 from harness.reporting.blocks.number import p_text, percent, signed, signed_interval, uncertainty
 from harness.reporting.formats import SectionReport
+from harness.reporting.legends import legend
 from harness.reporting.overview.column import conditions_of
-from harness.reporting.overview.unreadable import unread_count
-from harness.statistics import holm
+from harness.reporting.overview.marks import unread_count
+from harness.statistics import adjusted
 from harness.storage.results import CellResult
 from harness.storage.run_folder import Run
+from harness.table import grouped
 
 DEFAULT = "default"
-REPEAT_NOTE = (
-    "pass@k: the chance that at least one of k answers is right, estimated without bias (Chen et al. 2021); "
-    "majority: the answer that was given most often, the first one at a tie. Intervals draw items with all answers."
-)
-PROMPT_NOTE = (
-    "Spread: the best prompt minus the worst; the best of several prompts is chosen on the test items."
-)
-UNREAD_NOTE = (
-    "Percent of the items: the answer could not be read, or was cut before it could be. harness report RUN "
-    "--unreadable lists them."
-)
-PAIR_NOTE = "p: of a paired permutation test, adjusted by Holm's method for all pairs of the task's prompts."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PromptScores:
-    """Scores of the prompts of one task in one language, as fractions."""
-
-    task: str
-    conditions: str
-    metric: str
-    language: str
-    scores: Mapping[str, float]
-    """By preset."""
-
-    @property
-    def best(self) -> str:
-        """The preset with the highest score, the first one at a tie."""
-        return max(self.scores, key=self.scores.__getitem__)
-
-    @property
-    def mean(self) -> float:
-        """The mean over the presets."""
-        return fmean(self.scores.values())
-
-    @property
-    def spread(self) -> float:
-        """The highest score minus the lowest."""
-        return max(self.scores.values()) - min(self.scores.values())
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PromptPair:
-    """Two prompts on the same items: the second one's score minus the first one's, over all common languages."""
-
-    task: str
-    metric: str
-    first: str
-    second: str
-    difference: float
-    low: float | None
-    high: float | None
-    p: float | None
-    """Adjusted for all pairs of the task."""
+Row = dict[str, Any]
 
 
 def read_asked(runs: Sequence[Run]) -> SectionReport | None:
@@ -97,8 +48,30 @@ def read_asked(runs: Sequence[Run]) -> SectionReport | None:
         *_prompt_tables(prompts),
         *_pair_tables(pairs),
     ]
-    notes = [*([REPEAT_NOTE] if repeated else []), *([PROMPT_NOTE, PAIR_NOTE] if prompts else [])]
-    return SectionReport(blocks=blocks, notes=notes, rows=lambda: _rows(unread, repeated, prompts, pairs))
+    notes = [
+        *([legend("repeats")] if repeated else []),
+        *([legend("prompts"), legend("pairs of prompts")] if prompts else []),
+    ]
+    rows = [
+        *({**_cell_row("unread", cell), "items": cell.n, "unread": unread_count(cell)} for cell in unread),
+        *(
+            _cell_row("repeats", cell) | {name: score.value for name, score in cell.metrics.items()}
+            for cell in repeated
+        ),
+        *map(_flat, prompts),
+        *pairs,
+    ]
+    return SectionReport(blocks=blocks, notes=notes, rows=lambda: rows)
+
+
+def _flat(row: Row) -> Row:
+    """Return a row with the entries of its mappings in their place."""
+    pairs = (value.items() if isinstance(value, dict) else [(name, value)] for name, value in row.items())
+    return dict(chain.from_iterable(pairs))
+
+
+def _cell_row(about: str, cell: CellResult) -> Row:
+    return {"about": about, "task": cell.task, "view": dict(cell.view), "language": cell.language}
 
 
 # Answers that could not be read ------------------------------------------------------------------------
@@ -118,19 +91,18 @@ def _unread_tables(cells: Sequence[CellResult]) -> Iterator[Table]:
     titles = list(dict.fromkeys(map(_title, cells)))
     rows = []
     for code in dict.fromkeys(cell.language for cell in cells):
-        fields = []
+        fields = [code]
         for title in titles:
             group = [cell for cell in cells if cell.language == code and _title(cell) == title]
             unread, items = sum(map(unread_count, group)), sum(cell.n for cell in group)
             fields.append(f"{percent(unread / items)} ({unread:,} of {items:,})" if group else BLANK)
-        rows.append(TableRow(label=code, fields=tuple(fields)))
-    heads = tuple(title.replace(" ", "\n") for title in titles)
+        rows.append(fields)
     yield Table(
         title="Unreadable answers, %",
         corner="language",
-        heads=heads,
-        rows=tuple(rows),
-        notes=(UNREAD_NOTE,),
+        heads=tuple(title.replace(" ", "\n") for title in titles),
+        rows=rows_of(rows),
+        notes=(legend("unreadable answers"),),
         divided=True,
     )
 
@@ -143,26 +115,20 @@ def _title(cell: CellResult) -> str:
 
 
 def _repeat_tables(run: Run, cells: Sequence[CellResult]) -> Iterator[Table]:
-    by_title: dict[str, list[CellResult]] = {}
-    for cell in cells:
-        by_title.setdefault(_title(cell), []).append(cell)
-    for title, group in by_title.items():
+    for title, group in grouped((_title(cell), cell) for cell in cells).items():
         names = [
             name
             for name in group[0].metrics
-            if "@" in name and name.partition("@")[0] in {"pass", "majority"}
+            if name.partition("@")[0] in {"pass", "majority"} and "@" in name
         ]
         metric = run.manifest.tasks[group[0].task].headline[0]
-        heads = [f"mean {metric_name(metric)}", *names]
-        rows = [
-            TableRow(label=cell.language, fields=tuple(_score(cell, name) for name in (metric, *names)))
-            for cell in group
-        ]
         yield Table(
             title=f"{title}: several answers per item",
             corner="language",
-            heads=tuple(heads),
-            rows=tuple(rows),
+            heads=(f"mean {metric_name(metric)}", *names),
+            rows=rows_of(
+                (cell.language, *(_score(cell, name) for name in (metric, *names))) for cell in group
+            ),
         )
 
 
@@ -176,171 +142,111 @@ def _score(cell: CellResult, name: str) -> str:
 # Prompts -----------------------------------------------------------------------------------------------
 
 
-def prompt_scores(run: Run) -> Iterator[PromptScores]:
-    """Yield the scores of every language that was asked with several prompts, by its first headline metric."""
+def prompt_scores(run: Run) -> Iterator[Row]:
+    """Yield a row for every language that was asked with several prompts, by its first headline metric.
+
+    Its ``scores`` are those of the presets, as fractions; the best preset is the first one at a tie.
+    """
     groups: dict[tuple[str, str, str], dict[str, list[float]]] = {}
     for cell in run.cells:
         # A task without scored cells is not in the manifest.
         if cell.prompt is None or not cell.is_scored:
             continue
         metric = run.manifest.tasks[cell.task].headline[0]
-        if metric not in cell.metrics:
-            continue
-        view = {name: value for name, value in cell.view.items() if name != "prompt"}
-        key = (cell.task, f"{cell.protocol} {cell.method} {json.dumps(view, sort_keys=True)}", cell.language)
-        by_preset = groups.setdefault(key, {})
-        by_preset.setdefault(_preset(cell.view), []).append(cell.metrics[metric].value)
-    for (task, conditions, language), scores in groups.items():
-        if len(scores) > 1:
-            yield PromptScores(
-                task=task,
-                conditions=conditions_of(json.loads(conditions.split(" ", 2)[2])),
-                metric=run.manifest.tasks[task].headline[0],
-                language=language,
-                scores={preset: fmean(values) for preset, values in scores.items()},
-            )
+        if metric in cell.metrics:
+            by_preset = groups.setdefault((cell.task, _rest(cell), cell.language), {})
+            by_preset.setdefault(_preset(cell), []).append(cell.metrics[metric].value)
+    for (task, rest, language), by_preset in groups.items():
+        if len(by_preset) > 1:
+            scores = {preset: fmean(values) for preset, values in by_preset.items()}
+            yield {
+                **{"about": "prompts", "task": task, "view": conditions_of(json.loads(rest)[-1])},
+                **{"language": language, "metric": run.manifest.tasks[task].headline[0], "scores": scores},
+                "best": max(scores, key=scores.__getitem__),
+                "mean": fmean(scores.values()),
+                "spread": max(scores.values()) - min(scores.values()),
+            }
 
 
-def prompt_pairs(run: Run) -> list[PromptPair]:
-    """Return the differences of all pairs of prompts whose systems differ in nothing else, with adjusted p."""
+def prompt_pairs(run: Run) -> list[Row]:
+    """Return the differences of all pairs of prompts whose systems differ in nothing else.
+
+    Each is the second prompt's score minus the first one's over all common languages, as a fraction, with p after Holm
+    over all pairs of the task.
+    """
     metrics = Registry(discover()).metrics
-    adjusted: list[PromptPair] = []
+    rows: list[Row] = []
     for group in group_systems([run], least=1):
-        pairs = []
-        for numbers in _alike(group):
-            for first, second in combinations(numbers, 2):
-                chosen = replace(group, systems=(group.systems[second], group.systems[first]))
-                compared = compare_group(chosen, metrics)
-                if compared is None or not compared.items:
-                    continue
-                difference = compared.scores[0].differences[1]
-                if difference is None:
-                    continue
-                names = [_preset(next(iter(system.cells.values())).view) for system in chosen.systems]
-                pairs.append(
-                    PromptPair(
-                        task=group.title,
-                        metric=compared.scores[0].metric,
-                        first=names[1],
-                        second=names[0],
-                        difference=difference.value,
-                        low=difference.low,
-                        high=difference.high,
-                        p=difference.p,
+        pairs: list[Row] = []
+        for systems in _alike(group):
+            for first, second in combinations(systems, 2):
+                compared = compare_group(replace(group, systems=(second, first)), metrics)
+                difference = compared.scores[0].differences[1] if compared and compared.items else None
+                if compared is not None and difference is not None:
+                    names = [_preset(next(iter(system.cells.values()))) for system in (first, second)]
+                    pairs.append(
+                        {
+                            **{"about": "pairs", "task": group.title, "metric": compared.scores[0].metric},
+                            **dict(zip(("first", "second"), names, strict=True)),
+                            "difference": difference.value,
+                            **{name: getattr(difference, name) for name in ("low", "high", "p")},
+                        }
                     )
-                )
-        adjusted += _adjusted(pairs)
-    return adjusted
+        for pair, p in zip(pairs, adjusted([pair["p"] for pair in pairs]), strict=True):
+            pair["p"] = p
+        rows += pairs
+    return rows
 
 
-def _alike(group: SystemGroup) -> list[list[int]]:
-    """Return the numbers of systems that differ in their prompt alone."""
-    by_rest: dict[str, list[int]] = {}
-    for number, system in enumerate(group.systems):
-        cell = next(iter(system.cells.values()))
-        view = {name: value for name, value in cell.view.items() if name != "prompt"}
-        if cell.prompt is not None:
-            key = json.dumps([cell.protocol, cell.method, cell.seed, view], sort_keys=True)
-            by_rest.setdefault(key, []).append(number)
-    return list(by_rest.values())
+def _alike(group: SystemGroup) -> list[list[System]]:
+    """Return the systems that differ in their prompt alone."""
+    pairs = ((next(iter(system.cells.values())), system) for system in group.systems)
+    prompted = (((_rest(cell), cell.seed), system) for cell, system in pairs if cell.prompt is not None)
+    return list(grouped(prompted).values())
 
 
-def _adjusted(pairs: Sequence[PromptPair]) -> list[PromptPair]:
-    p_values = [pair.p for pair in pairs if pair.p is not None]
-    adjusted = iter(holm(p_values).tolist() if p_values else ())
-    return [pair if pair.p is None else replace(pair, p=next(adjusted)) for pair in pairs]
+def _rest(cell: CellResult) -> str:
+    """Return the conditions of a cell besides its prompt and seed, as JSON."""
+    view = {name: value for name, value in cell.view.items() if name != "prompt"}
+    return json.dumps([cell.protocol, cell.method, view], sort_keys=True)
 
 
-def _prompt_tables(scores: Sequence[PromptScores]) -> Iterator[Table]:
-    by_title: dict[str, list[PromptScores]] = {}
-    for score in scores:
-        by_title.setdefault(f"{score.task} {score.conditions}".rstrip(), []).append(score)
+def _preset(cell: CellResult) -> str:
+    return cell.view.get("prompt", DEFAULT)
+
+
+def _prompt_tables(rows: Sequence[Row]) -> Iterator[Table]:
+    by_title = grouped((f"{row['task']} {row['view']}".rstrip(), row) for row in rows)
     for title, languages in by_title.items():
-        presets = list(dict.fromkeys(name for score in languages for name in score.scores))
-        rows = [
-            TableRow(
-                label=score.language,
-                fields=(
-                    *(percent(score.scores.get(name)) for name in presets),
-                    score.best,
-                    percent(score.mean),
-                    percent(score.spread),
-                ),
-            )
-            for score in languages
-        ]
+        presets = list(dict.fromkeys(name for row in languages for name in row["scores"]))
         yield Table(
-            title=f"{title}: {metric_name(languages[0].metric)} by prompt",
+            title=f"{title}: {metric_name(languages[0]['metric'])} by prompt",
             corner="language",
             heads=(*presets, "best", "mean", "spread"),
-            rows=tuple(rows),
+            rows=rows_of(
+                (
+                    row["language"],
+                    *(percent(row["scores"].get(name)) for name in presets),
+                    row["best"],
+                    percent(row["mean"]),
+                    percent(row["spread"]),
+                )
+                for row in languages
+            ),
             words=frozenset({len(presets)}),
         )
 
 
-def _pair_tables(pairs: Sequence[PromptPair]) -> Iterator[Table]:
-    for task in dict.fromkeys(pair.task for pair in pairs):
-        rows = [
-            TableRow(
-                label=f"{pair.second} - {pair.first}",
-                fields=(signed(pair.difference), signed_interval(pair.low, pair.high), p_text(pair.p)),
+def _pair_tables(pairs: Sequence[Row]) -> Iterator[Table]:
+    for task, group in groupby(pairs, key=lambda pair: str(pair["task"])):
+        rows = rows_of(
+            (
+                f"{pair['second']} - {pair['first']}",
+                signed(pair["difference"]),
+                signed_interval(pair["low"], pair["high"]),
+                p_text(pair["p"]),
             )
-            for pair in pairs
-            if pair.task == task
-        ]
+            for pair in group
+        )
         heads = ("difference", "95 % interval", "p")
-        yield Table(title=f"{task}: prompts compared", corner="prompts", heads=heads, rows=tuple(rows))
-
-
-def _preset(view: Mapping[str, str]) -> str:
-    return view.get("prompt", DEFAULT)
-
-
-def _rows(
-    unread: Sequence[CellResult],
-    repeated: Sequence[CellResult],
-    prompts: Sequence[PromptScores],
-    pairs: Sequence[PromptPair],
-) -> list[dict[str, Any]]:
-    """Return rows of plain values: unread answers, repeats and prompts by language, and pairs of prompts."""
-    missed = [
-        {
-            "about": "unread",
-            "task": cell.task,
-            "view": dict(cell.view),
-            "language": cell.language,
-            "items": cell.n,
-            "unread": unread_count(cell),
-        }
-        for cell in unread
-    ]
-    answers = [
-        {
-            "about": "repeats",
-            "task": cell.task,
-            "view": dict(cell.view),
-            "language": cell.language,
-            **{name: score.value for name, score in cell.metrics.items()},
-        }
-        for cell in repeated
-    ]
-    scored = [
-        {
-            "about": "prompts",
-            "task": prompt.task,
-            "view": prompt.conditions,
-            "language": prompt.language,
-            "metric": prompt.metric,
-            **prompt.scores,
-            "best": prompt.best,
-            "mean": prompt.mean,
-            "spread": prompt.spread,
-        }
-        for prompt in prompts
-    ]
-    compared = [
-        {"about": "pairs", "task": pair.task, "metric": pair.metric, "first": pair.first, "second": pair.second,
-         "difference": pair.difference, "low": pair.low, "high": pair.high, "p": pair.p}
-        for pair in pairs
-    ]  # fmt: skip
-    return [*missed, *answers, *scored, *compared]
+        yield Table(title=f"{task}: prompts compared", corner="prompts", heads=heads, rows=rows)

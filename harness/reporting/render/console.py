@@ -14,19 +14,18 @@ from rich.segment import Segment
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from harness.reporting.blocks.heat import STEPS
 from harness.reporting.blocks.model import (
     BLANK,
     Block,
-    Charts,
     Field,
-    Fold,
     Note,
     Notes,
     Table,
     TableRow,
     as_field,
+    plain_blocks,
 )
+from harness.reporting.blocks.number import STEPS
 
 SAMPLE_WARNING = "SAMPLE DATA: the scores show that the machinery works, nothing about the model."
 FILE_WIDTH = 100
@@ -60,21 +59,18 @@ def print_blocks(blocks: Sequence[Block], *, width: int = FILE_WIDTH) -> str:
 
 def render_blocks(blocks: Iterable[Block], *, width: int) -> RenderableType:
     """Return blocks as something rich can print at this width; what only a page can show is skipped."""
-    return Trimmed(Group(*(renderable for block in blocks for renderable in _block(block, width))))
+    return Trimmed(
+        Group(*(renderable for block in plain_blocks(blocks) for renderable in _block(block, width)))
+    )
 
 
-def _block(block: Block, width: int) -> list[RenderableType]:
-    # Names are shown as Text, since a model's name may hold what rich would read as markup.
+def _block(block: Table | Note | Notes, width: int) -> list[RenderableType]:
     if isinstance(block, Table):
         return _table(block, width)
+    # Names are shown as Text, since a model's name may hold what rich would read as markup.
     if isinstance(block, Note):
         return [Text(block.text, style=_STYLES.get(block.style, ""))]
-    if isinstance(block, Notes):
-        return _notes(block.texts)
-    if isinstance(block, Charts):
-        return _table(block.table, width) if block.table is not None else []
-    assert isinstance(block, Fold)
-    return [renderable for inner in block.blocks for renderable in _block(inner, width)]
+    return _notes(block.texts)
 
 
 def _notes(texts: Iterable[str]) -> list[RenderableType]:
@@ -179,10 +175,8 @@ def _label(row: TableRow) -> Text:
 def _field(row: TableRow, content: str | Field, *, intervals: bool) -> RenderableType:
     field = as_field(content)
     text = _text(field, intervals=intervals)
-    if field.style == "strip":
-        return _Strip(text)
-    if _is_spark(text):
-        return _Sparkline(text)
+    if field.style == "strip" or _is_spark(text):
+        return _Blocks(text, SHADES if field.style == "strip" else "")
     style = _shade_style(field.shade) or _FIELD_STYLES.get(field.style, "")
     return Text(text, style="dim" if row.style == "head" or text == BLANK else style)
 
@@ -222,34 +216,21 @@ class Trimmed:
             yield from (*line, Segment.line())
 
 
-class _Strip:
-    """A character per language, in the colour of its level; plain characters where a terminal cannot show blocks."""
+class _Blocks:
+    """Characters that are no words, one per language or layer: those of `shades` in the colour of their level."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, shades: str = "") -> None:
         self._text = text
+        self._shades = shades
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         text = Text(self._text, no_wrap=True, overflow="crop")
         for index, character in enumerate(self._text):
-            if character in SHADES:
+            if character in self._shades:
                 text.stylize(_SHADE_STYLES[SHADES.index(character)], index, index + 1)
         if options.ascii_only:
-            text.plain = self._text.translate(ASCII_SHADES)
+            text.plain = self._text.translate(ASCII_SPARKS | ASCII_SHADES)
         yield text
-
-    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
-        return Measurement(len(self._text), len(self._text))
-
-
-class _Sparkline:
-    """A curve of one line: blocks, or plain characters where the terminal cannot show these."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        text = self._text.translate(ASCII_SPARKS) if options.ascii_only else self._text
-        yield Text(text, no_wrap=True, overflow="crop")
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
         return Measurement(len(self._text), len(self._text))
@@ -261,14 +242,12 @@ def sparkline(points: Sequence[tuple[int, float]], limits: tuple[float, float]) 
     Layers that are missing are blank, so that the columns of two curves are the same layers. Where all values are
     equal, they are in the middle.
     """
-    by_layer = dict(points)
-    low, high = limits
-    last = len(SPARKS) - 1
-    line = ""
-    for layer in range(max(by_layer, default=-1) + 1):
-        if layer not in by_layer:
-            line += " "
-            continue
-        fraction = 0.5 if high <= low else (by_layer[layer] - low) / (high - low)
-        line += SPARKS[min(last, max(0, round(fraction * last)))]
-    return line
+    by_layer, (low, high), last = dict(points), limits, len(SPARKS) - 1
+
+    def spark(value: float | None) -> str:
+        if value is None:
+            return " "
+        fraction = 0.5 if high <= low else (value - low) / (high - low)
+        return SPARKS[min(last, max(0, round(fraction * last)))]
+
+    return "".join(spark(by_layer.get(layer)) for layer in range(max(by_layer, default=-1) + 1))

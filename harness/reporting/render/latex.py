@@ -12,36 +12,25 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from harness.reporting.blocks.model import BLANK, Block, Field, Fold, Note, Notes, Table, TableRow, as_field
+from harness.reporting.blocks.model import (
+    BLANK,
+    Block,
+    Field,
+    Note,
+    Notes,
+    Table,
+    TableRow,
+    as_field,
+    plain_blocks,
+)
 
-_ESCAPES = {
-    "\\": r"\textbackslash{}",
-    "{": r"\{",
-    "}": r"\}",
-    "$": r"\$",
-    "&": r"\&",
-    "#": r"\#",
-    "%": r"\%",
-    "_": r"\_",
-    "^": r"\textasciicircum{}",
-    "~": r"\textasciitilde{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    # After the end of a row these would be its arguments.
-    "[": "{[}",
-    "]": "{]}",
-    "*": "{*}",
-    "±": r"$\pm$",
-    "≤": r"$\leq$",
-    "–": "--",
-    "\0": "{}",
-    "°": r"\textdegree{}",
-    "§": r"\S{}",
-    "†": r"\dag{}",
-    "‡": r"\ddag{}",
-    "⁺": r"$^{+}$",
-}
+_PLAIN = "\\{}$&#%_^~<>|[]*±≤–\0°§†‡⁺"
+# After the end of a row, brackets and the asterisk would be its arguments.
+_ESCAPED = (
+    r"\textbackslash{} \{ \} \$ \& \# \% \_ \textasciicircum{} \textasciitilde{} \textless{} \textgreater{} \textbar{} "
+    r"{[} {]} {*} $\pm$ $\leq$ -- {} \textdegree{} \S{} \dag{} \ddag{} $^{+}$"
+)
+_ESCAPES = dict(zip(_PLAIN, _ESCAPED.split(" "), strict=True))
 _HYPHENS = re.compile("-(?=-)")
 """Two of them, as in an option, would be set as a dash."""
 _MINUS = re.compile(r"(?<![\w.-])-(?=\d)")
@@ -63,7 +52,8 @@ GAP = 2
 def render_latex(blocks: Iterable[Block]) -> str:
     """Return blocks as the body of a LaTeX document."""
     labels = Counter[str]()
-    return "\n".join([HEAD, *(line for block in blocks for line in _block(block, labels))]) + "\n"
+    lines = (line for block in plain_blocks(blocks, charts=False) for line in _block(block, labels))
+    return "\n".join([HEAD, *lines]) + "\n"
 
 
 def escape_latex(text: str) -> str:
@@ -72,20 +62,16 @@ def escape_latex(text: str) -> str:
     return "".join(_ESCAPES.get(character, character) for character in _HYPHENS.sub("-\0", plain))
 
 
-def _block(block: Block, labels: Counter[str]) -> Iterator[str]:
+def _block(block: Table | Note | Notes, labels: Counter[str]) -> Iterator[str]:
     if isinstance(block, Table):
         pieces = list(_pieces(block))
         for number, piece in enumerate(pieces, start=1):
             of = f" ({number} of {len(pieces)})" if len(pieces) > 1 else ""
             yield from _table(replace(piece, title=f"{block.title}{of}"), _label(block, labels))
         yield from map(_comment, block.notes)
-    elif isinstance(block, Note):
-        yield from [_comment(block.text)] if block.text else []
-    elif isinstance(block, Notes):
-        yield from map(_comment, dict.fromkeys(block.texts))
-    elif isinstance(block, Fold):
-        for inner in block.blocks:
-            yield from _block(inner, labels)
+    else:
+        texts = dict.fromkeys(block.texts) if isinstance(block, Notes) else filter(None, [block.text])
+        yield from map(_comment, texts)
 
 
 def _comment(text: str) -> str:
@@ -157,17 +143,13 @@ def _label(table: Table, labels: Counter[str]) -> str:
 
 def _table(table: Table, label: str) -> Iterator[str]:
     columns = "".join("l" if column in table.words else "r" for column in range(len(table.heads)))
+    heads = [escape_latex(table.corner), *(_head(table, at) for at in range(len(table.heads)))]
     yield from ["", r"\begin{table}", r"\centering", rf"\caption{{{escape_latex(table.title)}}}"]
-    yield rf"\label{{{label}}}"
-    yield from [rf"{BOX}\begin{{tabular}}{{l{columns}}}", r"\toprule"]
+    yield from [rf"\label{{{label}}}", rf"{BOX}\begin{{tabular}}{{l{columns}}}", r"\toprule"]
     if table.groups:
         names = (rf"\multicolumn{{{span}}}{{c}}{{{escape_latex(name)}}}" for name, span in table.groups)
-        yield " & ".join(["", *names]) + r" \\"
-    yield (
-        " & ".join([escape_latex(table.corner), *(_head(table, at) for at in range(len(table.heads)))])
-        + r" \\"
-    )
-    yield r"\midrule"
+        yield _line("", *names)
+    yield from [_line(*heads), r"\midrule"]
     for row in table.rows:
         yield _row(row, len(table.heads))
         if row.ends:
@@ -178,7 +160,11 @@ def _table(table: Table, label: str) -> Iterator[str]:
 def _row(row: TableRow, columns: int) -> str:
     label = escape_latex(str(row.label))
     label = rf"\textit{{{label}}}" if row.style == "head" else r"\quad " * row.depth + label
-    return " & ".join([label, *map(_field, row.fields or ("",) * columns)]) + r" \\"
+    return _line(label, *map(_field, row.fields or ("",) * columns))
+
+
+def _line(*fields: str) -> str:
+    return " & ".join(fields) + r" \\"
 
 
 def _field(content: str | Field) -> str:

@@ -4,30 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from harness.reporting.blocks.model import Block, Charts, Field, Fold, Note, Notes, Table, TableRow, as_field
+from harness.reporting.blocks.model import Block, Note, Notes, Table, TableRow, as_field, plain_blocks
 
 _LEVELS = {"heading": "## ", "subheading": "### "}
 
 
 def render_markdown(blocks: Iterable[Block]) -> str:
     """Return blocks as a part of a Markdown document; charts have their table."""
-    return "\n".join(line for block in blocks for line in _block(block)) + "\n"
+    return "\n".join(line for block in plain_blocks(blocks) for line in _block(block)) + "\n"
 
 
-def _block(block: Block) -> Iterator[str]:
+def _block(block: Table | Note | Notes) -> Iterator[str]:
     if isinstance(block, Table):
         yield from _table(block)
-    elif isinstance(block, Note) and block.text:
+    elif isinstance(block, Notes):
+        yield from ["", *(f"- {escape_markdown(text)}" for text in dict.fromkeys(block.texts))]
+    elif block.text:
         text = escape_markdown(block.text)
         yield ""
         yield f"> **{text}**" if block.style == "warning" else f"{_LEVELS.get(block.style, '')}{text}"
-    elif isinstance(block, Notes):
-        yield from ["", *(f"- {escape_markdown(text)}" for text in dict.fromkeys(block.texts))]
-    elif isinstance(block, Charts):
-        yield from _table(block.table) if block.table is not None else ()
-    elif isinstance(block, Fold):
-        for inner in block.blocks:
-            yield from _block(inner)
 
 
 def _table(table: Table) -> Iterator[str]:
@@ -42,13 +37,13 @@ def _table(table: Table) -> Iterator[str]:
 
 def _row(row: TableRow, columns: int) -> str:
     label = escape_markdown(str(row.label))
-    fields = (_field(as_field(field)) for field in row.fields or ("",) * columns)
-    return f"| {f'**{label}**' if row.style in {'head', 'bold'} or not row.fields else label} | {' | '.join(fields)} |"
+    label = f"**{label}**" if row.style in {"head", "bold"} or not row.fields else label
+    fields = map(as_field, row.fields or ("",) * columns)
+    return f"| {label} | {' | '.join(_emphasised(str(field), field.style == 'best') for field in fields)} |"
 
 
-def _field(own: Field) -> str:
-    text = escape_markdown(str(own))
-    return f"**{text}**" if own.style == "best" else text
+def _emphasised(text: str, is_best: bool) -> str:
+    return f"**{escape_markdown(text)}**" if is_best else escape_markdown(text)
 
 
 def _line(texts: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""Reports as HTML: one file without network, its own style, and a policy that lets nothing else in.
+"""Reports as HTML: one file without network, its own style, and a policy that lets nothing else in; and figures.
 
 The templates escape every text; characters that are not seen, or that reorder others, are named. Texts of models and
 data sets are text, never markup.
@@ -11,25 +11,42 @@ import hashlib
 import json
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
-from functools import cache
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
 from importlib import resources
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from harness.reporting.blocks.chart import number
-from harness.reporting.blocks.heat import CLASSES, SCALES
-from harness.reporting.blocks.model import Block, Download, Ramp, Report, anchor, as_field
-from harness.reporting.blocks.visible import INVISIBLE, visible
+from harness.errors import UsageError, require_extra
+from harness.reporting.blocks.chart import Chart, number
+from harness.reporting.blocks.model import (
+    INVISIBLE,
+    Block,
+    Download,
+    Ramp,
+    Report,
+    TileMap,
+    anchor,
+    as_field,
+    visible,
+)
+from harness.reporting.blocks.number import CLASSES, SCALES
+from harness.reporting.render.console import SAMPLE_WARNING
 
 SHOWN = 400
 """Characters of a text of a model or data set that are shown before its "show all"."""
 _UNSAFE = re.compile(r"</\s*(?:script|style)|<!--|<script|\]\]>", re.IGNORECASE)
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*")
 _TEMPLATES = "harness.reporting"
+FIGURE_FORMATS = ("svg", "pdf", "png")
+"""Formats of `Figure.save`, which are the suffixes of their files."""
+PNG_SCALE = 3
+"""Dots of a PNG for every pixel of the figure."""
 UNQUOTED = ",;:/?@!$'()*[]{}|= "
 """Characters that an address in an attribute may hold as they are, next to letters and digits."""
 
@@ -193,7 +210,7 @@ def json_text(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for character in "<\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069":
         text = text.replace(character, f"\\u{ord(character):04x}")
-    return re.sub("[\ud800-\udfff]", lambda found: f"\\u{ord(found[0]):04x}", text)
+    return re.sub("[\ud800-\udfff]", lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def _checked(source: str) -> str:
@@ -206,3 +223,74 @@ def _checked(source: str) -> str:
 
 def _hash(source: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()}'"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Figure:
+    """Charts on one sheet in the light colours of pages; a notebook shows it, and `save` writes it.
+
+    Their entries of the legend are shown once, over all charts.
+    """
+
+    title: str
+    rows: Sequence[str | Sequence[Chart | TileMap]]
+    """Charts side by side, or the heading of the rows after it; a chart with the figure's title has none of its own."""
+    notes: Sequence[str] = ()
+    sample: bool = False
+    """Whether it warns of the sample data."""
+
+    def __repr__(self) -> str:
+        return f"<Figure: {self.title}>"
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    @property
+    def charts(self) -> list[Chart | TileMap]:
+        """All charts, in the order of the rows."""
+        return [chart for row in self.rows if not isinstance(row, str) for chart in row]
+
+    @property
+    def svg(self) -> str:
+        """The figure as the text of an SVG file."""
+        notes = [*self.notes, *([SAMPLE_WARNING] if self.sample else [])]
+        keys = list(dict.fromkeys(key for chart in self.charts for key in chart.keys))
+        return template("figure.svg.j2", figure=self, keys=keys, notes=notes, sheet=_sheet()).strip()
+
+    def save(self, path: str | Path, format_name: str = "") -> None:
+        """Write the figure as ``svg``, ``pdf`` or ``png`` and make its folder; without a format, the suffix says which.
+
+        Raises:
+            MissingExtraError: vl-convert, which makes PDF and PNG of SVG, is not installed.
+            UsageError: The suffix is another one, or the file cannot be written.
+        """
+        path = Path(path)
+        format_name = format_name or path.suffix.lower().removeprefix(".")
+        if format_name not in FIGURE_FORMATS:
+            raise UsageError(
+                f"A figure cannot be written as {path.name!r}.",
+                hint="Give it a name that ends with .svg, .pdf or .png.",
+            )
+        content = self.svg.encode()
+        if format_name != "svg":
+            with require_extra(f"A figure as {format_name}", "plots", f"{__name__}:Figure"):
+                import vl_convert
+            pdf, png = vl_convert.svg_to_pdf, partial(vl_convert.svg_to_png, scale=PNG_SCALE)
+            content = (pdf if format_name == "pdf" else png)(self.svg)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        except OSError as error:
+            raise UsageError(f"The file {str(path)!r} cannot be written: {error.strerror}.") from error
+
+
+@cache
+def _sheet() -> str:
+    """Return the rules of charts, below the class of figures and with plain colours.
+
+    A notebook may put a figure into its own page, and programs that show SVG know neither variables nor the dark theme.
+    """
+    light = style().partition("@media")[0]
+    colours = dict(re.findall(r"--(\w+): (#\w+)", light))
+    rules = re.sub(r"var\(--(\w+)\)", lambda match: colours[match[1]], style("charts") + style("figure"))
+    return rules.replace("svg", ".harness-figure")

@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from harness.scores.columns import COLUMNS as SCORE_COLUMNS
+from harness.scores.table import COLUMNS as SCORE_COLUMNS
 from harness.storage.run_folder import Run
 
 COLUMNS = {
@@ -25,7 +25,7 @@ FORMULA = ("=", "+", "-", "@")
 
 def cell_rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
     """Return one row for every metric of every cell, and one for every cell without metrics; fractions in [0, 1]."""
-    from harness.scores.read import read_scores  # polars takes a tenth of a second
+    from harness.scores.table import read_scores  # polars takes a tenth of a second
 
     return read_scores(runs).select(*COLUMNS).rename(COLUMNS).to_dicts()
 

@@ -1,40 +1,42 @@
-"""A diagnosis as tables and charts: the worst and best buckets, all buckets, confusion, calibration, and the data."""
+"""The diagnosis of runs as rows, tables and charts: worst and best buckets, confusion, calibration, and the data.
+
+The rows are those of each run alone, and of each further one against the first.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
+from typing import Any
 
-from harness.analysis.bucket_scoring import LEAST_ITEMS
-from harness.analysis.diagnosis import Diagnosis
-from harness.metrics.naming import metric_name
-from harness.reporting.blocks.chart import CurveChart, Line
-from harness.reporting.blocks.forest import ForestChart, ForestRow
-from harness.reporting.blocks.heat import SCALES, heat_class
+from harness.analysis.buckets import LEAST_ITEMS
+from harness.analysis.diagnosis import Diagnosis, DiagnosisOptions, diagnose
+from harness.errors import HarnessError
+from harness.metrics.metric import metric_name
+from harness.registry.registry import Registry
+from harness.reporting.blocks.chart import CurveChart, ForestChart, ForestRow, Line
 from harness.reporting.blocks.model import BLANK, Block, Charts, Field, Fold, Note, Notes, Table, rows_of
-from harness.reporting.blocks.number import interval_text, level_text, p_text, percent, signed
+from harness.reporting.blocks.number import (
+    SCALES,
+    heat_class,
+    interval_text,
+    level_text,
+    p_text,
+    percent,
+    signed,
+)
+from harness.reporting.legends import legend
 from harness.reporting.overview.column import conditions_of
 from harness.reporting.render.console import SAMPLE_WARNING
-from harness.reporting.weakness.weakness import Row, Weakness, by_attribute, edges_text, things_of
+from harness.storage.run_folder import Run
+from harness.table import grouped
 
-SINGLE_LEGEND = (
-    "Scores x100 of the worst and the best bucket of each attribute, of those with 30 items or more where there are "
-    "two; brackets: 95 % interval. Exploratory: the buckets are not corrected for their number."
-)
-PAIR_LEGEND = (
-    "Differences x100, first system minus second, where they are largest in either direction; brackets: 95 % cluster "
-    "bootstrap interval. q: Benjamini-Hochberg over all buckets of this diagnosis; *: q <= 0.05, with 30 items or more."
-)
-DATA_LEGEND = "Mean, and quartiles: a quarter, half and three quarters of the items have at most this value."
-PAGE_LEGEND = (
-    "A bucket holds the items, or spans, of all languages that are alike in one attribute. It is compared with the "
-    f"rest of the task, if both sides have {LEAST_ITEMS} items or more. q is the p of that test after Benjamini and "
-    "Hochberg over all buckets of the run; significant (*) is q <= 0.05. A search through buckets finds hints: "
-    "test them on other data. Of several seeds the first counts. Labels and confidence are shown for the first run. "
-    "All buckets: harness diagnose RUN. "
-    "How attributes are distributed over languages: harness diagnose RUN --data-only."
-)
+Row = Mapping[str, Any]
+EXAMPLES = 3
+MOST_ITEMS = 20_000
+"""Items of a cell that the page diagnoses, so that its memory does not grow with the run."""
 OF_RUN = "harness diagnose RUN --json FILE"
 OF_PAIR = "harness diagnose RUN RUN --json FILE"
 OF_A_TASK = 2
@@ -53,11 +55,136 @@ OF_LANGUAGES = {"language"}
 """Attributes whose scores the page shows elsewhere."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weakness:
+    """Results of the diagnosis."""
+
+    runs: tuple[tuple[Row, ...], ...]
+    """By given run: its rows of the kinds single, calibration and confusion."""
+    pairs: tuple[Row, ...]
+    """Rows of every further run against the first."""
+    titles: Mapping[str, str]
+    """Attribute -> what it is, in a few words."""
+    notes: tuple[str, ...]
+    ends: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """Attribute -> what has its lowest and its highest values: ``("shortest answers", "longest answers")``."""
+    inputs: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Task -> the names of its texts, for tasks with pairs of texts."""
+
+    def title(self, attribute: str) -> str:
+        """Return the description of an attribute; its name where no description exists."""
+        return self.titles.get(attribute) or attribute
+
+    def phrase(self, row: Row, buckets: Sequence[Row]) -> str:
+        """Return the content of a bucket in words: ``longest premises (13, 40]``, ``tag of the span: PROPN``.
+
+        Args:
+            row: The bucket.
+            buckets: All buckets of its attribute, in their order.
+        """
+        attribute, index = row["attribute"], next(at for at, bucket in enumerate(buckets) if bucket is row)
+        edges = edges_text(row)
+        ends = self.ends.get(attribute)
+        if ends is not None and index in {0, len(buckets) - 1}:
+            words = ends[0] if index == 0 else ends[1]
+            return f"{_named_inputs(words, self.inputs.get(row['task'], ()))} {edges}".rstrip()
+        if edges:
+            return f"{self.title(attribute)} in {edges}"
+        if ends is not None:
+            return f"{self.title(attribute)}, part {index + 1} of {len(buckets)} from the lowest"
+        return f"{self.title(attribute)}: {row['bucket']}"
+
+
+def _named_inputs(words: str, names: Sequence[str]) -> str:
+    """Return the words with a task's own names of its two texts."""
+    for ordinal, name in zip(("first", "second"), names, strict=False):
+        words = words.replace(f"{ordinal} text", name)
+    return words
+
+
+def find_weakness(runs: Sequence[Run], registry: Registry) -> Weakness:
+    """Return the diagnosis of runs; what cannot be diagnosed has a sentence in its notes."""
+    notes: list[str] = []
+
+    def rows(*own: Run) -> list[dict[str, Any]]:
+        return _rows(own, registry, notes)
+
+    table = registry.features
+    features = [table.get(name) for name in table.names if name not in table.conflicts]
+    specs = {task: spec for run in reversed(runs) for task, spec in run.manifest.specs.items()}
+    return Weakness(
+        runs=tuple(tuple(rows(run)) for run in runs),
+        pairs=tuple(row for run in runs[1:] for row in rows(runs[0], run)),
+        titles={feature.name: feature.title for feature in features},
+        notes=tuple(dict.fromkeys(notes)),
+        ends={feature.name: feature.ends for feature in features if feature.ends is not None},
+        inputs={task: tuple(spec.get("inputs") or ()) for task, spec in specs.items()},
+    )
+
+
+def _rows(runs: Sequence[Run], registry: Registry, notes: list[str], task: str = "") -> list[dict[str, Any]]:
+    """Return the rows of all tasks; where one cannot be diagnosed, those of the others."""
+    options = DiagnosisOptions(examples=EXAMPLES, tasks=(task,) if task else (), most_items=MOST_ITEMS)
+    try:
+        diagnosis = diagnose(runs, registry, options)
+    except HarnessError as error:
+        tasks = sorted({cell.task for cell in runs[0].cells if cell.status == "ok"})
+        if not task and len(tasks) > 1:
+            return [row for name in tasks for row in _rows(runs, registry, notes, name)]
+        notes.append(f"{task}: {error}" if task else str(error))
+        return []
+    notes += diagnosis.notes
+    return diagnosis.rows()
+
+
+def by_attribute(rows: Sequence[Row]) -> dict[tuple[str, str, str], list[Row]]:
+    """Return rows of buckets by task with its view, system or systems, and attribute; in their order."""
+
+    def key(row: Row) -> tuple[str, str, str]:
+        view = ", ".join(f"{name}={value}" for name, value in row["view"].items())
+        system = row["system"] if "system" in row else " / ".join(row["systems"])
+        return f"{row['task']} ({view})" if view else row["task"], system, row["attribute"]
+
+    return grouped((key(row), row) for row in rows)
+
+
+def interval_of(row: Row) -> str:
+    """Return the edges of a bucket with both ends, ``(2, 5]``, or its name."""
+    if row["low"] is None or row["high"] is None:
+        return str(row["bucket"])
+    return edges_text(row)
+
+
+def edges_text(row: Row) -> str:
+    """Return the edges of a bucket: ``(2, 5]``, ``[1, 2]``, ``2``, ``> 13``; empty where there are none."""
+    low, high = row["low"], row["high"]
+    if low is None or high is None:
+        return "" if low is high else f"<= {high:.3g}" if low is None else f"> {low:.3g}"
+    if low == high:
+        return f"{low:.3g}"
+    return f"{'[' if row.get('low_closed') else '('}{low:.3g}, {high:.3g}]"
+
+
+def shortfall_text(label: str, row: Row) -> str:
+    """Return a bucket that is below the rest as a sentence."""
+    low, high = row["difference_ci"]
+    return (
+        f"{label}: {abs(row['difference']) * 100:.1f} points below the rest ({interval_text((-high, -low))}, "
+        f"{level_text('q', row['q'])}, {things_of(row)})."
+    )
+
+
+def things_of(row: Row) -> str:
+    """Return the number of items or spans in a bucket: ``1 item``, ``214 spans``."""
+    noun = "span" if row.get("level") == "span" else "item"
+    return f"{row['n']:,} {noun}{'' if row['n'] == 1 else 's'}"
+
+
 def diagnosis_blocks(diagnosis: Diagnosis, *, each_language: bool = False) -> list[Block]:
     """Return the tables: those of all languages together or, where there is one or `each_language`, of each."""
     rows = diagnosis.rows(diagnosis.kind)
     if diagnosis.kind == "data":
-        return [*_data_tables(rows), Notes(diagnosis.notes), Note(DATA_LEGEND, "note")]
+        return [*_data_tables(rows), Notes(diagnosis.notes), Note(legend("diagnosis of data"), "note")]
     single = diagnosis.kind == "single"
     return [
         *([Note(SAMPLE_WARNING, "warning")] if diagnosis.sample else []),
@@ -67,7 +194,7 @@ def diagnosis_blocks(diagnosis: Diagnosis, *, each_language: bool = False) -> li
             for block in _task(list(group), single=single, each_language=each_language)
         ),
         Notes(diagnosis.notes),
-        Note(SINGLE_LEGEND if single else PAIR_LEGEND, "note"),
+        Note(legend("diagnosis of one run") if single else legend("diagnosis of two runs"), "note"),
     ]
 
 
@@ -187,9 +314,8 @@ def page_blocks(names: Sequence[str], weakness: Weakness) -> list[Block]:
     for index, (name, rows) in enumerate(zip(names, weakness.runs, strict=True)):
         folds += _run_fold(name, _first_seed(rows), weakness, is_first=index == 0)
     folds += _pairs_fold(_whole(_first_seed(weakness.pairs), "pairwise"), weakness)
-    blocks: list[Block] = (
-        [Note(PAGE_LEGEND, "note"), *folds] if folds else [Note("There is nothing to diagnose.")]
-    )
+    head = Note(legend("diagnosis on a page", least=LEAST_ITEMS), "note")
+    blocks: list[Block] = [head, *folds] if folds else [Note("There is nothing to diagnose.")]
     if weakness.notes:
         count = f"{len(weakness.notes):,} {'note' if len(weakness.notes) == 1 else 'notes'}"
         blocks.append(Fold(title=f"What was skipped: {count}", blocks=[Notes(weakness.notes)]))
@@ -287,11 +413,8 @@ def _run_fold(name: str, rows: Sequence[Row], weakness: Weakness, *, is_first: b
     if labels := list(_labels(rows) if is_first else ()):
         inside.append(Fold(title="Which labels are confused, and how sure answers are", blocks=labels))
     counts = f"{len(significant):,} of {len(tested):,} tested differences are significant"
-    return (
-        [Fold(title=name, soft=counts if bucket_rows else "", blocks=inside, is_open=is_first, heading=True)]
-        if inside
-        else []
-    )
+    soft = counts if bucket_rows else ""
+    return [Fold(title=name, soft=soft, blocks=inside, is_open=is_first, heading=True)] if inside else []
 
 
 def _sentences(significant: Sequence[_Tested]) -> list[str]:
@@ -300,11 +423,7 @@ def _sentences(significant: Sequence[_Tested]) -> list[str]:
     for contrast in significant:
         sentences = by_task.setdefault(contrast.row["task"], [])
         if contrast.row["difference"] < 0 and len(sentences) < OF_A_TASK:
-            difference, low, high = contrast.points
-            sentences.append(
-                f"{contrast.label}: {-difference:.1f} points below the rest ({-high:.1f} to {-low:.1f}, "
-                f"{level_text('q', contrast.row['q'])}, {things_of(contrast.row)})."
-            )
+            sentences.append(shortfall_text(contrast.label, contrast.row))
     return [text for texts in by_task.values() for text in texts]
 
 
@@ -342,13 +461,9 @@ def _rest_of(tested: Sequence[_Tested], drawn: Sequence[_Tested], command: str =
     ]  # fmt: skip
     heads = ("difference", "95 % interval", "q", "n")
     table = Table(
-        title=title,
-        untitled=True,
-        corner="bucket",
-        heads=heads,
-        rows=rows_of(rows),
+        title=title, untitled=True, corner="bucket", heads=heads, rows=rows_of(rows),
         notes=_more(undrawn, FURTHER, command),
-    )
+    )  # fmt: skip
     return [Fold(title=title, blocks=[table])]
 
 
@@ -375,23 +490,17 @@ def _pairs_fold(rows: Sequence[Row], weakness: Weakness) -> list[Block]:
         charted += drawn
         inside += _forest(drawn, len(pair_contrasts), f"{first} minus {second} by bucket, points", sides)
     counts = f"{len(significant):,} of {len(tested):,} tested differences are significant"
-    return [
-        Fold(
-            title="Pairs of runs in buckets",
-            soft=counts,
-            blocks=[*inside, *_rest_of(tested, charted, OF_PAIR)],
-            heading=True,
-        )
-    ]
+    blocks = [*inside, *_rest_of(tested, charted, OF_PAIR)]
+    return [Fold(title="Pairs of runs in buckets", soft=counts, blocks=blocks, heading=True)]
 
 
 def _labels(rows: Sequence[Row]) -> Iterator[Block]:
     """Yield confusion and calibration of every system and task, over all languages."""
-    groups: dict[tuple[str, str, str], list[Row]] = {}
-    for row in rows:
-        if row["kind"] in {"confusion", "calibration"}:
-            key = (row["kind"], f"{row['task']} {conditions_of(row['view'])}".strip(), row["system"])
-            groups.setdefault(key, []).append(row)
+    groups = grouped(
+        ((row["kind"], f"{row['task']} {conditions_of(row['view'])}".strip(), row["system"]), row)
+        for row in rows
+        if row["kind"] in {"confusion", "calibration"}
+    )
     for (kind, task, system), group in groups.items():
         blocks = [_confusion(group, task)] if kind == "confusion" else _calibration(group, task)
         yield Fold(title=f"{task}, {system}: {kind}", blocks=blocks)
@@ -399,30 +508,22 @@ def _labels(rows: Sequence[Row]) -> Iterator[Block]:
 
 def _confusion(rows: Sequence[Row], task: str) -> Table:
     """Return the shares of labels as a matrix or, of many labels, the pairs that are confused most."""
-    counts: dict[tuple[str, str | None], int] = {}
+    counts: Counter[tuple[str, str | None]] = Counter()
+    totals: Counter[str] = Counter()
     for row in rows:
-        pair = (row["gold"], row["predicted"])
-        counts[pair] = counts.get(pair, 0) + row["n"]
-    totals: dict[str, int] = {}
-    for (gold, _), count in counts.items():
-        totals[gold] = totals.get(gold, 0) + count
+        counts[row["gold"], row["predicted"]] += row["n"]
+        totals[row["gold"]] += row["n"]
     if len(totals) > MATRIX:
         return _confused(counts, totals, task)
     predicted_labels = list(dict.fromkeys(label for _, label in counts))
     lines: list[tuple[str | Field, ...]] = []
     for label, total in totals.items():
-        shares = [
-            counts.get((label, predicted), 0) / total if total else None for predicted in predicted_labels
-        ]
-        lines.append((f"{label} ({total:,})", *(_share(share) for share in shares)))
+        shares = [counts[label, predicted] / total if total else None for predicted in predicted_labels]
+        lines.append((f"{label} ({total:,})", *map(_share, shares)))
     return Table(
         title=f"{task}: of the items (or tokens) of each gold label, the share that got each label, in percent",
-        corner="gold",
-        heads=tuple(map(_label, predicted_labels)),
-        rows=rows_of(lines),
-        style="heat",
-        ramp="share",
-    )
+        corner="gold", heads=tuple(map(_label, predicted_labels)), rows=rows_of(lines), style="heat", ramp="share",
+    )  # fmt: skip
 
 
 def _confused(counts: Mapping[tuple[str, str | None], int], totals: Mapping[str, int], task: str) -> Table:
@@ -435,13 +536,10 @@ def _confused(counts: Mapping[tuple[str, str | None], int], totals: Mapping[str,
         for count, gold, predicted in wrong[:CONFUSED]
     ]
     return Table(
-        title=f"{task}: the labels that are confused most often",
-        corner="gold",
-        heads=("given", "items (or tokens)", "percent of the label"),
-        rows=rows_of(rows),
-        words=frozenset({0}),
+        title=f"{task}: the labels that are confused most often", corner="gold", rows=rows_of(rows),
+        heads=("given", "items (or tokens)", "percent of the label"), words=frozenset({0}),
         notes=_more(wrong, CONFUSED),
-    )
+    )  # fmt: skip
 
 
 def _label(label: str | None) -> str:

@@ -15,14 +15,13 @@ from harness.errors import UsageError
 from harness.reporting.blocks.chart import Bar, BarChart
 from harness.reporting.blocks.model import BLANK, Block, Field, Note, Notes, Table, rows_of
 from harness.reporting.blocks.number import percent, signed
-from harness.reporting.overview.figure import Figure
 from harness.reporting.render.console import SAMPLE_WARNING
 from harness.reporting.render.latex import render_latex
 from harness.reporting.render.markdown import render_markdown
-from harness.reporting.render.page import text_width
+from harness.reporting.render.page import Figure, text_width
 from harness.reporting.render.rows import csv_text
-from harness.reporting.weakness.diagnosis import bucket_ends, diagnosis_blocks, of_task
-from harness.reporting.weakness.weakness import Row, edges_text
+from harness.reporting.weakness.diagnosis import Row, bucket_ends, diagnosis_blocks, edges_text, of_task
+from harness.table import grouped
 
 STAR = "*: q <= 0.05 after Benjamini and Hochberg over all buckets, with 30 items or more."
 
@@ -63,10 +62,7 @@ def _groups(diagnosis: Diagnosis) -> Iterator[tuple[str, list[Row]]]:
 
 
 def _by(rows: Sequence[Row], name: str) -> dict[str, list[Row]]:
-    groups: dict[str, list[Row]] = {}
-    for row in rows:
-        groups.setdefault(row[name], []).append(row)
-    return groups
+    return grouped((row[name], row) for row in rows)
 
 
 def _grid(title: str, rows: Sequence[Row], *, single: bool) -> Table:

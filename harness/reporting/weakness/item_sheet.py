@@ -12,8 +12,8 @@ from harness.errors import HarnessError, UnknownNameError
 from harness.languages.table import recorded_name
 from harness.prompts.preview import Rendering
 from harness.reporting.blocks.number import percent
+from harness.reporting.overview.marks import UNREADABLE
 from harness.reporting.overview.run_remarks import COUNTS
-from harness.reporting.overview.unreadable import UNREADABLE
 from harness.reporting.weakness.items import named_fields
 from harness.running.item_prompt import RecordedPrompts
 from harness.storage.records import REPEATS, ItemRecord, find_record, read_batches
@@ -76,13 +76,9 @@ class ItemSheet:
             "system": self.system.name,
             "id": record.id,
             "inputs": dict(record.fields),
-            "gold": record.gold,
-            "answer": record.answer,
-            "correct": record.correct,
-            "scores": dict(record.scores),
-            "flags": dict(record.flags),
-            "prediction": record.prediction,
-            "reasoning": record.reasoning,
+            **{name: getattr(record, name) for name in ("gold", "answer", "correct")},
+            **{"scores": dict(record.scores), "flags": dict(record.flags)},
+            **{"prediction": record.prediction, "reasoning": record.reasoning},
             "prompt": prompt.to_json() if isinstance(prompt, Rendering) else None,
             "prompt_missing": prompt if isinstance(prompt, str) else None,
         }

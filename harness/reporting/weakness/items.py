@@ -1,20 +1,29 @@
-"""The worst items, side by side for the systems of the given runs: inputs, gold answers, answers."""
+"""The worst items, side by side for the systems of the given runs: inputs, gold answers, answers, for a reader.
+
+Texts replace ids, and of tags only what differs. An item is found by how wrong its answer is.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import heapq
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any
 
+import numpy as np
+
+from harness.analysis.diagnosis import probabilities
 from harness.analysis.systems import System, SystemGroup, group_systems
 from harness.errors import HarnessError
-from harness.metrics.naming import metric_name
+from harness.metrics.metric import metric_name
 from harness.progress import show_step
 from harness.reporting.blocks.model import (
     Block,
     Field,
     Fold,
+    ItemText,
     Note,
     Notes,
     Sentence,
@@ -25,18 +34,11 @@ from harness.reporting.blocks.model import (
 )
 from harness.reporting.blocks.number import percent
 from harness.reporting.blocks.remark import counted
-from harness.reporting.overview.material import Material
-from harness.reporting.weakness.answer_text import (
-    LONGEST,
-    Parts,
-    answer_parts,
-    gold_parts,
-    item_text,
-    json_text,
-    wrong_tags,
-)
-from harness.reporting.weakness.severity import CLASSIFYING, confidence_of, first_rank, worst
+from harness.reporting.legends import legend
+from harness.reporting.overview.marks import UNREADABLE
+from harness.reporting.overview.summary import Material
 from harness.storage.records import ItemRecord
+from harness.table import grouped
 
 ITEMS = 3
 """Items of a task and language."""
@@ -44,17 +46,20 @@ MOST = 150
 """Items of a page."""
 SYSTEMS = 4
 """Systems of a task that are shown side by side."""
-OPENING = 60
-"""Characters of a text that name an item."""
 AROUND = 120
 """Characters of a context before and after an answer."""
 ORDER = ("premise", "hypothesis", "sentence1", "sentence2", "question", "query", "text", "context")
 """The fields that are read first."""
-LEGEND = (
-    f"The items that the first run has most wrong: at most {ITEMS} of a task and language, and {MOST} in all. Wrong "
-    "labels count by their confidence, tags by their number, rankings by the rank of the first right candidate, "
-    "other answers by what is missing from a full score. The records of the run hold all items."
-)
+LONGEST = 600
+"""Characters of a text that the page holds; the records hold all."""
+MOST_ANSWERS = 5
+"""Answers of a list that are shown."""
+MOST_TAGS = 12
+"""Wrong tags of a sentence that are shown."""
+Parts = tuple[str | ItemText, ...]
+Texts = Mapping[str, str]
+"""By id: the texts of candidates."""
+CLASSIFYING = {"sequence_classification", "multiple_choice"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,12 +103,8 @@ def worst_items(material: Material) -> tuple[dict[str, list[WorstItem]], list[st
                 faults.append(str(error))
     rounds = [item for turn in zip_longest(*cells) for item in turn if item is not None]
     selected = {id(item) for item in rounds[:MOST]}
-    by_language: dict[str, list[WorstItem]] = {}
-    for cell in cells:
-        for item in cell:
-            if id(item) in selected:
-                by_language.setdefault(item.language, []).append(item)
-    return by_language, faults
+    chosen = (item for cell in cells for item in cell if id(item) in selected)
+    return grouped((item.language, item) for item in chosen), faults
 
 
 def _of_language(group: SystemGroup, code: str, material: Material) -> Iterator[WorstItem]:
@@ -112,11 +113,8 @@ def _of_language(group: SystemGroup, code: str, material: Material) -> Iterator[
     kind, headline = first.spec.kind, first.spec.headline
     chosen = worst(first.run.records(first.cells[code]), kind, headline, ITEMS)
     identifiers = {record.id for record in chosen}
-    further = [
-        (_name(system, group, material), _records(system, code, identifiers))
-        for system in systems[1:]
-        if identifiers
-    ]
+    others = systems[1:] if identifiers else []
+    further = [(_name(own, group, material), _records(own, code, identifiers)) for own in others]
     answers = {
         record.id: (
             (_name(first, group, material), record),
@@ -126,13 +124,9 @@ def _of_language(group: SystemGroup, code: str, material: Material) -> Iterator[
     }
     texts = _texts(first, code, kind, [answer for by_system in answers.values() for _, answer in by_system])
     for record in chosen:
+        by_system = answers[record.id]
         yield WorstItem(
-            title=group.title,
-            kind=kind,
-            language=code,
-            record=record,
-            answers=answers[record.id],
-            texts=texts,
+            title=group.title, kind=kind, language=code, record=record, answers=by_system, texts=texts
         )
 
 
@@ -288,10 +282,7 @@ def item_blocks(
         names: Of the languages that have a page.
         faults: What could not be read.
     """
-    tasks: dict[str, list[WorstItem]] = {}
-    for code in names:
-        for item in items.get(code, ()):
-            tasks.setdefault(item.title, []).append(item)
+    tasks = grouped((item.title, item) for code in names for item in items.get(code, ()))
     folds: list[Block] = []
     for title, task_items in tasks.items():
         inside: list[Block] = []
@@ -300,7 +291,7 @@ def item_blocks(
             inside += [item_table(item) for item in task_items if item.language == code]
         count = counted(len(task_items), "item")
         folds.append(Fold(title=title, soft=count, blocks=inside, heading=True, is_open=not folds))
-    blocks = [Note(LEGEND, "note"), *folds] if folds else []
+    blocks = [Note(legend("worst items", items=ITEMS, most=MOST), "note"), *folds] if folds else []
     return [*blocks, *([Notes(faults)] if faults else [])]
 
 
@@ -321,31 +312,232 @@ def item_index(items: Sequence[WorstItem]) -> list[Block]:
     return [Sentences(links)] if links else []
 
 
-def _opening(item: WorstItem) -> str:
-    """Return how the first text of an item begins; its id where it has none."""
-    fields = _shown_fields(item.record, item.kind)
-    tokens = fields.get("tokens")
-    texts = [fields[name] for name in ORDER if isinstance(fields.get(name), str)]
-    text = " ".join(map(str, tokens)) if isinstance(tokens, list) else next(iter(texts), "")
-    text = " ".join(text.split()) or item.record.id
-    return text if len(text) <= OPENING else f"{text[:OPENING]}…"
-
-
 def _fault_text(item: WorstItem) -> str:
     record = item.record
     sure, rank = confidence_of(record.prediction), first_rank(record.prediction, record.reference)
     if rank is not None:
         return f"first right candidate at rank {rank} or later"
     if item.kind == "token_tagging":
-        wrong = sum(
-            gold != predicted for gold, predicted in zip(record.reference, record.prediction, strict=False)
-        )
-        return f"{wrong} of {len(record.reference)} tags wrong"
+        return f"{differing_tags(record)} of {len(record.reference)} tags wrong"
     if item.kind in CLASSIFYING:
         return "wrong" if sure is None else f"wrong with confidence {sure * 100:.0f} %"
-    scores = [
+    return scores_text(record) or "wrong"
+
+
+def item_text(text: str, language: str | None) -> Parts:
+    """Return a text of a data set or model, cut where it is very long."""
+    if len(text) <= LONGEST:
+        return (ItemText(text, language),)
+    remainder = f" {len(text) - LONGEST:,} more characters are in the records."
+    return (ItemText(text[:LONGEST], language), remainder)
+
+
+def json_text(value: Any) -> str:
+    """Return a value as JSON."""
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)
+
+
+def gold_parts(record: ItemRecord, kind: str, language: str, texts: Texts) -> Parts:
+    """Return the gold answer of an item."""
+    gold = record.reference
+    if kind == "token_tagging":
+        return (f"{len(gold):,} tags; the wrong ones are below",)
+    if kind == "text_marking":
+        return (f"{len(gold):,} spans; the differences are below",)
+    if isinstance(gold, Mapping) and "targets" in gold:
+        targets = [str(name) for name in gold["targets"]]
+        candidate = next((name for name in targets if name in texts), None)
+        more = f" or {len(targets) - 1} more" if len(targets) > 1 else ""
+        if candidate is not None:
+            return (*item_text(texts[candidate], None), f" ({candidate}{more})")
+        return item_text(" ".join(targets[:MOST_ANSWERS]), None)
+    if kind == "bitext_retrieval":
+        target = record.fields.get("target")
+        return item_text(target, language) if isinstance(target, str) else _candidate(str(gold), texts)
+    return _with_choice(gold, record, language) or _plain(gold, language)
+
+
+def answer_parts(record: ItemRecord, kind: str, language: str, texts: Texts) -> Parts:
+    """Return the answer of a model to an item, with how sure it was and how it scored."""
+    prediction = record.prediction
+    segments: list[str | ItemText] = []
+    if kind == "text_marking" and isinstance(prediction, Mapping):
+        return tuple(_span_differences(record, prediction.get("spans") or ()))
+    if isinstance(prediction, Mapping) and "candidates" in prediction:
+        rank = first_rank(prediction, record.reference) or 0
+        total = len(prediction["candidates"]) + len(prediction.get("further", ()))
+        rank_text = f"the first right one has rank {rank}" if rank <= total else f"none right within {total}"
+        first = next((str(name) for name in prediction["candidates"]), None)
+        segments += ["no candidate" if first is None else "", *(_candidate(first, texts) if first else ())]
+        segments.append(f"; {rank_text}")
+    elif isinstance(prediction, Mapping) and kind == "bitext_retrieval":
+        chosen = prediction.get("candidate")
+        segments += ["no candidate"] if chosen is None else _candidate(str(chosen), texts)
+    elif isinstance(prediction, Mapping):
+        answer = next((prediction[name] for name in ("label", "text", "spans") if name in prediction), None)
+        segments += (
+            ["no answer"]
+            if answer in (None, "")
+            else _with_choice(answer, record, language) or _plain(answer, language)
+        )
+        sure = confidence_of(prediction)
+        segments += [] if sure is None else [f"; confidence {percent(sure)} %"]
+        if prediction.get("raw") is not None:
+            segments += ["; written: ", *item_text(str(prediction["raw"]), language)]
+    else:
+        segments += _plain(prediction, language)
+    return (*(segment for segment in segments if segment != ""), *_answer_scores(record))
+
+
+def _candidate(name: str, texts: Texts) -> Parts:
+    """Return a candidate of a retrieval task; its id alone where the records do not hold its text."""
+    if name in texts:
+        return (*item_text(texts[name], None), f" ({name})")
+    return (f"candidate {name}; its text is not in the records",)
+
+
+def _with_choice(label: Any, record: ItemRecord, language: str) -> Parts:
+    """Return the choice that a label names, with the label; nothing for tasks without choices."""
+    names, choices = record.fields.get("names"), record.fields.get("choices")
+    if not isinstance(names, list) or not isinstance(choices, list) or label not in names:
+        return ()
+    return (*item_text(str(choices[names.index(label)]), language), f" ({label})")
+
+
+def _plain(value: Any, language: str) -> Parts:
+    if isinstance(value, list) and value and all(isinstance(text, str) for text in value):
+        segments = [
+            segment for text in value[:MOST_ANSWERS] for segment in ("; ", *item_text(text, language))
+        ]
+        return tuple(segments[1:])
+    return item_text(value, language) if isinstance(value, str) else item_text(json_text(value), None)
+
+
+def _answer_scores(answer: ItemRecord) -> Iterator[str]:
+    """Yield the scores that are those of this item; sums of set-level metrics mean nothing to a reader."""
+    scores = scores_text(answer, {"accuracy"})
+    names = (name for name, held in answer.flags.items() if held)
+    flags = ", ".join(UNREADABLE if name in {"unparsed", "unanswered"} else name for name in names)
+    if scores or flags:
+        yield f"; {scores}{f' ({flags})' if flags else ''}"
+
+
+def scores_text(answer: ItemRecord, skipped: Collection[str] = ()) -> str:
+    """Return the scores of one item; those of others are an item's part in a score of the whole set."""
+    return ", ".join(
         f"{metric_name(name)} {percent(value)}"
-        for name, value in record.scores.items()
-        if isinstance(value, int | float)
-    ]
-    return ", ".join(scores) or "wrong"
+        for name, value in answer.scores.items()
+        if isinstance(value, int | float) and name not in skipped
+    )
+
+
+def differing_tags(answer: ItemRecord) -> int:
+    """Return how many tags of an answer differ from gold; those that are missing do not count."""
+    tags = answer.prediction if isinstance(answer.prediction, list) else []
+    return sum(gold != predicted for gold, predicted in zip(answer.reference, tags, strict=False))
+
+
+def wrong_tags(answer: ItemRecord, tokens: Sequence[str], language: str) -> Parts:
+    """Return the words whose tags differ from gold, each with both tags."""
+    tags = answer.prediction if isinstance(answer.prediction, list) else []
+    wrong: list[str | ItemText] = []
+    for number, (gold, predicted) in enumerate(zip(answer.reference, tags, strict=False)):
+        if gold != predicted:
+            token = tokens[number] if number < len(tokens) else f"token {number + 1}"
+            wrong.append(ItemText(f"{token}: {predicted}, not {gold}", language))
+    more = len(wrong) - MOST_TAGS
+    wrong = [*wrong[:MOST_TAGS], *([f"{more:,} more wrong tags"] if more > 0 else [])]
+    missing = len(answer.reference) - len(tags)
+    wrong += [f"{missing} tags are missing"] if missing > 0 else []
+    return tuple(wrong) or ("all tags right",)
+
+
+def _span_differences(answer: ItemRecord, given: Sequence[Sequence[Any]]) -> Iterator[str | ItemText]:
+    """Yield the marked stretches that only gold has, and those that only the model has."""
+    text = str(answer.fields.get("text") or "")
+    gold, predicted = (
+        {(start, end, tag) for start, end, tag in spans} for spans in (answer.reference, given)
+    )
+    if gold == predicted:
+        yield "all spans right"
+    for words, only in (
+        ("missed: ", sorted(gold - predicted)),
+        ("wrongly marked: ", sorted(predicted - gold)),
+    ):
+        if only:
+            listing = ", ".join(f"{text[start:end]} {tag}" for start, end, tag in only[:MOST_TAGS])
+            more = f" and {len(only) - MOST_TAGS:,} more" if len(only) > MOST_TAGS else ""
+            yield f"{words}"
+            yield ItemText(f"{listing}{more}")
+            yield ". "
+
+
+def worst(records: Iterable[ItemRecord], kind: str, headline: Sequence[str], most: int) -> list[ItemRecord]:
+    """Return the items that are most wrong, worst first; equals in the order of the records.
+
+    Only `most` records are held at a time.
+    """
+    judged = ((severity(record, kind, headline), record) for record in records)
+    wrong = ((error_size, record) for error_size, record in judged if error_size is not None)
+    return [record for _, record in heapq.nlargest(most, wrong, key=lambda pair: pair[0])]
+
+
+def severity(record: ItemRecord, kind: str, headline: Sequence[str]) -> tuple[float, float] | None:
+    """Return how wrong an answer is, larger is worse; None where it is right or has no gold answer.
+
+    Classification: the confidence in the wrong label. Tagging: wrong tokens or spans. Ranked retrieval: the rank of the
+    first right candidate. Others: what is missing from a full score, then the confidence.
+    """
+    prediction, gold = record.prediction, record.reference
+    if gold is None:
+        return None
+    if kind in CLASSIFYING:
+        if isinstance(prediction, Mapping) and prediction.get("label") == gold:
+            return None
+        return (confidence_of(prediction) or 0.0, 0.0)
+    rank = first_rank(prediction, gold)
+    if rank is not None:
+        return None if rank == 1 else (float(rank), 0.0)
+    if kind == "token_tagging":
+        tags = prediction if isinstance(prediction, list) else []
+        wrong = differing_tags(record) + abs(len(gold) - len(tags))
+        return (float(wrong), wrong / max(1, len(gold))) if wrong else None
+    return _lost(record, headline)
+
+
+def _lost(record: ItemRecord, headline: Sequence[str]) -> tuple[float, float] | None:
+    if isinstance(record.scores.get("example_error"), int | float):
+        # The headline is a score of groups of examples, so it cannot rank single examples.
+        scores = [1.0 - record.scores["example_error"]]
+    else:
+        scores = [record.scores[name] for name in headline if name in record.scores]
+    if not scores:
+        return None
+    if isinstance(scores[0], int | float):
+        lost = 1.0 - float(np.mean([score for score in scores if isinstance(score, int | float)]))
+    else:
+        # Right, predicted, gold; or right and all.
+        right, *totals = scores[0]
+        lost = sum(totals) - right * len(totals)
+    sure = record.prediction.get("score", 0.0) if isinstance(record.prediction, Mapping) else 0.0
+    return (lost, float(sure or 0.0)) if lost > 0 else None
+
+
+def first_rank(prediction: Any, gold: Any) -> int | None:
+    """Return the rank of the first right candidate, from 1; one more than the last where none is right.
+
+    None for answers that are no ranking.
+    """
+    if not isinstance(prediction, Mapping) or not isinstance(gold, Mapping) or "candidates" not in prediction:
+        return None
+    ranking = [*prediction["candidates"], *prediction.get("further", ())]
+    targets = set(gold.get("targets", ()))
+    return next((rank for rank, name in enumerate(ranking, start=1) if name in targets), len(ranking) + 1)
+
+
+def confidence_of(prediction: Any) -> float | None:
+    """Return the probability of the label that was given; None where the answer has no scores of all labels."""
+    scores = prediction.get("scores") if isinstance(prediction, Mapping) else None
+    if not isinstance(scores, list) or len(scores) < 2 or not np.isfinite(scores).all():
+        return None
+    return float(probabilities(np.array([scores], dtype=np.float64)).max())

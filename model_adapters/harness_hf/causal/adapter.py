@@ -50,7 +50,7 @@ def open_causal(description: ModelDescription, options: AdapterOptions) -> Adapt
 
 
 def _heads() -> Heads:
-    """Return what fits decoders and opens fitted ones; a prompted run never imports it."""
+    """Return the module that fits decoders and opens fitted ones; a prompted run never imports it."""
     from harness_hf.heads.decoder import DECODER_HEADS
 
     return DECODER_HEADS

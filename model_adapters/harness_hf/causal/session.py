@@ -19,7 +19,7 @@ from harness_hf.causal.tokens import CausalTokens
 from harness_hf.inference.batching import Encoded, TokenBudget, pad_batch
 from harness_hf.inference.memory import free_memory
 from harness_hf.inference.session import Inputs, ModelSession
-from harness_hf.inference.template import Template
+from harness_hf.inference.template import SpecialTokens
 from harness_hf.loading import (
     first_line,
     open_network,
@@ -48,16 +48,18 @@ class CausalSession(ModelSession):
     block_device = "cuda"
     """A CPU's batches are small, but a prompt with its examples is as long as on a GPU."""
 
-    def __init__(self, *, ref: str, folder: Path, options: CausalOptions) -> None:
+    def __init__(self, *, ref: str, folder: Path, options: CausalOptions, network: Any = None) -> None:
+        """Open the folder; a `network` that is open already is used as it is."""
         tokenizer = open_tokenizer(
             folder, ref, options, reason="the boundary of a continuation needs offsets"
         )
         self._template = _read_template(options.chat_template)
         _require_variables(ref, options, self._template or tokenizer.chat_template)
-        network, information = open_network(
-            transformers.AutoModelForCausalLM, folder, ref, options, placing(options, folder)
-        )
-        require_weights(ref, sorted(information["missing_keys"]))
+        if network is None:
+            network, information = open_network(
+                transformers.AutoModelForCausalLM, folder, ref, options, placing(options, folder)
+            )
+            require_weights(ref, sorted(information["missing_keys"]))
         require_fitting_vocabulary(ref, tokenizer, network, added=False)
         super().__init__(ref=ref, folder=folder, options=options, tokenizer=tokenizer, network=network)
         self.window = self.length_limit()
@@ -68,7 +70,7 @@ class CausalSession(ModelSession):
             limit=self.window,
             render=lambda prompt: self.render(prompt, self._template, options.template_variables()),
         )
-        self.single = Template.around(self.tokens.before)
+        self.single = SpecialTokens.around(self.tokens.before)
         # The layers of a cache lie on the devices of theirs; all of them take an index from the CPU.
         self.index_device = torch.device("cpu") if options.device_map else self.device
         self.pad_id = padding_token(tokenizer, network)
@@ -106,9 +108,9 @@ class CausalSession(ModelSession):
         return [Encoded(ids) for ids in self.tokens.encode(texts, max_length)]
 
     @property
-    def whole_text(self) -> Template:
+    def whole_text(self) -> SpecialTokens:
         """The special tokens around a text that becomes a vector."""
-        return Template.around(self.tokens.before, self.tokens.after)
+        return SpecialTokens.around(self.tokens.before, self.tokens.after)
 
     def pad(self, batch: Sequence[Encoded]) -> Inputs:
         """Return the model inputs of a batch, padded on the right to its longest sequence."""
@@ -232,7 +234,7 @@ class CausalSession(ModelSession):
 
 
 def padding_token(tokenizer: Any, network: Any) -> int:
-    """Return what batches are padded with: the padding token, or another where the network has no row for it."""
+    """Return the token that pads batches: the padding token, or another where the network has no row for it."""
     names = (tokenizer.pad_token_id, tokenizer.eos_token_id, tokenizer.bos_token_id, 0)
     size = int(network.config.get_text_config().vocab_size)
     return next(int(token) for token in names if token is not None and token < size)

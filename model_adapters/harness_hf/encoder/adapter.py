@@ -10,7 +10,7 @@ from harness.models import Adapter, DevScore, EmbedOptions, FitOptions, Head, He
 from harness_hf.fit_record import FitRecord
 from harness_hf.heads.opening import load_network
 from harness_hf.inference.session import ModelSession
-from harness_hf.inference.template import Template, read_templates
+from harness_hf.inference.template import SpecialTokens, read_templates
 from harness_hf.inference.text_vectors import TextVectors
 from harness_hf.loading import load_tokenizer, placing, require_fitting_vocabulary
 from harness_hf.options import EncoderOptions
@@ -46,7 +46,7 @@ class Encoder(TextVectors):
         self.reads_left_to_right = session.reads_left_to_right
 
     def dev_score(self) -> DevScore | None:
-        """Return what the fitted model scored on its dev set; None where none was measured."""
+        """Return the dev score of the fitted model; None where none was measured."""
         return None if self._record is None else self._record.dev_score()
 
     def training_loss(self) -> Mapping[str, float] | None:
@@ -54,7 +54,7 @@ class Encoder(TextVectors):
         return None if self._record is None else self._record.training_loss()
 
     def notices(self) -> Sequence[str]:
-        """Return what a user should know about how the model was trained and asked, in sentences."""
+        """Return sentences for the user about how the model was trained and asked."""
         trained = self._record.notices() if self._record is not None else ()
         return [*trained, *super().notices()]
 
@@ -107,7 +107,7 @@ class EncoderSession(ModelSession):
         """Return the tokenizer of a folder; raises `AdapterError` for one that cannot be used."""
         return load_tokenizer(folder, ref, options)
 
-    def find_templates(self) -> tuple[Template, Template]:
+    def find_templates(self) -> tuple[SpecialTokens, SpecialTokens]:
         """Return the special pieces around one text and around a pair."""
         return read_templates(self.tokenizer)
 

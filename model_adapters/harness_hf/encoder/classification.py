@@ -81,7 +81,7 @@ def prepare_classification(
     spec: HeadSpec,
     max_length: int,
 ) -> HeadTraining:
-    """Return what training a classification head needs; raises `TrainingError` or `DataError`."""
+    """Return the training inputs of a classification head; raises `TrainingError` or `DataError`."""
     if len(spec.labels) < 2 or len(spec.inputs) not in (1, 2):
         raise TrainingError(
             f"A classification head needs two labels and one or two input fields; "

@@ -146,7 +146,7 @@ def prepare_dual_encoder(
     validation: Sequence[RetrievalPair],
     settings: TrainingSettings,
 ) -> HeadTraining:
-    """Return what training a dual encoder needs; raises `DataError` for a pair with a blank text.
+    """Return the training inputs of a dual encoder; raises `DataError` for a pair with a blank text.
 
     Checkpoints are compared by the share of dev queries whose nearest among all passages of the dev set is
     their own: accuracy within batches would depend on how the dev set is batched.

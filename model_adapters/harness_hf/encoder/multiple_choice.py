@@ -73,7 +73,7 @@ def prepare_multiple_choice(
     validation: Sequence[MultipleChoiceExample],
     max_length: int,
 ) -> HeadTraining:
-    """Return what training a multiple-choice head needs; raises `TrainingError` or `DataError`."""
+    """Return the training inputs of a multiple-choice head; raises `TrainingError` or `DataError`."""
     for examples in (train, validation):
         counts = sorted({len(example.choices) for example in examples})
         if len(counts) > 1:

@@ -157,7 +157,7 @@ def prepare_span_extraction(
     validation: Sequence[SpanExample],
     limits: SpanLimits,
 ) -> HeadTraining:
-    """Return what training a span head needs; raises `DataError` for an answer that is not in its context.
+    """Return the training inputs of a span head; raises `DataError` for an answer that is not in its context.
 
     The score is the mean over windows of the F1 between the pieces of the predicted and of the gold span;
     both are the first special piece where the window does not hold the answer.

@@ -17,7 +17,7 @@ from harness_hf.encoder.span_extraction import SpanExtractor
 from harness_hf.encoder.tagging import Tagger
 from harness_hf.inference.batching import Encoded, pad_batch
 from harness_hf.inference.session import Inputs
-from harness_hf.inference.template import Template, read_templates
+from harness_hf.inference.template import SpecialTokens, read_templates
 from harness_hf.loading import open_tokenizer
 from harness_hf.options import CausalOptions
 
@@ -48,7 +48,7 @@ class DecoderSession(EncoderSession):
         """Return the fast tokenizer of a folder."""
         return open_tokenizer(folder, ref, options, reason="offsets and words need one")
 
-    def find_templates(self) -> tuple[Template, Template]:
+    def find_templates(self) -> tuple[SpecialTokens, SpecialTokens]:
         """Return the special tokens around one text and around a pair, which a line break separates at least."""
         single, pair = read_templates(self.tokenizer)
         if pair.between:

@@ -14,7 +14,7 @@ from harness_hf.architecture import TEXT_ENCODERS
 from harness_hf.fit_record import HEAD_NAME, DualPooling
 from harness_hf.heads.network import OWN_HEADS, HeadedNetwork
 from harness_hf.identity import weights_digest
-from harness_hf.inference.template import Template
+from harness_hf.inference.template import SpecialTokens
 from harness_hf.loading import open_network, require_weights
 from harness_hf.low_rank import add_low_rank, quantization, require_same_shape
 from harness_hf.model_folder import ADAPTER_CONFIG, Pooling, adapter_base, read_config
@@ -39,7 +39,7 @@ class Trainable(Protocol):
     ref: str
     folder: Path
     reads_left_to_right: bool
-    single: Template
+    single: SpecialTokens
 
     @property
     def options(self) -> ModelOptions:

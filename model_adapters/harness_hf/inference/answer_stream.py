@@ -26,7 +26,7 @@ class Procedure:
 
 
 class StreamingSession(Protocol):
-    """What a stream needs from an opened model."""
+    """Interface of an opened model that a stream uses."""
 
     ref: str
     budget: TokenBudget
@@ -35,7 +35,7 @@ class StreamingSession(Protocol):
     block_characters: int
 
     def identity(self) -> Mapping[str, str]:
-        """Return what makes the model what it is."""
+        """Return the identity of the model."""
 
     def notices(self) -> list[str]:
         """Return sentences on code that runs and on system texts that were moved."""
@@ -143,7 +143,7 @@ class Parts:
 def _one_ahead(
     prepare: Callable[[Sequence[Any]], Any], blocks: Sequence[Sequence[Any]]
 ) -> Generator[Any, None, None]:
-    """Yield what `prepare` returns for every block; while one is used, a thread prepares the next."""
+    """Yield the prepared blocks; while one is used, a thread prepares the next."""
     if len(blocks) < 2:
         yield from map(prepare, blocks)
         return

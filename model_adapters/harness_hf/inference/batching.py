@@ -126,7 +126,7 @@ class TokenBudget:
     def attempt(
         self, batch: list[Work], forward: Callable[[list[Work]], Result], plan: BatchPlan[Work], before: Any
     ) -> tuple[Result] | None:
-        """Return what `forward` returns for a batch; None where memory was short, and `tokens` divides the batch now.
+        """Return the output of `forward` for a batch; None where memory was short, and `tokens` divides the batch now.
 
         Raises `AdapterError` where one sequence alone is too long; `before` is the `state` to return to then.
         """
@@ -190,7 +190,7 @@ def is_shortage(error: Exception) -> bool:
 
 
 def _attempt(forward: Callable[[list[Work]], Result], batch: list[Work]) -> tuple[Result] | Exception:
-    """Return what `forward` returns, or the error that says that memory is short."""
+    """Return the output of `forward`, or the error that says that memory is short."""
     try:
         with torch.inference_mode():
             return (forward(batch),)

@@ -1,4 +1,4 @@
-"""What embedding models do with a vector after pooling: linear layers, and division by its length."""
+"""Steps of embedding models after pooling: linear layers, and division by the vector's length."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from harness_hf.identity import folder_identity, library_versions
 from harness_hf.inference.batching import BatchPlan, Encoded, TokenBudget, by_length, pad_batch
 from harness_hf.inference.memory import free_memory, tokens_within
 from harness_hf.inference.sentence_modules import VectorModule, open_dense, unit_rows
-from harness_hf.inference.template import Template
+from harness_hf.inference.template import SpecialTokens
 from harness_hf.loading import choose_precision, first_line, piece_limit, place
 from harness_hf.model_folder import DenseModule, SentenceFiles, read_sentence_files
 from harness_hf.options import ModelOptions
@@ -59,7 +59,7 @@ class ModelSession:
     """Characters of a block of requests for every piece of a batch: a few batches, so that lengths can be sorted."""
     block_device: ClassVar[str | None] = None
     """The device whose usual batches a block counts; by default that of the model."""
-    single: Template
+    single: SpecialTokens
 
     def __init__(
         self, *, ref: str, folder: Path, options: ModelOptions, tokenizer: Any, network: Any
@@ -71,7 +71,7 @@ class ModelSession:
         self.tokenizing = threading.RLock()
         """Held during every use of the tokenizer, because other threads use it too."""
         self._network: Any
-        self._network, self.device = place(network, options)
+        self._network, self.device = self.place(network)
         self.dtype = str(network.dtype).removeprefix("torch.")
         self.random_seed: int | None = None
         """Seed of random weights; None where the weights are those of the folder."""
@@ -81,6 +81,10 @@ class ModelSession:
         self._has_code = bool(getattr(network.config, "auto_map", None))
         self._inputs = _input_names(network, tokenizer)
         self.depth, self.limit, self.sentence_files = self._measure(network)
+
+    def place(self, network: Any) -> tuple[Any, torch.device]:
+        """Return the network ready to answer, and the device that its inputs have to be on."""
+        return place(network, self.options)
 
     def batch_tokens(self, cached: int = 0) -> int:
         """Return the pieces of a batch: the option's, or what fits into a GPU, with `cached` further bytes each."""
@@ -106,21 +110,25 @@ class ModelSession:
             **self.own_identity(),
             "device": self.device.type,
             "dtype": self.dtype,
-            **folder_identity(self.folder),
+            **self.file_identity(),
             **library_versions(),
             **{f"option.{name}": self.option_value(name) for name in options},
             **drawn,
         }
 
+    def file_identity(self) -> Mapping[str, str]:
+        """Return the identity of the weights, and of all other files that the library may read."""
+        return folder_identity(self.folder)
+
     def option_value(self, name: str) -> str:
-        """Return what an option is here: ``auto`` precision of training depends on the device."""
+        """Return the value of an option here: ``auto`` precision of training depends on the device."""
         value = str(getattr(self.options, name))
         if name == "mixed_precision" and value == "auto":
             return choose_precision(value, self.device)
         return value
 
     def own_identity(self) -> Mapping[str, str]:
-        """Return what the identity of this kind of model has in addition."""
+        """Return further parts of the identity of this kind of model."""
         return {}
 
     def notices(self) -> list[str]:
@@ -184,12 +192,12 @@ class ModelSession:
     # Vectors --------------------------------------------------------------------------------------------
 
     @property
-    def whole_text(self) -> Template:
+    def whole_text(self) -> SpecialTokens:
         """The special pieces around a text that becomes a vector."""
         return self.single
 
     def open_module(self, module: DenseModule | None) -> VectorModule:
-        """Return what a module after pooling does; raises `AdapterError` for weights that do not fit."""
+        """Return the function of a module after pooling; raises `AdapterError` for weights that do not fit."""
         return unit_rows if module is None else open_dense(self.folder, module, self.device)
 
     def cased(self, text: str) -> str:

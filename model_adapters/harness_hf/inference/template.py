@@ -13,7 +13,7 @@ from harness_hf.inference.batching import Encoded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Template:
+class SpecialTokens:
     """Special pieces before, between and after the texts, with the segment of each piece."""
 
     before: tuple[int, ...]
@@ -26,7 +26,7 @@ class Template:
     second_type: int
 
     @classmethod
-    def around(cls, before: Sequence[int], after: Sequence[int] = ()) -> Template:
+    def around(cls, before: Sequence[int], after: Sequence[int] = ()) -> SpecialTokens:
         """Return the template of one text, all of it of the first segment."""
         return cls(
             before=tuple(before),
@@ -39,7 +39,7 @@ class Template:
             second_type=0,
         )
 
-    def separated_by(self, pieces: Sequence[int]) -> Template:
+    def separated_by(self, pieces: Sequence[int]) -> SpecialTokens:
         """Return the template with these pieces between the texts, of the first segment."""
         return replace(self, between=tuple(pieces), between_types=(self.first_type,) * len(pieces))
 
@@ -67,19 +67,19 @@ class Template:
         return len(self.before) + first_length + len(self.between)
 
 
-def read_affixes(tokenizer: Any, ref: str, side: str = "text") -> Template:
+def read_affixes(tokenizer: Any, ref: str, side: str = "text") -> SpecialTokens:
     """Return the special pieces around an input (side ``text``) or an output (``text_target``), found by a probe."""
     plain = list(tokenizer(**{side: "a"}, add_special_tokens=False)["input_ids"])
     pieces = list(tokenizer(**{side: "a"})["input_ids"])
     for start in range(len(pieces) - len(plain) + 1):
         if plain and pieces[start : start + len(plain)] == plain:
-            return Template.around(pieces[:start], pieces[start + len(plain) :])
+            return SpecialTokens.around(pieces[:start], pieces[start + len(plain) :])
     raise AdapterError(
         f"The tokenizer of {ref!r} changes a text when special tokens are added, so it cannot be used here."
     )
 
 
-def read_templates(tokenizer: Any) -> tuple[Template, Template]:
+def read_templates(tokenizer: Any) -> tuple[SpecialTokens, SpecialTokens]:
     """Return the templates of one text and of a pair, found by encoding a probe with and without them."""
     probe = tokenizer("a", add_special_tokens=False)["input_ids"] or [tokenizer.unk_token_id]
     single = tokenizer("a", return_token_type_ids=True)
@@ -90,7 +90,7 @@ def read_templates(tokenizer: Any) -> tuple[Template, Template]:
     )
 
 
-def _parse(ids: list[int], types: list[int], probe: list[int], *, texts: int) -> Template:
+def _parse(ids: list[int], types: list[int], probe: list[int], *, texts: int) -> SpecialTokens:
     """Split encoded texts at the pieces of the probe."""
     starts = [i for i in range(len(ids)) if ids[i : i + len(probe)] == probe]
     if len(starts) < texts:
@@ -101,7 +101,7 @@ def _parse(ids: list[int], types: list[int], probe: list[int], *, texts: int) ->
     first_end = first + len(probe)
     after = second + len(probe) if texts == 2 else first_end
     middle = slice(first_end, second if texts == 2 else first_end)
-    return Template(
+    return SpecialTokens(
         before=tuple(ids[:first]),
         between=tuple(ids[middle]),
         after=tuple(ids[after:]),
@@ -114,7 +114,7 @@ def _parse(ids: list[int], types: list[int], probe: list[int], *, texts: int) ->
 
 
 class TokenizingSession(Protocol):
-    """What owns a tokenizer that several threads use."""
+    """Owner of a tokenizer that several threads use."""
 
     tokenizer: Any
     tokenizing: threading.RLock

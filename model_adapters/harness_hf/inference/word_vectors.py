@@ -13,7 +13,7 @@ from harness import CapabilityError, UsageError
 from harness.models import FloatArray, WordCoverage
 from harness_hf.inference.answer_stream import AnswerStream, Parts
 from harness_hf.inference.batching import Encoded
-from harness_hf.inference.template import Template
+from harness_hf.inference.template import SpecialTokens
 from harness_hf.model_folder import Pooling
 
 SENTENCE_CHUNK = 1024
@@ -30,7 +30,7 @@ Read = Callable[[Sequence[Encoded], Sequence[int]], Iterator[tuple[Sequence[int]
 class EncoderReading:
     """How sentences are given to a network, and its states are read."""
 
-    template: Template
+    template: SpecialTokens
     limit: int
     """Pieces of a window at the most, special pieces included."""
     width: int
@@ -134,7 +134,7 @@ class WordVectors(AnswerStream):
             for number in pending.finish(rows):
                 yield offset + number, waiting.pop(number)
 
-    def _sentence_places(self, windows: Sequence[WordWindow], template: Template) -> dict[int, int]:
+    def _sentence_places(self, windows: Sequence[WordWindow], template: SpecialTokens) -> dict[int, int]:
         """Return window -> piece whose vector represents the sentence, one per sentence."""
         if self.reads_left_to_right:
             last = {window.sentence: index for index, window in enumerate(windows)}
@@ -182,7 +182,7 @@ def split_sentences(
     sentences: Sequence[Sequence[str | None]],
     *,
     tokenizer: Any,
-    template: Template,
+    template: SpecialTokens,
     limit: int,
     unknown_for_empty: bool,
     keep_empty: bool = False,
@@ -217,7 +217,7 @@ def _window(
     sentence: int,
     first_word: int,
     words: Sequence[list[int]],
-    template: Template,
+    template: SpecialTokens,
     cut: Sequence[int],
     read_last: bool,
 ) -> WordWindow:

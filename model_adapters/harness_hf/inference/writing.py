@@ -1,4 +1,4 @@
-"""What all adapters of models that write have in common: two methods, the checks of options, and the best choice."""
+"""Shared code of adapters whose models write: two methods, the checks of options, and the best choice."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ from harness_hf.model_folder import read_config, resolve_folder
 from harness_hf.options import Seq2SeqOptions
 from harness_hf.seq2seq.fitting import fit_pairs, open_fit
 from harness_hf.seq2seq.generation import encode_prompts, write_texts
-from harness_hf.seq2seq.scoring import Target, score_targets
+from harness_hf.seq2seq.scoring import TargetRequest, score_targets
 from harness_hf.seq2seq.session import Seq2SeqSession, Source
 
 
@@ -56,7 +56,7 @@ class Seq2Seq(TextWriter):
         self._session = session
 
     def dev_score(self) -> DevScore | None:
-        """Return what the fitted model scored on its dev set; None where none was measured."""
+        """Return the dev score of the fitted model; None where none was measured."""
         return None if self._session.record is None else self._session.record.dev_score()
 
     def training_loss(self) -> Mapping[str, float] | None:
@@ -64,7 +64,7 @@ class Seq2Seq(TextWriter):
         return None if self._session.record is None else self._session.record.training_loss()
 
     def notices(self) -> Sequence[str]:
-        """Return what a user should know about how the model was trained and asked, in sentences."""
+        """Return sentences for the user about how the model was trained and asked."""
         record = self._session.record
         return [*(record.notices() if record is not None else ()), *super().notices()]
 
@@ -153,7 +153,7 @@ class _Scorable:
 
     requests: Sequence[LikelihoodRequest]
     sources: Sequence[Source]
-    targets: Sequence[Target]
+    targets: Sequence[TargetRequest]
 
 
 def _encode_requests(
@@ -165,7 +165,7 @@ def _encode_requests(
         if not ids:
             raise UsageError(f"The continuation {request.continuation!r} has no token that can be scored.")
     targets = [
-        Target(source=contexts[request.context], tokens=[*ids, *end])
+        TargetRequest(source=contexts[request.context], tokens=[*ids, *end])
         for request, ids in zip(requests, tokens, strict=True)
     ]
     sources = session.sources(list(contexts), session.length_limit())

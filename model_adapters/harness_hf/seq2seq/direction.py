@@ -7,7 +7,7 @@ from typing import Any
 
 from harness import CapabilityError
 from harness.languages import Language, known_languages
-from harness_hf.inference.template import Template, read_affixes
+from harness_hf.inference.template import SpecialTokens, read_affixes
 from harness_hf.seq2seq.language_codes import MBART, find_scheme
 
 
@@ -15,7 +15,7 @@ from harness_hf.seq2seq.language_codes import MBART, find_scheme
 class Direction:
     """How a text is given to the model, for one pair of languages."""
 
-    single: Template
+    single: SpecialTokens
     prefix: tuple[int, ...]
     token: str = ""
     """What is written before the text."""

@@ -82,7 +82,7 @@ def prepare_pairs(
     validation: Sequence[TextPair],
     settings: TrainingSettings,
 ) -> HeadTraining:
-    """Return what training on text pairs needs.
+    """Return the training inputs of text pairs.
 
     Checkpoints are compared by exact match: the share of dev pairs whose target, end token included, is what
     greedy decoding gives. That is so exactly where every target token is the likeliest one after those before

@@ -13,7 +13,7 @@ from harness import CapabilityError
 from harness.models import Call, Generated, GenerateOptions, Prompt, before_stop
 from harness_hf.inference.writing import check_writing, choose_likeliest
 from harness_hf.loading import quiet_transformers
-from harness_hf.seq2seq.scoring import Target, score_targets
+from harness_hf.seq2seq.scoring import TargetRequest, score_targets
 from harness_hf.seq2seq.session import Seq2SeqSession, Source
 
 
@@ -24,7 +24,7 @@ class Writings:
     sources: Sequence[Source]
     options: Sequence[GenerateOptions]
     choices: Sequence[str]
-    targets: Sequence[Target]
+    targets: Sequence[TargetRequest]
     """One per choice, its end token included."""
 
 
@@ -43,7 +43,7 @@ def encode_prompts(
         options=options,
         choices=[text for _, text in pairs],
         targets=[
-            Target(source=number, tokens=[*ids, *session.ends[:1]])
+            TargetRequest(source=number, tokens=[*ids, *session.ends[:1]])
             for (number, _), ids in zip(pairs, tokens, strict=True)
         ],
     )
@@ -101,7 +101,7 @@ def _choose(
     targets = writings.targets
     # Only inputs that have choices are encoded.
     row_of = {source: row for row, source in enumerate(dict.fromkeys(target.source for target in targets))}
-    rows = [Target(source=row_of[target.source], tokens=target.tokens) for target in targets]
+    rows = [TargetRequest(source=row_of[target.source], tokens=target.tokens) for target in targets]
     scored = score_targets(session, [writings.sources[source] for source in row_of], rows, call)
 
     def chosen(number: int) -> Generated:
@@ -145,7 +145,7 @@ def _write(
 def _read(
     session: Seq2SeqSession, ids: list[int], stopped: int | None, option: GenerateOptions, source: Source
 ) -> Generated:
-    """Return what one row of a batch says, without the padding that waited for longer rows."""
+    """Return the text of one row of a batch, without the padding that waited for longer rows."""
     end = next((position for position, token in enumerate(ids[:stopped]) if token in session.ends), None)
     text = session.decode(ids[: stopped if end is None else end])
     return Generated(

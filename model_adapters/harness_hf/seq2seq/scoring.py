@@ -21,7 +21,7 @@ LOGITS_AT_ONCE = 1 << 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class TargetRequest:
     """A decoder output to score after the input with the number `source`."""
 
     source: int
@@ -38,7 +38,7 @@ class ScoredTarget:
 
 
 def score_targets(
-    session: Seq2SeqSession, sources: Sequence[Source], targets: Sequence[Target], call: Call
+    session: Seq2SeqSession, sources: Sequence[Source], targets: Sequence[TargetRequest], call: Call
 ) -> Iterator[tuple[list[int], list[ScoredTarget]]]:
     """Yield (numbers of targets, their scores) after every batch; every source is encoded once.
 
@@ -73,7 +73,7 @@ def score_targets(
             yield [pairs[index][1] for index in batch], results
 
 
-def _require_room(session: Seq2SeqSession, targets: Sequence[Target]) -> None:
+def _require_room(session: Seq2SeqSession, targets: Sequence[TargetRequest]) -> None:
     limit = session.target_limit
     longest = max((len(target.tokens) for target in targets), default=0) + len(session.prefix) - 1
     if limit is not None and longest > limit:

@@ -52,7 +52,7 @@ class Seq2SeqTranslator:
         return all(code in self._languages and bool(self._token(code)) for code in codes)
 
     def translate(self, segments: Sequence[str], source: str, target: str) -> list[Translation]:
-        """Return what the model writes; a segment that is longer than its input is cut, which counts as truncated."""
+        """Return the translations; a segment longer than the model's input is cut, which counts as truncated."""
         options = GenerateOptions(max_tokens=MOST_TOKENS, languages=(source, target))
         answers = self._opened().generate(segments, [options] * len(segments))
         return [

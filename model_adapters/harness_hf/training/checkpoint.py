@@ -110,7 +110,7 @@ class CheckpointFolder:
         (self._folder / RAN_OUT).write_text(str(size), encoding="ascii")
 
     def shortage(self) -> int | None:
-        """Return what `note_shortage` noted, if anything."""
+        """Return the shortage that `note_shortage` noted, if any."""
         file = self._folder / RAN_OUT
         text = file.read_text(encoding="ascii") if file.is_file() else ""
         return int(text) if text.isdecimal() else None

@@ -30,7 +30,7 @@ class Trainee(Protocol):
         """The options of its adapter."""
 
     def identity(self) -> Mapping[str, str]:
-        """Return what makes the model what it is."""
+        """Return the identity of the model."""
 
 
 RECORDED_STATE = {"best_score", "micro_batch", "ran_out_at", "fp32_from", "first_loss", "last_loss"}

@@ -1,4 +1,4 @@
-"""``harness checklist``: behavioural tests on the command line."""
+"""Behavioural tests: generate, import, lint, translate, score."""
 
 from __future__ import annotations
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness_checklist.suites.space import Space
-from harness_checklist.suites.suite import Condition, Entry, TestTemplate
-from harness_checklist.suites.template import TRANSFORMS, Placeholder, Template, parse
+from harness_checklist.suites.suite import Condition, FillInEntry, TestTemplate
+from harness_checklist.suites.template import TRANSFORMS, Placeholder, TextTemplate, parse
 
 Draw = Sequence[int]
 """The number of the option taken, for every group of the space."""
@@ -30,9 +30,9 @@ class Rendition:
 class _Shown:
     """The templates of variants that apply together, and their placeholders, each once."""
 
-    contexts: tuple[Template, ...]
-    questions: tuple[Template, ...]
-    answers: tuple[Template, ...]
+    contexts: tuple[TextTemplate, ...]
+    questions: tuple[TextTemplate, ...]
+    answers: tuple[TextTemplate, ...]
     used: tuple[tuple[int, Placeholder], ...]
     """With the group that each is drawn in."""
     wholes: tuple[tuple[int, Placeholder], ...]
@@ -101,10 +101,10 @@ class Renderer:
         wholes = {item.key: (group, item) for group, item in grouped if item.attribute is None}
         return _Shown(contexts, questions, answers, grouped, tuple(wholes.values()))
 
-    def _entry(self, group: int, placeholder: Placeholder, draw: Draw) -> Entry:
+    def _entry(self, group: int, placeholder: Placeholder, draw: Draw) -> FillInEntry:
         return self._space.groups[group].options[draw[group]].entries[placeholder.entry]
 
-    def _texts(self, entry: Entry, draw: Draw) -> tuple[str, ...]:
+    def _texts(self, entry: FillInEntry, draw: Draw) -> tuple[str, ...]:
         for form in entry.forms:
             if not form.when or self._is_met(form.when, draw):
                 return form.texts

@@ -10,7 +10,7 @@ from typing import Final
 from harness.languages import is_extender, is_unspaced, is_wordlike
 from harness_checklist.generation.case import Case, CaseExample
 from harness_checklist.generation.defect import case_defect, example_defects
-from harness_checklist.lint.finding import Finding
+from harness_checklist.lint.finding import LintFinding
 from harness_checklist.suites.suite import Profile
 
 MARKS_OF_DIRECTION: Final = "\u200e\u200f"
@@ -43,7 +43,7 @@ class Floor:
 
 def lint_cases(
     cases: Sequence[Case], profile: Profile, *, language: str, test: str, usual: int | None = None
-) -> tuple[Floor, list[Finding]]:
+) -> tuple[Floor, list[LintFinding]]:
     """Return the floor and the faults of the cases of one test in one language.
 
     Args:
@@ -86,8 +86,8 @@ def lint_cases(
     return floor, [*findings, *_counts(cases, counts, usual or mode)]
 
 
-def _finding(kind: str, case: Case, message: str, count: int, example: str) -> Finding:
-    return Finding(
+def _finding(kind: str, case: Case, message: str, count: int, example: str) -> LintFinding:
+    return LintFinding(
         kind=kind,
         language=case.language,
         test=case.test,
@@ -164,7 +164,7 @@ def _joins(outside: str, inside: str) -> bool:
     return not is_unspaced(outside) and not is_unspaced(inside)
 
 
-def _counts(cases: Sequence[Case], counts: Counter[int], usual: int) -> Iterator[Finding]:
+def _counts(cases: Sequence[Case], counts: Counter[int], usual: int) -> Iterator[LintFinding]:
     for size, times in sorted(counts.items()):
         if size != usual:
             these = [case for case in cases if len(case.examples) == size]

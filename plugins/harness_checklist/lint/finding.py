@@ -13,24 +13,16 @@ KINDS: Final[Mapping[str, str]] = {
     "contradictory": "Cases in which one context and question has two answers: no model can pass",
     "unanswerable": "Cases whose answer is no span of the context: a model that copies cannot pass",
     "inside-word": "Cases whose answer is in the context only inside longer words",
-    "same-question": "Two questions of a test read the same and have different answers",
     "unfilled-placeholder": "Braces left in generated text",
-    "placeholders-differ": "Placeholders other than in any text of the source language",
-    "uncovered-fill-in": "Fill-ins without a variant",
     "example-count": "Cases with more or fewer examples than usual: variants overlap, or are missing",
     "doubled-example": "Cases that ask the same question about the same context twice",
     "doubled-case": "Cases with the same texts as another case",
-    "equal-variants": "Variants with the same text that apply at once",
-    "equal-fill-ins": "Fill-ins of one slot that read the same",
-    "equal-properties": "Properties of a pair that are called the same, so that one question has two answers",
-    "shared-fill-in": "Fill-ins that two slots of one text share",
-    "empty-fill-in": "Fill-ins without text, or with nothing but articles and punctuation",
 }
 """The kinds of findings, the gravest first, each with what it means."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class LintFinding:
     """One fault of a suite or of its cases; its fields are the columns of ``--findings``."""
 
     kind: str

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from harness_checklist.generation.case import Case
 from harness_checklist.generation.drawing import draw_cases
 from harness_checklist.lint.case import Floor, lint_cases
-from harness_checklist.lint.finding import KINDS, Finding
-from harness_checklist.lint.template import template_findings
+from harness_checklist.lint.finding import KINDS, LintFinding
 from harness_checklist.suites.checking import faults_of
 from harness_checklist.suites.suite import LanguageSuite, Profile, Suite
 
@@ -22,7 +21,7 @@ class LintReport:
     """The floors of all languages and tests, and all findings, the gravest kinds first."""
 
     floors: tuple[Floor, ...]
-    findings: tuple[Finding, ...]
+    findings: tuple[LintFinding, ...]
 
 
 def lint_suite(
@@ -53,28 +52,26 @@ def lint_suite(
                 linted.append(
                     lint_cases(cases, spoken.profile, language=code, test=test, usual=usual.get(test))
                 )
-    return _report(linted, lint_templates(suite, languages=chosen, tests=ids))
+    return _report(linted, _template_findings(suite, chosen, ids))
 
 
-def lint_templates(
-    suite: Suite, *, languages: Sequence[str] | None = None, tests: Sequence[str] | None = None
-) -> Iterator[Finding]:
-    """Yield the findings that the templates show without a case being generated."""
-    source = suite.languages.get(suite.source_language)
-    for code in languages or suite.languages:
+def _template_findings(suite: Suite, languages: Sequence[str], tests: Sequence[str]) -> Iterator[LintFinding]:
+    """Yield the templates that cannot be filled, and the tests that are missing."""
+    for code in languages:
         language = suite.languages[code]
-        for test in tests or suite.tests:
+        for test in tests:
             if test in language.tests:
-                yield from template_findings(language, test, source)
+                faults = [
+                    (f"{fault.message[:1].upper()}{fault.message[1:]}.", fault.place)
+                    for fault in faults_of(language.tests[test], language.names)
+                ]
+                kind = "bad-template"
             else:
-                title = suite.tests[test].title
-                yield Finding(
-                    kind="missing-test",
-                    language=code,
-                    test=test,
-                    message=f"The test {title!r} is missing in this language.",
-                    place=str(language.place or ""),
-                )
+                faults = [(f"The test {suite.tests[test].title!r} is missing in this language.", None)]
+                kind = "missing-test"
+            for message, place in faults:
+                shown = str(place or language.place or "")
+                yield LintFinding(kind=kind, language=code, test=test, message=message, place=shown)
 
 
 def lint_generated(cases: Iterable[Case], suite: Suite | None = None) -> LintReport:
@@ -94,7 +91,7 @@ def lint_generated(cases: Iterable[Case], suite: Suite | None = None) -> LintRep
     return _report(linted, ())
 
 
-def _report(linted: Sequence[tuple[Floor, list[Finding]]], findings: Iterable[Finding]) -> LintReport:
+def _report(linted: Sequence[tuple[Floor, list[LintFinding]]], findings: Iterable[LintFinding]) -> LintReport:
     order = list(KINDS)
     all_findings = [*findings, *(finding for _, case_findings in linted for finding in case_findings)]
     return LintReport(
@@ -104,7 +101,7 @@ def _report(linted: Sequence[tuple[Floor, list[Finding]]], findings: Iterable[Fi
 
 
 def _cases(suite: Suite, test: str, language: LanguageSuite, n: int, seed: int) -> tuple[Case, ...]:
-    """Return the cases of a test; none where its templates are faulty (`lint_templates` reports these)."""
+    """Return the cases of a test; none where its templates are faulty (`_template_findings` reports these)."""
     if any(True for _ in faults_of(language.tests[test], language.names)):
         return ()
     return draw_cases(suite, test, language.language, n, seed).cases

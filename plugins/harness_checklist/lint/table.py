@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from harness.cli import echo, print_table
 from harness_checklist.lint.case import Floor
-from harness_checklist.lint.finding import KINDS, Finding
+from harness_checklist.lint.finding import KINDS, LintFinding
 from harness_checklist.lint.linter import LintReport
 
 LONGEST_EXAMPLE = 160
@@ -66,7 +66,7 @@ def _percent(floor: float | None) -> str:
     return "-" if floor is None else f"{100 * floor:.1f}" if floor else "."
 
 
-def _one(finding: Finding, before: str) -> Iterator[str]:
+def _one(finding: LintFinding, before: str) -> Iterator[str]:
     label = f"{finding.language} {finding.test}".strip()
     # The folder was named on the command line.
     location = f" ({finding.place.rpartition('/')[2]})" if finding.place else ""
@@ -76,7 +76,7 @@ def _one(finding: Finding, before: str) -> Iterator[str]:
         yield f"    {text if len(text) <= LONGEST_EXAMPLE else text[:LONGEST_EXAMPLE] + ' ...'}"
 
 
-def _where(findings: Sequence[Finding]) -> str:
+def _where(findings: Sequence[LintFinding]) -> str:
     """Return how often each language has it: ``tr 2, kk 1``; the most frequent first."""
     counts = Counter(finding.language for finding in findings)
     frequent = [f"{code} {count}" for code, count in counts.most_common(SHOWN_LANGUAGES)]

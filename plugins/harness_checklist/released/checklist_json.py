@@ -30,7 +30,7 @@ class _Example(SpecModel):
     answer: Filled
 
 
-class _Line(SpecModel):
+class _CaseLine(SpecModel):
     test: Filled
     case: Annotated[int, Field(ge=0)]
     examples: tuple[_Example, ...]
@@ -40,7 +40,7 @@ class _Line(SpecModel):
     """Only minimum functionality tests have answers to compare."""
 
 
-_LINE: Final = TypeAdapter(_Line)
+_LINE: Final = TypeAdapter(_CaseLine)
 
 
 def slug(name: str) -> str:
@@ -92,7 +92,7 @@ def read_checklist_json(path: Path) -> list[Case]:
     return cases
 
 
-def _case(line: _Line) -> Case:
+def _case(line: _CaseLine) -> Case:
     test = slug(line.test)
     name = f"{test}-{line.case}"
     return Case(

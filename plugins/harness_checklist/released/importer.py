@@ -19,7 +19,7 @@ from harness_checklist.released.rule import FIRST_ANIMALS, RULES, released_profi
 from harness_checklist.released.sheet import Sheet, read_sheet_rows
 from harness_checklist.released.template import BUILDERS
 from harness_checklist.suites.checking import faults_of
-from harness_checklist.suites.suite import LanguageSuite, Names, Place, Suite
+from harness_checklist.suites.suite import LanguageSuite, Names, SourcePlace, Suite
 
 NAMES_FILE: Final = "names_by_language.json"
 """The file of names, searched next to the sheet."""
@@ -51,9 +51,9 @@ def _languages(sheet: Sheet, names: Mapping[str, Names]) -> dict[str, LanguageSu
     for language in sheet.languages:
         templates = {}
         for name, rows in sheet.tests.items():
-            templates[name] = BUILDERS[name](sheet, rows, language).at(Place(sheet.path, rows.line))
+            templates[name] = BUILDERS[name](sheet, rows, language).at(SourcePlace(sheet.path, rows.line))
             for fault in faults_of(templates[name], names[language]):
-                location = fault.place or Place(sheet.path)
+                location = fault.place or SourcePlace(sheet.path)
                 key = f"column {location.column}" if location.column else language
                 faults[Problem(message=fault.message, line=location.line, key=key)] = None
         suites[language] = LanguageSuite(
@@ -61,7 +61,7 @@ def _languages(sheet: Sheet, names: Mapping[str, Names]) -> dict[str, LanguageSu
             tests=templates,
             names=names[language],
             profile=released_profile(language),
-        ).at(Place(sheet.path))
+        ).at(SourcePlace(sheet.path))
     raise_faults(Path(sheet.path), list(faults))
     return suites
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from harness_checklist.released.sheet import Cell
+from harness_checklist.released.sheet import SheetCell
 from harness_checklist.suites.suite import (
     Condition,
     ContextTemplate,
@@ -36,15 +36,15 @@ class Value:
 
     id: str
     texts: tuple[str, ...]
-    cell: Cell
+    cell: SheetCell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Product:
     """Contexts x questions with the fill-ins that are drawn for them."""
 
-    contexts: tuple[Cell, ...]
-    pairs: tuple[tuple[Cell, Cell], ...]
+    contexts: tuple[SheetCell, ...]
+    pairs: tuple[tuple[SheetCell, SheetCell], ...]
     """Questions with their answers."""
     fills: Mapping[str, Sequence[Value]]
 
@@ -66,7 +66,7 @@ def english_id(field: str, english: str) -> str:
     return first
 
 
-def values(field: str, cells: Iterable[Cell], separator: str | None = None) -> list[Value]:
+def values(field: str, cells: Iterable[SheetCell], separator: str | None = None) -> list[Value]:
     """Return the fill-ins of cells; the second of a row is ``id/2``, and so on."""
     counts: Counter[str] = Counter()
     fill_ins = []
@@ -118,7 +118,7 @@ def _members(
     return dict(sorted(members.items(), key=lambda item: (where(item[0][0]), item[0][1])))
 
 
-def _where(cell: Cell) -> tuple[int, ...]:
+def _where(cell: SheetCell) -> tuple[int, ...]:
     return (cell.place.line or 0, cell.place.column or 0)
 
 

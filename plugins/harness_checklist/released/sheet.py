@@ -18,7 +18,7 @@ from harness import Problem, SpecError
 from harness_checklist.generation.lines import raise_faults, read_text
 from harness_checklist.released.rule import RULES
 from harness_checklist.suites.checking import did_you_mean
-from harness_checklist.suites.suite import Place
+from harness_checklist.suites.suite import SourcePlace
 
 MARK: Final = "-placeholders"
 TEMPLATE_FIELDS: Final = ("Context", "Question", "Answer")
@@ -27,7 +27,7 @@ _FIELDS: Final = {name: (*TEMPLATE_FIELDS, *RULES.fields[test]) for name, test i
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
+class SheetCell:
     """One cell: a row in one of the columns of a language."""
 
     text: str
@@ -35,7 +35,7 @@ class Cell:
     """The English fill-ins that the cell is for, as written; empty means all."""
     english: str
     """The English text of the row."""
-    place: Place
+    place: SourcePlace
 
     def is_for(self, english: str) -> bool:
         """Whether it is for a fill-in: its placeholders hold the English text, or its last word, or nothing at all."""
@@ -53,13 +53,13 @@ class SheetTest:
     capability: str = ""
     rows: list[tuple[int, str]] = field(default_factory=list)
     """Line and field of every row."""
-    cells: dict[str, dict[str, list[Cell]]] = field(default_factory=dict)
+    cells: dict[str, dict[str, list[SheetCell]]] = field(default_factory=dict)
 
-    def of(self, language: str, field_name: str) -> list[Cell]:
+    def of(self, language: str, field_name: str) -> list[SheetCell]:
         """Return the cells of a field in one language, empty ones too."""
         return self.cells.get(language, {}).get(field_name, [])
 
-    def filled(self, language: str, field_name: str) -> list[Cell]:
+    def filled(self, language: str, field_name: str) -> list[SheetCell]:
         """Return the cells of a field in one language that hold a text."""
         return [cell for cell in self.of(language, field_name) if cell.text]
 
@@ -88,7 +88,7 @@ def read_sheet_rows(path: Path) -> Sheet:
     """
     header, *rows = [line.removesuffix("\r").split("\t") for line in read_text(path).split("\n")]
     columns = _columns(path, header)
-    reader = _Reader(path=str(path), columns=columns, width=len(header))
+    reader = _ReleasedSheetReader(path=str(path), columns=columns, width=len(header))
     for number, cells in enumerate(rows, 2):
         reader.row(number, cells)
     languages = tuple(dict.fromkeys(column.language for column in columns))
@@ -124,7 +124,7 @@ def _columns(path: Path, header: list[str]) -> list[_Column]:
     return columns
 
 
-class _Reader:
+class _ReleasedSheetReader:
     """Takes one row after the other; `test` is the one that is open."""
 
     def __init__(self, *, path: str, columns: list[_Column], width: int) -> None:
@@ -179,11 +179,11 @@ class _Reader:
         last = max((index for index, text in enumerate(cells) if text.strip()), default=0)
         cells = [*cells[:last], cells[last].rstrip(), *cells[last + 1 :]]
         for column in self.columns:
-            cell = Cell(
+            cell = SheetCell(
                 text=cells[column.text],
                 placeholders="" if column.placeholders is None else cells[column.placeholders],
                 english=cells[self.english],
-                place=Place(self.path, line, column.text + 1),
+                place=SourcePlace(self.path, line, column.text + 1),
             )
             test.cells.setdefault(column.language, {}).setdefault(kind, []).append(cell)
 
@@ -209,7 +209,7 @@ def _gaps(tests: Mapping[str, SheetTest], languages: tuple[str, ...]) -> Iterato
 def _empty_cells(test: SheetTest, languages: tuple[str, ...]) -> Iterator[Problem]:
     for language in languages:
         for kind in _FIELDS[test.name]:
-            rows: dict[int | None, list[Cell]] = {}
+            rows: dict[int | None, list[SheetCell]] = {}
             for cell in test.of(language, kind):
                 rows.setdefault(cell.place.line, []).append(cell)
             for line, cells in rows.items():

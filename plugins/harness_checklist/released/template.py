@@ -13,7 +13,7 @@ from typing import Final
 
 from harness_checklist.released import rule
 from harness_checklist.released.product import Product, Value, join, listed, values
-from harness_checklist.released.sheet import Cell, Sheet, SheetTest
+from harness_checklist.released.sheet import Sheet, SheetCell, SheetTest
 from harness_checklist.suites.suite import (
     Condition,
     ContextTemplate,
@@ -25,7 +25,9 @@ from harness_checklist.suites.suite import (
 )
 
 
-def _paired(questions: Iterable[Cell], answers: Iterable[Cell]) -> tuple[tuple[Cell, Cell], ...]:
+def _paired(
+    questions: Iterable[SheetCell], answers: Iterable[SheetCell]
+) -> tuple[tuple[SheetCell, SheetCell], ...]:
     return tuple(zip(questions, answers, strict=False))
 
 
@@ -49,7 +51,7 @@ def comparisons(sheet: Sheet, test: SheetTest, language: str) -> TestTemplate:
     plain = _plain(test, language, ["adj"])
     if language not in rule.RULES.languages["comparison_questions"]:
         return join([plain], "adj", male=True)
-    questions: dict[str, list[Cell]] = {}
+    questions: dict[str, list[SheetCell]] = {}
     for cell in test.of(language, "Question"):
         questions.setdefault(cell.placeholders, []).append(cell)
     shared = [cell for cell in questions.pop("", []) if cell.text]
@@ -76,7 +78,7 @@ def intensifiers(sheet: Sheet, test: SheetTest, language: str) -> TestTemplate:
     return join(products, "s", male=True, balance="s")
 
 
-def _listed_for(cells: Iterable[Cell], english: str) -> tuple[Cell, ...]:
+def _listed_for(cells: Iterable[SheetCell], english: str) -> tuple[SheetCell, ...]:
     """Return the cells whose placeholders list a fill-in, once for every time that they do."""
     return tuple(cell for cell in cells for name in cell.placeholders.split(", ") if name == english)
 
@@ -102,7 +104,7 @@ def job_vs_nationality(sheet: Sheet, test: SheetTest, language: str) -> TestTemp
     return join(products, "profession", male=True, balance="profession")
 
 
-def _fits(test: SheetTest, language: str, english: str) -> Callable[[str], Sequence[Cell]]:
+def _fits(test: SheetTest, language: str, english: str) -> Callable[[str], Sequence[SheetCell]]:
     return lambda field: [cell for cell in test.of(language, field) if cell.is_for(english)]
 
 
@@ -128,7 +130,7 @@ def _by_context(test: SheetTest, language: str, plain: Product) -> list[Product]
     """Return a product for each of two contexts; the column of placeholders holds the answers to the second."""
     questions = test.of(language, "Question")
     second = [
-        Cell(text=cell.placeholders, placeholders="", english=cell.english, place=cell.place)
+        SheetCell(text=cell.placeholders, placeholders="", english=cell.english, place=cell.place)
         for cell in test.of(language, "Answer")
     ]
     answers = (test.filled(language, "Answer"), second)
@@ -163,7 +165,7 @@ _ALL = frozenset(rule.PROPERTIES)
 class _Question:
     """A question with the properties that it asks for, and the objects that it can be asked of (None: all)."""
 
-    cell: Cell
+    cell: SheetCell
     properties: frozenset[str]
     objects: frozenset[str] | None = None
 

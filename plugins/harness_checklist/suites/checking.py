@@ -11,13 +11,13 @@ from harness_checklist.suites.space import Space, forms_behind, slots_of
 from harness_checklist.suites.suite import (
     NAME_SLOTS,
     Condition,
-    Entry,
+    FillInEntry,
     Form,
     LanguageSuite,
     ListedFillIn,
     Names,
     PairFillIn,
-    Place,
+    SourcePlace,
     TestTemplate,
 )
 from harness_checklist.suites.template import Placeholder, TemplateError, parse, split_number
@@ -30,7 +30,7 @@ class Fault:
     """One fault of a test, and its place."""
 
     message: str
-    place: Place | None = None
+    place: SourcePlace | None = None
 
 
 def check_test(spoken: LanguageSuite, test_id: str) -> None:
@@ -87,7 +87,7 @@ def _drawn_names(test: TestTemplate, names: Names, slot: str) -> Sequence[str]:
     return (*male, *(names.female if test.names != "male" else ()))
 
 
-def _variants(test: TestTemplate) -> Iterator[tuple[str, Condition, Place | None]]:
+def _variants(test: TestTemplate) -> Iterator[tuple[str, Condition, SourcePlace | None]]:
     for context in test.contexts:
         yield "the context", context.when, context.place
     for question in test.questions:
@@ -111,7 +111,7 @@ class _Checker:
     def space(self) -> Space:
         return Space(self.test, self.names)
 
-    def faults(self) -> Iterator[tuple[str, Place | None]]:
+    def faults(self) -> Iterator[tuple[str, SourcePlace | None]]:
         test = self.test
         for section in ("contexts", "questions"):
             if not getattr(test, section):
@@ -183,7 +183,7 @@ class _Checker:
             if not entry.forms:
                 yield f"{name}: {entry.id!r} has no forms"
 
-    def _form(self, name: str, size: int, entry: Entry, number: int) -> Iterator[str]:
+    def _form(self, name: str, size: int, entry: FillInEntry, number: int) -> Iterator[str]:
         form = entry.forms[number]
         if len(form.texts) != size:
             yield f"{name}: {entry.id!r} has {len(form.texts)} aligned forms where the first has {size}"

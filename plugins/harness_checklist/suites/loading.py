@@ -18,7 +18,7 @@ from harness_checklist.suites.suite import (
     LanguageSuite,
     ListedFillIn,
     Names,
-    Place,
+    SourcePlace,
     Suite,
     SuiteHead,
     TestTemplate,
@@ -151,14 +151,14 @@ def read_language(
     if problems:
         raise SpecError(document.source, sorted(dict.fromkeys(problems), key=lambda one: one.line or 0))
     language_suite = spoken.model_copy(update={"names": names, "tests": tests})
-    return language_suite.at(Place(document.source, 1))
+    return language_suite.at(SourcePlace(document.source, 1))
 
 
 def _placed(name: str, test: TestTemplate, document: Document) -> dict[str, FillIn]:
     """Note the places of a test and of its parts; return its own fill-ins."""
 
-    def place(*path: str | int) -> Place:
-        return Place(document.source, document.line_of(("tests", name, *path)))
+    def place(*path: str | int) -> SourcePlace:
+        return SourcePlace(document.source, document.line_of(("tests", name, *path)))
 
     test.at(place())
     for number, context in enumerate(test.contexts):

@@ -143,7 +143,7 @@ def read_sheet(path: Path, suite: Suite) -> LanguageSuite:
 
     Raises `SpecError` with all faults of the sheet, each with its line; `MissingDataError`, `DataError`.
     """
-    reader = _Reader(str(path), suite)
+    reader = _SheetReader(str(path), suite)
     try:
         reader.read(read_text(path))
     except csv.Error as error:
@@ -153,7 +153,7 @@ def read_sheet(path: Path, suite: Suite) -> LanguageSuite:
     return read_language(document, suite, document.data["language"], lambda code: suite.languages[code].names)
 
 
-class _Reader:
+class _SheetReader:
     """Collects the rows of a sheet as the data of a language file."""
 
     def __init__(self, path: str, suite: Suite) -> None:

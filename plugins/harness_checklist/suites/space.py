@@ -11,7 +11,7 @@ from math import prod
 from harness_checklist.suites.suite import (
     NAME_SLOTS,
     Condition,
-    Entry,
+    FillInEntry,
     Form,
     Gender,
     ListedFillIn,
@@ -28,7 +28,7 @@ class Option:
 
     ids: Mapping[str, str]
     """Condition key (``adj``, ``p.v1``) -> fill-in id; these are a case's `fills`."""
-    entries: Mapping[str, Entry]
+    entries: Mapping[str, FillInEntry]
     """The same keys -> the fill-in whose forms are shown."""
     gender: str | None = None
     """Of a first name."""
@@ -163,8 +163,8 @@ def _name_options(slot: str, name: str, gender: Gender, names: Names) -> Iterato
 
 
 @lru_cache(maxsize=1 << 16)
-def _name_entry(name: str) -> Entry:
-    return Entry(name, (Form(texts=(name.replace("{", "{{").replace("}", "}}"),)),))
+def _name_entry(name: str) -> FillInEntry:
+    return FillInEntry(name, (Form(texts=(name.replace("{", "{{").replace("}", "}}"),)),))
 
 
 def _pair_options(

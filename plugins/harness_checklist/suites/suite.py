@@ -53,7 +53,7 @@ Condition = dict[str, Ids]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SourcePlace:
     """A place in a file; line and column are 1-based."""
 
     path: str
@@ -71,14 +71,14 @@ class Placed(SpecModel):
     """A part of a suite that knows where it is written."""
 
     model_config = ConfigDict(populate_by_name=True)
-    _place: Place | None = PrivateAttr(default=None)
+    _place: SourcePlace | None = PrivateAttr(default=None)
 
     @property
-    def place(self) -> Place | None:
+    def place(self) -> SourcePlace | None:
         """Where it is written, if it comes from a file."""
         return self._place
 
-    def at(self, place: Place | None) -> Self:
+    def at(self, place: SourcePlace | None) -> Self:
         """Note where it is written, and return it."""
         self._place = place
         return self
@@ -142,7 +142,7 @@ class Form(Placed):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FillInEntry:
     """One value of a fill-in: its id (in imported suites the English words) and its forms.
 
     The first form whose condition holds is taken; a draw for which none holds is impossible and never made.
@@ -158,9 +158,9 @@ class ListedFillIn(Placed):
     values: dict[str, tuple[Form, ...]]
 
     @cached_property
-    def entries(self) -> tuple[Entry, ...]:
+    def entries(self) -> tuple[FillInEntry, ...]:
         """The values with their ids."""
-        return tuple(Entry(name, forms) for name, forms in self.values.items())
+        return tuple(FillInEntry(name, forms) for name, forms in self.values.items())
 
 
 class PairFillIn(Placed):

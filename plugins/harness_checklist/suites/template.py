@@ -72,7 +72,7 @@ class Placeholder:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Template:
+class TextTemplate:
     """A parsed text: literals around placeholders, ``len(literals) == len(placeholders) + 1``."""
 
     text: str
@@ -101,7 +101,7 @@ def split_number(name: str) -> tuple[str, int | None]:
 
 
 @lru_cache(maxsize=65536)
-def parse(text: str) -> Template:
+def parse(text: str) -> TextTemplate:
     """Return the parsed template; raises `TemplateError` with all faults."""
     literals, placeholders, faults = [""], [], []
     position = 0
@@ -127,7 +127,7 @@ def parse(text: str) -> Template:
     literals[-1] += text[position:]
     if faults:
         raise TemplateError(text, tuple(faults))
-    return Template(text=text, literals=tuple(literals), placeholders=tuple(placeholders))
+    return TextTemplate(text=text, literals=tuple(literals), placeholders=tuple(placeholders))
 
 
 def _placeholder(inner: str) -> Placeholder | str:

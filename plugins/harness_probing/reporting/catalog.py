@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness import Run
-from harness.reporting import ReportFormat, ReportSection
+from harness.registry import ReportFormat, ReportSection
 
 
 def _render_csv(runs: Sequence[Run]) -> str:

@@ -78,7 +78,7 @@ class Localisation:
 
 
 def localisations(curves: Sequence[Curve]) -> list[Localisation]:
-    """Return what several models were probed for, in the order of the curves."""
+    """Return the localisations of several models, in the order of the curves."""
     groups: dict[str, list[Curve]] = {}
     for curve in curves:
         groups.setdefault(f"{curve.probe.title} {curve.probe.treebank_name}".rstrip(), []).append(curve)

@@ -24,7 +24,7 @@ Entry = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
-    """What the probes of one task found in the layers of one model, on one treebank."""
+    """Results of the probes of one task in the layers of one model, on one treebank."""
 
     model: str
     """What the report calls the run."""
@@ -53,7 +53,7 @@ class Probe:
 
     @property
     def treebank_name(self) -> str:
-        """What reports call the treebank."""
+        """Name of the treebank in reports."""
         return TREEBANK_NAMES.get(self.treebank, self.treebank)
 
     @property

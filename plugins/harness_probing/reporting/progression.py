@@ -39,7 +39,7 @@ DIFFERENCE_NOTE = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class ProgressionStep:
     """The difference of one treebank to the one before it, in the last or the best layer."""
 
     earlier: str
@@ -62,7 +62,7 @@ class Progression:
     """By treebank, and whether of the last layer or of the best one."""
     tasks: Mapping[str, int]
     """Over how many tasks the score of a treebank is an average; empty for a task."""
-    steps: Mapping[tuple[str, Which], Step]
+    steps: Mapping[tuple[str, Which], ProgressionStep]
     """By later treebank."""
 
 
@@ -179,15 +179,15 @@ def _counts(one: Progression) -> bool:
 
 def _steps(
     treebanks: Sequence[str], both: Callable[[str, str, Which], tuple[Estimate, Estimate] | None]
-) -> dict[tuple[str, Which], Step]:
+) -> dict[tuple[str, Which], ProgressionStep]:
     """Return the differences of neighbouring treebanks that `both` has scores of."""
-    steps: dict[tuple[str, Which], Step] = {}
+    steps: dict[tuple[str, Which], ProgressionStep] = {}
     for earlier, later in pairwise(treebanks):
         for which in WHICH:
             pair = both(earlier, later, which)
             if pair is not None:
                 before, after = pair
-                steps[later, which] = Step(
+                steps[later, which] = ProgressionStep(
                     earlier=earlier,
                     later=later,
                     value=after.value - before.value,
@@ -285,7 +285,7 @@ def difference_table(found: Sequence[Progression], title: str) -> Table | None:
     return probe_table(title, WHICH, rows, notes)
 
 
-def _step_text(step: Step) -> str:
+def _step_text(step: ProgressionStep) -> str:
     text = signed(step.value)
     if step.interval is None:
         return text

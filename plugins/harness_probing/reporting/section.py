@@ -54,7 +54,7 @@ class ProbingSection:
 
     @property
     def brief(self) -> list[Block]:
-        """What a summary shows."""
+        """Blocks of a summary."""
         names = ", ".join(table.title.rpartition(": ")[2] for table in self.further)
         also = [f"Also: {names}. All of it: harness report RUN --probing"] if names else []
         return [*self._head, curve_table(self.curves, *also)]
@@ -65,7 +65,7 @@ class ProbingSection:
 
 
 def read_probing(runs: Sequence[Run]) -> SectionReport | None:
-    """Return what all reports show of the probes of runs; None where nothing was probed."""
+    """Return the section of all reports on the probes of runs; None where nothing was probed."""
     sections, notes = probing_sections(runs)
     if not sections and not notes:
         return None

@@ -150,7 +150,7 @@ def _detail_fields(probe: Probe) -> tuple[str, ...]:
 
 
 def _coverage_notes(probes: Sequence[Probe]) -> Iterator[str]:
-    """Yield what did not reach the probes, each with the probes that it is about."""
+    """Yield notes on items that did not reach the probes, each with its probes."""
     names_by_fact: dict[str, list[str]] = {}
     for probe in probes:
         for fact in _coverage(probe):

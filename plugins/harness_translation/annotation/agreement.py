@@ -59,7 +59,10 @@ def alpha_interval(units: Units, *, draws: int = 1_000, seed: int = 0) -> tuple[
         coincidences, np.arange(len(coincidences)), _alpha_or_nan, draws=draws, seed=seed
     )
     # A resample in which all items have the same label has no alpha; it is rare, and does not show agreement.
-    interval = percentile_interval(replicates[np.isfinite(replicates)], seed=seed)
+    defined = replicates[np.isfinite(replicates)]
+    if not defined.size:
+        return None
+    interval = percentile_interval(defined, seed=seed)
     return None if interval.low is None or interval.high is None else (interval.low, interval.high)
 
 

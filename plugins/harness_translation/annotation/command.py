@@ -1,4 +1,4 @@
-"""``harness annotate``: sheets for annotators, their labels, and the report on a test set."""
+"""Let people label items again, blind; agreement, kappa, a corrected gold."""
 
 from __future__ import annotations
 
@@ -43,6 +43,12 @@ Instructions = Annotated[
     Path | None,
     typer.Option("--instructions", help="Instructions for annotators that replace the default ones."),
 ]
+Items = Annotated[
+    Path | None,
+    typer.Option(
+        "--items", help="Take the items of this list (JSON lines: task, language, id), and draw none."
+    ),
+]
 
 
 @app.callback()
@@ -65,6 +71,7 @@ def export(
     stratify: Stratify = None,
     allocation: AllocationName = "proportional",
     instructions: Instructions = None,
+    items: Items = None,
 ) -> None:
     """Write blind sheets of test items for annotators, and a separate key.
 
@@ -155,10 +162,17 @@ def import_(
 @app.command("report")
 def report(
     folder: Folder,
-    items: Annotated[int, typer.Option("--items", min=0, help="Number of items to fix that are shown.")] = 10,
+    items: Annotated[int, typer.Option("--items", min=0, help="Items to fix, and comparisons, shown.")] = 10,
     gold: Annotated[
         Path | None, typer.Option("--write-gold", help="Write the final labels here, for eval --gold.")
     ] = None,
+    errata: Annotated[
+        Path | None,
+        typer.Option("--write-errata", help="Write labels that differ here as errata, for score --errata."),
+    ] = None,
+    revision: Annotated[
+        str, typer.Option("--revision", help="With --write-errata: where the items come from.")
+    ] = "as annotated",
     json_file: Json = None,
 ) -> None:
     """Show how far people agree with the inherited labels and each other, and the items to fix.
@@ -170,7 +184,13 @@ def report(
     from harness.cli import check_output_file, print_table, write_file, write_rows
     from harness_translation.annotation.key import read_key
     from harness_translation.annotation.labels import read_annotations
-    from harness_translation.annotation.report import gold_rows, report_notes, report_rows, report_tables
+    from harness_translation.annotation.report import (
+        errata_files,
+        gold_rows,
+        report_notes,
+        report_rows,
+        report_tables,
+    )
 
     check_output_file(json_file, ".json")
     check_output_file(gold, ".jsonl")
@@ -186,5 +206,13 @@ def report(
         lines = [json.dumps(row, ensure_ascii=False) for row in gold_rows(key, annotations)]
         write_file(gold, "\n".join(lines) + "\n")
         echo(f"Wrote {len(lines)} final labels: harness eval --gold {gold} ...")
+    if errata is not None:
+        files = dict(errata_files(key, annotations, revision))
+        errata.mkdir(parents=True, exist_ok=True)
+        for name, text in files.items():
+            write_file(errata / name, text)
+        echo(
+            f"Wrote {', '.join(files) or 'nothing: no label differs'} into {errata}: harness errata check {errata}"
+        )
     if json_file is not None:
         write_rows(json_file, findings)

@@ -26,7 +26,7 @@ from harness_translation.annotation.labels import (
     open_rows,
     undecided_rows,
 )
-from harness_translation.annotation.sample import Allocation, draw_sheets
+from harness_translation.annotation.sample import Allocation, draw_sheets, listed_sheets, read_listed
 
 MEANINGS: Final[Mapping[str, str]] = {
     "entailment": "the premise makes the hypothesis true",
@@ -54,6 +54,8 @@ class ExportRequest:
     stratify: str | None = None
     allocation: Allocation = "proportional"
     instructions: Path | None = None
+    items: Path | None = None
+    """A list of the items, which then are not drawn."""
 
 
 def export_sheets(request: ExportRequest, folder: Path) -> Key:
@@ -71,13 +73,16 @@ def export_sheets(request: ExportRequest, folder: Path) -> Key:
             hint="Give another folder with --output.",
         )
     texts = _texts(request)
-    sheets = draw_sheets(
-        texts,
-        size=request.size,
-        seed=request.seed,
-        stratify=request.stratify,
-        allocation=request.allocation,
-    )
+    if request.items is not None:
+        sheets = listed_sheets(texts, read_listed(request.items), seed=request.seed)
+    else:
+        sheets = draw_sheets(
+            texts,
+            size=request.size,
+            seed=request.seed,
+            stratify=request.stratify,
+            allocation=request.allocation,
+        )
     custom = _instructions(request.instructions)
     key = Key(
         seed=request.seed,

@@ -32,6 +32,8 @@ class AnnotationItem:
     choices: Mapping[str, str] = field(default_factory=dict)
     """Label -> its text, if labels are choices between texts."""
     gold: str
+    digest: str = ""
+    """As the records of runs name its texts."""
     attributes: Mapping[str, str] = field(default_factory=dict)
     """Attributes to stratify by, in addition to the label."""
 
@@ -136,6 +138,8 @@ def _read_text(session: Session, finder: DataFinder, entry: TaskEntry, code: str
 def _example_item(
     task: str, example: ClassificationExample | MultipleChoiceExample, attributes: Mapping[str, str]
 ) -> AnnotationItem:
+    from harness.running import inputs_digest
+
     choices: dict[str, str] = {}
     gold: str | None
     if isinstance(example, MultipleChoiceExample):
@@ -146,7 +150,12 @@ def _example_item(
     if gold is None:
         raise _unlabelled(task)
     return AnnotationItem(
-        id=example.id, fields=dict(example.inputs), choices=choices, gold=gold, attributes=attributes
+        id=example.id,
+        fields=dict(example.inputs),
+        choices=choices,
+        gold=gold,
+        digest=inputs_digest(example),
+        attributes=attributes,
     )
 
 
@@ -217,5 +226,6 @@ def _record_item(record: ItemRecord, task: str, kind: str) -> AnnotationItem:
         fields=fields["inputs"],
         choices=dict(zip(fields.get("names", ()), fields.get("choices", ()), strict=True)),
         gold=record.reference,
+        digest=record.inputs_digest,
         attributes=record.tags,
     )

@@ -28,6 +28,8 @@ class SheetRow(BaseModel):
     id: str
     gold: str
     """The inherited label."""
+    digest: str = ""
+    """As the records of runs name the item's texts; empty in older keys."""
     stratum: str
     weight: float
     """The number of items of the test set that it represents."""

@@ -272,7 +272,7 @@ def _labels_of(line: _Line, annotations: Annotations) -> dict[str, str]:
 
 
 def _fault(line: _Line, sheet: Sheet | None, first: _Line) -> str:
-    """Return what is wrong with a line, or an empty text."""
+    """Return the fault of a line, or an empty text."""
     if sheet is None:
         return f"no sheet has the row {line.row!r}"
     if line.stage == CORRECTION and line.annotator == ADJUDICATED:

@@ -15,6 +15,7 @@ intervals and tests that it does not give. A report is a list of rows of plain v
 from __future__ import annotations
 
 import itertools
+import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -42,6 +43,8 @@ from harness_translation.annotation.labels import (
 Row = dict[str, Any]
 Table = tuple[str, list[str], list[list[str]]]
 """The title, heads and fields of a table."""
+_FEWEST_CONFUSED = 10
+"""Labelled items of a text that has a table of confusion; of fewer, the items to fix say the same."""
 
 
 def report_rows(key: Key, annotations: Annotations) -> list[Row]:
@@ -69,6 +72,45 @@ def gold_rows(key: Key, annotations: Annotations) -> list[Row]:
         for decided in [_decided(sheet, annotations)]
         for row in decided
     ]
+
+
+def errata_files(key: Key, annotations: Annotations, revision: str) -> Iterator[tuple[str, str]]:
+    """Yield the name and text of an errata file per task whose own text has items with another final label.
+
+    An entry a line, so that a change in git is a line; `revision` says where the items come from. Raises `UsageError`
+    for items without a digest: errata name items by it.
+    """
+    entries: dict[str, list[Row]] = defaultdict(list)
+    for sheet in key.sheets:
+        for name, label in _decided(sheet, annotations).items() if not sheet.view else ():
+            item = sheet.by_row[name]
+            if label == item.gold:
+                continue
+            if not item.digest:
+                raise UsageError(
+                    "The key has no digests of its items, since an older version wrote it.",
+                    hint="Export the sheets again.",
+                )
+            identity = {"id": item.id, "language": sheet.language, "field": "label", "digest": item.digest}
+            correction = {"was": item.gold, "is": label, **_votes(name, label, annotations)}
+            entries[sheet.task].append({**identity, **correction})
+    for task, of_task in entries.items():
+        head = {
+            "errata": task,
+            "revision": revision,
+            "source": "harness annotate",
+            "reason": "People who labelled the item blind gave it another label",
+        }
+        lines = [f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in head.items()]
+        lines += ["entries:", *(f"  - {json.dumps(entry, ensure_ascii=False)}" for entry in of_task)]
+        yield f"{task}.yaml", "\n".join(lines) + "\n"
+
+
+def _votes(row: str, label: str, annotations: Annotations) -> Row:
+    names = [name for name, labels in {**annotations.labels, **annotations.third}.items() if row in labels]
+    votes = annotations.votes(row)
+    decided = [ADJUDICATED] if row in annotations.final else []
+    return {"who": ", ".join([*names, *decided]), "votes": f"{votes[label]}/{votes.total()}"}
 
 
 def _decided(sheet: Sheet, annotations: Annotations) -> dict[str, str]:
@@ -167,12 +209,14 @@ def _across(first: Row, second: Row) -> str | None:
 
 
 def report_tables(rows: Sequence[Row], *, items: int) -> list[Table]:
-    """Return the tables of a report that have rows; `items` limits the items to fix."""
+    """Return the tables of a report that have rows; `items` limits the items to fix and the contrasts."""
     by_kind = {
         kind: [row for row in rows if row["row"] == kind] for kind in ("agreement", "contrast", "item to fix")
     }
     to_fix = by_kind["item to fix"]
-    limited = f" (the first {items} of {len(to_fix)})" if len(to_fix) > items else ""
+    contrasts = by_kind["contrast"]
+    if len(contrasts) > items:
+        contrasts = sorted(contrasts, key=lambda row: row["p"])
     heads = "language,text,n,agreement,95 % interval,each,kappa,alpha,95 % interval".split(",")
     tables: list[Table] = [
         (
@@ -181,7 +225,7 @@ def report_tables(rows: Sequence[Row], *, items: int) -> list[Table]:
             [_agreement_fields(row) for row in by_kind["agreement"]],
         ),
         (
-            "Texts compared (two-proportion test)",
+            f"Texts compared (two-proportion test{_limited(contrasts, items, ', lowest p first')})",
             ["task", "compared", "first", "second", "difference", "p", "p (Holm)"],
             [
                 [
@@ -190,7 +234,7 @@ def report_tables(rows: Sequence[Row], *, items: int) -> list[Table]:
                     _p(row["p"]),
                     _p(row["p_holm"]),
                 ]
-                for row in by_kind["contrast"]
+                for row in contrasts[:items]
             ],
         ),
         (
@@ -207,9 +251,9 @@ def report_tables(rows: Sequence[Row], *, items: int) -> list[Table]:
                 if row["open"] or sum(row["stages"].values()) > row["stages"][FIRST]
             ],
         ),
-        *(_confusion_table(row) for row in by_kind["agreement"]),
+        *(_confusion_table(row) for row in by_kind["agreement"] if row["n"] >= _FEWEST_CONFUSED),
         (
-            f"Items to fix{limited}",
+            f"Items to fix{_limited(to_fix, items)}",
             ["text", "id", "inherited", "final", "content"],
             [
                 [
@@ -222,6 +266,10 @@ def report_tables(rows: Sequence[Row], *, items: int) -> list[Table]:
         ),
     ]
     return [table for table in tables if table[2]]
+
+
+def _limited(rows: Sequence[Row], items: int, order: str = "") -> str:
+    return f"; the first {items} of {len(rows):,}{order}" if len(rows) > items else ""
 
 
 def _agreement_fields(row: Row) -> list[str]:
@@ -260,10 +308,16 @@ def report_notes(rows: Sequence[Row]) -> Iterator[str]:
         "each pair of them; alpha: Krippendorff's for nominal labels, its interval by resampling items; all three by "
         "the first labels."
     )
-    for row in (row for row in rows if row["row"] == "agreement"):
+    agreements = [row for row in rows if row["row"] == "agreement"]
+    designs: dict[tuple[str, str, str], list[str]] = defaultdict(list)
+    for row in agreements:
+        designs[row["task"], row["text"], row["design"]].append(row["language"])
+    for (task, text, design), languages in designs.items():
+        if design != "simple":
+            name = f"{task}:{'+'.join(languages)}, {text}"
+            yield f"{name}: the sample is {design}; strata are weighted by their size in the test set."
+    for row in agreements:
         name = f"{row['task']}:{row['language']}, {row['text']}"
-        if row["design"] != "simple":
-            yield f"{name}: the sample is {row['design']}; strata are weighted by their size in the test set."
         if row["open"]:
             yield (
                 f"{name}: annotators disagree on {row['open']} undecided rows, so the agreement of the labelled "

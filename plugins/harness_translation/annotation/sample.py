@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Final, Literal
 
-from harness import UsageError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from harness import UnknownNameError, UsageError
 from harness.data import draw
 from harness_translation.annotation.item import AnnotationItem, TextItems
 from harness_translation.annotation.key import Sheet, SheetRow, row_name, sheet_names
@@ -19,6 +22,45 @@ from harness_translation.annotation.key import Sheet, SheetRow, row_name, sheet_
 Allocation = Literal["proportional", "equal"]
 ALL: Final = "all"
 """The one stratum of a simple random sample."""
+
+
+class ListedItem(BaseModel):
+    """One line of a list of items that were chosen elsewhere, as ``harness suspects`` writes it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    task: str
+    language: str
+    id: str
+    stratum: str = ALL
+    weight: float = Field(default=1.0, gt=0)
+    """The number of items of its stratum that it represents."""
+
+
+def read_listed(path: Path) -> dict[tuple[str, str], list[ListedItem]]:
+    """Return the items of a file of JSON lines by task and language; raises `UsageError` for a faulty line."""
+    listed: dict[tuple[str, str], list[ListedItem]] = defaultdict(list)
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"The list of items {str(path)!r} cannot be read: {error}.") from error
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            item = ListedItem.model_validate_json(line)
+        except ValidationError as error:
+            first = error.errors()[0]
+            field = ".".join(map(str, first["loc"])) or "the line"
+            raise UsageError(f"{path}:{number}: {field}: {first['msg']}.") from error
+        if any(item.id == other.id for other in listed[(item.task, item.language)]):
+            raise UsageError(
+                f"{path}:{number}: the item {item.id!r} of {item.task}:{item.language} is listed twice."
+            )
+        listed[(item.task, item.language)].append(item)
+    if not listed:
+        raise UsageError(f"The list of items {str(path)!r} is empty.")
+    return listed
 
 
 def draw_sheets(
@@ -57,23 +99,73 @@ def draw_sheets(
             )
         rows = _draw_rows(text, free, size, seed, stratify, allocation)
         used_ids |= {row.id for row in rows}
-        sheets.append(
-            Sheet(
-                name=name,
-                task=text.task,
-                language=text.language,
-                view=dict(text.view),
-                labels=text.labels,
-                provenance=text.provenance,
-                design="simple" if stratify is None else f"stratified by {stratify}",
-                population=len(text.items),
-                rows=tuple(sorted(rows, key=lambda row: row.row)),
-            )
-        )
+        design = "simple" if stratify is None else f"stratified by {stratify}"
+        sheets.append(_sheet(text, name, rows, design))
     names = [row.row for sheet in sheets for row in sheet.rows]
     if len(set(names)) != len(names):
         raise UsageError("Two rows would have the same digest.", hint="Give another --seed.")
     return tuple(sheets)
+
+
+def listed_sheets(
+    texts: Sequence[TextItems], listed: Mapping[tuple[str, str], Sequence[ListedItem]], *, seed: int
+) -> tuple[Sheet, ...]:
+    """Return the sheets of items that a list names, in the order of the texts; those without any get none.
+
+    Args:
+        texts: The texts that have the items.
+        listed: The items by task and language.
+        seed: Of the names of rows.
+
+    Raises:
+        UsageError: If a text that the list names is missing or there are two of it, or it does not have an item.
+    """
+    kept = [text for text in texts if (text.task, text.language) in listed]
+    names = [f"{text.task}:{text.language}" for text in kept]
+    for task, language in listed:
+        if names.count(f"{task}:{language}") != 1:
+            raise UsageError(
+                f"The list of items has some of {task}:{language}, of which there are "
+                f"{names.count(f'{task}:{language}')} texts, not one.",
+                hint="Choose tasks, languages or a variant so that one is left.",
+            )
+    sheets = []
+    for text, name in zip(kept, sheet_names(kept, seed), strict=True):
+        by_id = {item.id: item for item in text.items}
+        rows = []
+        for entry in listed[(text.task, text.language)]:
+            if entry.id not in by_id:
+                raise UnknownNameError(f"item of {text}", entry.id, by_id)
+            rows.append(_row(text, by_id[entry.id], entry.stratum, entry.weight, seed))
+        sheets.append(_sheet(text, name, rows, "stratified by the list of items"))
+    return tuple(sheets)
+
+
+def _row(text: TextItems, item: AnnotationItem, stratum: str, weight: float, seed: int) -> SheetRow:
+    return SheetRow(
+        row=row_name(text, item.id, seed),
+        id=item.id,
+        gold=item.gold,
+        digest=item.digest,
+        stratum=stratum,
+        weight=weight,
+        fields=dict(item.fields),
+        choices=dict(item.choices),
+    )
+
+
+def _sheet(text: TextItems, name: str, rows: Sequence[SheetRow], design: str) -> Sheet:
+    return Sheet(
+        name=name,
+        task=text.task,
+        language=text.language,
+        view=dict(text.view),
+        labels=text.labels,
+        provenance=text.provenance,
+        design=design,
+        population=len(text.items),
+        rows=tuple(sorted(rows, key=lambda row: row.row)),
+    )
 
 
 def _draw_rows(
@@ -100,15 +192,7 @@ def _draw_rows(
         language = None if text.parallel else text.language
         drawn = draw([item.id for item in items], count, seed=seed, task=text.task, language=language)
         rows += [
-            SheetRow(
-                row=row_name(text, item.id, seed),
-                id=item.id,
-                gold=item.gold,
-                stratum=name,
-                weight=population[name] / count,
-                fields=dict(item.fields),
-                choices=dict(item.choices),
-            )
+            _row(text, item, name, population[name] / count, seed)
             for item in (items[index] for index in drawn)
         ]
     return rows

@@ -1,4 +1,4 @@
-"""``harness gap`` on the command line."""
+"""Show whether a benchmark's translations, not the model, cost the score."""
 
 from __future__ import annotations
 

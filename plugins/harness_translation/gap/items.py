@@ -29,7 +29,7 @@ CONTEXT_STAYS: Final = frozenset({"span_extraction"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LanguageItems:
+class VariantItems:
     """The items that all versions of one language have."""
 
     language: str
@@ -59,7 +59,7 @@ _Cells = Mapping[tuple[Condition, int], _Cell]
 """By version and seed."""
 
 
-def read_languages(system: GapSystem, metric: str, *, common: bool = False) -> list[LanguageItems]:
+def read_languages(system: GapSystem, metric: str, *, common: bool = False) -> list[VariantItems]:
     """Return the items of every language of a system, the source language first if it is present.
 
     Args:
@@ -83,7 +83,7 @@ def read_languages(system: GapSystem, metric: str, *, common: bool = False) -> l
     human = {seed: own for (condition, seed), own in cells.get(system.source, {}).items() if condition == ZS}
     source_ids = set(ids.get(system.source, ()))
     return [
-        LanguageItems(
+        VariantItems(
             language=code,
             ids=ids[code],
             draws=own_draws,

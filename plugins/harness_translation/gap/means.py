@@ -88,9 +88,9 @@ class Means:
         """
         by_seed, replicates = vector[1 : 1 + self.seeds], vector[1 + self.seeds :]
         if groups < 2:
-            interval = Interval(se=None, low=None, high=None, method="one cluster")
+            interval = Interval(method="one cluster")
         elif np.ptp(replicates) < 1e-12:
-            interval = Interval(se=None, low=None, high=None, method="constant")
+            interval = Interval(method="constant")
         else:
             method = "paired bootstrap" if groups == items else "paired cluster bootstrap"
             if reflected:

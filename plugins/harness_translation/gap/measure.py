@@ -19,7 +19,7 @@ from harness.statistics import Codes, seed_of
 from harness_translation.gap.correlation import Correlation, correlation
 from harness_translation.gap.f1 import F1Scores, macro_f1_scores
 from harness_translation.gap.formula import CONTRASTS, FLAGGED, VARIANTS, contrast
-from harness_translation.gap.items import CONTEXT_STAYS, Booleans, LanguageItems, read_languages
+from harness_translation.gap.items import CONTEXT_STAYS, Booleans, VariantItems, read_languages
 from harness_translation.gap.means import Estimate, Means, Vector
 from harness_translation.gap.pretraining import by_size
 from harness_translation.gap.system import ZS, Condition, GapSystem, command_for
@@ -185,7 +185,7 @@ class _Gaps:
                 source = vectors.get((code, subset, "source")) if paired else source_vector
                 self._found[code, subset] = self._of_language(versions, source)
 
-    def _add(self, part: LanguageItems, subset: Subset, kept: Booleans, block: str) -> None:
+    def _add(self, part: VariantItems, subset: Subset, kept: Booleans, block: str) -> None:
         draws = self._draws[part.language, subset] = part.draws[kept]
         for condition, scores in part.scores.items():
             self._means.add((part.language, subset, condition), block, draws, scores[:, kept])

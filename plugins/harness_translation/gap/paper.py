@@ -1,4 +1,4 @@
-"""Every number that follows from a table of printed scores, with a mark where the printed number does not follow.
+"""Every number that follows from a table of printed scores, next to the printed one.
 
 Arithmetic is exact (fractions of the decimals as printed). A mean is over the values of the target languages, without
 the source language; the mean with it, which some tables print, is a row of its own.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
 from typing import Any, Final
 
@@ -18,18 +17,16 @@ from harness_translation.gap.correlation import correlation
 from harness_translation.gap.formula import CONTRASTS, FLAGGED, HEADS, TITLES, VARIANTS, contrast
 from harness_translation.gap.paper_form import Point, paper_table, transfer_chart
 from harness_translation.gap.pretraining import by_size
-from harness_translation.gap.score_file import AVERAGE, DELTA, Printed, PrintedRow, ScoreGroup
+from harness_translation.gap.score_file import AVERAGE, DELTA, Printed, ScoreGroup
 from harness_translation.gap.sections import CAUTION, gap_section, gap_table, size_text, unfair_text
 
 SOURCE: Final = "en"
 UNFAIR: Final = "the context is in the target language for ZS and in English for TT and BT"
 SPAN_TASKS: Final = frozenset({"mlqa", "xquad", "tydiqa"})
 """Tasks of which only the question is translated."""
-NOT_FOLLOWING: Final = "does not follow from the other cells"
 LEGEND: Final = (
     "Units as given. Means are means of the languages' own values, without the source language; gap: the "
-    "source language's ZS minus the score. ! does not follow from the other cells, or another table prints another "
-    "number. ~ compares more than translations."
+    "source language's ZS minus the score. ~ compares more than translations."
 )
 
 
@@ -43,8 +40,7 @@ class DerivedRow:
     quantity: str
     value: Fraction
     printed: Printed | None = None
-    erratum: str = ""
-    """Set if the printed number differs from the computed one, or another table prints another one."""
+    """The table's own number; printed averages of some tables hold the source language, too."""
     languages: tuple[str, ...] = ()
     """The languages that it is the mean of."""
     interval: tuple[float, float] | None = None
@@ -69,7 +65,6 @@ class DerivedRow:
             "quantity": self.quantity,
             "value": float(self.value),
             "printed": None if self.printed is None else float(self.printed.exact),
-            "erratum": self.erratum or None,
             "metric": group.metric,
             "split": group.split,
             "unfair": self.unfair or None,
@@ -84,17 +79,16 @@ def derived_rows(groups: Sequence[ScoreGroup]) -> list[DerivedRow]:
 
     Groups without a variant of the paper (attention overlaps) have no rows.
     """
-    return [row for group in groups for row in _group_rows(group, groups)]
+    return [row for group in groups for row in _group_rows(group)]
 
 
-def _group_rows(group: ScoreGroup, groups: Sequence[ScoreGroup]) -> Iterator[DerivedRow]:
+def _group_rows(group: ScoreGroup) -> Iterator[DerivedRow]:
     scores = {key: row for key, row in group.rows.items() if key[0] in VARIANTS}
     codes = {code for row in scores.values() for code in row}
     targets = by_size([code for code in codes if code not in {SOURCE, AVERAGE} and "@" not in code])
     for (variant, translator), row in scores.items():
         for code, printed in row.items():
             if code != AVERAGE:
-                erratum = _elsewhere(group, groups, (variant, translator), code, printed)
                 yield DerivedRow(
                     group=group,
                     translator=translator,
@@ -102,7 +96,6 @@ def _group_rows(group: ScoreGroup, groups: Sequence[ScoreGroup]) -> Iterator[Der
                     quantity=variant,
                     value=printed.exact,
                     printed=printed,
-                    erratum=erratum,
                 )
     for translator in sorted({translator for _, translator in scores if translator}):
         for quantity in CONTRASTS:
@@ -110,29 +103,6 @@ def _group_rows(group: ScoreGroup, groups: Sequence[ScoreGroup]) -> Iterator[Der
     for variant, translator in scores:
         yield from _mean_rows(group, variant, translator, targets)
         yield from _transfer_rows(group, variant, translator, targets)
-
-
-def _elsewhere(
-    group: ScoreGroup, groups: Sequence[ScoreGroup], key: tuple[str, str], code: str, printed: Printed
-) -> str:
-    """Return which other tables print another number for the same cell."""
-    return "; ".join(
-        f"table {candidate.table} prints {reprint.text} for the same cell"
-        for candidate in groups
-        if candidate is not group and candidate.identity == group.identity
-        if (reprint := candidate.rows.get(key, {}).get(code)) is not None and reprint.exact != printed.exact
-    )
-
-
-def _compared(value: Fraction, printed: Printed | None, row: PrintedRow) -> dict[str, Any]:
-    """Return the printed number and whether it does not follow, as arguments of a row."""
-    if printed is None:
-        return {}
-    # A number without decimals is as exact as the others of its row.
-    digits = printed.decimals or min((each.decimals for each in row.values() if each.decimals), default=0)
-    exact = Decimal(value.numerator) / Decimal(value.denominator)
-    rounded = exact.quantize(Decimal(1).scaleb(-digits), rounding=ROUND_HALF_UP)
-    return {"printed": printed, "erratum": "" if Fraction(rounded) == printed.exact else NOT_FOLLOWING}
 
 
 def _contrast_rows(
@@ -150,19 +120,24 @@ def _contrast_rows(
     }
     common: dict[str, Any] = {"group": group, "translator": translator}
     for code, value in values.items():
-        fields = _compared(value, printed.get(code), printed)
-        yield DerivedRow(**common, quantity=quantity, lang=code, value=value, **fields)
+        yield DerivedRow(**common, quantity=quantity, lang=code, value=value, printed=printed.get(code))
     if not values:
         return
     mean = _mean(values.values())
-    fields = _compared(mean, printed.get(AVERAGE), printed)
-    yield DerivedRow(**common, quantity=quantity, lang=AVERAGE, value=mean, languages=tuple(values), **fields)
+    common |= {"lang": AVERAGE}
+    yield DerivedRow(
+        **common, quantity=quantity, value=mean, languages=tuple(values), printed=printed.get(AVERAGE)
+    )
     vectors = {code: [float(value)] for code, value in values.items()}
     estimate = correlation(quantity, translator, vectors, 1) if quantity in FLAGGED else None
     if estimate is not None:
-        fields = {"languages": estimate.languages, "interval": (estimate.low, estimate.high)}
-        name = f"rank_correlation_{quantity}"
-        yield DerivedRow(**common, quantity=name, lang=AVERAGE, value=Fraction(estimate.rho), **fields)
+        yield DerivedRow(
+            **common,
+            quantity=f"rank_correlation_{quantity}",
+            value=Fraction(estimate.rho),
+            languages=estimate.languages,
+            interval=(estimate.low, estimate.high),
+        )
 
 
 def _mean_rows(
@@ -176,9 +151,6 @@ def _mean_rows(
         if not codes or any(code not in row for code in averaged):
             continue
         value = _mean(row[code].exact for code in averaged)
-        fields = _compared(value, row.get(AVERAGE), row)
-        if averaged != codes and fields.get("erratum"):
-            fields = {}
         yield DerivedRow(
             group=group,
             translator=translator,
@@ -186,7 +158,7 @@ def _mean_rows(
             quantity=name,
             value=value,
             languages=averaged,
-            **fields,
+            printed=row.get(AVERAGE) if averaged == codes else None,
         )
 
 
@@ -320,9 +292,7 @@ def _field(row: DerivedRow | None, digits: int | None = None) -> str:
     value = float(row.value)
     decimals = digits if digits is not None else 1 if round(value, 1) == round(value, 4) else 2
     # Adding zero turns a rounded -0.0 into 0.0.
-    return (
-        f"{round(value, decimals) + 0.0:.{decimals}f}{'!' if row.erratum else ''}{'~' if row.unfair else ''}"
-    )
+    return f"{round(value, decimals) + 0.0:.{decimals}f}{'~' if row.unfair else ''}"
 
 
 def _notes(rows: Sequence[DerivedRow], names: Collection[str]) -> Iterator[str]:
@@ -334,8 +304,6 @@ def _notes(rows: Sequence[DerivedRow], names: Collection[str]) -> Iterator[str]:
                 f"{float(row.value):+.2f} (95 % {row.interval[0]:+.2f} to {row.interval[1]:+.2f} over "
                 f"{len(row.languages)} languages)."
             )
-        if row.erratum and row.printed is not None:
-            yield f"{row.lang}, {row.quantity}: printed {row.printed.text}: {row.erratum}."
     yield from (unfair_text(name, why, rows[0].group.task) for name, why in unfair.items())
     if "bt" in names:
         yield CAUTION

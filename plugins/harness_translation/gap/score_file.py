@@ -38,11 +38,6 @@ class Printed:
         """Return its exact value."""
         return Fraction(Decimal(self.text))
 
-    @property
-    def decimals(self) -> int:
-        """Return the number of decimals."""
-        return len(self.text.partition(".")[2])
-
 
 PrintedRow = Mapping[str, Printed]
 """By language, or ``avg``."""
@@ -60,11 +55,6 @@ class ScoreGroup:
     split: str
     rows: Mapping[tuple[str, str], PrintedRow]
     """By variant in lower case (``delta`` for printed differences) and translator."""
-
-    @property
-    def identity(self) -> tuple[str, ...]:
-        """Return what another table must share to have the same cells."""
-        return (self.task, self.metric, self.model, self.train, self.split)
 
 
 def read_scores(path: Path) -> list[ScoreGroup]:
@@ -118,7 +108,7 @@ def read_scores(path: Path) -> list[ScoreGroup]:
 
 
 def _fault(row: Mapping[str, str]) -> str:
-    """Return what is wrong with a row, or an empty text."""
+    """Return the fault of a row, or an empty text."""
     try:
         finite = Decimal(row["value"]).is_finite()
     except InvalidOperation:

@@ -54,7 +54,7 @@ def gap_section(
     unit: str = "points",
     answers: Sequence[Block] = (),
 ) -> Section:
-    """Return what is shown of one system, or of one published table.
+    """Return the section of one system, or of one published table.
 
     The bars are by language and translator, the largest language first; they may be none. The answers come first.
     """
@@ -83,7 +83,7 @@ def gap_table(
 
 
 def system_section(gaps: SystemGaps, *, k: float) -> Section:
-    """Return what is shown of one system and metric."""
+    """Return the section of one system and metric."""
     names = gaps.system.translators
     held = {value.quantity for value in gaps.values}
     contrasts = [name for name in CONTRASTS if name in held]

@@ -22,7 +22,7 @@ Words = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Line:
+class _AlignmentLine:
     """A pair of sentences with its links."""
 
     source: Words
@@ -33,13 +33,13 @@ class _Line:
 class FileAligner:
     """Looks pairs up by their texts without spaces; returns its words, so that a different segmentation is an error."""
 
-    def __init__(self, path: Path, known: Mapping[tuple[str, str], _Line], digest: str) -> None:
+    def __init__(self, path: Path, known: Mapping[tuple[str, str], _AlignmentLine], digest: str) -> None:
         self._path = path
         self._known = known
         self._digest = digest
 
     def identity(self) -> dict[str, str]:
-        """Return what the links depend on."""
+        """Return the identity of the links."""
         return {"aligner": "file", "aligner.sha256": self._digest}
 
     def close(self) -> None:
@@ -72,7 +72,7 @@ def open_file(reference: str) -> FileAligner:
         raise UsageError(f"The alignments {reference!r} cannot be read: {error.strerror}.") from error
     except UnicodeDecodeError as error:
         raise DataError(f"The alignments {reference!r} are not UTF-8: {error.reason}.") from error
-    by_pair: dict[tuple[str, str], _Line] = {}
+    by_pair: dict[tuple[str, str], _AlignmentLine] = {}
     line_numbers: dict[tuple[str, str], int] = {}
     for number, text in enumerate(lines, start=1):
         if not text.strip():
@@ -90,7 +90,7 @@ def _key(words: Sequence[str]) -> str:
     return "".join("".join(words).split())
 
 
-def _parsed(line: str, where: str) -> _Line:
+def _parsed(line: str, where: str) -> _AlignmentLine:
     fields = line.split(SEPARATOR)
     if len(fields) != 3:
         raise DataError(f"{where}: expected SOURCE ||| TARGET ||| LINKS, found {len(fields)} parts.")
@@ -106,4 +106,4 @@ def _parsed(line: str, where: str) -> _Line:
         if link.source >= len(source) or link.target >= len(target) or link.probability > 1:
             raise DataError(f"{where}: the link {text!r} does not fit {len(source)} and {len(target)} words.")
         links.append(link)
-    return _Line(source=source, target=target, links=tuple(links))
+    return _AlignmentLine(source=source, target=target, links=tuple(links))

@@ -1,4 +1,4 @@
-"""``harness overlap`` on the command line."""
+"""Compare what a classifier attends to in a text and its translation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``harness translate``: translate the texts that variants of tasks need, before or without a run."""
+"""Translate the texts that variants of tasks need; ship them as a data set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What translation services share: requests within their limits, and an identity without a version of their model."""
+"""Shared code of translation services: requests within limits, and an identity without their model's version."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def chunks(segments: Sequence[str], texts: int, characters: int) -> Iterator[lis
 
 
 def read_options(translator: str, ref: str, known: Sequence[str]) -> tuple[str, dict[str, str]]:
-    """Return what precedes ``?`` in a reference, and the options after it; raises `UsageError` for unknown ones."""
+    """Return the reference before ``?``, and the options after it; raises `UsageError` for unknown ones."""
     name, _, query = ref.partition("?")
     options = dict(parse_qsl(query, keep_blank_values=True))
     for option in options.keys() - set(known):

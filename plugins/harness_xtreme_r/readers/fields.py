@@ -1,4 +1,4 @@
-"""What the readers check of JSON objects, options and offsets."""
+"""Checks of JSON objects, options and offsets that the readers share."""
 
 from __future__ import annotations
 

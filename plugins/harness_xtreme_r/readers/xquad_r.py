@@ -52,7 +52,7 @@ class _Paragraph:
 
 
 def _passage_text(sentence: str, paragraph: str) -> str:
-    """Return what a dual encoder reads of a candidate: the sentence, then its whole paragraph.
+    """Return the text of a candidate for a dual encoder: the sentence, then its whole paragraph.
 
     There is no separator and newlines are deleted, as in the released code.
     """

@@ -1,4 +1,4 @@
-"""``harness submission``: the public XTREME-R file formats on the command line."""
+"""Score, export and import the public XTREME-R submission files."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ class LineFormat:
         return PairedItems(outputs=predictions, references=gold, note=self.note(predictions, gold, files))
 
     def note(self, predictions: Sequence[Any], gold: Sequence[Any], files: FilePair) -> str:
-        """Return what is suspicious of predictions; empty for nothing."""
+        """Return a note on suspicious predictions; empty without any."""
         return ""
 
 

@@ -47,7 +47,7 @@ def public_task(name: str) -> SubmissionTask | None:
 
 
 def describe(ref: str, options: AdapterOptions) -> ModelDescription:
-    """Return what a submission offers: recorded predictions; raises `UsageError` unless it is a folder."""
+    """Return the capabilities of a submission: recorded predictions; raises `UsageError` unless it is a folder."""
     if not Path(ref).is_dir():
         raise UsageError(
             f"The submission {ref!r} is not a folder.", hint="Expected TASK/test-LANG.EXT files in it."

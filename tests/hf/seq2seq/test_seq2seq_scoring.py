@@ -80,7 +80,7 @@ def test_the_likeliest_continuation_is_greedy(seq2seq: Any) -> None:
             )
     source = session.sources(["The cat sat"], 99)
     targets = [
-        seq2seq_scoring.Target(source=0, tokens=tokens)
+        seq2seq_scoring.TargetRequest(source=0, tokens=tokens)
         for tokens in (ids, [*ids[:-1], ids[-1] + 1], [ids[0] + 1, *ids[1:]])
     ]
     scored: dict[int, seq2seq_scoring.ScoredTarget] = {}

@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from harness.reporting.languages.finding import findings, shortfalls
-from harness.reporting.overview.contrast import Estimate, contrast, score_of
-from harness.reporting.overview.material import read_material
+from harness.reporting.languages.language import findings, shortfalls
+from harness.reporting.overview.mean_row import Estimate, contrast, score_of
+from harness.reporting.overview.summary import read_material
 from harness.reporting.render.page import html_blocks
-from harness.reporting.weakness.diagnosis import page_blocks
-from harness.reporting.weakness.severity import first_rank, severity, worst
-from harness.reporting.weakness.weakness import Weakness
+from harness.reporting.weakness.diagnosis import Weakness, page_blocks
+from harness.reporting.weakness.items import first_rank, severity, worst
 from harness.storage.records import ItemRecord
 
 Make = Callable[..., Any]

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.reporting.blocks.model import Field, Fold, as_field
-from harness.reporting.weakness.answer_text import LONGEST
-from harness.reporting.weakness.items import WorstItem, item_blocks, item_table
+from harness.reporting.weakness.items import LONGEST, WorstItem, item_blocks, item_table
 from harness.storage.records import ItemRecord
 
 

@@ -9,15 +9,14 @@ from typing import Any, get_args
 import pytest
 from hypothesis import given, strategies as st
 
-from harness.reporting.blocks.chart import BarChart
+from harness.reporting.blocks.chart import BarChart, Mark, MarkKind, TaskChart, TaskRow
 from harness.reporting.blocks.model import Charts, Columns, Note
-from harness.reporting.blocks.task_chart import Mark, MarkKind, TaskChart, TaskRow
-from harness.reporting.html_report import html_report
+from harness.reporting.documents import html_text
 from harness.reporting.overview.glance import glance
-from harness.reporting.overview.material import read_material
-from harness.reporting.overview.opening import DEEDS, lead
 from harness.reporting.overview.overview import overview_blocks
-from harness.reporting.render.page import html_blocks, render_html
+from harness.reporting.overview.provenance import DEEDS, lead
+from harness.reporting.overview.summary import read_material
+from harness.reporting.render.page import html_blocks
 from harness.running.session import open_session
 from harness.storage.run_folder import Run
 
@@ -47,7 +46,7 @@ def test_a_page_begins_with_model_task_languages_metric_and_chance(write_run: Ma
     ):
         assert words in first.text
     assert "German" not in first.text
-    assert '<p class="lead">' in render_html(html_report([run]))
+    assert '<p class="lead">' in html_text([run])
 
 
 def test_many_languages_are_counted_with_their_families(write_run: Make, cell: Make) -> None:
@@ -89,7 +88,7 @@ def test_systems_of_one_kind_have_marks_of_their_own(
 ) -> None:
     named: dict[MarkKind, list[str]] = {"run": runs, "baseline": baselines, "published": published}
     marks = [Mark(kind=kind, label=label, value=50.0) for kind, names in named.items() for label in names]
-    row = TaskRow(name="xnli", words="", value=50.0, text="50.0", small="", marks=marks)
+    row = TaskRow(label="xnli", words="", value=50.0, text="50.0", small="", marks=marks)
     chart = TaskChart(title="T", rows=[row])
     assert {(mark.kind, chart.variant(mark)) for mark in marks} == {
         (kind, place) for kind, names in named.items() for place in range(len(names))
@@ -102,7 +101,7 @@ def test_systems_of_one_kind_have_marks_of_their_own(
 
 def test_four_marks_of_a_kind_are_four_shapes() -> None:
     marks = [Mark(kind="baseline", label=f"b{place}", value=50.0) for place in range(4)]
-    row = TaskRow(name="xnli", words="", value=None, text="", small="", marks=marks)
+    row = TaskRow(label="xnli", words="", value=None, text="", small="", marks=marks)
     page = html_blocks([Charts(charts=(TaskChart(title="T", rows=[row]),))])
     shapes = [part.partition('"')[0] for part in page.split('<path d="') if 'class="base v' in part[:200]]
     assert len(set(shapes)) == 4
@@ -125,9 +124,7 @@ def test_tabs_are_a_menu_on_a_narrow_screen(
     browser: Any, write_run: Make, cell: Make, tmp_path: Path
 ) -> None:
     path = tmp_path / "report.html"
-    path.write_text(
-        render_html(html_report([write_run(cell("en"), cell("sw"), cell("de"))])), encoding="utf-8"
-    )
+    path.write_text(html_text([write_run(cell("en"), cell("sw"), cell("de"))]), encoding="utf-8")
     for width, is_menu in ((390, True), (1440, False)):
         page = browser.new_context(viewport={"width": width, "height": 800}).new_page()
         page.goto(path.as_uri())

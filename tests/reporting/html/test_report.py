@@ -14,11 +14,10 @@ from urllib.parse import unquote
 import pytest
 
 import harness
-from harness.reporting.catalog import html_text
-from harness.reporting.overview.material import read_material
-from harness.reporting.overview.summary import summarise
+from harness.reporting.documents import html_text
+from harness.reporting.overview.summary import read_material, summarise
 from harness.reporting.render.page import script
-from harness.reporting.weakness.answer_text import LONGEST
+from harness.reporting.weakness.items import LONGEST
 from harness.storage.results import STOPPED
 from harness.storage.run_folder import Run, with_baselines
 

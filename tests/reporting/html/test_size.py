@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness import evaluate
-from harness.reporting.catalog import html_text
+from harness.reporting.documents import html_text
 
 pytestmark = pytest.mark.thorough
 

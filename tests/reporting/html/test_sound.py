@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness.reporting.catalog import html_text
+from harness.reporting.documents import html_text
 from tests.board.sound_page import sound_page
 
 Make = Callable[..., Any]

@@ -52,7 +52,7 @@ def test_the_engine_gives_the_form_of_the_kept_results() -> None:
 
 
 def test_the_published_preset_can_be_reported(write_probes: Any) -> None:
-    from harness.reporting.catalog import terminal_text
+    from harness.reporting.documents import terminal_text
     from tests.reporting.probing.conftest import make_cells
 
     settings = ProbeSettings.preset("paper", max_epochs=2)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from harness.reporting.catalog import html_text
+from harness.reporting.documents import html_text
 from harness.storage.run_folder import Run
 from tests.reporting.html.conftest import Node, check_page
 from tests.reporting.probing.conftest import WriteProbes, kept_details, make_cells

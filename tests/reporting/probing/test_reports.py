@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from harness.reporting.blocks.model import Table
-from harness.reporting.catalog import latex_text, markdown_text, terminal_text
+from harness.reporting.documents import latex_text, markdown_text, terminal_text
 from harness.storage.run_folder import Run
 from harness_probing.reporting.curve import depth_of
 from harness_probing.reporting.probe import Probe, read_probes

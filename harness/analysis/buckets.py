@@ -1,0 +1,525 @@
+"""Scores of buckets with their uncertainty: of one system, and of two systems on the same items.
+
+The metric of a bucket is the task's headline, as sufficient statistics that add up over items or spans.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+
+from harness.data.buckets import Bucket
+from harness.data.features import Feature, Items
+from harness.errors import UnknownNameError, UsageError
+from harness.metrics import chunk, classification
+from harness.metrics.metric import Metric, ratio_from_counts
+from harness.statistics import (
+    DRAWS,
+    NORMAL,
+    Interval,
+    evaluated,
+    half_sums,
+    mean_of_codes,
+    percentile_interval,
+    resampled_sums,
+)
+from harness.statistics.arrays import Booleans, Floats, Integers
+from harness.statistics.cluster import linked_codes
+from harness.statistics.interval import constant_bounds
+from harness.table import NamedTable
+
+Row = dict[str, Any]
+LEAST_ITEMS: Final = 30
+"""A difference in a bucket of fewer items is never called significant."""
+FLIPS: Final = 1_999
+"""Random swaps: p is at least 1 / 2,000."""
+TOLERANCE: Final = 1e-9
+"""A difference that is below the observed one by no more than this rounding error counts as equally large."""
+_OF_SPANS = {
+    **dict.fromkeys(("chunk_f1", "span_f1"), chunk.f1_from_counts),
+    **dict.fromkeys(("chunk_precision", "span_precision"), chunk.precision_from_counts),
+    **dict.fromkeys(("chunk_recall", "span_recall"), chunk.recall_from_counts),
+}
+"""The metrics that are counts of spans: (correct, predicted, gold)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observations:
+    """Statistics of one system by bucket: a row per item or, for spans, per span of either side."""
+
+    items: Integers
+    """The number of the item."""
+    codes: Integers
+    """The number of the bucket; -1 for none."""
+    statistics: Floats
+    """Shape (n, k)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split:
+    """One attribute of a block of items, in buckets."""
+
+    feature: Feature
+    buckets: tuple[Bucket, ...]
+    metric: BucketMetric
+    counts: Integers
+    """Items, or gold spans, of every bucket."""
+    systems: tuple[Observations, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """Items that are scored together: those of a language, or of all languages of a task."""
+
+    language: str | None
+    """None for all languages."""
+    ids: Sequence[str]
+    clusters: Integers
+    """The number of every item's cluster: 0, 1, ... G - 1."""
+    seed: int
+
+
+def score_splits(block: Block, splits: Sequence[Split], *, examples: int) -> list[list[Row]]:
+    """Return a row for every bucket of every split: the scores of their first system, and its rest.
+
+    Means of items have the standard error and interval of `harness.statistics.mean_of_codes`, in which clusters count
+    as one draw; set-level scores have those of a cluster bootstrap, one set of resamples for all splits. The rest are
+    the other buckets of the attribute together. What cannot be computed (no items, one cluster) is None.
+    """
+    drawn = iter(_resampled(block, [split for split in splits if not split.metric.is_mean], systems=1)[0])
+    return [
+        _scored(block, split, None if split.metric.is_mean else next(drawn), examples) for split in splits
+    ]
+
+
+def _scored(block: Block, split: Split, drawn: Floats | None, examples: int) -> list[Row]:
+    """Return the rows of a split; `drawn` are resampled sums of shape (draws, buckets, k), None for a mean."""
+    totals = _totals(split, 0)
+    values, rests = split.metric.values(totals), split.metric.values(totals.sum(axis=0) - totals)
+    replicates, differences = None, None
+    if drawn is not None:
+        replicates = split.metric.values(drawn)
+        differences = replicates - split.metric.values(drawn.sum(axis=1, keepdims=True) - drawn)
+    worst = _largest(block, np.maximum(_item_losses(split, 0, len(block.ids)), 0), examples)
+    rows = []
+    for code in range(len(split.buckets)):
+        value = _or_none(values[code]) if _is_seen(split, code) else None
+        if replicates is None:
+            interval = _mean_interval(block, split, code)
+        else:
+            interval = _set_interval(block, split, code, replicates[:, code])
+        rows.append(
+            {
+                "n": int(split.counts[code]),
+                "metric": split.metric.name,
+                "value": value,
+                "se": interval.se,
+                "ci": interval.to_json()["ci"],
+                "ci_method": interval.method,
+                **_contrast(block, split, code, value, float(rests[code]), differences),
+                "q": None,
+                "significant": False,
+                "examples": worst[code],
+            }
+        )
+    return rows
+
+
+def compare_splits(block: Block, splits: Sequence[Split], *, examples: int) -> list[list[Row]]:
+    """Return a row for every bucket of every split: the scores of both systems, and the first minus the second.
+
+    The interval of the difference is that of a cluster bootstrap of both systems together; p is two-sided under random
+    swaps of the systems' answers to whole clusters, which for means of items is the sign-flip test. All splits see the
+    same resamples and swaps. ``wins`` are the items in which the first system is better.
+    """
+    first, second = _resampled(block, splits, systems=2)
+    swapped, exhaustive = _swapped(block, splits)
+    return [
+        _compared(
+            block,
+            split,
+            split.metric.values(first_sums) - split.metric.values(second_sums),
+            null,
+            exhaustive,
+            examples,
+        )
+        for split, first_sums, second_sums, null in zip(splits, first, second, swapped, strict=True)
+    ]
+
+
+def _compared(
+    block: Block, split: Split, replicates: Floats, null: Floats, exhaustive: bool, examples: int
+) -> list[Row]:
+    """Return the rows of a split from its differences in resamples and under swaps, each (draws, buckets)."""
+    values = [split.metric.values(_totals(split, system)) for system in (0, 1)]
+    tails = _tails(values[0] - values[1], null, exhaustive=exhaustive)
+    size = len(block.ids)
+    gain = _item_losses(split, 1, size) - _item_losses(split, 0, size)
+    counts, changed = _better(split, gain), _largest(block, gain, examples)
+    rows = []
+    for code in range(len(split.buckets)):
+        both = [_or_none(scores[code]) if _is_seen(split, code) else None for scores in values]
+        difference = None if both[0] is None or both[1] is None else both[0] - both[1]
+        several = difference is not None and _clusters(block, split, code) > 1
+        interval = percentile_interval(replicates[:, code], seed=block.seed).to_json() if several else {}
+        rows.append(
+            {
+                "n": int(split.counts[code]),
+                "metric": split.metric.name,
+                "values": both,
+                "difference": difference,
+                "ci": interval.get("ci"),
+                "p": float(tails[code]) if several else None,
+                "q": None,
+                "significant": False,
+                **dict(zip(("wins", "losses", "ties"), counts[code].tolist(), strict=True)),
+                "examples": changed[code],
+            }
+        )
+    return rows
+
+
+def _tails(observed: Floats, null: Floats, *, exhaustive: bool) -> Floats:
+    """Return the two-sided p of every bucket's difference, shape (buckets,), from those under swaps, (draws, buckets).
+
+    (1 + b) / (1 + B) for B random swaps (Phipson and Smyth 2010), b / B where all swaps were taken.
+    """
+    as_large = np.abs(null) >= np.abs(observed) - TOLERANCE
+    extreme = (as_large | np.isnan(null)).sum(axis=0)
+    return np.asarray(extreme / len(null) if exhaustive else (1 + extreme) / (1 + len(null)))
+
+
+def _or_none(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+def _is_seen(split: Split, code: int) -> bool:
+    """Return whether some system has something in a bucket: a predicted span where no gold one is counts too."""
+    return any(bool((observations.codes == code).any()) for observations in split.systems)
+
+
+def _totals(split: Split, system: int) -> Floats:
+    """Return the sums of the statistics in every bucket, shape (buckets, k)."""
+    return _summed(split.systems[system], split.systems[system].codes, len(split.buckets))
+
+
+def _summed(observations: Observations, indices: Integers, size: int) -> Floats:
+    """Return the sums of the statistics by index, shape (size, k); observations in no bucket are ignored."""
+    inside = observations.codes >= 0
+    columns = [
+        np.bincount(indices[inside], weights=column[inside], minlength=size)
+        for column in observations.statistics.T
+    ]
+    return np.stack(columns, axis=1)
+
+
+def _cluster_sums(block: Block, split: Split, system: int) -> Floats:
+    """Return the sums of the statistics by cluster and bucket, shape (G, buckets times k)."""
+    observations = split.systems[system]
+    groups = int(block.clusters.max(initial=-1)) + 1
+    indices = block.clusters[observations.items] * len(split.buckets) + observations.codes
+    return _summed(observations, indices, groups * len(split.buckets)).reshape(groups, -1)
+
+
+def _resampled(block: Block, splits: Sequence[Split], *, systems: int) -> list[list[Floats]]:
+    """Return the sums by system and split, each of shape (draws, buckets, k), of the same resamples."""
+    if not splits:
+        return [[] for _ in range(systems)]
+    sums = np.concatenate([_flat_sums(block, splits, system) for system in range(systems)], axis=1)
+    drawn = resampled_sums(sums, draws=DRAWS, seed=block.seed)
+    return [_by_split(splits, side) for side in np.split(drawn, systems, axis=1)]
+
+
+def _flat_sums(block: Block, splits: Sequence[Split], system: int) -> Floats:
+    """Return the sums by cluster of all splits next to each other, shape (G, sum of buckets times k)."""
+    return np.concatenate([_cluster_sums(block, split, system) for split in splits], axis=1)
+
+
+def _by_split(splits: Sequence[Split], flat: Floats) -> list[Floats]:
+    """Return the sums of every split, of shape (draws, buckets, k)."""
+    widths = [len(split.buckets) * split.systems[0].statistics.shape[1] for split in splits]
+    sides = zip(splits, np.split(flat, np.cumsum(widths)[:-1], axis=1), strict=True)
+    return [side.reshape(len(side), len(split.buckets), -1) for split, side in sides]
+
+
+def _swapped(block: Block, splits: Sequence[Split]) -> tuple[list[Floats], bool]:
+    """Return the differences under swaps of clusters, each of shape (draws, buckets), and whether all were taken."""
+    if not splits:
+        return [], False
+    first, second = (_flat_sums(block, splits, system) for system in (0, 1))
+    moved = second - first
+    varying = np.flatnonzero(moved.any(axis=0))
+    some, exhaustive = half_sums(moved[:, varying], draws=FLIPS, seed=block.seed)
+    halves = np.zeros((len(some), moved.shape[1]))
+    halves[:, varying] = some
+    sides = (_by_split(splits, sums) for sums in (first.sum(axis=0) + halves, second.sum(axis=0) - halves))
+    return [
+        split.metric.values(first_sums) - split.metric.values(second_sums)
+        for split, first_sums, second_sums in zip(splits, *sides, strict=True)
+    ], exhaustive
+
+
+def _clusters(block: Block, split: Split, code: int) -> int:
+    touched = [
+        block.clusters[observations.items[observations.codes == code]] for observations in split.systems
+    ]
+    return len(np.unique(np.concatenate(touched)))
+
+
+def _mean_interval(block: Block, split: Split, code: int) -> Interval:
+    observations = split.systems[0]
+    inside = observations.codes == code
+    return mean_of_codes(
+        observations.statistics[inside, 0], linked_codes(block.clusters[observations.items[inside]])
+    )
+
+
+def _set_interval(block: Block, split: Split, code: int, replicates: Floats) -> Interval:
+    """Return the bootstrap interval; Wilson's where every resample is all wrong or all right: that is no certainty."""
+    if _clusters(block, split, code) < 2:
+        return Interval(method="one cluster")
+    alone = int(block.clusters.max(initial=-1)) + 1 == len(block.ids)
+    method = "bootstrap" if alone else "cluster bootstrap"
+    interval = percentile_interval(replicates, method=method, seed=block.seed)
+    value = float(replicates[0])
+    if interval.method != "constant" or value not in {0.0, 1.0}:
+        return interval
+    touched = np.unique(split.systems[0].items[split.systems[0].codes == code])
+    return mean_of_codes(np.full(len(touched), value), linked_codes(block.clusters[touched]))
+
+
+def _contrast(
+    block: Block, split: Split, code: int, value: float | None, rest_value: float, differences: Floats | None
+) -> Row:
+    """Return a bucket against its rest: the score of the rest, and the difference with its interval and two-sided p.
+
+    A side that is all right or all wrong adds the reach of its Wilson interval, since its items show no variance.
+    """
+    row: Row = {"rest": None, "difference": None, "difference_ci": None, "p": None}
+    observations = split.systems[0]
+    sides = [observations.codes == code, (observations.codes >= 0) & (observations.codes != code)]
+    if value is None or not all(side.any() for side in sides):
+        return row
+    if differences is None:
+        rest_value = float(observations.statistics[sides[1], 0].mean())
+    row |= {"rest": rest_value, "difference": value - rest_value}
+    clusters = [linked_codes(block.clusters[np.unique(observations.items[side])]) for side in sides]
+    if all(numbers.max() > 0 for numbers in clusters):
+        extra = sum(_constant_variance(*side) for side in zip((value, rest_value), clusters, strict=True))
+        if differences is None:
+            bounds, p = _mean_test(block, observations, sides[0], (value, rest_value), extra)
+        else:
+            bounds, p = _set_test(differences[:, code], value - rest_value, extra, block.seed)
+        n = int(split.counts[code])
+        # What too few items say is not tested, so that it costs the others nothing.
+        is_tested = min(n, int(split.counts.sum()) - n) >= LEAST_ITEMS
+        row |= {"difference_ci": bounds, "p": p if is_tested else None}
+    return row
+
+
+def _constant_variance(score: float, clusters: Integers) -> float:
+    """Return the variance that the Wilson interval of a side without any variance implies; 0 for other sides."""
+    if score not in {0.0, 1.0}:
+        return 0.0
+    low, high = constant_bounds(score, clusters)
+    return ((high - low) / NORMAL) ** 2
+
+
+def _mean_test(
+    block: Block,
+    observations: Observations,
+    inside: Booleans,
+    means: tuple[float, float],
+    extra: float,
+) -> tuple[list[float] | None, float | None]:
+    """Return the interval and p of the difference of two means over items that may share clusters.
+
+    With the influence u_i = (x_i - m) / n of an item on the mean of its side, negative for the rest,
+    SE^2 = G / (G - 1) * sum_c (sum_{i in c} u_i)^2 (Liang and Zeger's estimator), and t with G - 1 degrees of freedom.
+    """
+    from scipy.special import stdtr, stdtrit
+
+    in_bucket = observations.codes >= 0
+    scores, inside = observations.statistics[in_bucket, 0], inside[in_bucket]
+    clusters = linked_codes(block.clusters[observations.items[in_bucket]])
+    groups = int(clusters.max()) + 1
+    if groups < 3:
+        return None, None
+    influence = np.where(
+        inside, (scores - means[0]) / inside.sum(), -(scores - means[1]) / np.count_nonzero(~inside)
+    )
+    sums = np.bincount(clusters, weights=influence, minlength=groups)
+    se = math.sqrt(groups / (groups - 1) * float(np.square(sums).sum()) + extra)
+    difference, reach = means[0] - means[1], float(stdtrit(groups - 1, 0.975)) * se
+    p = 2 * float(stdtr(groups - 1, -abs(difference) / se)) if se else None
+    return [difference - reach, difference + reach], p
+
+
+def _set_test(
+    replicates: Floats, difference: float, extra: float, seed: int
+) -> tuple[list[float] | None, float | None]:
+    """Return the interval and p of a difference of scores that are computed from sums, such as F1.
+
+    The interval is that of a cluster bootstrap of both sides together, p that of the normal distribution with its
+    standard error; with any `extra` variance the interval is the normal one too.
+    """
+    if not np.isfinite(replicates).all():
+        return None, None
+    se = math.sqrt(float(replicates.var(ddof=1)) + extra)
+    bounds = percentile_interval(replicates, seed=seed).to_json()["ci"]
+    if extra > 0 or bounds is None:
+        bounds = [difference - NORMAL * se, difference + NORMAL * se]
+    return bounds, math.erfc(abs(difference) / se / math.sqrt(2)) if se else None
+
+
+def _item_losses(split: Split, system: int, size: int) -> Floats:
+    """Return how much is wrong by bucket and item, shape (buckets, n)."""
+    observations = split.systems[system]
+    inside = observations.codes >= 0
+    indices = observations.codes[inside] * size + observations.items[inside]
+    losses = split.metric.losses(observations.statistics)[inside]
+    total = np.bincount(indices, weights=losses, minlength=len(split.buckets) * size)
+    return total.astype(np.float64).reshape(-1, size)
+
+
+def _better(split: Split, gain: Floats) -> Integers:
+    """Return the items that the first system has better, worse and the same, shape (buckets, 3)."""
+    touched = np.zeros(gain.shape, dtype=np.bool_)
+    for observations in split.systems:
+        inside = observations.codes >= 0
+        touched[observations.codes[inside], observations.items[inside]] = True
+    wins, losses = (gain > TOLERANCE).sum(axis=1), (gain < -TOLERANCE).sum(axis=1)
+    return np.stack([wins, losses, touched.sum(axis=1) - wins - losses], axis=1)
+
+
+def _largest(block: Block, losses: Floats, most: int) -> list[list[str]]:
+    """Return the ids of the items with the largest amounts in every bucket; where equal, first what is below 0."""
+    orders = [(row, np.lexsort((row > 0, -np.abs(row)))[:most].tolist()) for row in losses]
+    return [[block.ids[index] for index in order if row[index] != 0] for row, order in orders]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BucketMetric:
+    """A metric as column sums: `values` of the sums of `statistics` over any items is its value for them."""
+
+    name: str
+    parts: tuple[str, ...]
+    """The metrics whose mean it is; one in most cases."""
+    values: Callable[[Floats], Floats]
+    """Sums of shape (..., k) -> values of shape (...); NaN where nothing was summed."""
+    is_mean: bool
+    """Whether it is a mean of items: its statistics are (score, 1)."""
+    of_spans: bool = False
+    """Whether its statistics are the (correct, predicted, gold) spans."""
+
+    def statistics(self, items: Items) -> Floats:
+        """Return the sufficient statistics of every item, shape (n, k)."""
+        if not self.is_mean:
+            return np.array([scores[self.parts[0]] for scores in items.scores], dtype=np.float64)
+        columns = [[scores[name] for scores in items.scores] for name in self.parts]
+        means = np.array(columns, dtype=np.float64).reshape(len(self.parts), -1).mean(axis=0)
+        return np.stack([means, np.ones(len(means))], axis=1)
+
+    def losses(self, statistics: Floats) -> Floats:
+        """Return how much is wrong with each row, to find the worst ones: shape (n,)."""
+        if self.is_mean:
+            return np.asarray(statistics[:, 1] - statistics[:, 0])
+        if self.of_spans:
+            return np.asarray(statistics[:, 1] + statistics[:, 2] - 2 * statistics[:, 0])
+        return np.asarray(1 - np.nan_to_num(self.values(statistics)))
+
+
+def bucket_metric(
+    metrics: NamedTable[Metric], items: Items, headline: Sequence[str], asked: str | None
+) -> BucketMetric:
+    """Return the metric of the buckets of a cell.
+
+    It is the unweighted mean of the headline metrics: the mean of F1 and exact match for questions, as in
+    XTREME-R (Ruder et al., 2021, appendix K); the one headline metric of other tasks.
+
+    Args:
+        metrics: The registry's.
+        items: The items of the cell.
+        headline: Names of the task's headline metrics.
+        asked: The metric to score with instead.
+
+    Raises:
+        UsageError: For a metric that the records do not hold.
+    """
+    held = list(items.scores[0]) if items.scores else []
+    if asked is not None and asked not in held:
+        raise UnknownNameError(f"metric in the records of {items.task!r}", asked, held)
+    names = [asked] if asked is not None else [name for name in headline if name in held]
+    if not names:
+        raise UsageError(
+            f"The records of {items.task!r} in {items.language.code!r} hold no score of each item by "
+            f"{' or '.join(map(repr, headline))}.",
+            hint=f"Give one that they hold with --metric: {', '.join(held) or 'none'}.",
+        )
+    first: Any = items.scores[0][names[0]]
+    if isinstance(first, int | float):
+        components = tuple(name for name in names if isinstance(items.scores[0][name], int | float))
+        name = components[0] if len(components) == 1 else f"mean({', '.join(components)})"
+        return BucketMetric(
+            name=name,
+            parts=components,
+            values=lambda totals: _ratio(totals[..., 0], totals[..., 1], empty=np.nan),
+            is_mean=True,
+        )
+    from_counts = metrics.get(names[0]).from_counts
+    if from_counts is None:
+        raise UsageError(f"The metric {names[0]!r} gives no statistics that add up over items.")
+    return BucketMetric(
+        name=names[0],
+        parts=(names[0],),
+        values=_VECTORISED.get(from_counts) or partial(evaluated, from_counts),
+        is_mean=False,
+        of_spans=names[0] in _OF_SPANS,
+    )
+
+
+def token_metric() -> BucketMetric:
+    """Return the F1 of bare tags (parts of speech): every token is a span of one, right where its tag is.
+
+    Precision counts the tokens that were given the tag, recall those that have it; over all tokens it is accuracy.
+    """
+    return BucketMetric(name="token_f1", parts=("token_f1",), values=_f1, is_mean=False, of_spans=True)
+
+
+def _ratio(numerator: Floats, denominator: Floats, *, empty: float = 0.0) -> Floats:
+    return np.asarray(
+        np.divide(numerator, denominator, out=np.full(np.shape(numerator), empty), where=denominator != 0)
+    )
+
+
+def _f1(totals: Floats) -> Floats:
+    # 2pr / (p + r) with p = c / predicted and r = c / gold.
+    return _ratio(2 * totals[..., 0], totals[..., 1] + totals[..., 2])
+
+
+def _precision(totals: Floats) -> Floats:
+    return _ratio(totals[..., 0], totals[..., 1])
+
+
+def _class_f1(totals: Floats, *, weighted: bool) -> Floats:
+    """Return the mean F1 of the classes, by how often each is gold or plainly over those that occur."""
+    # Right, predicted and gold labels by class, of shapes (..., classes).
+    right, predicted, gold = np.moveaxis(totals.reshape(*totals.shape[:-1], 3, -1), -2, 0)
+    weights = gold if weighted else (predicted + gold > 0).astype(np.float64)
+    of_class = 2 * right / np.maximum(predicted + gold, 1)
+    return _ratio((of_class * weights).sum(axis=-1), weights.sum(axis=-1))
+
+
+_VECTORISED: Mapping[Callable[[Floats], float], Callable[[Floats], Floats]] = {
+    chunk.f1_from_counts: _f1,
+    chunk.precision_from_counts: _precision,
+    chunk.recall_from_counts: lambda totals: _ratio(totals[..., 0], totals[..., 2]),
+    ratio_from_counts: _precision,
+    classification.weighted_f1_from_counts: partial(_class_f1, weighted=True),
+    classification.macro_f1_from_counts: partial(_class_f1, weighted=False),
+}

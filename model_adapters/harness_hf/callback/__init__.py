@@ -1,0 +1,1 @@
+"""What is called from a training loop of transformers."""

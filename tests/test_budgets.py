@@ -1,0 +1,106 @@
+"""Code lines of every package, without blanks, comments and docstrings: a commit that raises a budget says why."""
+
+from __future__ import annotations
+
+import ast
+import io
+import tokenize
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+NO_CODE = {
+    tokenize.COMMENT,
+    tokenize.NL,
+    tokenize.NEWLINE,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.ENDMARKER,
+}
+BUDGETS = {
+    "harness": 500,
+    "harness/analysis": 3_820,
+    "harness/cli": 3_530,
+    "harness/data": 3_410,
+    "harness/kinds": 1_980,
+    "harness/languages": 810,
+    "harness/metrics": 1_240,
+    "harness/models": 690,
+    "harness/planning": 3_950,
+    "harness/prompts": 1_280,
+    "harness/registry": 910,
+    "harness/reporting": 8_390,
+    "harness/running": 3_830,
+    "harness/scores": 730,
+    "harness/specs": 1_810,
+    "harness/statistics": 690,
+    "harness/storage": 1_610,
+    "harness/testing": 1_590,
+    "model_adapters/harness_baseline": 1_020,
+    "model_adapters/harness_hf": 8_540,
+    "model_adapters/harness_vllm": 2_720,
+    "plugins/harness_accelerate": 240,
+    "plugins/harness_audit": 1_470,
+    "plugins/harness_board": 2_110,
+    "plugins/harness_checklist": 3_510,
+    "plugins/harness_contamination": 340,
+    "plugins/harness_diagnosis": 450,
+    "plugins/harness_errata": 650,
+    "plugins/harness_export": 550,
+    "plugins/harness_fleet": 1_080,
+    "plugins/harness_gate": 480,
+    "plugins/harness_hub": 780,
+    "plugins/harness_import": 1_160,
+    "plugins/harness_judge": 1_060,
+    "plugins/harness_lm_eval": 1_330,
+    "plugins/harness_minimal_pairs": 260,
+    "plugins/harness_probing": 2_920,
+    "plugins/harness_ray": 580,
+    "plugins/harness_scaffold": 810,
+    "plugins/harness_slurm": 240,
+    "plugins/harness_suspects": 1_110,
+    "plugins/harness_trackers": 170,
+    "plugins/harness_translation": 4_770,
+    "plugins/harness_transliteration": 360,
+    "plugins/harness_vyakarana": 2_550,
+    "plugins/harness_watch": 370,
+    "plugins/harness_xtreme_r": 1_440,
+    "task_specs/harness_task_specs": 10,
+}
+
+
+def _code_lines(source: str) -> int:
+    docstrings = {
+        line
+        for node in ast.walk(ast.parse(source))
+        if isinstance(body := getattr(node, "body", None), list)
+        for statement in body
+        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+        for line in range(statement.lineno, (statement.end_lineno or statement.lineno) + 1)
+    }
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    lines = {
+        line
+        for token in tokens
+        if token.type not in NO_CODE
+        for line in range(token.start[0], token.end[0] + 1)
+    }
+    return len(lines - docstrings)
+
+
+def _package(path: Path) -> str:
+    """Return the package that a file counts for; the modules of ``harness/`` itself are one."""
+    outer, inner = path.relative_to(ROOT).parts[:2]
+    return outer if inner.endswith(".py") else f"{outer}/{inner}"
+
+
+@pytest.mark.thorough
+def test_packages_keep_their_budgets() -> None:
+    lines: Counter[str] = Counter()
+    for folder in ("harness", "plugins", "model_adapters", "task_specs"):
+        for path in (ROOT / folder).rglob("*.py"):
+            lines[_package(path)] += _code_lines(path.read_text(encoding="utf-8"))
+    assert lines.keys() == BUDGETS.keys()
+    assert {name: count for name, count in lines.items() if count > BUDGETS[name]} == {}
