@@ -22,7 +22,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Two workers share the tests; the one that ends first takes tests of the other.
 PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 
-.PHONY: help setup setup-vllm setup-browser setup-peers demo test test-all test-slow test-lowest test-newest frozen check lint fmt bench models examples wheel release-check check-hub clean
+.PHONY: help setup setup-vllm setup-browser setup-peers demo test test-all test-slow test-lowest test-newest frozen planted check lint fmt bench models examples wheel release-check check-hub clean
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
 
@@ -81,6 +81,9 @@ test-newest: ## the tests of every change with the newest versions that pyprojec
 frozen: setup ## compare what commands make of twelve kinds and four models with what was frozen; minutes
 	$(BIN)/python -m tests.frozen $(FROZEN)
 
+planted: setup ## plant faults in copies of the tree, and see that tests find each (PLANTED="--only NAME")
+	$(BIN)/python -m tests.planted --jobs $(WORKERS) $(PLANTED)
+
 check: setup lint ## ruff, mypy, import-linter; workflows and Dockerfile
 	$(BIN)/mypy
 	$(BIN)/lint-imports
@@ -114,7 +117,7 @@ $(PEERS)/bin/lm-eval: $(STAMP)
 	$(PYTHON) -m venv $(PEERS)
 	packages='import sysconfig; print(sysconfig.get_path("purelib"))'; \
 	  $(abspath $(BIN))/python -c "$$packages" > "$$($(PEERS)/bin/python -c "$$packages")/project.pth"
-	$(PEERS)/bin/pip install -q --disable-pip-version-check lm-eval==0.4.13 mteb==2.26.24 $(TRACKERS) $(NOTEBOOK)
+	$(PEERS)/bin/pip install -q --disable-pip-version-check "lm-eval[ifeval]==0.4.13" mteb==2.26.24 $(TRACKERS) $(NOTEBOOK)
 
 # ExplainaBoard's own requirements do not install any more: these versions run its command.
 .venv-explainaboard: ## create the environment of a peer that `make bench` runs beside `harness diagnose`

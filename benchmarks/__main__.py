@@ -26,6 +26,7 @@ BENCHMARKS = {
     "startup": "--rounds 1",
     "plugins": "--rounds 1",
     "planning": "--rounds 1 --tasks 2",
+    "call_path": "",
     "diagnosis": "--items 200 --rounds 1",
     "retrieval": "--sizes 500 --candidates 5000 --queries 20 --rounds 1",
     "vllm_client": "--requests 6 --rounds 1",

@@ -34,13 +34,12 @@ from harness.models.capabilities import Adapter, ModelDescription, TextInput
 from harness.models.options import AdapterOptions
 from harness.models.requests import Ability, Answered, Call
 from harness.planning.run_config import RunConfig, data_options
-from harness.progress import Progress
 from harness.running import inference as asking
 from harness.running.cell_reader import CellReader
 from harness.running.cell_writer import CellWriter
-from harness.running.run import run_cells
+from harness.running.run import open_run, run_cells
 from harness.running.session import Prepared, prepare
-from harness.running.start import Command, Work, open_manifest
+from harness.running.start import RunState
 from harness.storage.journal import Journal
 from harness.storage.run_folder import Run
 
@@ -165,16 +164,18 @@ def run_once(config: RunConfig, prepared: Prepared, adapter: Recording, folder: 
     )
     plan = replace(prepared.plan, model=replace(model, entry=entry))
     output = Run.at(folder)
-    command = Command(config=config, prepared=replace(prepared, plan=plan), progress=Progress())
-    open_manifest(command, plan, output)
-    with Journal.open(folder / "journal") as journal:
-        model_answers = asking.CachedModel(
-            processes=command.processes, journal=journal, interruption=command.interruption
-        )
-        checksums = Checksums.read(())
-        work = Work(command=command, plan=plan, run=output, model=model_answers, checksums=checksums)
+    state = RunState(
+        config=config,
+        plan=plan,
+        run=output,
+        registry=prepared.session.registry,
+        catalog=prepared.session.catalog,
+        finder=prepared.finder,
+        checksums=Checksums.read(()),
+    )
+    with open_run(state):
         started = time.process_time()
-        run_cells(work)
+        run_cells(state)
         seconds = time.process_time() - started
     results = json.loads((output.path / "results.json").read_text(encoding="utf-8"))
     failed = [cell["reason"] for cell in results["cells"] if cell["status"] != "ok"]

@@ -28,8 +28,8 @@ from harness.models.capabilities import FitOptions, TrainingSettings
 from harness_hf.inference.batching import Encoded, pad_batch
 from harness_hf.options import EncoderOptions
 from harness_hf.training.batches import Feature, HeadTraining, collate_with
+from harness_hf.training.engine import TrainingProcesses
 from harness_hf.training.loop import train_network
-from harness_hf.training.processes import TrainingProcesses
 
 LIMIT = 0.95
 RATE = 2e-5

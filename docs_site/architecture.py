@@ -64,7 +64,7 @@ def import_drawing(names: Sequence[str], core: Mapping[str, AbstractSet[str]]) -
 
 def door_drawing(names: Sequence[str], doors: Mapping[str, AbstractSet[str]]) -> str:
     """Return a drawing with a row per first-party plugin: a mark where it imports the door of the column."""
-    return _drawing(names, doors)
+    return _drawing(names, {name: imported for name, imported in doors.items() if imported})
 
 
 def _drawing(columns: Sequence[str], rows: Mapping[str, AbstractSet[str]]) -> str:

@@ -36,7 +36,7 @@ class InheritedOptions(WordOptions):
 
 
 def test_an_option_means_its_description_or_its_docstring() -> None:
-    own = {"first": "The first word,\nin two lines.", "second": "Described.", "third": ""}
+    own = {"first": "The first word, in two lines.", "second": "Described.", "third": ""}
     assert option_meanings(WordOptions) == own
     assert option_meanings(InheritedOptions) == own | {"third": "Described later."}
     made = create_model("made", __base__=WordOptions, fourth=(int, Field(default=1, description="Made.")))

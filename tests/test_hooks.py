@@ -332,7 +332,7 @@ def harness_register_task_checks():
     return [TaskChecks(name="loud", target="with_checks.checks:Loud", summary="texts do not shout"), "no checks"]
 """,
             "with_checks/checks.py": """
-from harness.planning import Finding, TaskAudit
+from harness.checks import Finding, TaskAudit
 
 class Loud:
     def __init__(self, setting):

@@ -35,6 +35,7 @@ PACKAGES = (
     "prompts",
     "kinds",
     "registry",
+    "checks",
     "planning",
     "running",
     "analysis",

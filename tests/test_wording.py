@@ -75,7 +75,7 @@ EXCEPTIONS: dict[tuple[str, str], str] = {
         '"lacking": ',
     ): "a key of the rows of harness compare --json",
     ("tests/comparison/test_comparison.py", 'row["lacking"]'): "a key of the rows of harness compare --json",
-    ("harness/planning/task_audit.py", '"told": '): "a key of the rows of harness tasks validate --json",
+    ("harness/checks/task_audit.py", '"told": '): "a key of the rows of harness tasks validate --json",
     ("tests/diagnosis/test_features.py", '"nobody here"'): "the text of a sample",
 }
 """(start of a path, text in the line) and the reason; an empty text excepts the whole file."""

@@ -6,7 +6,7 @@ The metric of a bucket is the task's headline, as sufficient statistics that add
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -16,8 +16,8 @@ import numpy as np
 from harness.data.buckets import Bucket
 from harness.data.features import Feature, Items
 from harness.errors import UnknownNameError, UsageError
-from harness.metrics import chunk, classification
-from harness.metrics.metric import Metric, ratio_from_counts
+from harness.metrics import chunk
+from harness.metrics.metric import Metric
 from harness.statistics import (
     DRAWS,
     NORMAL,
@@ -29,6 +29,7 @@ from harness.statistics import (
     resampled_sums,
 )
 from harness.statistics.arrays import Booleans, Floats, Integers
+from harness.statistics.bootstrap import ratio
 from harness.statistics.cluster import linked_codes
 from harness.statistics.interval import constant_bounds
 from harness.table import NamedTable
@@ -40,11 +41,7 @@ FLIPS: Final = 1_999
 """Random swaps: p is at least 1 / 2,000."""
 TOLERANCE: Final = 1e-9
 """A difference that is below the observed one by no more than this rounding error counts as equally large."""
-_OF_SPANS = {
-    **dict.fromkeys(("chunk_f1", "span_f1"), chunk.f1_from_counts),
-    **dict.fromkeys(("chunk_precision", "span_precision"), chunk.precision_from_counts),
-    **dict.fromkeys(("chunk_recall", "span_recall"), chunk.recall_from_counts),
-}
+_OF_SPANS = {f"{unit}_{score}" for unit in ("chunk", "span") for score in ("f1", "precision", "recall")}
 """The metrics that are counts of spans: (correct, predicted, gold)."""
 
 
@@ -91,7 +88,8 @@ def score_splits(block: Block, splits: Sequence[Split], *, examples: int) -> lis
     as one draw; set-level scores have those of a cluster bootstrap, one set of resamples for all splits. The rest are
     the other buckets of the attribute together. What cannot be computed (no items, one cluster) is None.
     """
-    drawn = iter(_resampled(block, [split for split in splits if not split.metric.is_mean], systems=1)[0])
+    sets = [split for split in splits if not split.metric.is_mean]
+    drawn = iter(_resampled(block, sets, systems=1)[0])
     return [
         _scored(block, split, None if split.metric.is_mean else next(drawn), examples) for split in splits
     ]
@@ -108,19 +106,16 @@ def _scored(block: Block, split: Split, drawn: Floats | None, examples: int) -> 
     worst = _largest(block, np.maximum(_item_losses(split, 0, len(block.ids)), 0), examples)
     rows = []
     for code in range(len(split.buckets)):
-        value = _or_none(values[code]) if _is_seen(split, code) else None
-        if replicates is None:
-            interval = _mean_interval(block, split, code)
-        else:
-            interval = _set_interval(block, split, code, replicates[:, code])
+        value = _value(split, values, code)
+        interval = _interval(
+            block, split, code, None if replicates is None else replicates[:, code]
+        ).to_json()
         rows.append(
             {
                 "n": int(split.counts[code]),
                 "metric": split.metric.name,
                 "value": value,
-                "se": interval.se,
-                "ci": interval.to_json()["ci"],
-                "ci_method": interval.method,
+                **{name: interval[name] for name in ("se", "ci", "ci_method")},
                 **_contrast(block, split, code, value, float(rests[code]), differences),
                 "q": None,
                 "significant": False,
@@ -139,17 +134,11 @@ def compare_splits(block: Block, splits: Sequence[Split], *, examples: int) -> l
     """
     first, second = _resampled(block, splits, systems=2)
     swapped, exhaustive = _swapped(block, splits)
-    return [
-        _compared(
-            block,
-            split,
-            split.metric.values(first_sums) - split.metric.values(second_sums),
-            null,
-            exhaustive,
-            examples,
-        )
-        for split, first_sums, second_sums, null in zip(splits, first, second, swapped, strict=True)
-    ]
+    rows = []
+    for split, first_sums, second_sums, null in zip(splits, first, second, swapped, strict=True):
+        replicates = split.metric.values(first_sums) - split.metric.values(second_sums)
+        rows.append(_compared(block, split, replicates, null, exhaustive, examples))
+    return rows
 
 
 def _compared(
@@ -157,23 +146,26 @@ def _compared(
 ) -> list[Row]:
     """Return the rows of a split from its differences in resamples and under swaps, each (draws, buckets)."""
     values = [split.metric.values(_totals(split, system)) for system in (0, 1)]
-    tails = _tails(values[0] - values[1], null, exhaustive=exhaustive)
+    # (1 + b) / (1 + B) for B random swaps (Phipson and Smyth 2010), b / B where all swaps were taken.
+    as_large = np.abs(null) >= np.abs(values[0] - values[1]) - TOLERANCE
+    extreme, taken = (as_large | np.isnan(null)).sum(axis=0), len(null)
+    tails = extreme / taken if exhaustive else (1 + extreme) / (1 + taken)
     size = len(block.ids)
     gain = _item_losses(split, 1, size) - _item_losses(split, 0, size)
     counts, changed = _better(split, gain), _largest(block, gain, examples)
     rows = []
     for code in range(len(split.buckets)):
-        both = [_or_none(scores[code]) if _is_seen(split, code) else None for scores in values]
+        both = [_value(split, scores, code) for scores in values]
         difference = None if both[0] is None or both[1] is None else both[0] - both[1]
         several = difference is not None and _clusters(block, split, code) > 1
-        interval = percentile_interval(replicates[:, code], seed=block.seed).to_json() if several else {}
+        interval = percentile_interval(replicates[:, code], seed=block.seed) if several else Interval()
         rows.append(
             {
                 "n": int(split.counts[code]),
                 "metric": split.metric.name,
                 "values": both,
                 "difference": difference,
-                "ci": interval.get("ci"),
+                "ci": interval.to_json()["ci"],
                 "p": float(tails[code]) if several else None,
                 "q": None,
                 "significant": False,
@@ -184,23 +176,13 @@ def _compared(
     return rows
 
 
-def _tails(observed: Floats, null: Floats, *, exhaustive: bool) -> Floats:
-    """Return the two-sided p of every bucket's difference, shape (buckets,), from those under swaps, (draws, buckets).
+def _value(split: Split, scores: Floats, code: int) -> float | None:
+    """Return the score of a bucket; None where no system has something in it.
 
-    (1 + b) / (1 + B) for B random swaps (Phipson and Smyth 2010), b / B where all swaps were taken.
+    A predicted span where no gold one is counts too.
     """
-    as_large = np.abs(null) >= np.abs(observed) - TOLERANCE
-    extreme = (as_large | np.isnan(null)).sum(axis=0)
-    return np.asarray(extreme / len(null) if exhaustive else (1 + extreme) / (1 + len(null)))
-
-
-def _or_none(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
-
-
-def _is_seen(split: Split, code: int) -> bool:
-    """Return whether some system has something in a bucket: a predicted span where no gold one is counts too."""
-    return any(bool((observations.codes == code).any()) for observations in split.systems)
+    is_seen = any(bool((observations.codes == code).any()) for observations in split.systems)
+    return float(scores[code]) if is_seen and np.isfinite(scores[code]) else None
 
 
 def _totals(split: Split, system: int) -> Floats:
@@ -218,14 +200,6 @@ def _summed(observations: Observations, indices: Integers, size: int) -> Floats:
     return np.stack(columns, axis=1)
 
 
-def _cluster_sums(block: Block, split: Split, system: int) -> Floats:
-    """Return the sums of the statistics by cluster and bucket, shape (G, buckets times k)."""
-    observations = split.systems[system]
-    groups = int(block.clusters.max(initial=-1)) + 1
-    indices = block.clusters[observations.items] * len(split.buckets) + observations.codes
-    return _summed(observations, indices, groups * len(split.buckets)).reshape(groups, -1)
-
-
 def _resampled(block: Block, splits: Sequence[Split], *, systems: int) -> list[list[Floats]]:
     """Return the sums by system and split, each of shape (draws, buckets, k), of the same resamples."""
     if not splits:
@@ -237,7 +211,13 @@ def _resampled(block: Block, splits: Sequence[Split], *, systems: int) -> list[l
 
 def _flat_sums(block: Block, splits: Sequence[Split], system: int) -> Floats:
     """Return the sums by cluster of all splits next to each other, shape (G, sum of buckets times k)."""
-    return np.concatenate([_cluster_sums(block, split, system) for split in splits], axis=1)
+    groups = int(block.clusters.max(initial=-1)) + 1
+    columns = []
+    for split in splits:
+        observations, size = split.systems[system], len(split.buckets)
+        indices = block.clusters[observations.items] * size + observations.codes
+        columns.append(_summed(observations, indices, groups * size).reshape(groups, -1))
+    return np.concatenate(columns, axis=1)
 
 
 def _by_split(splits: Sequence[Split], flat: Floats) -> list[Floats]:
@@ -271,16 +251,16 @@ def _clusters(block: Block, split: Split, code: int) -> int:
     return len(np.unique(np.concatenate(touched)))
 
 
-def _mean_interval(block: Block, split: Split, code: int) -> Interval:
+def _interval(block: Block, split: Split, code: int, replicates: Floats | None) -> Interval:
+    """Return the interval of a bucket: of a mean that of its items, else that of the bootstrap.
+
+    It is Wilson's where every resample is all wrong or all right: that is no certainty.
+    """
     observations = split.systems[0]
     inside = observations.codes == code
-    return mean_of_codes(
-        observations.statistics[inside, 0], linked_codes(block.clusters[observations.items[inside]])
-    )
-
-
-def _set_interval(block: Block, split: Split, code: int, replicates: Floats) -> Interval:
-    """Return the bootstrap interval; Wilson's where every resample is all wrong or all right: that is no certainty."""
+    if replicates is None:
+        clusters = linked_codes(block.clusters[observations.items[inside]])
+        return mean_of_codes(observations.statistics[inside, 0], clusters)
     if _clusters(block, split, code) < 2:
         return Interval(method="one cluster")
     alone = int(block.clusters.max(initial=-1)) + 1 == len(block.ids)
@@ -289,7 +269,7 @@ def _set_interval(block: Block, split: Split, code: int, replicates: Floats) -> 
     value = float(replicates[0])
     if interval.method != "constant" or value not in {0.0, 1.0}:
         return interval
-    touched = np.unique(split.systems[0].items[split.systems[0].codes == code])
+    touched = np.unique(observations.items[inside])
     return mean_of_codes(np.full(len(touched), value), linked_codes(block.clusters[touched]))
 
 
@@ -310,32 +290,24 @@ def _contrast(
     row |= {"rest": rest_value, "difference": value - rest_value}
     clusters = [linked_codes(block.clusters[np.unique(observations.items[side])]) for side in sides]
     if all(numbers.max() > 0 for numbers in clusters):
-        extra = sum(_constant_variance(*side) for side in zip((value, rest_value), clusters, strict=True))
+        scores = (value, rest_value)
+        bounds = [
+            constant_bounds(*side) for side in zip(scores, clusters, strict=True) if side[0] in {0.0, 1.0}
+        ]
+        extra = sum(((high - low) / NORMAL) ** 2 for low, high in bounds)
         if differences is None:
-            bounds, p = _mean_test(block, observations, sides[0], (value, rest_value), extra)
+            ends, p = _mean_test(block, observations, sides[0], scores, extra)
         else:
-            bounds, p = _set_test(differences[:, code], value - rest_value, extra, block.seed)
+            ends, p = _set_test(differences[:, code], value - rest_value, extra, block.seed)
         n = int(split.counts[code])
         # What too few items say is not tested, so that it costs the others nothing.
         is_tested = min(n, int(split.counts.sum()) - n) >= LEAST_ITEMS
-        row |= {"difference_ci": bounds, "p": p if is_tested else None}
+        row |= {"difference_ci": ends, "p": p if is_tested else None}
     return row
 
 
-def _constant_variance(score: float, clusters: Integers) -> float:
-    """Return the variance that the Wilson interval of a side without any variance implies; 0 for other sides."""
-    if score not in {0.0, 1.0}:
-        return 0.0
-    low, high = constant_bounds(score, clusters)
-    return ((high - low) / NORMAL) ** 2
-
-
 def _mean_test(
-    block: Block,
-    observations: Observations,
-    inside: Booleans,
-    means: tuple[float, float],
-    extra: float,
+    block: Block, observations: Observations, inside: Booleans, means: tuple[float, float], extra: float
 ) -> tuple[list[float] | None, float | None]:
     """Return the interval and p of the difference of two means over items that may share clusters.
 
@@ -468,7 +440,7 @@ def bucket_metric(
         return BucketMetric(
             name=name,
             parts=components,
-            values=lambda totals: _ratio(totals[..., 0], totals[..., 1], empty=np.nan),
+            values=lambda totals: ratio(totals[..., 0], totals[..., 1], empty=np.nan),
             is_mean=True,
         )
     from_counts = metrics.get(names[0]).from_counts
@@ -477,7 +449,7 @@ def bucket_metric(
     return BucketMetric(
         name=names[0],
         parts=(names[0],),
-        values=_VECTORISED.get(from_counts) or partial(evaluated, from_counts),
+        values=partial(evaluated, from_counts),
         is_mean=False,
         of_spans=names[0] in _OF_SPANS,
     )
@@ -488,38 +460,6 @@ def token_metric() -> BucketMetric:
 
     Precision counts the tokens that were given the tag, recall those that have it; over all tokens it is accuracy.
     """
-    return BucketMetric(name="token_f1", parts=("token_f1",), values=_f1, is_mean=False, of_spans=True)
-
-
-def _ratio(numerator: Floats, denominator: Floats, *, empty: float = 0.0) -> Floats:
-    return np.asarray(
-        np.divide(numerator, denominator, out=np.full(np.shape(numerator), empty), where=denominator != 0)
+    return BucketMetric(
+        name="token_f1", parts=("token_f1",), values=chunk.f1_from_counts.values, is_mean=False, of_spans=True
     )
-
-
-def _f1(totals: Floats) -> Floats:
-    # 2pr / (p + r) with p = c / predicted and r = c / gold.
-    return _ratio(2 * totals[..., 0], totals[..., 1] + totals[..., 2])
-
-
-def _precision(totals: Floats) -> Floats:
-    return _ratio(totals[..., 0], totals[..., 1])
-
-
-def _class_f1(totals: Floats, *, weighted: bool) -> Floats:
-    """Return the mean F1 of the classes, by how often each is gold or plainly over those that occur."""
-    # Right, predicted and gold labels by class, of shapes (..., classes).
-    right, predicted, gold = np.moveaxis(totals.reshape(*totals.shape[:-1], 3, -1), -2, 0)
-    weights = gold if weighted else (predicted + gold > 0).astype(np.float64)
-    of_class = 2 * right / np.maximum(predicted + gold, 1)
-    return _ratio((of_class * weights).sum(axis=-1), weights.sum(axis=-1))
-
-
-_VECTORISED: Mapping[Callable[[Floats], float], Callable[[Floats], Floats]] = {
-    chunk.f1_from_counts: _f1,
-    chunk.precision_from_counts: _precision,
-    chunk.recall_from_counts: lambda totals: _ratio(totals[..., 0], totals[..., 2]),
-    ratio_from_counts: _precision,
-    classification.weighted_f1_from_counts: partial(_class_f1, weighted=True),
-    classification.macro_f1_from_counts: partial(_class_f1, weighted=False),
-}

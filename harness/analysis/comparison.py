@@ -9,27 +9,31 @@ system has it with the same inputs and the same gold answer; all others are coun
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from harness.analysis.significance import LanguageItems, Scores, assess, bound_note, detectable_note
-from harness.analysis.systems import System, SystemGroup, group_systems, run_difference_notes
+from harness.analysis.significance import ComparedItems, Scores, assess, power_notes
+from harness.analysis.systems import (
+    ItemMatch,
+    System,
+    SystemGroup,
+    group_systems,
+    match_items,
+    run_difference_notes,
+)
 from harness.errors import DataError, HarnessError, UsageError
-from harness.metrics.metric import Metric, MetricContext
-from harness.metrics.scoring import score_cell
+from harness.metrics.metric import Metric
+from harness.metrics.scoring import score_cell, task_context
 from harness.progress import show_step
-from harness.statistics.arrays import AnyFloats, Booleans, Floats
+from harness.statistics.arrays import Booleans, Floats
 from harness.storage.records import ItemRecord
 from harness.storage.results import CellResult
 from harness.storage.run_folder import Run
 from harness.table import NamedTable
 
-ANSWERS = ("label", "text", "candidate", "spans")
-"""Where predictions keep their answer."""
 LEFT_OUT = {
     "differing": "whose inputs differ between the runs",
     "regraded": "whose gold answers differ between the runs",
@@ -50,6 +54,10 @@ class Costs:
     seconds: float
 
 
+SUMMED = ("unparsed", "truncated", "dropped_shots", "seconds")
+"""Fields of `Costs` that always have a number."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
     """Shares of the common items, by pairs of systems."""
@@ -61,20 +69,12 @@ class Agreement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LanguageComparison:
+class LanguageComparison(ItemMatch):
     """The common items of one language."""
 
     language: str
-    ids: tuple[str, ...]
     scores: tuple[Scores, ...]
     costs: tuple[Costs, ...]
-    missing: tuple[int, ...]
-    """By system: items that it does not have and another one has."""
-    differing: int
-    """Items that all have, with inputs that are not the same."""
-    regraded: int
-    """Items that all have, with gold answers that are not the same."""
-    unlabelled: int
     all_right: tuple[str, ...]
     none_right: tuple[str, ...]
 
@@ -115,7 +115,7 @@ class _Items:
     """The common items of one language, and what the metrics say of them."""
 
     comparison: LanguageComparison
-    contributions: Mapping[str, LanguageItems]
+    contributions: Mapping[str, ComparedItems]
     """By metric."""
     answers: Sequence[Sequence[str | None]]
     """By system."""
@@ -210,7 +210,6 @@ def compare_group(
         for each in (chosen if full else ())
     ]
     scores = tuple(mean for mean, _ in assessed)
-    tests = (note(score, names) for score in scores for note in (bound_note, detectable_note))
     return TaskComparison(
         task=group.task,
         title=group.title,
@@ -227,12 +226,12 @@ def compare_group(
             *_left_out_languages(systems, bool(joined)),
             *_left_out_items(joined, systems),
             *_unequal(systems),
-            *filter(None, tests),
+            *(note for score in scores for note in power_notes(score, names)),
         ),
     )
 
 
-def shared_items(systems: Sequence[System], metric: Metric) -> tuple[list[LanguageItems], int]:
+def shared_items(systems: Sequence[System], metric: Metric) -> tuple[list[ComparedItems], int]:
     """Return the common items of systems by language, and how many are skipped: not the same, or not in all systems.
 
     Raises `DataError` as `compare`.
@@ -251,61 +250,50 @@ def _joined(systems: Sequence[System], metrics: Sequence[Metric]) -> list[_Items
 
 def _join(code: str, systems: Sequence[System], metrics: Sequence[Metric]) -> _Items:
     by_id = [{record.id: record for record in system.run.records(system.cells[code])} for system in systems]
-    everywhere = set.intersection(*map(set, by_id))
-    anywhere = set.union(*map(set, by_id))
-    shared = [each for each in by_id[0] if each in everywhere]
-    same = [each for each in shared if len({recorded[each].inputs_digest for recorded in by_id}) == 1]
-    golds = {each: [recorded[each].reference for recorded in by_id] for each in same}
-    graded = [each for each, (gold, *others) in golds.items() if all(other == gold for other in others)]
-    ids = tuple(each for each in graded if golds[each][0] is not None)
-    records = [[recorded[each] for each in ids] for recorded in by_id]
-    contributions = _score(code, systems, metrics, records) if ids else {}
-    answers = [[_answer_of(record) for record in system_records] for system_records in records]
-    right = _right_items(contributions[metrics[0].name].rows if ids else None, answers, records)
+    match = match_items(
+        [
+            {name: (record.inputs_digest, record.reference) for name, record in recorded.items()}
+            for recorded in by_id
+        ]
+    )
+    records = [[recorded[name] for name in match.ids] for recorded in by_id]
+    contributions = _score(code, systems, metrics, records) if match.ids else {}
+    answers = [[None if item.flags.get("unparsed") else item.answer for item in items] for items in records]
+    scores = contributions[metrics[0].name].scores if match.ids else np.empty((len(systems), 0))
+    # A full item score or, for set-level metrics, the gold answer itself.
+    right = scores >= 1.0 if scores.ndim == 2 else np.array([[*map(_is_right, items)] for items in records])
     comparison = LanguageComparison(
+        **asdict(match),
         language=code,
-        ids=ids,
         scores=(),
         costs=tuple(
             _costs(system.cells[code], common, every.values())
             for system, common, every in zip(systems, records, by_id, strict=True)
         ),
-        missing=tuple(len(anywhere - set(recorded)) for recorded in by_id),
-        differing=len(shared) - len(same),
-        regraded=len(same) - len(graded),
-        unlabelled=len(graded) - len(ids),
-        all_right=tuple(each for each, marks in zip(ids, right.T, strict=True) if marks.all()),
-        none_right=tuple(each for each, marks in zip(ids, right.T, strict=True) if not marks.any()),
+        all_right=tuple(itertools.compress(match.ids, map(np.all, right.T))),
+        none_right=tuple(itertools.compress(match.ids, map(np.all, ~right.T))),
     )
     return _Items(comparison=comparison, contributions=contributions, answers=answers, right=right)
 
 
 def _score(
-    code: str,
-    systems: Sequence[System],
-    metrics: Sequence[Metric],
-    records: Sequence[Sequence[ItemRecord]],
-) -> dict[str, LanguageItems]:
+    code: str, systems: Sequence[System], metrics: Sequence[Metric], records: Sequence[Sequence[ItemRecord]]
+) -> dict[str, ComparedItems]:
     """Return by metric the scores of one language, and what its items contribute."""
     scored = []
     for system, system_records in zip(systems, records, strict=True):
-        context = MetricContext(
-            language=system.spec.answer_language or code,
-            labels=tuple(system.spec.labels),
-            options=system.spec.metric_options,
-        )
         try:
-            scored.append(score_cell(metrics, system_records, context))
+            scored.append(score_cell(metrics, system_records, task_context(system.spec, code)))
         except HarnessError as error:
             raise HarnessError(f"{system.name} in {code!r}: {error}") from error
-    rows = {metric.name: [cell.items.get(metric.name) for cell in scored] for metric in metrics}
+    rows = {metric.name: [cell.items.get(metric.name, ()) for cell in scored] for metric in metrics}
     return {
-        name: LanguageItems(
+        name: ComparedItems(
             language=code,
             ids=[item.id for item in records[0]],
             clusters=[item.cluster for item in records[0]],
             values=tuple(cell.metrics[name].value for cell in scored),
-            rows=None if any(row is None for row in contributed) else np.array(contributed, np.float64),
+            scores=np.array(contributed if all(map(len, contributed)) else [], np.float64),
             parallel=systems[0].spec.parallel and code not in systems[0].spec.unpaired,
         )
         for name, contributed in rows.items()
@@ -325,9 +313,8 @@ def _costs(cell: CellResult, common: Sequence[ItemRecord], every: Iterable[ItemR
 
 
 def _total(costs: Sequence[Costs]) -> Costs:
-    columns = {name: [getattr(cost, name) for cost in costs] for name in Costs.__slots__}
-    tokens = [count for count in columns.pop("tokens") if count is not None]
-    sums: dict[str, Any] = {name: sum(column) for name, column in columns.items()}
+    tokens = [cost.tokens for cost in costs if cost.tokens is not None]
+    sums: dict[str, Any] = {name: sum(getattr(cost, name) for cost in costs) for name in SUMMED}
     return Costs(**sums, tokens=sum(tokens) if tokens else None)
 
 
@@ -388,48 +375,13 @@ def _require_equal(group: SystemGroup, compared: TaskComparison) -> None:
         )
 
 
-def _answer_of(record: ItemRecord) -> str | None:
-    """Return the answer to an item, as a text that can be compared; None where it could not be read.
-
-    This is the label, the answer's text, the nearest candidate, the first one of a ranking, or all tags or spans.
-    """
-    prediction = record.prediction
+def _is_right(record: ItemRecord) -> bool:
+    """Return whether an item is wholly right: by its own verdict or, of texts, where it is one of the gold ones."""
     if record.flags.get("unparsed"):
-        return None
-    if isinstance(prediction, Mapping):
-        for name in ANSWERS:
-            if name in prediction:
-                prediction = prediction[name]
-                break
-        else:
-            prediction = prediction.get("candidates", prediction)
-            prediction = prediction[0] if isinstance(prediction, list) and prediction else prediction
-    return None if prediction is None else json.dumps(prediction, ensure_ascii=False, sort_keys=True)
-
-
-def _right_items(
-    item_scores: AnyFloats | None,
-    answers: Sequence[Sequence[str | None]],
-    records: Sequence[Sequence[ItemRecord]],
-) -> Booleans:
-    """Return which items are wholly right, of shape (systems, items).
-
-    That is a full item score or, for set-level metrics, the gold answer itself.
-    """
-    if item_scores is not None and item_scores.ndim == 2:
-        return item_scores >= 1.0
-    marks = [
-        [answer is not None and answer in _gold_answers(record.reference) for answer, record in pairs]
-        for pairs in map(zip, answers, records)
-    ]
-    return np.array(marks, dtype=np.bool_).reshape(len(records), -1)
-
-
-def _gold_answers(reference: Any) -> set[str]:
-    """Return the texts that a right answer may have: the reference as a whole, or one of its texts."""
-    is_list = isinstance(reference, list) and all(isinstance(item, str) for item in reference)
-    each = [reference, *(reference if is_list else ())]
-    return {json.dumps(item, ensure_ascii=False, sort_keys=True) for item in each}
+        return False
+    texts = record.reference if isinstance(record.reference, list) else [record.reference]
+    is_correct = record.correct
+    return record.answer in texts if is_correct is None else is_correct
 
 
 def _agreement(joined: Sequence[_Items]) -> Agreement:

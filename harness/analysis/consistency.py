@@ -39,7 +39,7 @@ class Measure:
     value: float
     interval: Interval
     n: int
-    """Items; of a task, questions that two languages have."""
+    """Items; of several languages, the most that any two share."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,9 +68,10 @@ class Consistency:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Table:
-    """The items of all languages, brought to the same columns: one per id."""
+class ParallelItems:
+    """The items of a parallel task in all languages, brought to the same columns: one per id."""
 
+    ids: tuple[str, ...]
     answers: Integers
     """Shape (languages, ids): a number per answer, `UNREAD`, or `MISSING` where a language does not have the item."""
     correct: Integers
@@ -93,17 +94,17 @@ def consistencies(run: Run, *, most: int | None = None) -> list[Consistency]:
         run: A finished run.
         most: Tasks with more languages are skipped: their pairs take long. None computes all.
     """
-    groups = (cells for cells in _groups(run) if most is None or len(cells) <= most)
+    groups = (cells for cells in parallel_groups(run) if most is None or len(cells) <= most)
     computed = (_consistency(run, cells, run.manifest.tasks[cells[0].task]) for cells in groups)
     return [consistency for consistency in computed if consistency.pairs]
 
 
 def wide_tasks(run: Run, most: int) -> dict[str, int]:
     """Return the tasks that `consistencies` skips, with the number of their languages."""
-    return {cells[0].task: len(cells) for cells in _groups(run) if len(cells) > most}
+    return {cells[0].task: len(cells) for cells in parallel_groups(run) if len(cells) > most}
 
 
-def _groups(run: Run) -> list[list[CellResult]]:
+def parallel_groups(run: Run) -> list[list[CellResult]]:
     """Return the cells of parallel tasks that differ in nothing but the language, two or more together."""
     groups: dict[str, list[CellResult]] = {}
     for cell in run.cells:
@@ -115,7 +116,7 @@ def _groups(run: Run) -> list[list[CellResult]]:
 
 
 def _consistency(run: Run, cells: Sequence[CellResult], task: TaskSummary) -> Consistency:
-    table = _table([read_items(run, cell, task, inputs=False) for cell in cells])
+    table = parallel_items([read_items(run, cell, task, inputs=False) for cell in cells])
     languages = tuple(cell.language for cell in cells)
     pairs: list[Pair] = []
     samples: dict[str, list[tuple[Floats, Integers]]] = {name: [] for name in MEASURES}
@@ -123,7 +124,7 @@ def _consistency(run: Run, cells: Sequence[CellResult], task: TaskSummary) -> Co
         pair_samples = _pair_values(table, first, second)
         for name, sample in pair_samples.items():
             samples[name].append(sample)
-        measures = {name: _measure(name, [sample]) for name, sample in pair_samples.items()}
+        measures = {name: mean_measure(name, [sample]) for name, sample in pair_samples.items()}
         if measures:
             pairs.append(Pair(languages=(languages[first], languages[second]), measures=measures))
     return Consistency(
@@ -134,12 +135,12 @@ def _consistency(run: Run, cells: Sequence[CellResult], task: TaskSummary) -> Co
         seed=cells[0].seed,
         languages=languages,
         pairs=tuple(pairs),
-        means={name: _measure(name, collected) for name, collected in samples.items() if collected},
+        means={name: mean_measure(name, collected) for name, collected in samples.items() if collected},
         rank_chance=None if table.ranks is None or not samples["rank"] else _chance(table.ranks),
     )
 
 
-def _measure(name: str, samples: Sequence[tuple[Floats, Integers]]) -> Measure:
+def mean_measure(name: str, samples: Sequence[tuple[Floats, Integers]]) -> Measure:
     """Return the mean over pairs of the mean over items; each sample has the values and the draws of a pair's items."""
     values = np.concatenate([scores for scores, _ in samples])
     strata = np.repeat(np.arange(len(samples)), [len(scores) for scores, _ in samples])
@@ -148,13 +149,13 @@ def _measure(name: str, samples: Sequence[tuple[Floats, Integers]]) -> Measure:
     estimate = paired_difference if name == "kappa" else stratified_mean
     value = float(np.mean([scores.mean() for scores, _ in samples]))
     interval = estimate(values, strata, codes.astype(np.int64))
-    return Measure(value=value, interval=interval, n=int(codes.max()) + 1)
+    return Measure(value=value, interval=interval, n=max(len(scores) for scores, _ in samples))
 
 
 # Values of items ----------------------------------------------------------------------------------------
 
 
-def _pair_values(table: _Table, first: int, second: int) -> dict[str, tuple[Floats, Integers]]:
+def _pair_values(table: ParallelItems, first: int, second: int) -> dict[str, tuple[Floats, Integers]]:
     """Return by measure the values of the items that both languages have, and their draws."""
     first_answers, second_answers = table.answers[[first, second]]
     first_correct, second_correct = table.correct[[first, second]]
@@ -164,7 +165,7 @@ def _pair_values(table: _Table, first: int, second: int) -> dict[str, tuple[Floa
     if table.comparable and both.any():
         measured["same"] = _equal(first_answers[both], second_answers[both]), both
     if table.labelled and both.any():
-        measured["kappa"] = _kappa_values(first_answers[both], second_answers[both]), both
+        measured["kappa"] = kappa_values(first_answers[both], second_answers[both]), both
     if graded.any():
         measured["correct"] = (first_correct[graded] == second_correct[graded]).astype(np.float64), graded
     if table.ranks is not None:
@@ -181,7 +182,7 @@ def _equal(first: Integers, second: Integers) -> Floats:
     return np.asarray((first == second) & (first >= 0), dtype=np.float64)
 
 
-def _kappa_values(first: Integers, second: Integers) -> Floats | None:
+def kappa_values(first: Integers, second: Integers) -> Floats | None:
     """Return a value per item whose mean is Cohen's kappa, and whose spread is that of its linear approximation.
 
     An answer that was not read equals none. None where chance alone makes all answers equal: kappa is not defined.
@@ -239,7 +240,8 @@ def _chance(ranks: Integers) -> float:
 # Reading --------------------------------------------------------------------------------------------------
 
 
-def _table(cells: Sequence[Items]) -> _Table:
+def parallel_items(cells: Sequence[Items]) -> ParallelItems:
+    """Return the items of the cells of one parallel task, a row per cell, in their order."""
     kind = cells[0].kind
     column_of = {
         identifier: at for at, identifier in enumerate(dict.fromkeys(each for p in cells for each in p.ids))
@@ -257,7 +259,8 @@ def _table(cells: Sequence[Items]) -> _Table:
     draws[list(itertools.chain.from_iterable(columns))] = draw_codes(
         [(items.language.code, items.ids, items.clusters) for items in cells], linked=True
     )
-    return _Table(
+    return ParallelItems(
+        ids=tuple(column_of),
         answers=answers,
         correct=correct,
         ranks=_ranks(cells, columns, len(column_of)) if kind == "form_preference" else None,

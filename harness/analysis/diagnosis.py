@@ -8,10 +8,12 @@ is read from run folders.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final
@@ -33,6 +35,7 @@ from harness.analysis.items import (
     bucket_language,
     cell_attributes,
     distribution,
+    is_bio,
     join_languages,
     pooled_edges,
     read_items,
@@ -45,7 +48,6 @@ from harness.progress import show_step
 from harness.registry.registry import Registry
 from harness.statistics import benjamini_hochberg
 from harness.statistics.arrays import Floats
-from harness.storage.results import CellResult
 from harness.storage.run_folder import Run
 
 EDGES: Final = ("language", "pooled", "paper")
@@ -116,26 +118,23 @@ def diagnose(
         raise UnknownNameError("sort of edges", options.edges, EDGES)
     features = _features(registry, options)
     groups = group_systems(runs, tasks=options.tasks, languages=options.languages, least=1)
-    work = _Work(registry=registry, options=options, features=features)
+    kind = "data" if data_only else "single" if len(runs) == 1 else "pairwise"
+    work = _Work(registry=registry, options=options, features=features, kind=kind)
     if not options.attributes:
         work.notes += [
             f"The attribute {name!r} is declared by both {first!r} and {second!r}: skipped."
             for name, (first, second) in registry.features.conflicts.items()
         ]
     for group in groups:
-        if data_only:
-            work.describe(group)
-        elif len(runs) == 1:
-            work.score(group)
-        else:
-            work.compare(group, runs)
-    kind = "data" if data_only else "single" if len(runs) == 1 else "pairwise"
+        work.add(group, runs)
     if not work.rows:
         raise UsageError(f"Nothing can be diagnosed. {' '.join(work.notes)}".strip())
-    _adjust(work.rows)
+    tested = [row for row in work.rows if row["kind"] == kind != "data" and row["p"] is not None]
+    for row, q in zip(tested, benjamini_hochberg([row["p"] for row in tested]).tolist(), strict=True):
+        row["q"] = q
+        row["significant"] = q <= SIGNIFICANCE and row["n"] >= LEAST_ITEMS
     sample = any(run.results.run.data == "sample" for run in runs)
-    notes = tuple(dict.fromkeys(work.notes))
-    return Diagnosis(kind=kind, found=tuple(work.rows), notes=notes, sample=sample)
+    return Diagnosis(kind=kind, found=tuple(work.rows), notes=tuple(dict.fromkeys(work.notes)), sample=sample)
 
 
 def _features(registry: Registry, options: DiagnosisOptions) -> list[Feature]:
@@ -148,106 +147,103 @@ def _features(registry: Registry, options: DiagnosisOptions) -> list[Feature]:
     return [table.get(name) for name in options.attributes]
 
 
-def _adjust(rows: Sequence[Row]) -> None:
-    """Add q, and whether a difference is significant, to all rows of buckets that were tested."""
-    tested = [row for row in rows if row["kind"] in {"single", "pairwise"} and row["p"] is not None]
-    for row, q in zip(tested, benjamini_hochberg([row["p"] for row in tested]).tolist(), strict=True):
-        row["q"] = q
-        row["significant"] = q <= SIGNIFICANCE and row["n"] >= LEAST_ITEMS
-
-
 class _Work:
     """Collects the rows of one diagnosis."""
 
-    def __init__(self, *, registry: Registry, options: DiagnosisOptions, features: Sequence[Feature]) -> None:
+    def __init__(
+        self, *, registry: Registry, options: DiagnosisOptions, features: Sequence[Feature], kind: str
+    ) -> None:
         self._registry = registry
         self._options = options
-        self._features = features
+        self._kind = kind
+        # Two systems are compared, and data described, by what depends on the items alone.
+        self._features = [feature for feature in features if feature.of == "item" or kind == "single"]
         self.rows: list[Row] = []
         self.notes: list[str] = []
         self._english_items: dict[tuple[str, str], Items | None] = {}
 
-    def describe(self, group: SystemGroup) -> None:
-        """Add the distributions of a task's attributes by language; predictions play no part."""
-        system = group.systems[0]
-        for code in system.cells:
-            cell = self._attributes(group, [system], code, of_items=True)
-            head = {"kind": "data", "task": group.task, "language": code, "view": dict(group.view)}
+    def add(self, group: SystemGroup, runs: Sequence[Run]) -> None:
+        """Add the rows of a task: of its data, of every system, or of the pairs of systems of two runs."""
+        compared: Sequence[tuple[System, ...]] = [(system,) for system in group.systems]
+        if self._kind == "data":
+            compared = compared[:1]
+        elif self._kind == "pairwise":
+            compared = self._pairs(group, runs)
+        for systems in compared:
+            if len(systems) > 1:
+                self._check_alike(group, *systems)
+            codes = [code for code in systems[0].cells if code in systems[-1].cells]
+            attributes = (self._attributes(group, systems, code) for code in codes)
+            cells = [cell for cell in attributes if cell is not None]
+            if self._kind != "data":
+                self._add_buckets(group, systems, cells)
+                continue
+            head = {"kind": "data", "task": group.task, "language": None, "view": dict(group.view)}
             self.rows += [
-                {**head, "attribute": name, **distribution(attribute)}
-                for name, attribute in (cell.attributes.items() if cell is not None else ())
+                {**head, "language": cell.items.language.code, "attribute": name, **distribution(attribute)}
+                for cell in cells
+                for name, attribute in cell.attributes.items()
             ]
 
-    def score(self, group: SystemGroup) -> None:
-        """Add the scores of every system of a group in every bucket."""
-        for system in group.systems:
-            cells = [self._attributes(group, [system], code, labels=True) for code in system.cells]
-            self._add(group, [system], cells)
+    def _pairs(self, group: SystemGroup, runs: Sequence[Run]) -> list[tuple[System, System]]:
+        """Return the pairs of systems of two runs: those of one protocol, method and seed where there are any."""
+        first, second = ([system for system in group.systems if system.run is run] for run in runs)
+        for run, systems in zip(runs, (first, second), strict=True):
+            if not systems:
+                self.notes.append(f"{group.title}: {run.manifest.model_name} ({run.path}) did not finish it.")
+        pairs = list(itertools.product(first, second))
+        for names in (("protocol", "method", "seed"), ("protocol", "method"), ("protocol",)):
+            conditions = attrgetter(*names)
+            same = [pair for pair in pairs if len({conditions(system.cell) for system in pair}) == 1]
+            if same:
+                return same
+        return pairs
 
-    def compare(self, group: SystemGroup, runs: Sequence[Run]) -> None:
-        """Add the differences of systems of the first run from those of the second, as `compare` has them."""
-        for first, second in _pairs(group, runs, self.notes):
-            differences = differences_of(first, second, group.task)
-            if differences and self._options.strict:
-                raise UsageError(
-                    f"{first.name} and {second.name} cannot be compared in {group.title}: {'; '.join(differences)}.",
-                    hint="Without --strict, what they have in common is compared.",
-                )
-            self.notes += [f"{group.title}: {clause}." for clause in differences]
-            both = [first, second]
-            shared = [code for code in first.cells if code in second.cells]
-            cells = [self._attributes(group, both, code, of_items=True) for code in shared]
-            self._add(group, both, cells)
+    def _check_alike(self, group: SystemGroup, first: System, second: System) -> None:
+        differences = differences_of(first, second, group.task)
+        if differences and self._options.strict:
+            raise UsageError(
+                f"{first.name} and {second.name} cannot be compared in {group.title}: {'; '.join(differences)}.",
+                hint="Without --strict, what they have in common is compared.",
+            )
+        self.notes += [f"{group.title}: {clause}." for clause in differences]
 
-    def _attributes(
-        self,
-        group: SystemGroup,
-        systems: Sequence[System],
-        code: str,
-        *,
-        of_items: bool = False,
-        labels: bool = False,
-    ) -> CellAttributes | None:
-        """Return the common items of systems in a language; None without gold. Their texts are freed on return.
+    def _attributes(self, group: SystemGroup, systems: Sequence[System], code: str) -> CellAttributes | None:
+        """Return the common items of one or two systems in a language; None without gold.
 
-        Args:
-            group: The task.
-            systems: One or two.
-            code: The language.
-            of_items: Whether only features of the items alone are wanted.
-            labels: Whether rows of confidence and of confused labels are added.
+        Their texts are freed on return.
         """
-        first = systems[0]
-        items = [self._read(group, system, system.cells[code], inputs=system is first) for system in systems]
+        first, strict = systems[0], self._options.strict
+        items = [self._read(group, system, code, inputs=system is first) for system in systems]
         if not any(map(len, items)):
             self.notes.append(f"{group.title} {code}: no item has a gold answer.")
             return None
-        if labels:
-            self._add_labels(group, first, items[0])
+        if self._kind == "single":
+            head = {**_head(group, first), "language": code}
+            for kind, rows in (("calibration", calibration_rows), ("confusion", confusion_rows)):
+                self.rows += [{**head, "kind": kind, **row} for row in rows(items[0])]
         if len(items) > 1:
-            *items, notes = common_items(items[0], items[1], strict=self._options.strict)
+            *items, notes = common_items(items[0], items[1], strict=strict)
             self.notes += notes
         metric = bucket_metric(self._registry.metrics, items[0], first.spec.headline, self._options.metric)
+        model = first.run.manifest.model.partition(":")[2]
         context = FeatureContext(
-            model=_model_folder(first.run),
+            model=Path(model) if model and Path(model).is_dir() else None,
             vocabulary=self._options.vocabulary,
             english=lambda: self._english(first),
         )
-        features = [feature for feature in self._features if feature.of == "item" or not of_items]
-        return cell_attributes(items, metric, features, context)
+        return cell_attributes(items, metric, self._features, context)
 
-    def _read(self, group: SystemGroup, system: System, cell: CellResult, *, inputs: bool = True) -> Items:
-        show_step(f"Diagnosis: {group.title} {cell.language}, {system.name}")
-        most = self._options.most_items
+    def _read(self, group: SystemGroup, system: System, code: str, *, inputs: bool) -> Items:
+        show_step(f"Diagnosis: {group.title} {code}, {system.name}")
+        cell, most = system.cells[code], self._options.most_items
         if most is not None and cell.n > most:
-            self.notes.append(
-                f"{group.title} {cell.language}: the diagnosis uses {most:,} of {cell.n:,} items."
-            )
+            self.notes.append(f"{group.title} {code}: the diagnosis uses {most:,} of {cell.n:,} items.")
         return read_items(system.run, cell, system.spec, inputs=inputs, most=most)
 
     def _english(self, system: System) -> Items | None:
         """Return the English items of a parallel task, read once per run; None where the run has none."""
-        (task,) = {cell.task for cell in system.cells.values()}
+        task = system.cell.task
         key = (str(system.run.path), task)
         if key not in self._english_items:
             cells = [
@@ -266,14 +262,11 @@ class _Work:
         """Return the languages and, where there are several, all of them together; constant attributes are skipped."""
         names = [group.title, *(f"{system.run.results.run.id} {system.name}" for system in systems)]
         pooled = pooled_edges(cells) if self._options.edges == "pooled" else {}
-        languages = [bucket_language(cell, self._given_edges(group.task), pooled) for cell in cells]
+        edges = partial(self._given_edges, group.task)
+        languages = [bucket_language(cell, edges, pooled) for cell in cells]
         blocks = [(block_of(cell, *names), splits) for cell, splits in zip(cells, languages, strict=True)]
         if len(cells) > 1:
-            task = systems[0].spec
-            parallel, unpaired = task.parallel, task.unpaired
-            blocks.insert(
-                0, join_languages(cells, languages, parallel=parallel, unpaired=unpaired, names=names)
-            )
+            blocks.insert(0, join_languages(cells, languages, systems[0].spec, names=names))
         blocks = [(block, [split for split in splits if len(split.buckets) > 1]) for block, splits in blocks]
         varying = {split.feature.name for _, splits in blocks for split in splits}
         if constant := {name for cell in cells for name in cell.attributes} - varying:
@@ -281,92 +274,48 @@ class _Work:
             self.notes.append(f"{group.title}: skipped, since all items have the same value: {constants}.")
         return blocks
 
-    def _given_edges(self, task: str) -> Callable[[Feature, str], Sequence[Bucket] | None]:
-        def published_edges(feature: Feature, language: str) -> Sequence[Bucket] | None:
-            if self._options.edges != "paper":
-                return None
-            edges = feature.published(task, language) if feature.published is not None else None
-            if edges is None and feature.continuous:
-                self.notes.append(
-                    f"{task} {language}: no edges are printed for {feature.name}; they are by equal counts."
-                )
-            return edges
+    def _given_edges(self, task: str, feature: Feature, language: str) -> Sequence[Bucket] | None:
+        if self._options.edges != "paper":
+            return None
+        edges = feature.published(task, language) if feature.published is not None else None
+        if edges is None and feature.continuous:
+            self.notes.append(
+                f"{task} {language}: no edges are printed for {feature.name}; they are by equal counts."
+            )
+        return edges
 
-        return published_edges
-
-    def _add_labels(self, group: SystemGroup, system: System, items: Items) -> None:
-        head = {**_head(group, system), "language": items.language.code}
-        for kind, rows in (("calibration", calibration_rows(items)), ("confusion", confusion_rows(items))):
-            self.rows += [{**head, "kind": kind, **row} for row in rows]
-
-    def _add(
-        self, group: SystemGroup, systems: Sequence[System], cells: Sequence[CellAttributes | None]
+    def _add_buckets(
+        self, group: SystemGroup, systems: Sequence[System], cells: Sequence[CellAttributes]
     ) -> None:
         """Add a row for every bucket: of one system, or of the difference of two."""
-        head = {**_head(group, systems[0]), "kind": "single"}
+        head = {**_head(group, systems[0]), "kind": self._kind}
         rows_of = score_splits
         if len(systems) > 1:
             del head["system"]
-            head |= {"kind": "pairwise", "systems": [system.name for system in systems]}
+            head["systems"] = [system.name for system in systems]
             rows_of = compare_splits
-        blocks = self._blocks(group, systems, [cell for cell in cells if cell is not None])
-        for block, splits in blocks:
+        for block, splits in self._blocks(group, systems, cells):
             scored = rows_of(block, splits, examples=self._options.examples)
             for split, scores in zip(splits, scored, strict=True):
+                feature = split.feature
+                attribute = {"language": block.language, "attribute": feature.name, "level": feature.level}
                 # What depends on the answer differs by its making.
-                untested: Row = {"p": None} if split.feature.of == "prediction" else {}
+                untested: Row = {"p": None} if feature.of == "prediction" else {}
                 self.rows += [
-                    {
-                        **head,
-                        "language": block.language,
-                        "attribute": split.feature.name,
-                        "level": split.feature.level,
-                        "bucket": bucket.name,
-                        "low": _finite(bucket.low),
-                        "high": _finite(bucket.high),
-                        "low_closed": bucket.low_closed,
-                        **row,
-                        **untested,
-                    }
+                    {**head, **attribute, **bucket_row(bucket), **row, **untested}
                     for bucket, row in zip(split.buckets, scores, strict=True)
                 ]
 
 
-def _finite(bound: float | None) -> float | None:
-    """Return a bound as JSON can hold it: None for one that is open."""
-    return None if bound is None or math.isinf(bound) else bound
+def bucket_row(bucket: Bucket) -> Row:
+    """Return a bucket as JSON can hold it: a bound that is open is None."""
+    low, high = (None if bound is None or math.isinf(bound) else bound for bound in (bucket.low, bucket.high))
+    return {"bucket": bucket.name, "low": low, "high": high, "low_closed": bucket.low_closed}
 
 
 def _head(group: SystemGroup, system: System) -> Row:
-    cell = next(iter(system.cells.values()))
-    head: Row = {"kind": "", "task": group.task, "language": None, "protocol": cell.protocol}
-    return head | {"method": cell.method, "view": dict(group.view), "system": system.name}
-
-
-def _pairs(group: SystemGroup, runs: Sequence[Run], notes: list[str]) -> list[tuple[System, System]]:
-    """Return the pairs of systems of the two runs: those of the same protocol, method and seed where there are any."""
-    first, second = ([system for system in group.systems if system.run is run] for run in runs)
-    for run, systems in zip(runs, (first, second), strict=True):
-        if not systems:
-            notes.append(f"{group.title}: {run.manifest.model_name} ({run.path}) did not finish it.")
-    every = [(ours, theirs) for ours in first for theirs in second]
-    for names in (("protocol", "method", "seed"), ("protocol", "method"), ("protocol",)):
-        conditions = attrgetter(*names)
-        cells = ((pair, [next(iter(system.cells.values())) for system in pair]) for pair in every)
-        same = [
-            pair
-            for pair, (first_cell, second_cell) in cells
-            if conditions(first_cell) == conditions(second_cell)
-        ]
-        if same:
-            return same
-    return every
-
-
-def _model_folder(run: Run) -> Path | None:
-    _, _, name = run.manifest.model.partition(":")
-    folder = Path(name)
-    return folder if name and folder.is_dir() else None
+    head: Row = {"kind": "", "task": group.task, "language": None, "protocol": system.cell.protocol}
+    return head | {"method": system.cell.method, "view": dict(group.view), "system": system.name}
 
 
 def probabilities(scores: Floats) -> Floats:
@@ -432,7 +381,7 @@ def confusion_rows(items: Items) -> list[dict[str, Any]]:
     if items.kind in _CLASSIFYING:
         answers = [own["label"] if isinstance(own, Mapping) else own for own in items.predictions]
         counts = Counter(zip(items.references, answers, strict=True))
-    elif items.kind == "token_tagging" and not any(label[:2] == "B-" for label in items.labels):
+    elif items.kind == "token_tagging" and not is_bio(items.labels):
         counts = Counter()
         for gold, predicted in zip(items.references, items.predictions, strict=True):
             counts.update(zip(gold, predicted, strict=True))

@@ -87,20 +87,18 @@ class Series:
     def rows(self) -> list[dict[str, Any]]:
         """Return one row per run; scores and differences are fractions."""
         changes = {change.at: change for change in self.changes}
-        return [
-            {
-                **{"task": self.task, "conditions": list(self.conditions), "metric": self.metric},
-                **{"languages": list(self.languages), "items": self.items, "band": self.band},
-                **(asdict(step) | {"run": str(step.run)}),
-                "change": step.value - self.steps[at - 1].value if at else None,
-                "change_half": self.half(at - 1, at) if at else None,
-                "drift": step.value - self.steps[0].value if at else None,
-                "drift_half": self.half(0, at) if at else None,
-                "is_change": at in changes,
-                **{name: getattr(changes.get(at), name, None) for name in ("step", "p")},
-            }
-            for at, step in enumerate(self.steps)
-        ]
+        head: dict[str, Any] = {"task": self.task, "conditions": list(self.conditions), "metric": self.metric}
+        head |= {"languages": list(self.languages), "items": self.items, "band": self.band}
+        rows = []
+        for at, step in enumerate(self.steps):
+            row: dict[str, Any] = {**head, **asdict(step), "run": str(step.run)}
+            for name, before in (("change", at - 1), ("drift", 0)):
+                row[name] = step.value - self.steps[before].value if at else None
+                row[f"{name}_half"] = self.half(before, at) if at else None
+            change = changes.get(at)
+            fields = {"step": change and change.step, "p": change and change.p}
+            rows.append({**row, "is_change": change is not None, **fields})
+        return rows
 
 
 def history_runs(folders: Sequence[Path]) -> list[Run]:
@@ -153,7 +151,7 @@ def read_histories(
 
 
 def _conditions(group: SystemGroup, system: System) -> tuple[str, ...]:
-    cell = next(iter(system.cells.values()))
+    cell = system.cell
     view = [f"{name}={value}" for name, value in sorted(cell.view.items()) if name not in group.view]
     return str(cell.protocol), str(cell.method), f"seed={cell.seed}", *view
 
@@ -210,19 +208,19 @@ def _means(task_series: Sequence[Series], runs: int) -> Iterator[Series]:
             lines.setdefault((protocol, seed), {}).setdefault((series.task, *series.conditions), series)
     for conditions, by_task in lines.items():
         members = list(by_task.values())
-        if len(members) > 1:
-            # The noise of tasks is independent, since their signs have seeds of their own.
-            noises = [member.noise for member in members if member.noise is not None]
-            steps = [
-                replace(step, value=fmean(member.steps[at].value for member in members), ci=None)
-                for at, step in enumerate(members[0].steps)
-            ]
-            yield Series(
-                task=f"mean of {len(members)} tasks",
-                conditions=conditions,
-                metric="first metric of each",
-                languages=(),
-                items=sum(member.items for member in members),
-                steps=tuple(steps),
-                noise=np.mean(noises, axis=0) if len(noises) == len(members) else None,
-            )
+        if len(members) < 2:
+            continue
+        # The noise of tasks is independent, since their signs have seeds of their own.
+        noises = [member.noise for member in members if member.noise is not None]
+        columns = zip(*(member.steps for member in members), strict=True)
+        yield Series(
+            task=f"mean of {len(members)} tasks",
+            conditions=conditions,
+            metric="first metric of each",
+            languages=(),
+            items=sum(member.items for member in members),
+            steps=tuple(
+                replace(steps[0], value=fmean(step.value for step in steps), ci=None) for steps in columns
+            ),
+            noise=np.mean(noises, axis=0) if len(noises) == len(members) else None,
+        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -93,10 +93,10 @@ def _columns(run: Run, cell: CellResult, *, inputs: bool, most: int | None) -> d
         )
     required = [name for name in _COLUMNS if inputs or name != "inputs"]
     mask = _row_mask(path, most)
+    columns: dict[str, list[Any]] = {}
     # A file of one batch is opened once; of a large one, one column at a time is held.
-    groups = [required] if len(mask) <= READ_TOGETHER else [[name] for name in required]
-    read = (pair for names in groups for pair in _read(path, names, mask).items())
-    columns = {name: _values(name, column) for name, column in read}
+    for names in [required] if len(mask) <= READ_TOGETHER else [[name] for name in required]:
+        columns |= _read(path, names, mask)
     if inputs and len(columns["inputs"]) < len(columns["id"]):
         raise UsageError(
             f"The run {str(run.path)!r} is of an older version of the harness, whose records do not keep "
@@ -135,15 +135,10 @@ def _read(path: Path, names: Sequence[str], mask: Booleans) -> dict[str, list[An
         for name in rows.schema.names:
             columns[name] += rows.column(name).to_pylist()
         start += batch.num_rows
+    for name in _JSON.intersection(names):
+        # One text is parsed several times faster than one for every item, and equal strings in it are one object.
+        columns[name] = json.loads(f"[{','.join(text or 'null' for text in columns[name])}]")
     return columns
-
-
-def _values(name: str, column: list[Any]) -> list[Any]:
-    if name not in _JSON:
-        return column
-    # One text is parsed several times faster than one for every item, and equal strings in it are one object.
-    values: list[Any] = json.loads("[" + ",".join("null" if text is None else text for text in column) + "]")
-    return values
 
 
 def spans_of(items: Items, tagged: Sequence[Any], side: Any) -> Spans | None:
@@ -160,7 +155,7 @@ def spans_of(items: Items, tagged: Sequence[Any], side: Any) -> Spans | None:
         starts, ends, tags = bounds[:, 0], bounds[:, 1], [span[2] for span in flat]
     elif items.kind != "token_tagging":
         return None
-    elif _is_bio(items.labels):
+    elif is_bio(items.labels):
         chunks = corpus_chunks(tagged)
         owners, starts, ends, tags = chunks.sentences, chunks.starts, chunks.ends + 1, chunks.types
     else:
@@ -172,7 +167,8 @@ def spans_of(items: Items, tagged: Sequence[Any], side: Any) -> Spans | None:
     return Spans(side=side, unit=unit, items=owners, starts=starts, ends=ends, tags=tags)
 
 
-def _is_bio(labels: Sequence[str]) -> bool:
+def is_bio(labels: Sequence[str]) -> bool:
+    """Return whether tags mark the beginning and the inside of chunks, and are no bare parts of speech."""
     return any(label[:2] in {"B-", "I-"} for label in labels)
 
 
@@ -297,18 +293,13 @@ def _split(cell: CellAttributes, attribute: Attribute, buckets: tuple[Bucket, ..
         systems = [
             _span_observations(cell.gold, spans, codes, assign(values, buckets)) for spans, values in sides
         ]
-        metric = metric if _has_span_counts(cell) else token_metric()
+        # The spans of bare tags are tokens, which no metric of chunks counts.
+        counts_spans = cell.items.kind == "text_marking" or is_bio(cell.items.labels)
+        metric = metric if metric.of_spans and counts_spans else token_metric()
     counts = np.bincount(codes[codes >= 0], minlength=len(buckets))
     return Split(
         feature=attribute.feature, buckets=buckets, metric=metric, counts=counts, systems=tuple(systems)
     )
-
-
-def _has_span_counts(cell: CellAttributes) -> bool:
-    """Return whether the metric counts the very spans of the attributes, which for bare tags are tokens."""
-    if not cell.metric.of_spans:
-        return False
-    return cell.items.kind == "text_marking" or any(label[:2] == "B-" for label in cell.items.labels)
 
 
 def _span_observations(gold: Spans, predicted: Spans, gold_codes: Integers, codes: Integers) -> Observations:
@@ -317,11 +308,10 @@ def _span_observations(gold: Spans, predicted: Spans, gold_codes: Integers, code
     So precision is over the predicted spans of a bucket and recall over its gold ones. A span that is right is the
     same on both sides, with the same attributes: it counts as right where it is gold.
     """
-    right = np.isin(*_keys(gold, predicted))
-    gold_counts = np.ones(len(gold))
-    of_gold = np.stack([right.astype(np.float64), np.zeros(len(gold)), gold_counts], axis=1)
-    of_predicted = np.zeros((len(predicted), 3))
-    of_predicted[:, 1] = 1
+    predicted_spans = set(_places(predicted))
+    of_gold, of_predicted = np.zeros((len(gold), 3)), np.zeros((len(predicted), 3))
+    of_gold[:, 0] = [span in predicted_spans for span in _places(gold)]
+    of_gold[:, 2] = of_predicted[:, 1] = 1
     return Observations(
         items=np.concatenate([gold.items, predicted.items]),
         codes=np.concatenate([gold_codes, codes]),
@@ -329,27 +319,17 @@ def _span_observations(gold: Spans, predicted: Spans, gold_codes: Integers, code
     )
 
 
-def _keys(gold: Spans, predicted: Spans) -> tuple[Integers, Integers]:
-    """Return one number per span, the same for the same item, start, end and tag."""
-    numbers: dict[str, int] = {}
-    reach = 1 + max(int(side.ends.max(initial=0)) for side in (gold, predicted))
-    tags = [
-        np.fromiter((numbers.setdefault(tag, len(numbers)) for tag in side.tags), np.int64, len(side))
-        for side in (gold, predicted)
-    ]
-    gold_keys, predicted_keys = (
-        ((side.items * reach + side.starts) * reach + side.ends) * len(numbers) + tag_numbers
-        for side, tag_numbers in zip((gold, predicted), tags, strict=True)
-    )
-    return gold_keys, predicted_keys
+def _places(spans: Spans) -> list[tuple[int, int, int, str]]:
+    """Return the item, start, end and tag of every span."""
+    columns = (spans.items.tolist(), spans.starts.tolist(), spans.ends.tolist(), spans.tags)
+    return list(zip(*columns, strict=True))
 
 
 def join_languages(
     cells: Sequence[CellAttributes],
     languages: Sequence[Sequence[Split]],
+    task: TaskSummary,
     *,
-    parallel: bool,
-    unpaired: Collection[str] = (),
     names: Sequence[str],
 ) -> tuple[Block, list[Split]]:
     """Return the items of all languages as one block, and their attributes.
@@ -360,7 +340,7 @@ def join_languages(
     """
     sizes = np.cumsum([0, *(len(cell.items) for cell in cells)])
     ids = [identifier for cell in cells for identifier in cell.items.ids]
-    clusters = draw_codes(list(map(_keyed, cells)), linked=parallel, unpaired=unpaired)
+    clusters = draw_codes(list(map(_keyed, cells)), linked=task.parallel, unpaired=task.unpaired)
     numbered = ((number, split) for number, splits in enumerate(languages) for split in splits)
     by_name = grouped((pair[1].feature.name, pair) for pair in numbered)
     joined = []

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +18,6 @@ from harness.statistics import draw_codes, mcnemar, seed_of, sign_flip_p
 from harness.statistics.contrast import paired_contrasts
 from harness.storage.records import ItemRecord
 from harness.storage.run_folder import Run
-
-SIDES = ("language", "against")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,19 +63,16 @@ class LanguagePair:
         """Return one row with the counts, then one for every item that is right in one language only."""
         head = {name: getattr(self, name) for name in ("task", "system", "language", "against")}
         numbers = ("both", "lost", "gained", "neither", "difference", "ci", "ci_method", "p", "test")
-        items = [
-            {
-                "kind": "split_item",
-                **head,
-                "id": item.language.id,
-                "right_in": self.against if item.is_lost else self.language,
-                "inputs": {name: dict(getattr(item, name).fields) for name in SIDES},
-                "gold": {name: getattr(item, name).gold for name in SIDES},
-                "answer": {name: getattr(item, name).answer for name in SIDES},
-            }
-            for item in self.items
-        ]
-        return [{"kind": "language_pair", **head, **{name: getattr(self, name) for name in numbers}}, *items]
+        rows = [{"kind": "language_pair", **head, **{name: getattr(self, name) for name in numbers}}]
+        for item in self.items:
+            sides = {"language": item.language, "against": item.against}
+            row = {"kind": "split_item", **head, "id": item.language.id}
+            row["right_in"] = self.against if item.is_lost else self.language
+            row["inputs"] = {name: dict(record.fields) for name, record in sides.items()}
+            row["gold"] = {name: record.gold for name, record in sides.items()}
+            row["answer"] = {name: record.answer for name, record in sides.items()}
+            rows.append(row)
+        return rows
 
 
 def language_pairs(
@@ -107,11 +103,12 @@ def language_pairs(
                 notes.append(f"{group.title}, {system.name}: {reason}.")
                 continue
             show_step(f"Languages: {group.title}, {system.name}")
-            against_records = {record.id: record for record in system.run.records(system.cells[against])}
+            records = {record.id: record for record in system.run.records(system.cells[against])}
             for code in codes:
-                pairs = _pair(group, system, code, against, against_records)
-                all_pairs += pairs
-                if not pairs:
+                side = {} if code in system.spec.unpaired else records
+                pair = _pair(group, system, code, against, side, against)
+                all_pairs += [pair] if pair else []
+                if pair is None:
                     notes.append(
                         f"{group.title} {code}: no item that is right or wrong has its id in {against} too."
                     )
@@ -144,20 +141,21 @@ def version_pairs(
         if name not in TRANSLATED:
             raise UnknownNameError("translated version", name, TRANSLATED)
     groups = group_systems(runs, tasks=tasks, languages=languages, least=1)
-    pairs: list[LanguagePair] = []
     human = [group for group in groups if group.view.get("variant") not in TRANSLATED]
-    for group, system in [(member, system) for member in human for system in member.systems]:
-        for variant, translated in itertools.product(variants, groups):
-            if translated.task != group.task or dict(translated.view) != {**group.view, "variant": variant}:
-                continue
-            for version, code in itertools.product(translated.systems, system.cells):
+    sides = {(group.task, json.dumps(group.view, sort_keys=True)): group.systems for group in groups}
+    pairs = []
+    for group in human:
+        for system, variant in itertools.product(group.systems, variants):
+            view = json.dumps({**group.view, "variant": variant}, sort_keys=True)
+            for version, code in itertools.product(sides.get((group.task, view), ()), system.cells):
                 cell = version.cells.get(code)
                 if cell is None or _conditions(system, code) != _conditions(version, code):
                     continue
                 records = {record.id: record for record in version.run.records(cell)}
                 title = f"{variant} ({cell.view.get('translator', '')})"
                 read = code if variant == "te" else str(system.spec.source or "en")
-                pairs += _pair(group, system, code, title, records, read)
+                pair = _pair(group, system, code, title, records, read)
+                pairs += [pair] if pair else []
     if not pairs:
         raise UsageError(
             f"No language of these runs has the human translation and {' or '.join(variants)}.",
@@ -187,50 +185,45 @@ def _pair(
     system: System,
     code: str,
     against: str,
-    against_records: dict[str, ItemRecord],
-    against_language: str | None = None,
-) -> list[LanguagePair]:
-    """Return the pair of two languages; nothing where they have no item in common."""
-    if code in system.spec.unpaired and against_language is None:
-        return []
+    against_records: Mapping[str, ItemRecord],
+    against_language: str,
+) -> LanguagePair | None:
+    """Return the pair of two languages; None where they have no item in common."""
     records = (record for record in system.run.records(system.cells[code]) if record.id in against_records)
     shared = ((record, against_records[record.id]) for record in records)
     both = [pair for pair in shared if all(record.correct is not None for record in pair)]
     if not both:
-        return []
+        return None
     marks = np.array([[record.correct for record in pair] for pair in both], dtype=np.float64).T
     count, signs = len(both), marks[0] - marks[1]
     lost, gained, right = (int(np.sum(mask)) for mask in (signs == -1, signs == 1, marks.sum(axis=0) == 2))
-    languages = [
-        (language, [record.id for record, _ in both], [pair[side].cluster for pair in both])
-        for side, language in enumerate((code, against))
-    ]
-    codes = draw_codes(languages, linked=True)
+    ids = [record.id for record, _ in both]
+    clusters = [[record.cluster for record in side] for side in zip(*both, strict=True)]
+    codes = draw_codes([(code, ids, clusters[0]), (against, ids, clusters[1])], linked=True)
     strata = np.repeat(np.arange(2), count)
     [contrast] = paired_contrasts(marks.reshape(1, -1), strata, codes, np.array([[1.0, -1.0]]))
-    is_clustered = int(codes.max()) + 1 < count
-    seed = seed_of(group.title, code, against)
-    return [
-        LanguagePair(
-            task=group.title,
-            kind=system.spec.kind,
-            system=system.name,
-            language=code,
-            against=against,
-            against_language=against_language or against,
-            both=right,
-            lost=lost,
-            gained=gained,
-            neither=count - lost - gained - right,
-            difference=contrast.value,
-            ci=contrast.interval.ends,
-            ci_method=contrast.interval.method,
-            p=sign_flip_p(signs, codes[:count], seed=seed) if is_clustered else mcnemar(lost, gained),
-            test="random signs of clusters" if is_clustered else "McNemar, exact",
-            items=tuple(
-                SplitItem(language=record, against=pair, is_lost=bool(pair.correct))
-                for record, pair in both
-                if record.correct != pair.correct
-            ),
-        )
-    ]
+    p, test = mcnemar(lost, gained), "McNemar, exact"
+    if int(codes.max()) + 1 < count:
+        p = sign_flip_p(signs, codes[:count], seed=seed_of(group.title, code, against))
+        test = "random signs of clusters"
+    split = [(record, pair) for record, pair in both if record.correct != pair.correct]
+    return LanguagePair(
+        task=group.title,
+        kind=system.spec.kind,
+        system=system.name,
+        language=code,
+        against=against,
+        against_language=against_language,
+        both=right,
+        lost=lost,
+        gained=gained,
+        neither=count - lost - gained - right,
+        difference=contrast.value,
+        ci=contrast.interval.ends,
+        ci_method=contrast.interval.method,
+        p=p,
+        test=test,
+        items=tuple(
+            SplitItem(language=record, against=pair, is_lost=bool(pair.correct)) for record, pair in split
+        ),
+    )

@@ -6,8 +6,10 @@ Runs may be merged that are of the same model, the same data and specs, and the 
 from __future__ import annotations
 
 import datetime
+import itertools
 import json
 import math
+import re
 import shutil
 import sys
 import tempfile
@@ -35,6 +37,7 @@ from harness.table import NamedTable, grouped
 
 TOLERANCE = 1e-5
 """Two machines may sum in another order; the same model's scores differ by less than this."""
+LOST = re.compile("shard .* was not merged: ")
 
 
 def merge_runs(
@@ -57,44 +60,32 @@ def merge_runs(
         DataError: For records that are missing.
         StorageError: Where the output cannot be written.
     """
-    _check_output(output)
+    Run.at(output).check_usable()
+    if output.is_dir() and any(output.iterdir()):
+        raise UsageError(f"The folder {str(output)!r} is not empty.", hint="Give a new folder with --output.")
     if len({path.resolve() for path in paths}) < len(paths):
         raise UsageError("A run was named twice; each run can be merged once.")
     for path in paths:
-        _check_ended(path)
+        lock = FileLock(path / LOCK)
+        if lock.is_held():
+            raise UsageError(
+                f"The run {str(path)!r} is still running: {lock.holder()}.",
+                hint="Merge it once it has ended.",
+            )
     runs = [Run(path) for path in paths]
+    files = (file for path in paths for file in sorted((path / "baselines").glob("*/results.json")))
+    baselines = grouped((file.parent.name, Run(file.parent)) for file in files)
     merged = _merge(runs, output.absolute().name, metrics, incomplete=incomplete)
-    baselines = {
-        name: _merge(baseline_runs, name, metrics, incomplete=incomplete)
-        for name, baseline_runs in _baselines(runs).items()
+    parts = {
+        name: _merge(members, name, metrics, incomplete=incomplete) for name, members in baselines.items()
     }
     try:
-        _place(merged, baselines, output.absolute())
+        _place(merged, parts, output.absolute())
     except OSError as error:
         raise StorageError(
             f"The merged run {str(output)!r} cannot be written: {error}.", hint="Nothing was written."
         ) from error
     return merged.notes
-
-
-def _check_ended(path: Path) -> None:
-    """Raise `UsageError` for a run that has not ended."""
-    lock = FileLock(path / LOCK)
-    if lock.is_held():
-        raise UsageError(
-            f"The run {str(path)!r} is still running: {lock.holder()}.", hint="Merge it once it has ended."
-        )
-
-
-def _check_output(output: Path) -> None:
-    Run.at(output).check_usable()
-    if output.is_dir() and any(output.iterdir()):
-        raise UsageError(f"The folder {str(output)!r} is not empty.", hint="Give a new folder with --output.")
-
-
-def _baselines(runs: Sequence[Run]) -> dict[str, list[Run]]:
-    files = (file for run in runs for file in sorted((run.path / "baselines").glob("*/results.json")))
-    return grouped((file.parent.name, Run(file.parent)) for file in files)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,37 +101,35 @@ class _Merged:
 
 
 def _merge(runs: Sequence[Run], name: str, metrics: NamedTable[Metric], *, incomplete: bool) -> _Merged:
-    check_compatible(runs)
+    resolution = _check_compatible(runs)
     plan = _whole_plan(runs)
-    lost = _lost_cells(runs, plan)
-    count = plan["count"] if plan else 0
-    shards = sorted({cell["shard"] for cell in lost})
+    planned = {cell.digest for run in runs for cell in run.cells if _is_planned(cell)}
+    lost = [cell for cell in plan.plan_cells if cell["digest"] not in planned] if plan else []
+    count = str(plan.shard).partition("/")[2] if plan else ""
+    shards = sorted(Counter(cell["shard"] for cell in lost).items())
     if lost and not incomplete:
-        missing = ", ".join(f"{shard}/{count}" for shard in shards)
         raise UsageError(
-            f"The shards {missing} of the plan are missing.",
+            f"The shards {', '.join(f'{shard}/{count}' for shard, _ in shards)} of the plan are missing.",
             hint="Name their runs too, or give --incomplete to merge without them.",
         )
-    by_digest, found_notes = _cells_by_digest(runs)
+    by_digest, repetitions = _cells_by_digest(runs)
     cells = [cell for cell, _ in by_digest.values()]
     tasks = list(dict.fromkeys(cell.task for cell in cells))
     cells.sort(key=lambda cell: tasks.index(cell.task))
-    absent = [_absent(cell, count) for cell in lost]
     if plan:
-        position = {cell["digest"]: number for number, cell in enumerate(plan["cells"])}
-        cells = sorted([*cells, *absent], key=lambda cell: position.get(cell.digest, len(position)))
+        position = {cell["digest"]: number for number, cell in enumerate(plan.plan_cells)}
+        cells += [_absent(cell, count) for cell in lost]
+        cells.sort(key=lambda cell: position.get(cell.digest, len(position)))
     cells += _skipped(runs)
-    notes = [
-        f"shard {shard}/{count} was not merged: {sum(cell['shard'] == shard for cell in lost)} cells are skipped"
-        for shard in shards
-    ]
+    notes = [f"shard {shard}/{count} was not merged: {size} cells are skipped" for shard, size in shards]
     versions = harness_versions(runs)
     if len(versions) > 1:
         notes.append(f"parts of this run were made by the harness {' and '.join(versions)}")
-    for setting, values in differing_settings([run.manifest for run in runs]).items():
+    differing = _differing_settings([run.manifest for run in runs])
+    for setting, values in differing.items():
         by_task = "; ".join(f"{value} for {', '.join(task_names)}" for value, task_names in values.items())
         notes.append(f"--{setting} differs between tasks: {by_task}")
-    manifest = Manifest.model_validate(merged_manifest(runs, cells, plan if lost else None))
+    manifest = Manifest.model_validate(_merged_manifest(runs, cells, plan if lost else None, resolution))
     origins = {digest: run for digest, (_, run) in by_digest.items()}
     results = add_task_intervals(
         _results(runs, name, cells, manifest, notes),
@@ -149,46 +138,40 @@ def _merge(runs: Sequence[Run], name: str, metrics: NamedTable[Metric], *, incom
         lambda cell: origins[cell.digest].records_of(cell),
         metrics,
     )
-    found_notes += notes
     stopped = sum(cell.has("data") and cell.status == "skipped" for cell in cells)
-    if stopped:
-        found_notes.append(f"{stopped} cells were never run: their run was stopped before them")
-    return _Merged(runs=runs, origins=origins, manifest=manifest, results=results, notes=found_notes)
+    unfinished = [f"{stopped} cells were never run: their run was stopped before them"] if stopped else []
+    return _Merged(
+        runs=runs,
+        origins=origins,
+        manifest=manifest,
+        results=results,
+        notes=[*repetitions, *notes, *unfinished],
+    )
 
 
 # Shards -----------------------------------------------------------------------------------------------
 
 
-def _whole_plan(runs: Sequence[Run]) -> dict[str, Any] | None:
-    """Return the plan that runs are shards of, None where none is; raises `UsageError` for shards of several."""
+def _whole_plan(runs: Sequence[Run]) -> Manifest | None:
+    """Return the manifest of the first shard of a plan, None where there is none.
+
+    Raises `UsageError` for shards of several plans.
+    """
     shards = [run for run in runs if run.manifest.plan_cells]
-    if not shards:
-        return None
-    numbers = {run.path: str(run.manifest.shard).partition("/") for run in shards}
-    first = shards[0]
     for run in shards:
+        first = shards[0]
         paths = f"{str(first.path)!r} and {str(run.path)!r}"
-        count, other = numbers[first.path][2], numbers[run.path][2]
         if run.manifest.plan != first.manifest.plan:
             raise UsageError(
                 f"The runs {paths} are shards of different plans.",
                 hint="Give every shard the same tasks, languages and settings.",
             )
-        if count != other:
+        counts = [str(shard.manifest.shard).partition("/")[2] for shard in (first, run)]
+        if counts[0] != counts[1]:
             raise UsageError(
-                f"The runs {paths} divide their plan differently: into {count} shards and into {other}."
+                f"The runs {paths} divide their plan differently: into {counts[0]} shards and into {counts[1]}."
             )
-    return {
-        "digest": first.manifest.plan,
-        "count": int(numbers[first.path][2]),
-        "cells": first.manifest.plan_cells,
-        "indices": {int(index) for indices, *_ in numbers.values() for index in indices.split("+")},
-    }
-
-
-def _lost_cells(runs: Sequence[Run], plan: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
-    planned = {cell.digest for run in runs for cell in run.cells if _is_planned(cell)}
-    return [] if plan is None else [cell for cell in plan["cells"] if cell["digest"] not in planned]
+    return shards[0].manifest if shards else None
 
 
 def _is_planned(cell: CellResult) -> bool:
@@ -196,21 +179,20 @@ def _is_planned(cell: CellResult) -> bool:
     return cell.has("digest") and cell.has("data")
 
 
-def _absent(cell: Mapping[str, Any], count: int) -> CellResult:
+# Cells ------------------------------------------------------------------------------------------------
+
+
+def _absent(cell: Mapping[str, Any], count: str) -> CellResult:
     names = ("task", "version", "language", "protocol", "method", "view", "seed", "digest")
     reason = f"in shard {cell['shard']}/{count}, which was not merged"
-    return CellResult(
-        **{name: cell[name] for name in names}, fit=None, prompt=None, **empty_result("skipped", reason)
-    )
-
-
-# Cells ------------------------------------------------------------------------------------------------
+    identity = {name: cell[name] for name in names}
+    return CellResult(**identity, fit=None, prompt=None, **empty_result("skipped", reason))
 
 
 def _cells_by_digest(runs: Sequence[Run]) -> tuple[dict[str, tuple[CellResult, Run]], list[str]]:
     """Return by digest every cell with its run, a finished one where there is one, and notes on repetitions."""
     by_digest: dict[str, tuple[CellResult, Run]] = {}
-    repeated: dict[str, int] = {}
+    repeated: Counter[str] = Counter()
     for run in runs:
         for cell in run.cells:
             if not _is_planned(cell):
@@ -219,47 +201,48 @@ def _cells_by_digest(runs: Sequence[Run]) -> tuple[dict[str, tuple[CellResult, R
             if before is None or (before[0].status != "ok" and cell.status == "ok"):
                 by_digest[cell.digest] = (cell, run)
             elif before[0].status == cell.status == "ok":
-                if not same_scores(before[0], cell):
-                    raise UsageError(
-                        f"The runs {str(before[1].path)!r} and {str(run.path)!r} have different scores of "
-                        f"{cell.task}:{cell.language} ({cell.protocol}): {_scores(before[0])} and "
-                        f"{_scores(cell)}.",
-                        hint="Omit one of them; harness compare RUN RUN shows the items that differ.",
-                    )
-                repeated[str(run.path)] = repeated.get(str(run.path), 0) + 1
+                _require_same_scores(before, (cell, run))
+                repeated[str(run.path)] += 1
     return by_digest, [
         f"{count} cells of {path} are in an earlier run, too" for path, count in repeated.items()
     ]
 
 
-def _scores(cell: CellResult) -> str:
-    values = ", ".join(f"{name} {score.value:.6f}" for name, score in cell.metrics.items())
-    return f"{values} over {cell.n} items"
+def _require_same_scores(*cells: tuple[CellResult, Run]) -> None:
+    """Raise `UsageError` unless two finished cells have as many items and the same metrics, within 1e-5."""
+    values = [{name: score.value for name, score in cell.metrics.items()} for cell, _ in cells]
+    is_same = values[0].keys() == values[1].keys() and all(
+        math.isclose(value, values[1][name], rel_tol=0, abs_tol=TOLERANCE)
+        for name, value in values[0].items()
+    )
+    (cell, first), (repeated, second) = cells
+    if not is_same or cell.n != repeated.n:
+        scores = [", ".join(f"{name} {value:.6f}" for name, value in by_name.items()) for by_name in values]
+        raise UsageError(
+            f"The runs {str(first.path)!r} and {str(second.path)!r} have different scores of "
+            f"{cell.task}:{cell.language} ({cell.protocol}): {scores[0]} over {cell.n} items and "
+            f"{scores[1]} over {repeated.n} items.",
+            hint="Omit one of them; harness compare RUN RUN shows the items that differ.",
+        )
 
 
 def _skipped(runs: Sequence[Run]) -> list[CellResult]:
     """Return the cells that the plans skipped, each once, without those that another run did."""
-    by_run = [{(cell.task, cell.language) for cell in run.cells if _is_planned(cell)} for run in runs]
+    planned = [[cell for cell in run.cells if _is_planned(cell)] for run in runs]
     skipped: dict[str, CellResult] = {}
-    for run, planned in zip(runs, by_run, strict=True):
+    for run, cells in zip(runs, planned, strict=True):
+        has_pair = {(cell.task, cell.language) for cell in cells}
         for cell in run.cells:
             pair = (cell.task, cell.language)
-            if cell.has("digest") or (
-                pair not in planned and any(_does(candidate, cell) for candidate in runs)
-            ):
-                continue
-            skipped.setdefault(repr([*pair, cell.protocol, cell.view, cell.reason]), cell)
+            is_done = pair not in has_pair and any(
+                (done.task, done.language) == pair
+                and cell.protocol in {None, done.protocol}
+                and cell.view.items() <= done.view.items()
+                for done in itertools.chain.from_iterable(planned)
+            )
+            if not cell.has("digest") and not is_done:
+                skipped.setdefault(repr([*pair, cell.protocol, cell.view, cell.reason]), cell)
     return list(skipped.values())
-
-
-def _does(run: Run, skipped: CellResult) -> bool:
-    return any(
-        _is_planned(cell)
-        and (cell.task, cell.language) == (skipped.task, skipped.language)
-        and skipped.protocol in {None, cell.protocol}
-        and skipped.view.items() <= cell.view.items()
-        for cell in run.cells
-    )
 
 
 # Documents --------------------------------------------------------------------------------------------
@@ -273,12 +256,7 @@ def _results(
     for head in heads:
         requests.update(head.requests)
     # Of a part that was merged itself, without what was missing then.
-    run_notes = [
-        note
-        for run in runs
-        for note in run.results.notes
-        if not (note.startswith("shard ") and " was not merged: " in note)
-    ]
+    run_notes = [note for run in runs for note in run.results.notes if not LOST.match(note)]
     opened = (run for run in runs if any(cell.status == "ok" for cell in run.cells))
     fits = {digest: fit for run in reversed(runs) for digest, fit in run.results.fits.items()}
     order = dict.fromkeys([*(cell.fit for cell in cells), *fits])
@@ -313,42 +291,40 @@ def _place(merged: _Merged, baselines: Mapping[str, _Merged], output: Path) -> N
 
 def _write(merged: _Merged, folder: Run) -> None:
     folder.create()
+    copies: dict[Path, Path] = {}
     for cell in merged.results.cells:
         run = merged.origins.get(cell.digest)
-        if run is not None:
-            _copy_cell(run, cell, folder)
-    logs = [path for run in merged.runs for path in _journals(run)]
-    for number, path in enumerate(logs):
-        _copy(path, folder.path / "journal" / f"{number}.log")
+        if run is None:
+            continue
+        if cell.status == "ok":
+            source = run.records_of(cell)
+            if not source.is_file():
+                raise DataError(
+                    f"The records {str(source)!r} of a finished cell are missing, so the run is not whole."
+                )
+            copies[source] = folder.records_path(cell.task, cell.language, cell.digest)
+        names = ("failures/{}.txt", "cells/{}.json", f"cells/{{}}{STARTED}")
+        for name in (pattern.format(cell.digest) for pattern in names):
+            if (run.path / name).is_file():
+                copies[run.path / name] = folder.path / name
+    logs = [
+        path
+        for run in merged.runs
+        for path in sorted((run.path / "journal").glob("*.log"), key=lambda log: (len(log.stem), log.stem))
+    ]
+    copies |= {path: folder.path / "journal" / f"{number}.log" for number, path in enumerate(logs)}
+    for source, target in copies.items():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, target)
     folder.write_manifest(merged.manifest)
     folder.write_results(merged.results)
 
 
-def _copy_cell(run: Run, cell: CellResult, folder: Run) -> None:
-    source, digest = run.records_of(cell), cell.digest
-    if cell.status == "ok":
-        if not source.is_file():
-            raise DataError(
-                f"The records {str(source)!r} of a finished cell are missing, so the run is not whole."
-            )
-        _copy(source, folder.records_path(cell.task, cell.language, digest))
-    for name in (f"failures/{digest}.txt", f"cells/{digest}.json", f"cells/{digest}{STARTED}"):
-        if (run.path / name).is_file():
-            _copy(run.path / name, folder.path / name)
+# Compatibility ------------------------------------------------------------------------------------------
 
 
-def _journals(run: Run) -> list[Path]:
-    logs = (run.path / "journal").glob("*.log")
-    return sorted(logs, key=lambda path: (len(path.stem), path.stem))
-
-
-def _copy(source: Path, target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(source, target)
-
-
-def check_compatible(runs: Sequence[Run]) -> None:
-    """Raise `UsageError` for the first thing in which a run differs from an earlier one and must not."""
+def _check_compatible(runs: Sequence[Run]) -> Resolution | None:
+    """Return the joint resolution of the runs; raises `UsageError` for the first difference that must not be."""
     first_values: dict[tuple[str, ...], tuple[str, Run]] = {}
     merged: Resolution | None = None
     owners: dict[tuple[str, ...], Run] = {}
@@ -367,6 +343,7 @@ def check_compatible(runs: Sequence[Run]) -> None:
                     raise _differs(owners[here.key], run, difference)
             merged = resolution if merged is None else merged.joined(resolution)
             owners = {entry.key: run for entry in resolution.entries} | owners
+    return merged
 
 
 def _differs(first: Run, run: Run, difference: str) -> UsageError:
@@ -378,16 +355,19 @@ def _differs(first: Run, run: Run, difference: str) -> UsageError:
 
 def _facts(run: Run) -> Iterator[tuple[str, tuple[str, ...], Any]]:
     """Yield a noun phrase for the message, a further key, and the value that all runs with this key must share."""
-    yield from _model_facts(run)
-    config = run.manifest.config
+    model, config = run.results.model, run.manifest.config
+    yield "the adapter", (), model.adapter
+    # Nothing is known of a model that was never opened; what it would have answered is not there either.
+    if any(cell.status == "ok" for cell in run.cells):
+        yield "what is known of the model", (), sorted(model.metadata)
+        yield from ((f"the model ({name})", (), value) for name, value in model.metadata.items())
     yield "the place of the data (--data)", (), run.results.run.data
     for name, setting in settings().items():
         if setting.merged in {"same", "task"}:
             # How many items a cell has must agree only between runs that share a task.
             for task in [""] if setting.merged == "same" else run.manifest.tasks:
                 yield f"the setting {name!r}", (task,), config.get(name)
-    for name, code in run.manifest.code.items():
-        yield f"the {name}", (), code
+    yield from ((f"the {name}", (), code) for name, code in run.manifest.code.items())
     for task, summary in run.manifest.tasks.items():
         for name, value in summary.to_json().items():
             if name not in BY_LANGUAGE:
@@ -405,32 +385,10 @@ def _facts(run: Run) -> Iterator[tuple[str, tuple[str, ...], Any]]:
             yield f"the training or prompt of {cell_name}", key, cell.digest
 
 
-def _model_facts(run: Run) -> Iterator[tuple[str, tuple[str, ...], Any]]:
-    model = run.results.model
-    yield "the adapter", (), model.adapter
-    metadata = model.metadata
-    if not any(cell.status == "ok" for cell in run.cells):
-        # Nothing is known of a model that was never opened; what it would have answered is not there either.
-        return
-    yield "what is known of the model", (), sorted(metadata)
-    for name, value in metadata.items():
-        yield f"the model ({name})", (), value
+# The manifest -------------------------------------------------------------------------------------------
 
 
-def same_scores(first: CellResult, second: CellResult) -> bool:
-    """Whether two finished cells have the same number of items and the same metrics, within 1e-5."""
-    first_metrics, second_metrics = first.metrics, second.metrics
-    return (
-        first.n == second.n
-        and first_metrics.keys() == second_metrics.keys()
-        and all(
-            math.isclose(first_metrics[name].value, second_metrics[name].value, rel_tol=0, abs_tol=TOLERANCE)
-            for name in first_metrics
-        )
-    )
-
-
-def differing_settings(manifests: Sequence[Manifest]) -> dict[str, dict[str, list[str]]]:
+def _differing_settings(manifests: Sequence[Manifest]) -> dict[str, dict[str, list[str]]]:
     """Return the settings that differ between tasks, such as ``limit``: tasks by value."""
     differing = {}
     for name in (name for name, setting in settings().items() if setting.merged == "task"):
@@ -443,21 +401,21 @@ def differing_settings(manifests: Sequence[Manifest]) -> dict[str, dict[str, lis
     return differing
 
 
-def merged_manifest(
-    runs: Sequence[Run], cells: Sequence[CellResult], incomplete: Mapping[str, Any] | None
+def _merged_manifest(
+    runs: Sequence[Run], cells: Sequence[CellResult], plan: Manifest | None, resolution: Resolution | None
 ) -> dict[str, Any]:
     """Return the ``manifest.json`` of a merged run.
 
     Args:
         runs: The parts; the versions and the machine are the first one's, `merged_from` names the others.
         cells: The cells of the merged run, in order.
-        incomplete: The plan that the runs are shards of, where some shards are missing.
+        plan: The manifest of a shard, where some shards are missing.
+        resolution: What all resolved, together.
     """
     manifests = [run.manifest for run in runs]
     shard_keys = {"shard", "plan", "plan_cells", "resolved"}
     first = {name: value for name, value in manifests[0].to_json().items() if name not in shard_keys}
     identities = {cell["digest"]: cell for manifest in manifests for cell in manifest.cells}
-    digests = [cell.digest for cell in cells if cell.digest in identities]
     published = [item for manifest in manifests for item in manifest.published]
     merged = {
         **first,
@@ -469,7 +427,7 @@ def merged_manifest(
         "published": [item for number, item in enumerate(published) if item not in published[:number]],
         "code": _united(manifests, "code"),
         "specs": _united(manifests, "specs"),
-        "cells": [identities[digest] for digest in digests],
+        "cells": [identities[cell.digest] for cell in cells if cell.digest in identities],
         "fits": list(dict.fromkeys(title for manifest in manifests for title in manifest.fits)),
         "notes": list(dict.fromkeys(note for item in manifests for note in item.notes)),
         "merged_from": [_source(run) for run in runs],
@@ -477,15 +435,13 @@ def merged_manifest(
     translators = {name: item for manifest in manifests for name, item in manifest.translators.items()}
     if translators:
         merged["translators"] = translators
-    if all(manifest.resolved for manifest in manifests):
-        merged["resolved"] = _resolved(manifests)
-    if incomplete is not None:
-        indices = "+".join(map(str, sorted(incomplete["indices"])))
-        merged |= {
-            "shard": f"{indices}/{incomplete['count']}",
-            "plan": incomplete["digest"],
-            "plan_cells": incomplete["cells"],
-        }
+    if resolution is not None and all(manifest.resolved for manifest in manifests):
+        merged["resolved"] = resolution.model_dump(mode="json")
+    if plan is not None:
+        shards = [str(manifest.shard).partition("/") for manifest in manifests if manifest.plan_cells]
+        indices = sorted({int(index) for numbers, *_ in shards for index in numbers.split("+")})
+        shard = f"{'+'.join(map(str, indices))}/{shards[0][2]}"
+        merged |= {"shard": shard, "plan": plan.plan, "plan_cells": plan.plan_cells}
     return merged
 
 
@@ -522,29 +478,23 @@ def _config(manifests: Sequence[Manifest]) -> dict[str, Any]:
         united = list(dict.fromkeys(item for value in values for item in value or ()))
         took_all = None in values or any(str(item).startswith(EXCLUSION_MARK) for item in united)
         config[name] = None if name == "languages" and took_all else united
-    return config | dict.fromkeys(differing_settings(manifests))
+    return config | dict.fromkeys(_differing_settings(manifests))
 
 
 def _tasks(manifests: Sequence[Manifest], cells: Sequence[CellResult]) -> dict[str, Any]:
-    specs = _united(manifests, "tasks")
-    languages: dict[str, Any] = {}
-    for manifest in manifests:
-        for spec in manifest.tasks.values():
-            languages |= spec.languages
-    order = dict.fromkeys([*(cell.task for cell in cells), *specs])
-    return {
-        task: {**specs[task].to_json(), **_by_language(manifests, task), "languages": languages}
-        for task in order
-        if task in specs
-    }
-
-
-def _by_language(manifests: Sequence[Manifest], task: str) -> dict[str, Any]:
-    """Return the added, unpaired and described languages of a task in all manifests together."""
-    specs = [manifest.tasks[task] for manifest in manifests if task in manifest.tasks]
-    united: dict[str, Any] = {name: _united(specs, name) for name in ("added", "names")}
-    united["unpaired"] = list(dict.fromkeys(code for spec in specs for code in spec.unpaired))
-    return {name: value for name, value in united.items() if value}
+    """Return the tasks of all, each with the languages that some run added, described or knew as unpaired."""
+    summaries = grouped(pair for manifest in manifests for pair in manifest.tasks.items())
+    specs_of_all = (spec for manifest in manifests for spec in manifest.tasks.values())
+    languages = {code: pair for spec in specs_of_all for code, pair in spec.languages.items()}
+    merged = {}
+    for task in dict.fromkeys([*(cell.task for cell in cells), *_united(manifests, "tasks")]):
+        specs = summaries.get(task, [])
+        united: dict[str, Any] = {name: _united(specs, name) for name in ("added", "names")}
+        united["unpaired"] = list(dict.fromkeys(code for spec in specs for code in spec.unpaired))
+        if specs:
+            further = {name: value for name, value in united.items() if value}
+            merged[task] = {**specs[0].to_json(), **further, "languages": languages}
+    return merged
 
 
 def _suites(manifests: Sequence[Manifest]) -> list[dict[str, Any]]:
@@ -556,10 +506,3 @@ def _suites(manifests: Sequence[Manifest]) -> list[dict[str, Any]]:
             for task, codes in suite.languages.items():
                 merged["languages"][task] = merged["languages"].get(task) or codes
     return list(suites.values())
-
-
-def _resolved(manifests: Sequence[Manifest]) -> dict[str, Any]:
-    merged, *resolutions = [read_resolution(manifest.resolved) for manifest in manifests]
-    for resolution in resolutions:
-        merged = merged.joined(resolution)
-    return merged.model_dump(mode="json")

@@ -18,7 +18,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -78,13 +78,11 @@ class MetricCommand:
 
     def digest(self) -> str:
         """Return a digest of the command and of the files that it names."""
-        hasher = blake2b(digest_size=8)
-        for word in self.words:
-            hasher.update(word.encode("utf-8", "surrogatepass") + b"\0")
+        contents = [word.encode("utf-8", "surrogatepass") + b"\0" for word in self.words]
         for word in self.words[1:]:
             with suppress(OSError):
-                hasher.update(Path(word).read_bytes() if Path(word).is_file() else b"")
-        return hasher.hexdigest()
+                contents.append(Path(word).read_bytes() if Path(word).is_file() else b"")
+        return blake2b(b"".join(contents), digest_size=8).hexdigest()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -138,11 +136,6 @@ class CommandScores:
         # A line of its own, also after one that was cut off.
         file.write("\n" + json.dumps({"digest": self.digest, "signature": signature}) + "\n")
         return file
-
-    def drop(self) -> None:
-        """Forget everything: scores of a program that miscounts belong to other answers."""
-        self.scores.clear()
-        self.path.unlink(missing_ok=True)
 
 
 def ask_command(command: MetricCommand, runs: Sequence[Run]) -> CommandScores:
@@ -198,8 +191,8 @@ def _items(record: ItemRecord, run: Run, cell: CellResult) -> list[tuple[str, di
 
 def _ask(requests: IO[str], pending: Mapping[str, str], kept: CommandScores) -> None:
     command = kept.command
-    with _Process(command, requests) as process:
-        lines = process.lines()
+    with _started(command, requests) as (process, errors):
+        lines = _lines(command, process)
         line, count = next(lines, None), 0
         if line is not None:
             with kept.begin(_signature(command, line)) as file:
@@ -213,14 +206,17 @@ def _ask(requests: IO[str], pending: Mapping[str, str], kept: CommandScores) -> 
                     count += 1
                 else:
                     line = next(lines, None)
-        status = process.wait()
+        try:
+            status = process.wait(command.silence)
+        except subprocess.TimeoutExpired as error:
+            raise _silent(command) from error
         if status != 0:
-            raise _fault(
-                command,
-                f"ended with status {status} after {count:,} of {len(pending):,} scores{process.reason()}",
-            )
+            problem = f"ended with status {status} after {count:,} of {len(pending):,} scores"
+            raise _fault(command, f"{problem}{_reason(errors)}")
         if count < len(pending) or line is not None:
-            kept.drop()
+            # Scores of a program that miscounts belong to other answers.
+            kept.scores.clear()
+            kept.path.unlink(missing_ok=True)
             more = "more than " if line is not None else ""
             raise HarnessError(
                 f"The command of the metric {command.name!r} wrote {more}{count:,} scores for {len(pending):,} "
@@ -264,62 +260,47 @@ def _fault(command: MetricCommand, problem: str) -> HarnessError:
     )
 
 
-class _Process:
-    """The program while it runs; it is ended with all that it started."""
+def _silent(command: MetricCommand) -> HarnessError:
+    return _fault(command, f"wrote nothing for {command.silence:g} s and was ended")
 
-    def __init__(self, command: MetricCommand, requests: IO[str]) -> None:
-        self._command = command
-        self._requests = requests
-        self._errors = tempfile.TemporaryFile()
 
-    def __enter__(self) -> _Process:
+@contextmanager
+def _started(
+    command: MetricCommand, requests: IO[str]
+) -> Iterator[tuple[subprocess.Popen[bytes], IO[bytes]]]:
+    """Start a program and yield it with its error output; at the end it is ended with all that it started."""
+    with tempfile.TemporaryFile() as errors:
         try:
-            self._process = subprocess.Popen(
-                self._command.words,
-                stdin=self._requests,
-                stdout=subprocess.PIPE,
-                stderr=self._errors,
-                start_new_session=True,
+            process = subprocess.Popen(
+                command.words, stdin=requests, stdout=subprocess.PIPE, stderr=errors, start_new_session=True
             )
         except OSError as error:
-            self._errors.close()
             raise HarnessError(
-                f"The command of the metric {self._command.name!r} cannot be started: "
-                f"{self._command.words[0]!r}: {error.strerror}."
+                f"The command of the metric {command.name!r} cannot be started: "
+                f"{command.words[0]!r}: {error.strerror}."
             ) from error
-        return self
+        with process:
+            try:
+                yield process, errors
+            finally:
+                with suppress(ProcessLookupError, PermissionError):
+                    os.killpg(process.pid, signal.SIGKILL)
 
-    def __exit__(self, *_: object) -> None:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
-        assert self._process.stdout is not None
-        self._process.stdout.close()
-        self._errors.close()
 
-    def lines(self) -> Iterator[str]:
-        """Yield the lines as they come; raises `HarnessError` where nothing comes for too long."""
-        assert self._process.stdout is not None
-        begun, chunk = b"", b"\n"
-        while chunk:
-            if not select.select([self._process.stdout], [], [], self._command.silence)[0]:
-                raise self._too_silent()
-            chunk = os.read(self._process.stdout.fileno(), CHUNK)
-            *lines, begun = (begun + (chunk or b"\n")).split(b"\n")
-            yield from (line.decode("utf-8", "replace").rstrip("\r") for line in lines if line.strip())
+def _lines(command: MetricCommand, process: subprocess.Popen[bytes]) -> Iterator[str]:
+    """Yield the lines as they come; raises `HarnessError` where nothing comes for too long."""
+    assert process.stdout is not None
+    begun, chunk = b"", b"\n"
+    while chunk:
+        if not select.select([process.stdout], [], [], command.silence)[0]:
+            raise _silent(command)
+        chunk = os.read(process.stdout.fileno(), CHUNK)
+        *lines, begun = (begun + (chunk or b"\n")).split(b"\n")
+        yield from (line.decode("utf-8", "replace").rstrip("\r") for line in lines if line.strip())
 
-    def wait(self) -> int:
-        """Return the exit status of a program that has closed its output."""
-        try:
-            return self._process.wait(self._command.silence)
-        except subprocess.TimeoutExpired as error:
-            raise self._too_silent() from error
 
-    def reason(self) -> str:
-        """Return the last line of the error output, for the end of a sentence."""
-        self._errors.seek(max(0, self._errors.seek(0, os.SEEK_END) - 4096))
-        lines = [line for line in self._errors.read().decode("utf-8", "replace").splitlines() if line.strip()]
-        return f": {clean_text(lines[-1].strip()[:300]).rstrip('.')}" if lines else ""
-
-    def _too_silent(self) -> HarnessError:
-        return _fault(self._command, f"wrote nothing for {self._command.silence:g} s and was ended")
+def _reason(errors: IO[bytes]) -> str:
+    """Return the last line of the error output, for the end of a sentence."""
+    errors.seek(max(0, errors.seek(0, os.SEEK_END) - 4096))
+    lines = [line for line in errors.read().decode("utf-8", "replace").splitlines() if line.strip()]
+    return f": {clean_text(lines[-1].strip()[:300]).rstrip('.')}" if lines else ""

@@ -14,7 +14,7 @@ from __future__ import annotations
 import itertools
 import math
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,9 +88,7 @@ class TokenCounter:
         if self.count is not None:
             return sum(self.count(texts))
         rate = self.rates.get(language)
-        if rate is not None:
-            return rate * sum(map(len, texts))
-        return sum(text_size(text) for text in texts)
+        return sum(map(text_size, texts)) if rate is None else rate * sum(map(len, texts))
 
 
 def text_size(text: str) -> float:
@@ -113,27 +111,26 @@ def planned_tokens(
     rows: dict[tuple[str, str], list[float]] = {}
     for cell in cells:
         items, _ = reader.items(cell, limit=limit)
-        count = len(items)
         examples = list(itertools.islice(itertools.chain.from_iterable(items.chunks(SAMPLE)), SAMPLE))
         prompter = reader.prompter(cell)
-        read = list(
-            itertools.chain.from_iterable(_texts(cell, example, prompter, registry) for example in examples)
-        )
-        written = sum(_limit_of_answer(cell, example, prompter) for example in examples)
-        scale = count / max(1, len(examples))
-        sums = (count, counter.tokens(read, cell.text_language.code) * scale, written * scale)
+        texts = [text for example in examples for text in _texts(cell, example, prompter, registry)]
+        written = 0
+        if prompter is not None and cell.pairing.method.name != "rank":
+            written = sum(prompter.options(example).max_tokens * prompter.repeats for example in examples)
+        scale = len(items) / max(1, len(examples))
+        sums = (len(items), counter.tokens(texts, cell.text_language.code) * scale, written * scale)
         total = rows.setdefault((cell.spec.task, cell.language.code), [0.0, 0.0, 0.0])
         total[:] = map(operator.add, total, sums)
     return [
         PlannedTokens(
             task=task,
             language=code,
-            items=round(items),
+            items=round(count),
             input=round(read),
             output=round(written),
             estimated=counter.estimates,
         )
-        for (task, code), (items, read, written) in rows.items()
+        for (task, code), (count, read, written) in rows.items()
     ]
 
 
@@ -149,12 +146,6 @@ def _texts(cell: Cell, example: Any, prompter: Prompter | None, registry: Regist
         prompt = prompter.generation(example, prompter.shots)
         text = prompt if isinstance(prompt, str) else "\n".join(turn.text for turn in prompt)
         yield from itertools.repeat(text, prompter.repeats)
-
-
-def _limit_of_answer(cell: Cell, example: Any, prompter: Prompter | None) -> int:
-    if prompter is None or cell.pairing.method.name == "rank":
-        return 0
-    return prompter.options(example).max_tokens * prompter.repeats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,60 +244,62 @@ def _of_task(
     measured: Deviations,
     assumption: Assumption,
 ) -> Iterator[Detectable]:
-    task, deviations, groups, detect = cell.spec.task, [], [], assumption.detect
+    """Yield the detectable difference of every language of a task, then that of their mean."""
+    task, detect = cell.spec.task, assumption.detect
     usual = paired_sd(assumption.score, assumption.correlation)
-    sizes = [len(ids) for _, ids, _ in per_language]
-    for items, size in zip(per_language, sizes, strict=True):
-        sd, draws = measured.get((task, items[0]), usual), _draws([items], linked=False)
-        deviations.append(sd)
-        groups.append(draws)
-        yield Detectable(
+    by_language = []
+    for code, ids, clusters in per_language:
+        sd, draws = measured.get((task, code), usual), _draws([(code, ids, clusters)], linked=False)
+        language = Detectable(
             task=task,
             view=view,
-            language=items[0],
-            items=size,
+            language=code,
+            items=len(ids),
             clusters=draws,
             sd=sd,
-            assumed=(task, items[0]) not in measured,
+            assumed=(task, code) not in measured,
             difference=detectable_difference(sd, draws),
-            needed_items=_needed_items(sd, detect, size, draws),
+            needed_items=_needed_items(sd, detect, len(ids), draws),
         )
-    if len(per_language) < 2:
+        by_language.append((language, sd))
+        yield language
+    count = len(by_language)
+    if count < 2:
         return
-    needed: tuple[int | None, int | None] = (None, None)
+    items = sum(language.items for language, _ in by_language)
+    groups, deviations = [language.clusters for language, _ in by_language], [sd for _, sd in by_language]
+    mean: float | None = None
+    needed_items = needed_languages = None
     if cell.spec.parallel:
         # As if the translations of an item were right or wrong together, which is the most cautious, too.
         draws = _draws(per_language, linked=True, unpaired=cell.spec.unpaired)
-        mean: float | None = (sd := sum(deviations) / len(per_language))
-        needed = (_needed_items(sd, detect, sum(sizes) // len(per_language), draws), None)
+        mean = sum(deviations) / count
+        needed_items = _needed_items(mean, detect, items // count, draws)
     else:
         draws = sum(groups)
         mean = mean_sd(deviations, groups) if all(groups) else None
         if detect is not None and mean is not None:
             # The spread of a mean over languages like these falls with the root of their number; with that of their
             # items, too, which are as many in each language as in the mean one.
-            draws_per_language = draws / len(per_language)
-            languages = needed_groups(mean / math.sqrt(draws_per_language), detect, draws=draws_per_language)
-            needed = (math.ceil(sum(sizes) / len(per_language) * languages / len(per_language)), languages)
+            needed_languages = needed_groups(mean / math.sqrt(draws / count), detect, draws=draws / count)
+            needed_items = math.ceil(items / count * needed_languages / count)
     yield Detectable(
         task=task,
         view=view,
         language=None,
-        items=sum(sizes),
+        items=items,
         clusters=draws,
         sd=None,
-        assumed=any((task, language) not in measured for language, *_ in per_language),
+        assumed=any(language.assumed for language, _ in by_language),
         difference=None if mean is None else detectable_difference(mean, draws),
-        needed_items=needed[0],
-        needed_languages=needed[1],
+        needed_items=needed_items,
+        needed_languages=needed_languages,
     )
 
 
 def _needed_items(sd: float, detect: float | None, items: int, groups: int) -> int | None:
     """Return the items that show a difference, in clusters of the size of those at hand."""
-    if detect is None or not groups:
-        return None
-    return math.ceil(needed_groups(sd, detect) * items / groups)
+    return math.ceil(needed_groups(sd, detect) * items / groups) if detect is not None and groups else None
 
 
 def _draws(per_language: Sequence[_Items], *, linked: bool, unpaired: Sequence[str] = ()) -> int:
@@ -315,26 +308,19 @@ def _draws(per_language: Sequence[_Items], *, linked: bool, unpaired: Sequence[s
 
 def _items(cell: Cell, reader: CellReader, registry: Registry, limit: int | None) -> _Items:
     """Return the ids and clusters of the labelled items that a limit keeps."""
-    reference = registry.kinds.get(cell.spec.kind).reference
-    examples = _examples(cell, reader, limit)
-    labelled = [(example.id, example.cluster) for example in examples if reference(example) is not None]
-    return (
-        cell.language.code,
-        [identifier for identifier, _ in labelled],
-        [cluster for _, cluster in labelled],
-    )
-
-
-def _examples(cell: Cell, reader: CellReader, limit: int | None) -> Iterator[Any]:
+    examples: Iterable[Any]
     if cell.pool is None:
-        for chunk in reader.stream(cell, limit=limit, seed=LIMIT_SEED).chunks(2_048):
-            yield from chunk
-        return
-    examples, _ = reader.read(cell)
-    language = None if cell.spec.pairs(cell.language.code) else cell.language.code
-    ids = [example.id for example in examples]
-    for index in draw(ids, limit, seed=LIMIT_SEED, task=cell.spec.task, language=language):
-        yield examples[index]
+        chunks = reader.stream(cell, limit=limit, seed=LIMIT_SEED).chunks(2_048)
+        examples = itertools.chain.from_iterable(chunks)
+    else:
+        pooled, _ = reader.read(cell)
+        language = None if cell.spec.pairs(cell.language.code) else cell.language.code
+        ids = [example.id for example in pooled]
+        rows = draw(ids, limit, seed=LIMIT_SEED, task=cell.spec.task, language=language)
+        examples = (pooled[row] for row in rows)
+    reference = registry.kinds.get(cell.spec.kind).reference
+    labelled = [(example.id, example.cluster) for example in examples if reference(example) is not None]
+    return cell.language.code, [name for name, _ in labelled], [cluster for _, cluster in labelled]
 
 
 def _measured(assumption: Assumption, registry: Registry) -> Deviations:

@@ -20,8 +20,8 @@ from typing import Any
 from harness.analysis.metric_process import CommandScores, MetricCommand, ask_command
 from harness.data.gold import VIEW, CellGold, GoldCounts, GoldFile, gold_note
 from harness.errors import UsageError
-from harness.metrics.metric import Metric, MetricContext
-from harness.metrics.scoring import CellScorer, MetricScore
+from harness.metrics.metric import Metric
+from harness.metrics.scoring import CellScorer, MetricScore, task_context
 from harness.planning.plan import identity_digest
 from harness.registry.registry import Registry
 from harness.scores.aggregation import aggregate_tasks
@@ -95,42 +95,43 @@ def _score_run(
     unfinished: ExitStack,
 ) -> _Rescored:
     tasks = {}
-    signatures = {scorer.command.metric: scorer.signature for scorer in command_scores}
-    for name in dict.fromkeys(
-        [*run.manifest.tasks, *(cell.task for cell in run.cells if cell.status == "ok")]
-    ):
+    options = {scorer.command.metric: scorer.signature for scorer in command_scores}
+    names = [*run.manifest.tasks, *(cell.task for cell in run.cells if cell.status == "ok")]
+    for name in dict.fromkeys(names):
         task = run.manifest.tasks[name]
         added = [metric.name for metric in further if task.kind in metric.kinds]
+        signatures = {metric: options[metric] for metric in added if metric in options}
         tasks[name] = task.changed(
             metrics=list(dict.fromkeys([*task.metrics, *added])),
             shown=list(dict.fromkeys([*(task.shown or task.headline), *added])),
-            metric_options={
-                **task.metric_options,
-                **{name: signature for name, signature in signatures.items() if name in added},
-            },
+            metric_options=task.metric_options | signatures,
         )
     scores, writers = {}, []
     for cell in run.cells:
-        if cell.status == "ok":
-            task = tasks[cell.task]
-            candidates = [registry.metrics.get(name) for name in task.metrics]
-            metrics = [
-                metric
-                for metric in candidates
-                if metric.scores_method(str(cell.method))
-                and (metric.missing is None or metric.missing() is None)
-            ]
-            file, model = run.records_of(cell), run.manifest.model_name
-            writer = unfinished.enter_context(
-                RecordWriter(file, model=model, task=cell.task, language=cell.language)
-            )
-            records = run.records(cell)
-            for scorer in command_scores:
-                if scorer.command.metric in task.metrics:
-                    records = map(partial(scorer.add, run=run, cell=cell), records)
-            scores[cell.digest] = _score(records, cell, task, metrics, writer)
-            writers.append(writer)
+        if cell.status != "ok":
+            continue
+        task = tasks[cell.task]
+        asked_for = [metric.name for metric in further]
+        metrics = [
+            metric
+            for metric in map(registry.metrics.get, task.metrics)
+            if metric.scores_method(str(cell.method))
+            # The run went without it where its prompt gave nothing to score.
+            and (not metric.prompt_field or metric.name in [*cell.metrics, *asked_for])
+            and (metric.missing is None or metric.missing() is None)
+        ]
+        writer = unfinished.enter_context(_writer(run, cell, run.records_of(cell)))
+        records = run.records(cell)
+        for scorer in command_scores:
+            if scorer.command.metric in task.metrics:
+                records = map(partial(scorer.add, run=run, cell=cell), records)
+        scores[cell.digest] = _score(records, cell, task, metrics, writer)
+        writers.append(writer)
     return _Rescored(run=run, tasks=tasks, metrics=scores, records=writers)
+
+
+def _writer(run: Run, cell: CellResult, path: Path) -> RecordWriter:
+    return RecordWriter(path, model=run.manifest.model_name, task=cell.task, language=cell.language)
 
 
 def _score(
@@ -141,21 +142,18 @@ def _score(
     writer: RecordWriter,
 ) -> Mapping[str, MetricScore]:
     """Return the metrics of a cell, whose records are read, and written with their new scores, chunk by chunk."""
-    language = task.answer_language or cell.language
-    context = MetricContext(language=language, labels=tuple(task.labels), options=task.metric_options)
-    scorer = CellScorer(metrics, context, task=cell.task)
+    scorer = CellScorer(metrics, task_context(task, cell.language), task=cell.task)
     while chunk := list(itertools.islice(records, CHUNK)):
-        labelled = [record for record in chunk if record.reference is not None]
-        contributions = scorer.add(labelled)
-        indices = itertools.count()
-        scored = []
-        for record in chunk:
-            index = None if record.reference is None else next(indices)
-            item_scores = (
-                {} if index is None else {name: values[index] for name, values in contributions.items()}
-            )
-            scored.append(replace(record, scores=item_scores))
-        writer.add(scored)
+        contributions = scorer.add(chunk)
+        columns = zip(*contributions.values(), strict=True) if contributions else itertools.repeat(())
+        writer.add(
+            [
+                replace(record, scores=dict(zip(contributions, next(columns), strict=True)))
+                if record.reference is not None
+                else replace(record, scores={})
+                for record in chunk
+            ]
+        )
     scores = scorer.finish()
     writer.seal(scores.items)
     return scores.metrics
@@ -253,11 +251,8 @@ def _write_relabelled(run: Run, gold: GoldFile, folder: Path, name: str) -> None
             named = cell.gold["relabelled"] + cell.gold.get("removed", 0)
             by_language[cell.language] = max(by_language.get(cell.language, 0), named)
     notes = [gold_note(task, gold.name, by_language) for task, by_language in labels.items()]
-    target.write_results(
-        run.results.changed(
-            run=run.results.run.changed(id=name), cells=cells, notes=[*run.results.notes, *notes]
-        )
-    )
+    head = run.results.run.changed(id=name)
+    target.write_results(run.results.changed(run=head, cells=cells, notes=[*run.results.notes, *notes]))
 
 
 def _view(view: Mapping[str, str], gold: GoldFile) -> dict[str, str]:
@@ -283,7 +278,7 @@ def _relabelled_cell(
     counts = GoldCounts()
     ids: set[str] = set()
     flags: Counter[str] = Counter()
-    with RecordWriter(path, model=run.manifest.model_name, task=cell.task, language=cell.language) as writer:
+    with _writer(run, cell, path) as writer:
         records = _corrected(run.records(cell), cell_gold, counts, ids, flags)
         while chunk := list(itertools.islice(records, CHUNK)):
             writer.add(chunk)

@@ -7,8 +7,8 @@ are resampled apart. Languages are fixed.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from statistics import fmean
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from harness.metrics.metric import Metric, metric_name
+from harness.scores.task_intervals import LanguageItems
 from harness.statistics import (
     DRAWS,
     Codes,
@@ -35,7 +36,7 @@ from harness.statistics import (
     swap_p,
     tied_with_best,
 )
-from harness.statistics.arrays import AnyFloats, Booleans, Floats
+from harness.statistics.arrays import Booleans, Floats
 from harness.statistics.significance import least_p
 
 ALPHA = 0.05
@@ -46,16 +47,10 @@ ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
-    """The score of the first system, which is the subject of a comparison, minus another one's."""
+class Difference(Interval):
+    """The score of the first system, which is the subject of a comparison, minus another one's, with its interval."""
 
     value: float
-    se: float | None = None
-    low: float | None = None
-    high: float | None = None
-    method: str | None = None
-    groups: int | None = None
-    """Number of the draws: items, or clusters of them."""
     p: float | None = None
     """Of the permutation test over clusters, two-sided; None for metrics that give neither items nor counts."""
     discordant: int | None = None
@@ -87,22 +82,17 @@ class Scores:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LanguageItems:
-    """Contributions of the common items of one language to a metric of every system."""
+class ComparedItems(LanguageItems):
+    """The common items of several systems, with the score of each system; metrics without item scores have (0,)."""
 
-    language: str
-    ids: Sequence[str]
-    clusters: Sequence[str | None]
     values: tuple[float, ...]
     """By system."""
-    rows: AnyFloats | None
-    """Shape (systems, n) for means of items, (systems, n, k) for counts; None for other metrics."""
     parallel: bool
     """Whether its items are one draw with those of the same id in other such languages."""
 
 
 def assess(
-    metric: Metric, by_language: Sequence[LanguageItems], *, task: str
+    metric: Metric, by_language: Sequence[ComparedItems], *, task: str
 ) -> tuple[Scores, tuple[Scores, ...]]:
     """Return the mean over languages of a metric with its tests, and the scores of every language with theirs.
 
@@ -111,22 +101,26 @@ def assess(
         by_language: The common items, language by language; at least one.
         task: Seeds the resamples, with the metric.
     """
-    values = [tuple(map(fmean, zip(*(items.values for items in by_language), strict=True)))]
-    values += [items.values for items in by_language]
+    means = tuple(map(fmean, zip(*(items.values for items in by_language), strict=True)))
+    values = [means, *(items.values for items in by_language)]
     if not _can_be_tested(metric, by_language):
-        mean, *languages = (_scores(metric.name, scores, [{}] * (len(scores) - 1)) for scores in values)
+        untested = [[Difference(value=scores[0] - value) for value in scores[1:]] for scores in values]
+        mean, *languages = (
+            Scores(metric=metric.name, values=scores, differences=(None, *differences))
+            for scores, differences in zip(values, untested, strict=True)
+        )
         return mean, tuple(languages)
     trial = _Trial(metric, by_language, seed_of("compare", task, metric.name))
-    mean, *languages = (_tested(trial, metric.name, scores, at) for at, scores in enumerate(values, start=-1))
-    systems = range(len(mean.values))
-    best = max(systems, key=mean.values.__getitem__)
-    pairs = [None if index == best else trial.p(best, index)[0] for index in systems]
-    counts = [None if index == best else trial.discordant(best, index, -1) for index in systems]
-    tied, unreachable = tied_with_best(mean.values, pairs), _out_of_reach(counts)
+    mean, *languages = (trial.scores(scores, place) for place, scores in enumerate(values, start=-1))
+    best = max(range(len(means)), key=means.__getitem__)
+    rivals = [None if index == best else index for index in range(len(means))]
+    pairs = [None if index is None else trial.p(best, index)[0] for index in rivals]
+    counts = [None if index is None else trial.discordant(best, index, -1) for index in rivals]
+    tied, unreachable = tied_with_best(means, pairs), _out_of_reach(counts)
     return replace(mean, best=tuple(tied), out_of_reach=tuple(unreachable)), tuple(languages)
 
 
-def flipped_scores(metric: Metric, by_language: Sequence[LanguageItems], *, task: str) -> Floats | None:
+def flipped_scores(metric: Metric, by_language: Sequence[ComparedItems], *, task: str) -> Floats | None:
     """Return scores of all systems without differences, of shape (draws, systems): what is noise between them.
 
     How each draw departs from its mean over the systems gets a random sign, the same for all systems: a wild bootstrap
@@ -138,51 +132,43 @@ def flipped_scores(metric: Metric, by_language: Sequence[LanguageItems], *, task
     return _Trial(metric, by_language, seed).flipped_scores(np.random.default_rng(seed))
 
 
-def _can_be_tested(metric: Metric, by_language: Sequence[LanguageItems]) -> bool:
-    rows = [items.rows for items in by_language]
-    return all(matrix is not None and (matrix.ndim == 2 or metric.from_counts is not None) for matrix in rows)
+def _can_be_tested(metric: Metric, by_language: Sequence[ComparedItems]) -> bool:
+    shapes = [items.scores.ndim for items in by_language]
+    return all(ndim == 2 or (ndim == 3 and metric.from_counts is not None) for ndim in shapes)
 
 
-def bound_note(scores: Scores, systems: Sequence[str]) -> str | None:
-    """Return the bounds of p where no scores could give a significant one against the first system, else None."""
-    counts = [None if difference is None else difference.discordant for difference in scores.differences]
-    bounded = [
-        (least_p(count), name)
-        for name, count, unreachable in zip(systems, counts, _out_of_reach(counts), strict=True)
-        if unreachable and count is not None
-    ]
-    if not bounded:
-        return None
-    bounds = " and ".join(f"{bound:.3f} for {name}" for bound, name in bounded)
-    tests = len(systems) - 1
-    adjusted = f" (after Holm {min(1.0, min(bounded)[0] * tests):.3f})" if tests > 1 else ""
-    return (
-        f"{metric_name(scores.metric)}: so few clusters differ from those of {systems[0]} that p cannot be "
-        f"smaller than {bounds}{adjusted}, whatever the scores. An interval can exclude 0 all the same."
-    )
+def power_notes(scores: Scores, systems: Sequence[str]) -> Iterator[str]:
+    """Yield the bounds of p where no scores could give a significant one, and the true differences that show.
 
-
-def detectable_note(scores: Scores, systems: Sequence[str]) -> str | None:
-    """Return which true differences to the first system these items would show, by their measured spread, else None.
-
-    Systems that `bound_note` names are left out: whatever their scores, no test of these items could be significant.
+    Both are against the first system. The smallest true difference that a test finds follows from the measured spread;
+    systems with too high a bound have none: whatever their scores, no test of these items could be significant.
     Source: Miller 2024, arXiv 2411.00640, section 5, as `harness.statistics.detectable_difference`.
     """
-    clauses = []
-    unreachable = _out_of_reach(
-        [None if difference is None else difference.discordant for difference in scores.differences]
-    )
-    for name, difference, out in zip(systems, scores.differences, unreachable, strict=True):
-        if difference is not None and not out and difference.se and difference.groups:
+    counts = [None if difference is None else difference.discordant for difference in scores.differences]
+    bounded, detectable = [], []
+    rows = zip(systems, scores.differences, _out_of_reach(counts), strict=True)
+    for name, difference, unreachable in rows:
+        if difference is None:
+            continue
+        if unreachable:
+            bounded.append((least_p(difference.discordant or 0), name))
+        elif difference.se and difference.groups:
             least = detectable_difference(difference.se * math.sqrt(difference.groups), difference.groups)
             if least is not None:
-                clauses.append(f"{least * 100:.1f} points for {name} ({difference.groups:,} draws)")
-    if not clauses:
-        return None
-    return (
-        f"{metric_name(scores.metric)}: the smallest true difference to {systems[0]} that a test finds here with 80 % "
-        f"power: {', '.join(clauses)}. Smaller ones are seldom significant."
-    )
+                detectable.append(f"{least * 100:.1f} points for {name} ({difference.groups:,} draws)")
+    if bounded:
+        bounds = " and ".join(f"{bound:.3f} for {name}" for bound, name in bounded)
+        tests = len(systems) - 1
+        adjusted = f" (after Holm {min(1.0, min(bounded)[0] * tests):.3f})" if tests > 1 else ""
+        yield (
+            f"{metric_name(scores.metric)}: so few clusters differ from those of {systems[0]} that p cannot be "
+            f"smaller than {bounds}{adjusted}, whatever the scores. An interval can exclude 0 all the same."
+        )
+    if detectable:
+        yield (
+            f"{metric_name(scores.metric)}: the smallest true difference to {systems[0]} that a test finds here with "
+            f"80 % power: {', '.join(detectable)}. Smaller ones are seldom significant."
+        )
 
 
 def _out_of_reach(counts: Sequence[int | None]) -> list[bool]:
@@ -196,27 +182,12 @@ def _out_of_reach(counts: Sequence[int | None]) -> list[bool]:
     return [bool(count) and max(least, least_p(count or 0)) >= ALPHA for count in counts]
 
 
-def _scores(metric: str, values: tuple[float, ...], tests: Sequence[Mapping[str, Any]]) -> Scores:
-    """Return the scores of a metric, with tests of every further system against the first one."""
-    pairs = zip(values[1:], tests, strict=True)
-    differences = [Difference(value=values[0] - value, **test) for value, test in pairs]
-    return Scores(metric=metric, values=values, differences=(None, *differences))
-
-
-def _tested(trial: _Trial, metric: str, values: tuple[float, ...], place: int) -> Scores:
-    """Return scores with the tests against the first system; place -1 is the mean, others are languages."""
-    tests = [trial.tests(index, place) for index in range(1, len(values))]
-    adjusted = holm([test["p"] for test in tests]).tolist()
-    tests = [{**test, "p_holm": p} for test, p in zip(tests, adjusted, strict=True)]
-    return replace(_scores(metric, values, tests), ranks=trial.ranks(place))
-
-
 class _Trial:
     """The items of all languages under one metric, and the resamples that its tests share."""
 
-    def __init__(self, metric: Metric, by_language: Sequence[LanguageItems], seed: int) -> None:
+    def __init__(self, metric: Metric, by_language: Sequence[ComparedItems], seed: int) -> None:
         self._metric, self._seed = metric, seed
-        self._rows = [items.rows for items in by_language if items.rows is not None]
+        self._rows = [items.scores for items in by_language]
         self._sizes = [len(items.ids) for items in by_language]
         self._linked = len(by_language) > 1 and any(items.parallel for items in by_language)
         item_keys = [(items.language, items.ids, items.clusters) for items in by_language]
@@ -244,18 +215,27 @@ class _Trial:
             self._p[pair] = self._flipped(*pair) if self._of_means else self._swapped(*pair)
         return self._p[pair]
 
-    def tests(self, index: int, place: int) -> dict[str, Any]:
-        """Return the fields of `Difference` for a system against the first one; place -1 is the mean."""
-        interval = self.interval(index, place)
-        won, lost, even = self.counted(index, place)
-        return {
-            **{name: getattr(interval, name) for name in ("se", "low", "high", "method")},
-            "groups": int(self._select(place)[1].max()) + 1,
-            "p": self.p(0, index)[place + 1],
-            "discordant": self.discordant(0, index, place),
-            "mcnemar": self.mcnemar(index, place),
-            **{"won": won, "lost": lost, "even": even},
-        }
+    def scores(self, values: tuple[float, ...], place: int) -> Scores:
+        """Return scores with the tests against the first system; place -1 is the mean, others are languages."""
+        systems = range(1, len(values))
+        tests = [self.p(0, index)[place + 1] for index in systems]
+        differences = [
+            Difference(
+                **asdict(replace(self.interval(index, place), groups=int(self._select(place)[1].max()) + 1)),
+                value=values[0] - values[index],
+                p=p,
+                discordant=self.discordant(0, index, place),
+                p_holm=p_holm,
+                **self.counted(index, place),
+            )
+            for index, p, p_holm in zip(systems, tests, holm(tests).tolist(), strict=True)
+        ]
+        return Scores(
+            metric=self._metric.name,
+            values=values,
+            differences=(None, *differences),
+            ranks=self.ranks(place),
+        )
 
     def discordant(self, first: int, second: int, place: int) -> int:
         """Return in how many draws of a place two systems differ; place -1 is the mean."""
@@ -273,14 +253,10 @@ class _Trial:
 
     def _flipped(self, first: int, second: int) -> list[float]:
         differences = self._differences(first, second)
-        weighted = differences / np.array(self._sizes)[self._strata]
-        by_language = [
-            (differences[mask], codes) for mask, codes in map(self._select, range(len(self._sizes)))
-        ]
-        return [
-            sign_flip_p(values, codes, seed=self._seed)
-            for values, codes in [(weighted, self._codes), *by_language]
-        ]
+        samples = [(differences / np.array(self._sizes)[self._strata], self._codes)]
+        for mask, codes in map(self._select, range(len(self._sizes))):
+            samples.append((differences[mask], codes))
+        return [sign_flip_p(values, codes, seed=self._seed) for values, codes in samples]
 
     def _swapped(self, first: int, second: int) -> list[float]:
         assert self._metric.from_counts is not None
@@ -296,17 +272,13 @@ class _Trial:
         counts = [
             np.stack([rows, np.ones_like(rows)], axis=-1) if self._of_means else rows for rows in self._rows
         ]
+        split = np.split(self._codes, np.cumsum(self._sizes)[:-1])
         if not self._linked:
-            return [
-                _summed(language_counts, self._select(number)[1])[:, None]
-                for number, language_counts in enumerate(counts)
-            ]
-        groups, split = int(self._codes.max()) + 1, np.split(self._codes, np.cumsum(self._sizes)[:-1])
-        summed = [
-            _summed(language_counts, codes, groups)
-            for language_counts, codes in zip(counts, split, strict=True)
-        ]
-        return [np.stack(summed, axis=1)]
+            split = [np.unique(codes, return_inverse=True)[1] for codes in split]
+        groups = int(self._codes.max()) + 1 if self._linked else None
+        pairs = zip(counts, split, strict=True)
+        sums: list[Floats] = [cluster_sums(rows, codes, groups).astype(np.float64) for rows, codes in pairs]
+        return [np.stack(sums, axis=1)] if self._linked else [rows[:, None] for rows in sums]
 
     @cached_property
     def _replicates(self) -> Floats:
@@ -359,42 +331,25 @@ class _Trial:
             replicates[:, 0] - replicates[:, index], method=method, groups=groups, seed=self._seed
         )
 
-    def counted(self, index: int, place: int) -> tuple[int, int, int] | tuple[None, None, None]:
-        """Return for how many items, or clusters with one outcome, the first system is better, worse, and even."""
-        if self._metric.outcome_by_cluster:
-            outcomes = self._outcomes(index, place)
-        elif self._of_means:
-            outcomes = self._differences(index, 0)[self._select(place)[0]]
-        else:
-            return None, None, None
-        won, lost = int((outcomes > 0).sum()), int((outcomes < 0).sum())
-        return won, lost, len(outcomes) - won - lost
+    def counted(self, index: int, place: int) -> dict[str, Any]:
+        """Return for how many items, or clusters with one outcome, the first system is better, worse, and even.
 
-    def _outcomes(self, index: int, place: int) -> Floats:
-        """Return the first outcome minus another one for every cluster of a place; codes of languages never meet."""
+        With the exact p of McNemar's test where it applies; nothing for set-level metrics.
+        """
         mask, codes = self._select(place)
-        passed = np.concatenate([rows[0, :, 0] - rows[index, :, 0] for rows in self._rows])[mask]
-        return np.asarray(np.bincount(codes, weights=passed), dtype=np.float64)
-
-    def mcnemar(self, index: int, place: int) -> float | None:
-        """Return the exact p of McNemar's test where it applies."""
+        by_cluster = self._metric.outcome_by_cluster
+        if by_cluster:
+            # Codes of languages never meet.
+            passed = np.concatenate([rows[0, :, 0] - rows[index, :, 0] for rows in self._rows])[mask]
+            outcomes: Floats = np.bincount(codes, weights=passed).astype(np.float64)
+        elif self._of_means:
+            outcomes = self._differences(index, 0)[mask]
+        else:
+            return {}
+        won, lost = int((outcomes > 0).sum()), int((outcomes < 0).sum())
+        counts = {"won": won, "lost": lost, "even": len(outcomes) - won - lost}
         if place < 0 and len(self._sizes) > 1:
-            return None
-        if self._metric.outcome_by_cluster:
-            outcomes = self._outcomes(index, place)
-            return mcnemar(int((outcomes < 0).sum()), int((outcomes > 0).sum()))
-        if not self._of_means:
-            return None
-        codes = self._select(place)[1]
-        binary = all(np.isin(rows[[0, index]], (0.0, 1.0)).all() for rows in self._rows)
-        if not binary or int(codes.max()) + 1 < len(codes):
-            return None
-        won, lost, _ = self.counted(index, place)
-        assert won is not None
-        assert lost is not None
-        return mcnemar(lost, won)
-
-
-def _summed(counts: AnyFloats, codes: Codes, groups: int | None = None) -> Floats:
-    """Return sums by draw of shape (G, systems, k)."""
-    return np.asarray(cluster_sums(counts, codes, groups), dtype=np.float64)
+            return counts
+        binary = by_cluster or all(np.isin(rows[[0, index]], (0.0, 1.0)).all() for rows in self._rows)
+        is_alone = by_cluster or int(codes.max()) + 1 == len(codes)
+        return counts | {"mcnemar": mcnemar(lost, won) if binary and is_alone else None}

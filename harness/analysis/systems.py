@@ -36,6 +36,11 @@ class System:
     spec: TaskSummary
     """The task's summary in the run's manifest."""
 
+    @property
+    def cell(self) -> CellResult:
+        """One of its cells, for what all of them have in common."""
+        return next(iter(self.cells.values()))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemGroup:
@@ -207,28 +212,61 @@ def differences_of(first: System, second: System, task: str) -> list[str]:
     return texts
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemMatch:
+    """The items of one language that several systems have with the same id, inputs and gold answer."""
+
+    ids: tuple[str, ...]
+    """In the order of the first system."""
+    missing: tuple[int, ...]
+    """By system: items that it does not have and another one has."""
+    differing: int
+    """Items that all have, with inputs that are not the same."""
+    regraded: int
+    """Items that all have, with gold answers that are not the same."""
+    unlabelled: int
+    """Items that are the same, without a gold answer."""
+
+
+def match_items(systems: Sequence[Mapping[str, tuple[str, Any]]]) -> ItemMatch:
+    """Return the items that systems have in common; each is given by the digest of its inputs and its gold answer."""
+    first, *others = systems
+    shared = [name for name in first if all(name in items for items in others)]
+    same = [name for name in shared if all(items[name][0] == first[name][0] for items in others)]
+    graded = [name for name in same if all(items[name][1] == first[name][1] for items in others)]
+    ids = tuple(name for name in graded if first[name][1] is not None)
+    anywhere = len(set().union(*systems))
+    return ItemMatch(
+        ids=ids,
+        missing=tuple(anywhere - len(items) for items in systems),
+        differing=len(shared) - len(same),
+        regraded=len(same) - len(graded),
+        unlabelled=len(graded) - len(ids),
+    )
+
+
 def common_items(first: Items, second: Items, *, strict: bool) -> tuple[Items, Items, list[str]]:
     """Return the items of two systems that are the same, in the order of the first, and notes on what was skipped.
 
-    Items are the same when they have the same id, what was asked and the gold answer.
-
     Args:
-        first: Those of the one system.
+        first: Those of the one system, all labelled.
         second: Those of the other.
         strict: Whether items that are not the same are an error; else they are skipped.
 
     Raises:
         UsageError: Where items differ and `strict` is true, and where no item is left.
     """
-    row_of = {identifier: row for row, identifier in enumerate(second.ids)}
-    rows = [(row, row_of[identifier]) for row, identifier in enumerate(first.ids) if identifier in row_of]
-    same_inputs = [pair for pair in rows if first.digests[pair[0]] == second.digests[pair[1]]]
-    same = [pair for pair in same_inputs if first.references[pair[0]] == second.references[pair[1]]]
+    match = match_items(
+        [
+            dict(zip(items.ids, zip(items.digests, items.references, strict=True), strict=True))
+            for items in (first, second)
+        ]
+    )
     counts = {
-        "only the first run has": len(first) - len(rows),
-        "only the second run has": len(second) - len(rows),
-        "were asked something else": len(rows) - len(same_inputs),
-        "have another gold answer": len(same_inputs) - len(same),
+        "only the first run has": match.missing[1],
+        "only the second run has": match.missing[0],
+        "were asked something else": match.differing,
+        "have another gold answer": match.regraded,
     }
     differences = [f"{count} {reason}" for reason, count in counts.items() if count]
     where = f"{first.task!r} in {first.language.code!r}"
@@ -237,18 +275,18 @@ def common_items(first: Items, second: Items, *, strict: bool) -> tuple[Items, I
             f"The items of {where} are not the same: of {max(len(first), len(second))}, {', '.join(differences)}.",
             hint="Without --strict, the common ones are diagnosed.",
         )
-    if not same:
+    if not match.ids:
         raise UsageError(
             f"No item of {where} is common to the two runs: {', '.join(differences) or 'there are none'}."
         )
     skipped = f"{first.task} {first.language.code}: skipped items: {', '.join(differences)}."
-    notes = [skipped] if differences else []
-    first_rows, second_rows = map(list, zip(*same, strict=True))
-    return _select_rows(first, first_rows), _select_rows(second, second_rows), notes
+    return _selected(first, match.ids), _selected(second, match.ids), [skipped] if differences else []
 
 
-def _select_rows(items: Items, rows: Sequence[int]) -> Items:
-    if len(rows) == len(items) and list(rows) == list(range(len(items))):
+def _selected(items: Items, ids: Sequence[str]) -> Items:
+    row_of = {identifier: row for row, identifier in enumerate(items.ids)}
+    rows = [row_of[identifier] for identifier in ids]
+    if rows == list(range(len(items))):
         return items
     columns: dict[str, Any] = {name: [getattr(items, name)[row] for row in rows] for name in COLUMNS}
     return replace(items, kept={}, **columns)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from harness.cli import option as o
+from harness.cli.files import JsonRows, OnlyTasks, OtherMetric
 from harness.cli.output import FIGURES, format_suffixes
 
 if TYPE_CHECKING:
@@ -51,18 +52,14 @@ def compare(
         list[Path],
         typer.Argument(metavar="RUN...", help="Run folders; the others are compared with the first."),
     ],
-    tasks: Annotated[
-        list[str] | None, typer.Option("--tasks", "-t", help="Only these tasks; names or globs.")
-    ] = None,
+    tasks: OnlyTasks = None,
     languages: Annotated[
         list[str] | None, typer.Option("--languages", "-l", help="Only these codes.")
     ] = None,
     history: Annotated[
         bool, typer.Option("--history", help="Show the runs of a model line over time, or those of a folder.")
     ] = False,
-    metric: Annotated[
-        str | None, typer.Option("--metric", help="Score with this one, not with the tasks' own.")
-    ] = None,
+    metric: OtherMetric = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Reject systems whose items, data or version of a task differ.")
     ] = False,
@@ -73,9 +70,7 @@ def compare(
     items_file: Annotated[
         Path | None, typer.Option("--items", help="Write the ids that all or none have right, as JSON.")
     ] = None,
-    json_file: Annotated[
-        Path | None, typer.Option("--json", help="Also write the rows to this file.")
-    ] = None,
+    json_file: JsonRows = None,
     format_name: Format = None,
     output: Output = None,
     allow_code: o.AllowCode = False,
@@ -88,8 +83,7 @@ def compare(
     from harness.running.session import open_session
     from harness.specs.selection import language_codes, split_names
 
-    for file in (items_file, json_file):
-        check_output_file(file, ".json")
+    check_output_file(items_file, ".json")
     format_name = choose_format(format_name, output, FORMATS)
     check_output_file(output)
     session = open_session(allow_code=allow_code)
@@ -140,8 +134,7 @@ def _systems(
         )
     with show_steps():
         compared = compare_runs(runs, metrics, **only)
-    if items_file is not None:
-        write_rows(items_file, item_rows(compared.tasks))
+    write_rows(items_file, item_rows(compared.tasks))
     return (
         comparison_rows(compared.tasks),
         partial(comparison_blocks, compared),
@@ -217,20 +210,16 @@ def _show(
 ) -> None:
     """Print a comparison, or write it into a file, from what makes its blocks, its figure and its other formats."""
     from harness.cli.display import print_report
-    from harness.cli.output import echo, write_file, write_rows
+    from harness.cli.output import echo, write_or_print, write_rows
     from harness.reporting.render.console import print_blocks
 
-    if json_file is not None:
-        write_rows(json_file, rows)
+    write_rows(json_file, rows)
     if format_name in FIGURES and output is not None:
         figure().save(output, format_name)
     elif format_name == "console" and output is None:
         print_report(blocks())
     else:
         rendered = print_blocks(blocks(), width=WIDTH) if format_name == "console" else text(format_name)
-        if output is None:
-            echo(rendered, nl=False)
-        else:
-            write_file(output, rendered)
+        write_or_print(output, rendered)
     if output is not None:
         echo(f"wrote {output}")

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from harness.cli import option as o
-from harness.cli.output import FIGURES, choose_format, echo, format_suffixes
+from harness.cli.files import OnlyTasks, OtherMetric
+from harness.cli.output import FIGURES, choose_format, format_suffixes
 from harness.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ FORMATS = format_suffixes("text", "json", "csv", "latex", "markdown", *FIGURES)
 OF_PAIRS = format_suffixes("text", "json")
 """Formats of ``--against``."""
 
-Tasks = Annotated[list[str] | None, typer.Option("--tasks", "-t", help="Only these tasks; names or globs.")]
 Languages = Annotated[
     list[str] | None,
     typer.Option("--languages", "--language", "-l", help="Only these codes, each by itself too."),
@@ -51,9 +51,6 @@ Runs = Annotated[list[Path], typer.Argument(metavar="RUN [RUN]", help="A run fol
 DataOnly = Annotated[
     bool, typer.Option("--data-only", help="Show how attributes are distributed over languages.")
 ]
-MetricName = Annotated[
-    str | None, typer.Option("--metric", help="Score with this one, not with the tasks' own.")
-]
 Edges = Annotated[
     str, typer.Option("--edges", help="Of the buckets: language, pooled, or paper (Tables 25 and 26).")
 ]
@@ -72,12 +69,12 @@ Output = Annotated[Path | None, typer.Option("--output", "--out", help="Write th
 def diagnose(
     folders: Runs,
     data_only: DataOnly = False,
-    tasks: Tasks = None,
+    tasks: OnlyTasks = None,
     languages: Languages = None,
     against: Against = None,
     variant: Versions = None,
     attributes: Attributes = None,
-    metric: MetricName = None,
+    metric: OtherMetric = None,
     edges: Edges = "language",
     examples: Examples = 3,
     strict: Strict = False,
@@ -102,7 +99,6 @@ def diagnose(
     form = choose_format(form, output, OF_PAIRS if against is not None or variant else FORMATS)
     runs = [Run(folder) for folder in folders]
     check_output_file(output)
-    check_output_file(json_file, ".json")
     names, codes = split_names(tasks or []), language_codes(languages)
     if against is not None or variant:
         _check_alone(attributes=attributes, data_only=data_only, metric=metric, training_text=training)
@@ -123,8 +119,7 @@ def diagnose(
             report = diagnosis.diagnose(runs, registry, options, data_only=data_only)
         rows = report.rows()
         blocks = partial(diagnosis_blocks, report, each_language=bool(languages))
-    if json_file is not None:
-        write_rows(json_file, rows)
+    write_rows(json_file, rows)
     if form in OF_PAIRS:
         _show(rows, blocks, form, output)
     else:
@@ -166,41 +161,31 @@ def _check_alone(**given: object) -> None:
 
 
 def _show(
-    rows: list[dict[str, Any]],
-    blocks: Callable[[], list[Block]],
-    form: str,
-    output: Path | None,
+    rows: list[dict[str, Any]], blocks: Callable[[], list[Block]], form: str, output: Path | None
 ) -> None:
     import json
 
     from harness.cli.display import print_report
-    from harness.cli.output import write_file
+    from harness.cli.output import write_or_print
     from harness.reporting.render.console import print_blocks
 
     if form == "json":
-        text = json.dumps(rows, ensure_ascii=False, indent=1) + "\n"
-        if output is None:
-            echo(text, nl=False)
+        write_or_print(output, json.dumps(rows, ensure_ascii=False, indent=1) + "\n")
     elif output is None:
         print_report(blocks())
-        return
     else:
-        text = print_blocks(blocks())
-    if output is not None:
-        write_file(output, text)
+        write_or_print(output, print_blocks(blocks()))
 
 
 def _write(diagnosis: Diagnosis, form: str, output: Path | None) -> None:
     """Print or write a diagnosis in a format of documents or of figures."""
-    from harness.cli.output import write_file
+    from harness.cli.output import write_or_print
     from harness.reporting.weakness.diagnosis_files import diagnosis_figure, diagnosis_text
 
     if output is not None and form in FIGURES:
         diagnosis_figure(diagnosis).save(output, form)
-    elif output is not None:
-        write_file(output, diagnosis_text(diagnosis, form))
     else:
-        echo(diagnosis_text(diagnosis, form), nl=False)
+        write_or_print(output, diagnosis_text(diagnosis, form))
 
 
 def _vocabulary(files: list[Path]) -> frozenset[str] | None:

@@ -12,7 +12,7 @@ from rich.measure import Measurement
 from rich.segment import Segment
 from rich.table import Column, Table
 
-from harness.cli.output import printable, write_rows
+from harness.cli.output import echo, printable, write_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -82,7 +82,7 @@ def show_plan(plan: Plan, *, details: bool = False, brief: bool = False) -> None
     if details:
         _print_cells(console, plan)
         for line in planned_details(plan):
-            console.print(escape(line), soft_wrap=True)
+            echo(line)
     else:
         print_report([*planned_tasks(plan), Note("Every cell and every reason: --details")], console)
 
@@ -120,9 +120,8 @@ def show_run(folder: Path, json_file: Path | None = None, *, details: bool = Fal
 
     runs = with_baselines(Run(folder))
     show_runs(runs, details=details)
-    console = stdout()
     further = "--notes" if details else "by language, or --notes"
-    console.print(escape(f"Run folder: {folder}   More: harness report {folder} ({further})"), soft_wrap=True)
+    echo(f"Run folder: {folder}   More: harness report {folder} ({further})")
     if json_file is not None:
         from harness.reporting.render.rows import cell_rows
 
@@ -136,18 +135,16 @@ def show_fits(folder: Path) -> int:
     from harness.reporting.blocks.remark import counted
     from harness.storage.run_folder import Run
 
-    run, console = Run(folder), stdout()
+    run = Run(folder)
     for fit in run.results.fits.values():
         seconds = sum(stage["seconds"] for stage in fit.stages if not stage["reused"])
         how = f"trained in {duration(seconds)}" if seconds else "trained before, in the cache"
-        console.print(escape(f"{fit.title}: {how}"), soft_wrap=True)
+        echo(f"{fit.title}: {how}")
     failures = {cell.reason: cell for cell in run.cells if cell.status == "failed"}
     for reason, cell in failures.items():
-        console.print(escape(f"{cell.task}:{cell.language}: not trained: {reason}"), soft_wrap=True)
+        echo(f"{cell.task}:{cell.language}: not trained: {reason}")
     ready = counted(len(run.results.fits), "model")
-    console.print(
-        escape(f"{ready} ready, nothing scored yet. Score: harness eval --resume {folder}"), soft_wrap=True
-    )
+    echo(f"{ready} ready, nothing scored yet. Score: harness eval --resume {folder}")
     return int(bool(failures))
 
 

@@ -7,11 +7,11 @@ import sys
 import textwrap
 from collections.abc import Iterator
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from harness.cli.files import JsonRows
 from harness.cli.output import echo
 
 if TYPE_CHECKING:
@@ -45,9 +45,7 @@ def doctor(
     devices: Annotated[
         bool, typer.Option("--devices", help="Also import torch and list its devices.")
     ] = False,
-    json_file: Annotated[
-        Path | None, typer.Option("--json", help="Also write the rows to this file.")
-    ] = None,
+    json_file: JsonRows = None,
 ) -> int:
     """Show versions, devices, plugins and caches, and what is missing for which feature; changes nothing."""
     from harness.cli.hub import show_sources
@@ -71,8 +69,7 @@ def doctor(
     echo(f"{broken} broken or too old: see the lines that begin with !" if broken else "Nothing is broken.")
     for problem in plugins.undone:
         print_problem(f"Warning: {problem}", problem)
-    if json_file is not None:
-        write_rows(json_file, [asdict(finding) for finding in findings])
+    write_rows(json_file, [asdict(finding) for finding in findings])
     return 0
 
 

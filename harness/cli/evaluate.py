@@ -53,7 +53,7 @@ def _run(config: RunConfig, json_file: Path | None, *, resume: bool, verbose: bo
     from harness.cli.display import show_fits, show_plan, show_run
     from harness.cli.hub import print_downloads
     from harness.cli.live import show_progress, show_steps
-    from harness.cli.output import check_output_file, reporting_broken_plugins
+    from harness.cli.output import reporting_broken_plugins
     from harness.errors import StoppedError
     from harness.running.launch import needs_start, start_processes
     from harness.running.session import check_output_folder, open_session, prepare
@@ -61,7 +61,6 @@ def _run(config: RunConfig, json_file: Path | None, *, resume: bool, verbose: bo
 
     if not resume:
         check_output_folder(config)
-    check_output_file(json_file, ".json")
     session = open_session(config.tasks_from, allow_code=config.allow_code)
     with ExitStack() as warnings, ExitStack() as progress:
         warnings.enter_context(reporting_broken_plugins(session.registry.plugins, session.catalog))

@@ -69,15 +69,12 @@ def fetch(
         if each.model is None
     }
     _show([*models, *data], missing, fetched)
-    if json_file is not None:
-        write_rows(json_file, _rows([*models, *data], missing))
+    write_rows(json_file, _rows([*models, *data], missing))
     return 1 if missing or (configs[0].tasks and not data) else 0
 
 
 def _show(fetched: Sequence[Fetched], missing: dict[str, str], found: Sequence[FetchedPlan]) -> None:
-    from rich.markup import escape
-
-    from harness.cli.display import stdout
+    from harness.cli.output import echo
     from harness.cli.table import print_table
     from harness.registry.doctor import shown_size
     from harness.reporting.blocks.remark import counted
@@ -103,7 +100,7 @@ def _show(fetched: Sequence[Fetched], missing: dict[str, str], found: Sequence[F
         f"HF_HUB_OFFLINE=1 harness eval ..., with the same HF_HOME and HARNESS_CACHE={cache_folder()}"
     )
     for line in lines:
-        stdout().print(escape(line), soft_wrap=True)
+        echo(line)
 
 
 def _rows(fetched: Sequence[Fetched], missing: dict[str, str]) -> list[dict[str, Any]]:

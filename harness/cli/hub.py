@@ -45,8 +45,7 @@ def show_sources(names: Sequence[str], json_file: Path | None) -> int:
         if item.entry.spec.task not in {row["owner"] for row in rows}
     ]:
         echo(f"Not from the Hub: {', '.join(not_on_hub)}")
-    if json_file is not None:
-        write_rows(json_file, rows)
+    write_rows(json_file, rows)
     return int(any(row["state"] != "right" for row in rows))
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from harness.cli.files import JsonRows
 from harness.cli.output import echo
 
 app = typer.Typer(
@@ -20,16 +21,14 @@ def group() -> None:
 
 
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
-JsonFile = Annotated[Path | None, typer.Option("--json", help="Also write the rows to this file.")]
 
 
 @app.command()
-def verify(folder: RunArgument, json_file: JsonFile = None) -> int:
+def verify(folder: RunArgument, json_file: JsonRows = None) -> int:
     """Read all logs, and name the bytes that are no good records; exit status 1 where there are any."""
-    from harness.cli.output import check_output_file, write_rows
+    from harness.cli.output import write_rows
     from harness.storage.journal_log import DESCRIPTION, KEY_BYTES, Log
 
-    check_output_file(json_file, ".json")
     rows: list[dict[str, Any]] = []
     answers = 0
     logs = [Log(path) for path in _logs(folder)]
@@ -46,8 +45,7 @@ def verify(folder: RunArgument, json_file: JsonFile = None) -> int:
     lost = sum(row["to"] - row["from"] for row in rows)
     end = f" ({lost:,} bytes); a resumed run asks again what is missing" if rows else ""
     echo(f"{', '.join(counted)}{end}.")
-    if json_file is not None:
-        write_rows(json_file, rows)
+    write_rows(json_file, rows)
     return int(bool(rows))
 
 

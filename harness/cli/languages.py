@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from harness.cli.files import JsonRows, SpecFiles
 from harness.cli.output import echo
 
 if TYPE_CHECKING:
@@ -35,12 +36,8 @@ def languages(
     suite: Annotated[
         str | None, typer.Option("--suite", help="The languages of a suite: coverage and diversity.")
     ] = None,
-    tasks_from: Annotated[
-        list[Path] | None, typer.Option("--tasks-from", help="File or folder with further specs.")
-    ] = None,
-    json_file: Annotated[
-        Path | None, typer.Option("--json", help="Also write the rows to this file.")
-    ] = None,
+    tasks_from: SpecFiles = None,
+    json_file: JsonRows = None,
 ) -> None:
     """List the languages by code: name, script, family, and the tasks that have them."""
     from harness.errors import UsageError
@@ -83,8 +80,7 @@ def _show_languages(codes: Sequence[str], tasks_from: Sequence[Path], json_file:
         keys = ("code", "name", "script", "family", "branch", "iso639_3", "tasks")
         print_table(list(keys), [[_counted(row[key]) for key in keys] for row in rows])
         echo("All other living languages of ISO 639-3 are known by code and name: harness languages rue")
-    if json_file is not None:
-        write_rows(json_file, rows)
+    write_rows(json_file, rows)
 
 
 def _counted(value: object) -> str:
@@ -109,8 +105,7 @@ def _show_suite(name: str, tasks_from: Sequence[Path], json_file: Path | None) -
     print_table(["code", *coverage.tasks, "total"], [*_coverage_rows(coverage)])
     for line in ("", LEGEND, *_notes(coverage)):
         echo(line)
-    if json_file is not None:
-        write_rows(json_file, [item.row() for item in coverage.languages])
+    write_rows(json_file, [item.row() for item in coverage.languages])
 
 
 def _table_row(item: CoveredLanguage) -> list[str]:

@@ -40,7 +40,6 @@ def lock(
 
     values = read_options(given)
     check_output_file(output, ".json", ".lock")
-    check_output_file(json_file, ".json")
     missing: list[str] = []
     if _names_a_run(named):
         for name in values:
@@ -52,8 +51,7 @@ def lock(
         new_lock, missing = _lock_tasks(named, values)
     write_file(output, new_lock.to_text())
     _show(new_lock, missing, output)
-    if json_file is not None:
-        write_rows(json_file, _rows(new_lock))
+    write_rows(json_file, _rows(new_lock))
 
 
 def _names_a_run(named: list[str]) -> bool:
@@ -71,7 +69,7 @@ def _lock_tasks(named: list[str], values: dict[str, Any]) -> tuple[Lock, list[st
     from harness.cli.output import reporting_broken_plugins
     from harness.data.sources import DataFinder
     from harness.planning.lock_file import Lock
-    from harness.planning.resolution import TasksResolver
+    from harness.planning.resolution import resolve_tasks
     from harness.planning.run_config import RunConfig, data_options
     from harness.running.session import open_session
     from harness.specs.selection import select
@@ -86,21 +84,19 @@ def _lock_tasks(named: list[str], values: dict[str, Any]) -> tuple[Lock, list[st
         )
         print_downloads(run_config, session)
         finder = DataFinder(data, session.registry, cache_folder() / "data")
-        resolver = TasksResolver(
+        resolution, missing = resolve_tasks(
             session.catalog,
             finder,
+            select(session.catalog, named, values.get("languages")),
             train_languages=learnt,
             variants=values.get("variants", ()),
             recipe=values.get("recipe"),
         )
-        resolution = resolver.resolve(select(session.catalog, named, values.get("languages")))
-    return Lock.of(resolution), resolver.missing
+    return Lock.of(resolution), missing
 
 
 def _show(found: Lock, missing: list[str], output: Path) -> None:
-    from rich.markup import escape
-
-    from harness.cli.display import stdout
+    from harness.cli.output import echo
     from harness.cli.table import print_table
 
     rows = []
@@ -117,7 +113,7 @@ def _show(found: Lock, missing: list[str], output: Path) -> None:
     lines += [f"checksum first seen here, now locked: {url} sha256 {digest}" for url, digest in first.items()]
     lines += [f"not found and not locked: {title}" for title in missing]
     for line in lines:
-        stdout().print(escape(line), soft_wrap=True)
+        echo(line)
 
 
 def _rows(found: Lock) -> list[dict[str, Any]]:

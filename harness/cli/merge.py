@@ -30,10 +30,8 @@ def merge_runs(
     """
     from harness.analysis.merge import merge_runs
     from harness.cli.display import show_run
-    from harness.cli.output import check_output_file
     from harness.running.session import open_session
 
-    check_output_file(json_file, ".json")
     for line in merge_runs(runs, output, open_session().registry.metrics, incomplete=incomplete):
         echo(f"Note: {line}.", err=True)
     return show_run(output, json_file)

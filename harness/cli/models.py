@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from harness.cli.files import JsonRows
 
 if TYPE_CHECKING:
     from harness.models.adapters import AdapterEntry
@@ -26,9 +27,7 @@ def models(
             metavar="[check ADAPTER:REF]", help="Try a tiny random model of this one's architecture."
         ),
     ] = None,
-    json_file: Annotated[
-        Path | None, typer.Option("--json", help="Also write the rows to this file.")
-    ] = None,
+    json_file: JsonRows = None,
 ) -> None:
     """List the model adapters; with a name, show its options, or what a model can do.
 
@@ -43,8 +42,7 @@ def models(
     with reporting_broken_plugins(registry.plugins):
         heads, rows, lines = _table(registry, name) if checked is None else _check(registry, name, checked)
     print_table(heads, lines)
-    if json_file is not None:
-        write_rows(json_file, rows)
+    write_rows(json_file, rows)
 
 
 def _table(registry: Registry, name: str | None) -> tuple[list[str], list[dict[str, Any]], list[list[str]]]:

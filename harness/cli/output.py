@@ -68,10 +68,22 @@ def print_problem(message: str, problem: BaseException) -> None:
     sys.stderr.write(printable(f"{message}\n"))
 
 
-def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write rows of plain objects as JSON; raises `UsageError` where the file is of another format or not writable."""
-    check_output_file(path, ".json")
-    write_file(path, json.dumps(list(rows), ensure_ascii=False, indent=1) + "\n")
+def write_rows(path: Path | None, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write rows of plain objects as JSON, where a file is given.
+
+    Raises `UsageError` where the file is of another format or not writable.
+    """
+    if path is not None:
+        check_output_file(path, ".json")
+        write_file(path, json.dumps(list(rows), ensure_ascii=False, indent=1) + "\n")
+
+
+def write_or_print(path: Path | None, text: str) -> None:
+    """Write a text into the file that the user named, or print it where there is none."""
+    if path is None:
+        echo(text, nl=False)
+    else:
+        write_file(path, text)
 
 
 def write_file(path: Path, text: str) -> None:
@@ -112,7 +124,7 @@ def check_outputs_first(command: Any) -> None:
 
 def _checked_output(_: Any, option: Any, value: Any) -> Any:
     if isinstance(value, str | Path) and ("--json" in option.opts or Path(value).suffix in FILE_SUFFIXES):
-        check_output_file(Path(value))
+        check_output_file(Path(value), *([".json"] if "--json" in option.opts else []))
     return value
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
     from rich.live import Live
 
-    from harness.running.tally import Tally
+    from harness.cli.tally import Tally
 
 WIDEST = 100
 """Columns of the panel in a wider terminal."""

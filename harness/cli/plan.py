@@ -101,8 +101,7 @@ def plan(
     else:
         show_plan(prepared.plan, details=details)
         rows = [cell.identity() for cell in prepared.plan.cells]
-    if json_file is not None:
-        write_rows(json_file, rows)
+    write_rows(json_file, rows)
 
 
 def _prices(text: str | None) -> tuple[float, float] | None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from harness.cli.files import JsonRows
 
 if TYPE_CHECKING:
     from harness.errors import HarnessError
@@ -26,9 +27,7 @@ def plugins(
     check: Annotated[
         bool, typer.Option("--check", help="Also call every hook, and show names that two plugins register.")
     ] = False,
-    json_file: Annotated[
-        Path | None, typer.Option("--json", help="Also write the rows to this file.")
-    ] = None,
+    json_file: JsonRows = None,
 ) -> int:
     """List the installed plugins, and what is wrong with broken ones; exit status 1 where something is wrong."""
     from harness.cli.output import print_problem, write_rows
@@ -79,8 +78,7 @@ def plugins(
         )
     for problem in (*catalog.problems, *conflicts_found):
         print_problem(str(problem), problem)
-    if json_file is not None:
-        write_rows(json_file, rows)
+    write_rows(json_file, rows)
     return int(bool(discovered.broken or catalog.problems or conflicts_found))
 
 

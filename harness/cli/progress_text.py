@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from harness.cli.tally import TimeLeft, task_mean
 from harness.metrics.metric import metric_name
 from harness.reporting.blocks.number import percent, uncertainty
 from harness.reporting.blocks.remark import counted
-from harness.running.tally import TimeLeft, task_mean
 
 if TYPE_CHECKING:
+    from harness.cli.tally import Step, Tally
     from harness.progress import CellOutcome, PlannedCell
-    from harness.running.tally import Step, Tally
 
 MINUTE, HOUR = 60.0, 3600.0
 COARSE = 10 * HOUR

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from harness.cli.files import JsonRows
 from harness.cli.output import echo
 from harness.errors import UsageError
 
@@ -20,7 +22,6 @@ Brief = Annotated[bool, typer.Option("--brief", help="Print only the summary, as
 By = Annotated[
     Literal["family", "script"], typer.Option("--by", help="Group the languages by family or script.")
 ]
-JsonFile = Annotated[Path | None, typer.Option("--json", help="Also write the rows to this file.")]
 OnlyNotes = Annotated[
     bool, typer.Option("--notes", help="Print only the notes and the reasons, all of them.")
 ]
@@ -43,8 +44,18 @@ OnlyConsistency = Annotated[
     bool,
     typer.Option("--consistency", help="Print only how alike the answers in different languages are."),
 ]
+OnlyKnowledge = Annotated[
+    bool,
+    typer.Option("--knowledge", help="Print only in which languages the same items are answered."),
+]
 OnlyEquity = Annotated[
     bool, typer.Option("--equity", help="Print only what languages cost: fertility, premium, truncation.")
+]
+Watts = Annotated[
+    float | None,
+    typer.Option(
+        "--watts", min=0, help="With --equity: the power drawn, for the energy of a correct answer."
+    ),
 ]
 OnlyExplained = Annotated[
     bool,
@@ -81,7 +92,7 @@ FormatName = Annotated[
 app = typer.Typer(add_completion=False)
 CORE = ("notes", "matrices", "unreadable", "equity")
 """The parts of a report that are no sections of plugins."""
-PARTS = (*CORE, "probing", "consistency", "explain")
+PARTS = (*CORE, "probing", "consistency", "knowledge", "explain")
 
 
 @app.command()
@@ -91,14 +102,16 @@ def report(
     output: Output = None,
     brief: Brief = False,
     by: By = "family",
-    json_file: JsonFile = None,
+    json_file: JsonRows = None,
     notes: OnlyNotes = False,
     matrices: OnlyMatrices = False,
     unreadable: OnlyUnreadable = False,
     probing: OnlyProbing = False,
     against: Against = None,
     equity: OnlyEquity = False,
+    watts: Watts = None,
     consistency: OnlyConsistency = False,
+    knowledge: OnlyKnowledge = False,
     explain: OnlyExplained = False,
     section: SectionName = None,
     item: Item = None,
@@ -109,12 +122,13 @@ def report(
 ) -> None:
     """Print or write the report of a run: its tables by language, then its summary; its baselines are shown too."""
     from harness.cli.display import show_runs
-    from harness.cli.live import show_steps
-    from harness.cli.output import reporting_broken_plugins, write_file
+    from harness.cli.output import reporting_broken_plugins
     from harness.running.manifest import published_documents
     from harness.running.session import open_session
     from harness.storage.run_folder import Run, with_baselines
 
+    if watts is not None and not equity:
+        raise UsageError("--watts goes with --equity.")
     if item is not None or tasks or languages:
         _print_item(folders, item, tasks, languages, json_file)
         return
@@ -126,25 +140,36 @@ def report(
     if with_published:
         first = first.changed(published=published_documents(session.catalog, first.suites, first.tasks))
     runs[0].manifest = first if title is None else first.changed(title=title)
-    flags = (notes, matrices, unreadable, equity, probing, consistency, explain)
+    flags = (notes, matrices, unreadable, equity, probing, consistency, knowledge, explain)
     section_name = section or next((name for name, flag in zip(PARTS, flags, strict=True) if flag), "")
     other_runs = _others(against, section_name)
     if json_file is not None:
-        _write_rows(json_file, runs, registry.report_sections, section_name)
-    render = _render(chosen, section_name, registry.report_sections, other_runs)
-    if output is not None and chosen.write is not None:
-        for path in chosen.write(runs, output):
-            echo(f"wrote {path}")
-    elif output is not None:
-        with show_steps():
-            write_file(output, render(runs))
+        _write_rows(json_file, runs, registry.report_sections, section_name, watts)
+    render = _render(chosen, section_name, registry.report_sections, other_runs, watts)
+    if output is not None:
+        _write(chosen, render, runs, output)
     elif chosen.name == "console" and not other_runs:
         if section_name:
-            _print(runs, registry.report_sections, section_name)
+            _print(runs, registry.report_sections, section_name, watts)
         else:
             show_runs(runs, details=not brief, by=by)
     else:
         echo(render(runs), nl=False)
+
+
+def _write(
+    chosen: ReportFormat, render: Callable[[Sequence[Run]], str], runs: Sequence[Run], output: Path
+) -> None:
+    """Write the report to a file, or the files of a format that writes several into a folder."""
+    from harness.cli.live import show_steps
+    from harness.cli.output import write_file
+
+    if chosen.write is not None:
+        for path in chosen.write(runs, output):
+            echo(f"wrote {path}")
+    else:
+        with show_steps():
+            write_file(output, render(runs))
 
 
 def _format(name: str | None, output: Path | None, reports: NamedTable[ReportFormat]) -> ReportFormat:
@@ -164,7 +189,11 @@ def _format(name: str | None, output: Path | None, reports: NamedTable[ReportFor
 
 
 def _render(
-    chosen: ReportFormat, part: str, sections: NamedTable[ReportSection], others: Sequence[Run]
+    chosen: ReportFormat,
+    part: str,
+    sections: NamedTable[ReportSection],
+    others: Sequence[Run],
+    watts: float | None,
 ) -> Callable[[Sequence[Run]], str]:
     """Return the function that writes a part of the report in a format, or all of it."""
     from harness.reporting.cost.table import equity_format
@@ -173,8 +202,9 @@ def _render(
 
     if part and part not in CORE:
         return section_format(chosen, sections.get(part), others)
-    alone = {"equity": equity_format, "matrices": matrix_format}.get(part)
-    return chosen.render if alone is None else alone(chosen.name, chosen.render)
+    if part == "equity":
+        return equity_format(chosen.name, chosen.render, watts=watts)
+    return matrix_format(chosen.name, chosen.render) if part == "matrices" else chosen.render
 
 
 def _others(folders: Sequence[Path] | None, part: str) -> list[Run]:
@@ -186,14 +216,20 @@ def _others(folders: Sequence[Path] | None, part: str) -> list[Run]:
     return [Run(folder) for folder in folders or []]
 
 
-def _write_rows(file: Path, runs: Sequence[Run], sections: NamedTable[ReportSection], part: str) -> None:
+def _write_rows(
+    file: Path,
+    runs: Sequence[Run],
+    sections: NamedTable[ReportSection],
+    part: str,
+    watts: float | None,
+) -> None:
     """Write the rows of a part of the report, by default those of its cells."""
     from harness.cli.output import write_rows
     from harness.reporting.cost.table import equity_rows
-    from harness.reporting.formats import read_section
-    from harness.reporting.overview.marks import unreadable_answers
     from harness.reporting.overview.paper_tables import matrix_rows
+    from harness.reporting.overview.run_remarks import unreadable_answers
     from harness.reporting.render.rows import cell_rows
+    from harness.reporting.sections import read_section
 
     if part == "unreadable":
         write_rows(file, list(unreadable_answers(runs[0])))
@@ -201,8 +237,8 @@ def _write_rows(file: Path, runs: Sequence[Run], sections: NamedTable[ReportSect
         section = read_section(sections.get(part), runs)
         write_rows(file, [] if section is None else section.rows())
     else:
-        rows = {"equity": equity_rows, "matrices": matrix_rows}.get(part, cell_rows)
-        write_rows(file, rows(runs))
+        rows = partial(equity_rows, watts=watts) if part == "equity" else cell_rows
+        write_rows(file, (matrix_rows if part == "matrices" else rows)(runs))
 
 
 def _print_item(
@@ -230,22 +266,21 @@ def _print_item(
             echo("")
         for line in sheet.lines():
             echo(line)
-    if json_file is not None:
-        write_rows(json_file, [sheet.row() for sheet in sheets])
+    write_rows(json_file, [sheet.row() for sheet in sheets])
 
 
-def _print(runs: Sequence[Run], sections: NamedTable[ReportSection], part: str) -> None:
+def _print(runs: Sequence[Run], sections: NamedTable[ReportSection], part: str, watts: float | None) -> None:
     """Print one part of the report in all its tables."""
     from harness.cli.display import print_report
     from harness.reporting.cost.cost import equity_report
     from harness.reporting.cost.table import equity_blocks
-    from harness.reporting.overview.marks import unreadable_blocks
     from harness.reporting.overview.paper_tables import matrix_report
+    from harness.reporting.overview.run_remarks import unreadable_blocks
     from harness.reporting.overview.summary import summarise
     from harness.reporting.overview.summary_blocks import note_blocks, part_blocks
 
     if part == "equity":
-        blocks = equity_blocks(equity_report(runs))
+        blocks = equity_blocks(equity_report(runs, watts=watts))
     elif part == "unreadable":
         blocks = unreadable_blocks(runs[0])
     else:

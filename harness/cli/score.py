@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from harness.cli import option as o
+from harness.cli.files import JsonRows
 
 app = typer.Typer(add_completion=False)
 
@@ -35,9 +36,7 @@ def score(
         typer.Option("--output", "--out", help="With --gold: the folder of the new run; RUN stays as it is."),
     ] = None,
     allow_code: o.AllowCode = False,
-    json_file: Annotated[
-        Path | None, typer.Option("--json", help="Also write the rows to this file.")
-    ] = None,
+    json_file: JsonRows = None,
 ) -> int:
     """Score a run again from its records; needs neither the model nor the data.
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from harness.cli.files import JsonRows, OutputFile, SpecFiles
 from harness.cli.output import echo
 from harness.errors import UsageError
 
@@ -20,11 +21,6 @@ if TYPE_CHECKING:
     from harness.specs.task_entry import TaskEntry
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="List, show and validate task specs.")
-
-JsonFile = Annotated[Path | None, typer.Option("--json", help="Also write the rows to this file.")]
-TasksFrom = Annotated[
-    list[Path] | None, typer.Option("--tasks-from", help="File or folder with further specs.")
-]
 
 
 def open_catalog(tasks_from: Sequence[Path] = ()) -> tuple[Plugins, Catalog]:
@@ -70,8 +66,8 @@ def list_tasks(
     suite: OfSuite = None,
     format_name: SuiteFormat = None,
     output: SuiteOutput = None,
-    tasks_from: TasksFrom = None,
-    json_file: JsonFile = None,
+    tasks_from: SpecFiles = None,
+    json_file: JsonRows = None,
 ) -> None:
     """List the tasks and suites: kind, languages, licence."""
     from fnmatch import fnmatch
@@ -117,8 +113,7 @@ def list_tasks(
         echo(f"suite {suite_name}: {' '.join(tasks)}")
     if language is not None:
         echo(f"Run all of them in this language: harness eval --tasks @{language} --model MODEL")
-    if json_file is not None:
-        write_rows(json_file, rows)
+    write_rows(json_file, rows)
 
 
 def _list_suite(
@@ -134,11 +129,11 @@ def _list_suite(
         choose_format,
         format_suffixes,
         reporting_broken_plugins,
-        write_file,
+        write_or_print,
         write_rows,
     )
     from harness.cli.table import print_table
-    from harness.reporting.overview.suite_overview import suite_overview, suite_overview_text
+    from harness.reporting.overview.paper_tables import suite_overview, suite_overview_text
     from harness.running.session import open_session
 
     check_output_file(output)
@@ -146,16 +141,12 @@ def _list_suite(
     form = choose_format(format_name, output, format_suffixes("text", "csv", "latex", "markdown"))
     with reporting_broken_plugins(session.registry.plugins, session.catalog):
         rows = suite_overview(session.catalog, name)
-    if json_file is not None:
-        write_rows(json_file, rows)
+    write_rows(json_file, rows)
     if form == "text" and output is None:
         print_table(list(rows[0]), [list(row.values()) for row in rows])
         return
     text = suite_overview_text(name, rows, "markdown" if form == "text" else form)
-    if output is None:
-        echo(text, nl=False)
-    else:
-        write_file(output, text)
+    write_or_print(output, text)
 
 
 def _codes(codes: Sequence[str], *, all_of_them: bool) -> str:
@@ -229,24 +220,19 @@ def show(
         list[str] | None,
         typer.Option("--data", "-d", help="With --render: sample (default), hub, or folders."),
     ] = None,
-    tasks_from: TasksFrom = None,
-    json_file: JsonFile = None,
+    tasks_from: SpecFiles = None,
+    json_file: JsonRows = None,
 ) -> None:
     """Show a task: what it is, how it is scored, trained and prompted, and where its data come from."""
+    from harness.checks.spec_checks import check_task
     from harness.cli.output import reporting_broken_plugins, write_rows
     from harness.cli.table import print_table
-    from harness.planning.spec_checks import check_task
     from harness.running.session import open_session
 
     session = open_session(tasks_from or ())
     if render is not None:
-        prompt_options = {
-            "shots": shots,
-            "shots_from": shots_from,
-            "shots_language": shots_language,
-            "chat": chat,
-        }
-        _render(session, f"{name}:{render}", prompt, data or ["sample"], prompt_options)
+        prompt_options = {"shots": shots, "shots_from": shots_from, "shots_language": shots_language}
+        _render(session, f"{name}:{render}", prompt, data or ["sample"], {**prompt_options, "chat": chat})
         return
     with reporting_broken_plugins(session.registry.plugins, session.catalog):
         entry = session.catalog.task(name)
@@ -307,7 +293,7 @@ def _further_rows(spec: TaskSpec) -> list[list[str]]:
 
 def _word_rows(entry: TaskEntry, catalog: Catalog) -> list[list[str]]:
     """Return which prompts have words in the languages that fragments added, and where missing ones are written."""
-    from harness.planning.word_checks import is_missing_words, place_of_words
+    from harness.checks.word_checks import is_missing_words, place_of_words
 
     rows = []
     added = [code for code in entry.added if code not in entry.on_request]
@@ -388,7 +374,7 @@ def validate(
     targets: Annotated[
         list[str] | None, typer.Argument(metavar="[TASK|FILE|DIR...]", help="Default: all tasks.")
     ] = None,
-    tasks_from: TasksFrom = None,
+    tasks_from: SpecFiles = None,
     data: Annotated[
         list[str] | None,
         typer.Option("--data", "-d", help="Also check the tasks on data: sample, hub, or folders."),
@@ -400,16 +386,16 @@ def validate(
     prompts: Annotated[
         bool, typer.Option("--prompts", help="With --data: print all that every prompt shows of one item.")
     ] = False,
-    json_file: JsonFile = None,
+    json_file: JsonRows = None,
 ) -> int:
     """Check specs: schema, names, labels. All faults of a file are shown, with lines; exit status 2 where one is.
 
     With --data the tasks are checked on it: gold scores 100, trivial answers no more than chance, prompts and data are
     what they say. Exit status 1 where they are not, or where a named task has no test items there.
     """
+    from harness.checks.spec_validation import validate_specs
     from harness.cli.auditing import audit_checked, print_checked
     from harness.cli.output import reporting_broken_plugins, write_rows
-    from harness.planning.spec_validation import validate_specs
     from harness.running.auditor import open_auditor
     from harness.running.session import open_session
 
@@ -427,23 +413,19 @@ def validate(
     if data:
         auditor = open_auditor(session, data, locked)
         has_findings = audit_checked(session, checked, auditor, named=bool(targets), prompts=prompts)
-    if json_file is not None:
-        write_rows(json_file, checked)
+    write_rows(json_file, checked)
     return 2 if broken else int(has_findings)
 
 
 @app.command()
 def schema(
-    output: Annotated[Path | None, typer.Option("--output", "--out", help="Write to this file.")] = None,
+    output: OutputFile = None,
 ) -> None:
     """Print the JSON schema of spec files; editors use it to complete and check them."""
-    from harness.cli.output import check_output_file, write_file
-    from harness.planning.spec_validation import spec_schema
+    from harness.checks.spec_validation import spec_schema
+    from harness.cli.output import check_output_file, write_or_print
     from harness.running.session import open_session
 
     check_output_file(output, ".json")
     text = json.dumps(spec_schema(open_session().registry), indent=1, ensure_ascii=False) + "\n"
-    if output is None:
-        echo(text, nl=False)
-    else:
-        write_file(output, text)
+    write_or_print(output, text)

@@ -56,7 +56,6 @@ def tune(
     run_config = make_config({**given, "batch_tokens": batch_tokens}, config)
     file = output or Path(f"tuned-{_name(run_config.model)}.yaml")
     check_output_file(file, ".yaml", ".yml")
-    check_output_file(json_file, ".json")
     session = open_session(run_config.tasks_from)
     with reporting_broken_plugins(session.registry.plugins, session.catalog):
         prepared = prepare(run_config, session)
@@ -70,8 +69,7 @@ def tune(
     rows = [row for fit in recipe.tuned.fits for row in _rows(fit)] if recipe.tuned else []
     _show(rows)
     write_file(file, _yaml(recipe))
-    if json_file is not None:
-        write_rows(json_file, rows)
+    write_rows(json_file, rows)
     echo(f"Wrote {file}. Test the chosen models, which are not trained again, with:")
     echo(f"  {_command(run_config, file, recipe.recipe)}")
 

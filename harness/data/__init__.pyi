@@ -3,6 +3,7 @@
 from .buckets import Bucket as Bucket
 from .features import Feature as Feature, FeatureContext as FeatureContext, Items as Items, Spans as Spans
 from .gold import GoldFile as GoldFile, read_gold as read_gold
+from .origin import Origin as Origin
 from .pool import CandidatePool as CandidatePool
 from .readers.column import (
     COLUMNS as COLUMNS,

@@ -12,4 +12,9 @@ from .kind import (
     read_examples as read_examples,
     text_of as text_of,
 )
-from .methods import Method as Method, MethodContext as MethodContext
+from .methods import (
+    Method as Method,
+    MethodContext as MethodContext,
+    generate_method as generate_method,
+    head_method as head_method,
+)

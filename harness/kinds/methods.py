@@ -39,6 +39,29 @@ def _no_split(name: LearnedSplit) -> list[Any]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LearningContext:
+    """What a method learns from by itself, and the other cells that learn from the same."""
+
+    view: Mapping[str, str] = field(default_factory=dict)
+    """Variant, axes, and whatever else makes the cell's number what it is."""
+    train_language: str | None = None
+    seeds: tuple[int, ...] = ()
+    """Seeds of the cells that differ from this one in their seed alone, finished ones included."""
+    data: str = ""
+    """Names the files of test, train and validation: cells where it is equal read the same sentences."""
+    split: Callable[[LearnedSplit], list[Any]] = _no_split
+    """Reads the examples of a split that the method learns from, after ``--train-limit``; raises `DataError`."""
+    test: Callable[[], Iterable[Any]] = tuple
+    """Reads the cell's items, after ``--limit``, in the order in which `Method.predict` gets them."""
+    peers: Callable[[], Sequence[MethodContext]] = tuple
+    """Returns the contexts of all unfinished cells of this opened model with the same method, also this cell's."""
+    folder: Path = Path()
+    """Where caches are kept between runs."""
+    check: Callable[[], None] = _nothing
+    """Raises where the user wants the run to stop; called now and then by long work."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MethodContext:
     """Context of the cell for a method, apart from its examples."""
 
@@ -60,24 +83,8 @@ class MethodContext:
     """Builds the prompts of methods that are `prompted`."""
     digest: str = ""
     """Names the cell within its run."""
-    view: Mapping[str, str] = field(default_factory=dict)
-    """Variant, axes, and whatever else makes the cell's number what it is."""
-    train_language: str | None = None
-    """Language of what a method with `Method.splits` learns from."""
-    seeds: tuple[int, ...] = ()
-    """Of all cells that differ from this one in the seed alone, also of finished ones, for methods that learn."""
-    data: str = ""
-    """Names the files of test, train and validation: cells where it is equal read the same sentences."""
-    split: Callable[[LearnedSplit], list[Any]] = _no_split
-    """Reads the examples of a split that the method learns from, after ``--train-limit``; raises `DataError`."""
-    test: Callable[[], Iterable[Any]] = tuple
-    """Reads the cell's items, after ``--limit``, in the order in which `Method.predict` gets them."""
-    peers: Callable[[], Sequence[MethodContext]] = tuple
-    """Returns the contexts of all unfinished cells of this opened model with the same method, also this cell's."""
-    folder: Path = Path()
-    """Where caches are kept between runs."""
-    check: Callable[[], None] = _nothing
-    """Raises where the user wants the run to stop; called now and then by long work."""
+    learning: LearningContext = field(default_factory=LearningContext)
+    """For methods with `Method.splits`, which learn by themselves."""
     details: dict[str, Any] = field(default_factory=dict)
     """Plain JSON that is kept in the cell's result as ``details``; filled before the last item is answered."""
 

@@ -3,6 +3,8 @@
 from .character import is_extender as is_extender, is_unspaced as is_unspaced, is_wordlike as is_wordlike
 from .detection import (
     LEAST_DETECTED as LEAST_DETECTED,
+    detected_code as detected_code,
+    language_detector as language_detector,
     other_language as other_language,
     script_of_texts as script_of_texts,
 )

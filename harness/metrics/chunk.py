@@ -23,8 +23,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from harness.metrics.metric import Floats, MetricContext, SetMetric, field_of, ratio_from_counts
+from harness.metrics.metric import Floats, MetricContext, SetMetric, field_of, ratio_from_counts, unfit
 from harness.statistics.arrays import Booleans, Integers
+from harness.statistics.bootstrap import RowStatistic, ratio
 
 Sentences = Sequence[Sequence[str]]
 Prefixes = npt.NDArray[np.str_]
@@ -53,16 +54,13 @@ def _check_sentences(predictions: Sentences, references: Sentences) -> Integers:
     for index, (predicted, gold) in enumerate(zip(predictions, references, strict=True)):
         for side, tags in (("prediction", predicted), ("reference", gold)):
             if isinstance(tags, str):
-                raise ValueError(f"Sentence {index}: expected a list of tags as the {side}, found {tags!r}.")
+                raise unfit(index, f"a list of tags as the {side}", repr(tags), unit="Sentence")
             if "" in tags:
-                raise ValueError(
-                    f"Sentence {index}: the {side} has an empty tag at token {list(tags).index('')}."
-                )
+                token = list(tags).index("")
+                raise ValueError(f"Sentence {index}: the {side} has an empty tag at token {token}.")
         if len(predicted) != len(gold):
-            raise ValueError(
-                f"Sentence {index}: expected {len(gold)} predicted tags, one for each reference tag, "
-                f"found {len(predicted)}."
-            )
+            expected = f"{len(gold)} predicted tags, one for each reference tag"
+            raise unfit(index, expected, len(predicted), unit="Sentence")
     return np.fromiter(map(len, references), np.int64, len(references))
 
 
@@ -182,14 +180,12 @@ def corpus_chunks(sentences: Sentences) -> ChunkTable:
 def _spans(given: Any, side: str, index: int) -> set[Span]:
     """Return the (start, end, tag) of one text; raises `ValueError` where they are not that, or repeat."""
     if not isinstance(given, list | tuple):
-        raise ValueError(f"Item {index}: expected a list of spans as the {side}, found {given!r}.")
+        raise unfit(index, f"a list of spans as the {side}", repr(given))
     spans: set[Span] = set()
     for span in given:
         if not _is_span(span):
-            raise ValueError(
-                f"Item {index}: expected [start, end, tag] with 0 <= start < end as a span of the {side}, "
-                f"found {span!r}."
-            )
+            expected = f"[start, end, tag] with 0 <= start < end as a span of the {side}"
+            raise unfit(index, expected, repr(span))
         start, end, tag = span
         if (start, end, tag) in spans:
             raise ValueError(f"Item {index}: the {side} has the span {span!r} more than once.")
@@ -214,24 +210,12 @@ def _span_counts(predictions: Sequence[Any], references: Sequence[Any], context:
     return counts
 
 
-def precision_from_counts(totals: Floats) -> float:
-    """Return correct / predicted from the sums of (correct, predicted, gold), or 0."""
-    correct, predicted, _ = totals.tolist()
-    return correct / predicted if predicted else 0.0
-
-
-def recall_from_counts(totals: Floats) -> float:
-    """Return correct / gold from the sums of (correct, predicted, gold), or 0."""
-    correct, _, gold = totals.tolist()
-    return correct / gold if gold else 0.0
-
-
-def f1_from_counts(totals: Floats) -> float:
-    """Return the harmonic mean of precision and recall from the sums of (correct, predicted, gold), or 0."""
-    precision, recall = precision_from_counts(totals), recall_from_counts(totals)
-    return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
-
-
+precision_from_counts = RowStatistic(lambda totals: ratio(totals[..., 0], totals[..., 1]))
+"""Correct / predicted from the sums of (correct, predicted, gold), or 0."""
+recall_from_counts = RowStatistic(lambda totals: ratio(totals[..., 0], totals[..., 2]))
+"""Correct / gold from the sums of (correct, predicted, gold), or 0."""
+f1_from_counts = RowStatistic(lambda totals: ratio(2 * totals[..., 0], totals[..., 1] + totals[..., 2]))
+"""The harmonic mean of precision and recall from the sums of (correct, predicted, gold), or 0."""
 chunk_f1 = SetMetric(_chunk_counts, f1_from_counts)
 """The micro-averaged F1 over chunks (type, first token, last token) of all sentences.
 

@@ -7,11 +7,21 @@ and ``accuracy_score`` of scikit-learn. Weighted F1 is what Vyakarana (Patil et 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from harness.metrics.metric import Floats, MetricContext, SetMetric, field_of, item_metric, ratio_from_counts
+from harness.metrics.metric import (
+    Floats,
+    MetricContext,
+    SetMetric,
+    field_of,
+    item_metric,
+    ratio_from_counts,
+    unfit,
+)
+from harness.statistics.bootstrap import RowStatistic, ratio
 
 _NO_CLASS = -1
 """A prediction that is none of the task's labels: wrong, and no class of its own."""
@@ -20,28 +30,26 @@ _NO_CLASS = -1
 def _is_right(prediction: Any, reference: Any, index: int, context: MetricContext) -> float:
     label = field_of(prediction, "label", index)
     if label is not None and type(label) is not type(reference):
-        raise ValueError(
-            f"Item {index}: expected a label of the reference's type ({reference!r}, "
-            f"{type(reference).__name__}), found {label!r} ({type(label).__name__})."
-        )
+        expected = f"a label of the reference's type ({reference!r}, {type(reference).__name__})"
+        raise unfit(index, expected, f"{label!r} ({type(label).__name__})")
     return float(label == reference)
 
 
-def weighted_f1_from_counts(totals: Floats) -> float:
-    """Return the weighted F1 from the column sums of right, predicted and gold labels, or 0 without any gold."""
-    right, predicted, gold = totals.reshape(3, -1)
-    return float((_f1(right, predicted, gold) * gold).sum() / gold.sum()) if gold.any() else 0.0
+def _mean_f1(totals: Floats, *, weighted: bool) -> Floats:
+    """Return the mean F1 of the classes, by how often each is gold or plainly over those that occur; 0 without any.
+
+    Shape (...) for column sums of right, predicted and gold labels, shape (..., 3 x classes).
+    """
+    right, predicted, gold = np.moveaxis(totals.reshape(*totals.shape[:-1], 3, -1), -2, 0)
+    weights = gold if weighted else (predicted + gold > 0).astype(np.float64)
+    of_class = 2 * right / np.maximum(predicted + gold, 1)
+    return ratio((of_class * weights).sum(axis=-1), weights.sum(axis=-1))
 
 
-def macro_f1_from_counts(totals: Floats) -> float:
-    """Return the macro F1 from the column sums of right, predicted and gold labels, or 0 without any label."""
-    right, predicted, gold = totals.reshape(3, -1)
-    occurring = predicted + gold > 0
-    return float(_f1(right, predicted, gold)[occurring].mean()) if occurring.any() else 0.0
-
-
-def _f1(right: Floats, predicted: Floats, gold: Floats) -> Floats:
-    return 2 * right / np.maximum(predicted + gold, 1)
+weighted_f1_from_counts = RowStatistic(partial(_mean_f1, weighted=True))
+"""The weighted F1 from the column sums of right, predicted and gold labels, or 0 without any gold."""
+macro_f1_from_counts = RowStatistic(partial(_mean_f1, weighted=False))
+"""The macro F1 from the column sums of right, predicted and gold labels, or 0 without any label."""
 
 
 def _class_counts(predictions: Sequence[Any], references: Sequence[Any], context: MetricContext) -> Floats:
@@ -54,9 +62,7 @@ def _class_counts(predictions: Sequence[Any], references: Sequence[Any], context
     for index, (guesses, gold_labels) in enumerate(_label_lists(predictions, references)):
         unknown = [label for label in gold_labels if label not in numbers]
         if unknown:
-            raise ValueError(
-                f"Item {index}: expected a gold label among {', '.join(labels) or 'no labels'}, found {unknown[0]!r}."
-            )
+            raise unfit(index, f"a gold label among {', '.join(labels) or 'no labels'}", repr(unknown[0]))
         owners += [index] * len(gold_labels)
         gold += [numbers[label] for label in gold_labels]
         guessed += [numbers.get(guess, _NO_CLASS) for guess in guesses]
@@ -86,18 +92,14 @@ def _label_lists(
         if isinstance(reference, str):
             label = field_of(prediction, "label", index)
             if label is not None and not isinstance(label, str):
-                raise ValueError(f"Item {index}: expected a label as the prediction, found {label!r}.")
+                raise unfit(index, "a label as the prediction", repr(label))
             yield [label], [reference]
             continue
         if isinstance(prediction, str | Mapping) or prediction is None:
-            raise ValueError(
-                f"Item {index}: expected a list of labels as the prediction, found {prediction!r}."
-            )
+            raise unfit(index, "a list of labels as the prediction", repr(prediction))
         if len(prediction) != len(reference):
-            raise ValueError(
-                f"Item {index}: expected {len(reference)} predicted labels, one for each gold label, found "
-                f"{len(prediction)}."
-            )
+            expected = f"{len(reference)} predicted labels, one for each gold label"
+            raise unfit(index, expected, len(prediction))
         yield prediction, reference
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from harness.statistics import Interval
+from harness.statistics.bootstrap import RowStatistic, ratio
 from harness.table import table_rows
 
 Floats = npt.NDArray[np.float64]
@@ -96,6 +97,9 @@ class Metric:
     """Those that its rules are for; empty where it scores any."""
     methods: frozenset[str] | None = None
     """Names of the methods whose predictions it understands; None for all of its kinds. Other cells go without it."""
+    prompt_field: str = ""
+    """Field of a prompt preset that gives what it scores, such as ``unconditional``. Cells of other presets go without
+    it."""
     ready: Callable[[], None] | None = None
     """Called before a run starts; raises `HarnessError` where the metric cannot be computed here."""
     missing: Callable[[], str | None] | None = None
@@ -114,6 +118,10 @@ class Metric:
     def scores_method(self, method: str) -> bool:
         """Return whether it understands the predictions of a method."""
         return self.methods is None or method in self.methods
+
+    def scores_prompt(self, prompt: object) -> bool:
+        """Return whether a prompt preset, None for methods without one, gives what it scores."""
+        return not self.prompt_field or getattr(prompt, self.prompt_field, None) is not None
 
 
 def metric_name(metric: str) -> str:
@@ -136,6 +144,11 @@ def check_pairs(predictions: Sequence[Any], references: Sequence[Any]) -> None:
         raise ValueError("A metric needs at least one item, found none.")
 
 
+def unfit(index: int, expected: str, actual: object, *, unit: str = "Item") -> ValueError:
+    """Return the error of an item, by its 0-based index, that is something else than what a metric expects."""
+    return ValueError(f"{unit} {index}: expected {expected}, found {actual}.")
+
+
 def field_of(prediction: Any, name: str, index: int) -> Any:
     """Return ``prediction[name]`` of a prediction that is a mapping, and the prediction itself otherwise.
 
@@ -146,7 +159,7 @@ def field_of(prediction: Any, name: str, index: int) -> Any:
         return prediction
     if name not in prediction:
         keys = ", ".join(sorted(map(repr, prediction))) or "no keys"
-        raise ValueError(f"Item {index}: expected a prediction with the key {name!r}, found {keys}.")
+        raise unfit(index, f"a prediction with the key {name!r}", keys)
     return prediction[name]
 
 
@@ -158,9 +171,7 @@ def answer_text(prediction: Any, index: int) -> str | None:
     """
     text = field_of(prediction, "text", index)
     if text is not None and not isinstance(text, str):
-        raise ValueError(
-            f"Item {index}: expected an answer text, found {text!r} of type {type(text).__name__}."
-        )
+        raise unfit(index, "an answer text", f"{text!r} of type {type(text).__name__}")
     return text
 
 
@@ -172,9 +183,7 @@ def answer_texts(predictions: Sequence[Any]) -> list[str]:
 def reference_texts(reference: Any, index: int) -> Sequence[str]:
     """Return the gold texts of one item; raises `ValueError` where there is none, or a bare string."""
     if isinstance(reference, str) or not reference:
-        raise ValueError(
-            f"Item {index}: expected a list of at least one reference text, found {reference!r}."
-        )
+        raise unfit(index, "a list of at least one reference text", repr(reference))
     texts: Sequence[str] = reference
     return texts
 
@@ -222,6 +231,5 @@ class SetMetric:
         return MetricResult(value=self.from_counts(counts.sum(axis=0)), counts=counts)
 
 
-def ratio_from_counts(totals: Floats) -> float:
-    """Return the first sum divided by the second; 0 where that is 0."""
-    return float(totals[0] / totals[1]) if totals[1] else 0.0
+ratio_from_counts = RowStatistic(lambda totals: ratio(totals[..., 0], totals[..., 1]))
+"""The first sum divided by the second; 0 where that is 0."""

@@ -30,6 +30,7 @@ from harness.metrics.metric import (
     check_pairs,
     field_of,
     item_metric,
+    unfit,
 )
 
 View = Callable[[Sequence[float], Sequence[float]], list[float]]
@@ -83,17 +84,14 @@ def _numbers(prediction: Any, key: str, labels: Sequence[str], index: int) -> li
         raise _unranked(prediction, key, index)
     values = list(prediction[key])
     if len(values) != len(labels) or not values:
-        raise ValueError(
-            f"Item {index}: expected one number under {key!r} for each of the "
-            f"{len(labels)} choices, found {len(values)}."
-        )
+        raise unfit(index, f"one number under {key!r} for each of the {len(labels)} choices", len(values))
     return values
 
 
 def _unranked(prediction: Any, key: str, index: int) -> ValueError:
     keys = ", ".join(sorted(map(repr, prediction))) if isinstance(prediction, Mapping) else repr(prediction)
     hint = "a prompt with 'unconditional'" if key == "unconditional" else "the method 'rank'"
-    return ValueError(f"Item {index}: expected a ranked prediction with {key!r} (from {hint}), found {keys}.")
+    return unfit(index, f"a ranked prediction with {key!r} (from {hint})", keys)
 
 
 accuracy_char = _ranked_by("characters", _per_length)
@@ -104,7 +102,7 @@ accuracy_pmi = _ranked_by("unconditional", _less)
 
 def _reciprocal_rank(prediction: Any, reference: Any, index: int, context: MetricContext) -> float:
     if not isinstance(prediction, Mapping) or not {"forms", "scores"} <= prediction.keys():
-        raise ValueError(f"Item {index}: expected forms with their scores, found {prediction!r}.")
+        raise unfit(index, "forms with their scores", repr(prediction))
     forms, scores = list(prediction["forms"]), list(prediction["scores"])
     if reference not in forms or len(forms) != len(scores):
         raise ValueError(
@@ -173,7 +171,7 @@ def _ranking(prediction: Any, reference: Any, index: int) -> tuple[Sequence[str]
     _check_ids(ranking, index)
     _check_ids(targets, index)
     if not targets:
-        raise ValueError(f"Item {index}: expected at least one right candidate, found none.")
+        raise unfit(index, "at least one right candidate", "none")
     return ranking, targets
 
 
@@ -244,10 +242,8 @@ def one_target_ranks(
 
 def _check_ids(ids: Any, index: int) -> None:
     if not isinstance(ids, list | tuple):
-        raise ValueError(f"Item {index}: expected a list of candidate ids, found {ids!r}.")
+        raise unfit(index, "a list of candidate ids", repr(ids))
     for candidate in ids:
         if not isinstance(candidate, str):
-            raise ValueError(
-                f"Item {index}: expected a candidate id, which is a string, "
-                f"found {candidate!r} of type {type(candidate).__name__}."
-            )
+            kind = f"{candidate!r} of type {type(candidate).__name__}"
+            raise unfit(index, "a candidate id, which is a string", kind)

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import comb
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,9 +21,18 @@ from harness.statistics import ClusterCodes, Interval, count_interval, mean_of_c
 from harness.statistics.arrays import Floats, Integers
 from harness.storage.records import REPEATS, ItemRecord, answer_text, is_correct
 
+if TYPE_CHECKING:
+    from harness.storage.results import TaskSummary
+
 ROUNDING = 1e-9
 """Largest difference between the value of a metric and the mean of its items."""
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=dict)
+
+
+def task_context(task: TaskSummary, language: str) -> MetricContext:
+    """Return the context of a task's metrics in a language, whose answers may be in another one."""
+    language = task.answer_language or language
+    return MetricContext(language=language, labels=tuple(task.labels), options=task.metric_options)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +96,6 @@ class CellScorer:
         self._context = context
         self._task = task
         self._means: dict[str, list[Floats]] = {}
-        self._repeated: dict[str, list[Floats]] = {}
         self._rows: dict[str, list[npt.NDArray[np.float32]]] = {}
         self._sums: dict[str, Floats] = {}
         self._packed: list[str] = []
@@ -110,10 +118,15 @@ class CellScorer:
         for metric in self._metrics:
             if metric.by_item:
                 contributions[metric.name] = self._add(metric, labelled, answers)
-        if repeat_count(labelled[0].prediction) > 1:
-            contributions |= self._add_repeats(labelled, answers)
         if len(contributions) < len(self._metrics):
             self._packed += [_packed(item) for item in labelled]
+        if repeat_count(labelled[0].prediction) > 1:
+            predictions, references = zip(
+                *((item.prediction, item.reference) for item in labelled), strict=True
+            )
+            for name, values in repeat_scores(predictions, references, answers).items():
+                self._means.setdefault(name, []).append(values)
+                contributions[name] = values.tolist()
         self._clusters.add([item.cluster for item in labelled])
         groups = [self._groups.setdefault(item.group, len(self._groups)) for item in labelled]
         self._group_codes.append(np.asarray(groups, dtype=np.int32))
@@ -136,7 +149,7 @@ class CellScorer:
         contributions: dict[str, list[Any]] = {}
         for metric in self._metrics:
             if metric.by_item:
-                result = self._total(metric)
+                result = self._total(metric.name, metric.from_counts)
             else:
                 result = folded(_computed(metric, predictions, references, context), repeats)
                 item_scores = result.counts if result.items is None else result.items
@@ -148,24 +161,11 @@ class CellScorer:
                 groups=result.groups,
                 signature="" if metric.signature is None else metric.signature(context),
             )
-        for name, chunks in self._repeated.items():
-            item_scores = np.concatenate(chunks)
-            groups_of = self._by_group([item_scores], lambda rows: float(rows.mean()))
-            scores[name] = MetricScore(
-                value=float(item_scores.mean()), interval=mean_of_codes(item_scores, codes), groups=groups_of
-            )
+        for name in [name for name in self._means if name not in scores]:
+            result = self._total(name, None)
+            interval = mean_of_codes(np.concatenate(self._means[name]), codes)
+            scores[name] = MetricScore(value=result.value, interval=interval, groups=result.groups)
         return CellScores(metrics=scores, items=contributions)
-
-    def _add_repeats(
-        self, items: Sequence[ScoreInput | ItemRecord], scores: Mapping[str, Floats]
-    ) -> dict[str, list[Any]]:
-        """Return the contributions of items with several answers to pass@k and majority@k."""
-        by_metric = repeat_scores(
-            [item.prediction for item in items], [item.reference for item in items], scores
-        )
-        for name, values in by_metric.items():
-            self._repeated.setdefault(name, []).append(values)
-        return {name: values.tolist() for name, values in by_metric.items()}
 
     def _add(
         self, metric: Metric, items: Sequence[ScoreInput | ItemRecord], answers: dict[str, Floats]
@@ -207,15 +207,15 @@ class CellScorer:
         seed = seed_of(self._task, self._context.language, metric.name)
         return count_interval(counts, codes, metric.from_counts, seed=seed)
 
-    def _total(self, metric: Metric) -> MetricResult:
-        if metric.name in self._sums:
-            from_counts = metric.from_counts
-            assert from_counts is not None
+    def _total(self, name: str, from_counts: Callable[[Floats], float] | None) -> MetricResult:
+        """Return the result over all items of what was added item by item."""
+        if name in self._sums and from_counts is not None:
+            statistic = from_counts
             groups = self._by_group(
-                self._rows[metric.name], lambda rows: from_counts(rows.sum(axis=0, dtype=np.float64))
+                self._rows[name], lambda rows: statistic(rows.sum(axis=0, dtype=np.float64))
             )
-            return MetricResult(value=from_counts(self._sums[metric.name]), groups=groups)
-        items = np.concatenate(self._means[metric.name])
+            return MetricResult(value=from_counts(self._sums[name]), groups=groups)
+        items = np.concatenate(self._means[name])
         groups = self._by_group([items], lambda rows: float(rows.mean()))
         return MetricResult(value=float(items.mean()), items=items, groups=groups)
 
@@ -310,13 +310,9 @@ def folded(result: MetricResult, repeats: int) -> MetricResult:
     The score of an item is the mean over its answers, its counts are their sums: the value stays what it is.
     """
     items, counts = result.items, result.counts
-    return MetricResult(
-        value=result.value,
-        items=None if items is None else items.reshape(-1, repeats).mean(axis=1),
-        counts=None if counts is None else counts.reshape(-1, repeats, counts.shape[1]).sum(axis=1),
-        groups=result.groups,
-        bounds=result.bounds,
-    )
+    items = None if items is None else items.reshape(-1, repeats).mean(axis=1)
+    counts = None if counts is None else counts.reshape(-1, repeats, counts.shape[1]).sum(axis=1)
+    return replace(result, items=items, counts=counts)
 
 
 def pass_at_k(answers: int, right: int, k: int) -> float:

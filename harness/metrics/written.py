@@ -199,22 +199,15 @@ def _is_tokenizer(file: Path, changed: int) -> bool:
     return True
 
 
-def _scorer(name: str, **options: Any) -> Any:
+def _scorer(name: str, _: MetricContext | None = None, **options: Any) -> Any:
     """Return a scorer of sacrebleu."""
     require_sacrebleu()
     return getattr(importlib.import_module(f"sacrebleu.metrics.{name.lower()}"), name)(**options)
 
 
-def _chrf(_: MetricContext | None = None) -> Any:
-    return _scorer("CHRF")
-
-
-def _chrf_plus(_: MetricContext | None = None) -> Any:
-    return _scorer("CHRF", word_order=2)
-
-
-def _spbleu(_: MetricContext) -> Any:
-    return _scorer("BLEU", tokenize=SPBLEU, force=True)
+_chrf = partial(_scorer, "CHRF")
+_chrf_plus = partial(_scorer, "CHRF", word_order=2)
+_spbleu = partial(_scorer, "BLEU", tokenize=SPBLEU, force=True)
 
 
 def _bleu(context: MetricContext) -> Any:
@@ -222,22 +215,22 @@ def _bleu(context: MetricContext) -> Any:
     from sacrebleu.metrics.bleu import BLEU
 
     tokenizer = context.options.get("bleu_tokenizer")
-    if tokenizer is None:
-        code = "zh" if writing_of(context.language) == "Hani" else context.language
-        language = library_code(code, BLEU._TOKENIZER_MAP)
-        if language is None and not is_unspaced_language(code):
-            return BLEU(force=True)
+    if tokenizer is not None:
         try:
-            return BLEU(tokenize=BLEU._TOKENIZER_MAP.get(language or "", "char"), force=True)
-        except (ImportError, RuntimeError):  # MeCab is not installed.
-            return BLEU(tokenize="char", force=True)
+            return BLEU(tokenize=tokenizer, force=True)
+        except (ImportError, RuntimeError, AssertionError, KeyError) as error:
+            raise ValueError(
+                f"sacrebleu has no tokenizer {tokenizer!r} here ({str(error).strip()}); "
+                "name another one with 'bleu_tokenizer' under 'metric_options'"
+            ) from error
+    code = "zh" if writing_of(context.language) == "Hani" else context.language
+    language = library_code(code, BLEU._TOKENIZER_MAP)
+    if language is None and not is_unspaced_language(code):
+        return BLEU(force=True)
     try:
-        return BLEU(tokenize=tokenizer, force=True)
-    except (ImportError, RuntimeError, AssertionError, KeyError) as error:
-        raise ValueError(
-            f"sacrebleu has no tokenizer {tokenizer!r} here ({str(error).strip()}); "
-            "name another one with 'bleu_tokenizer' under 'metric_options'"
-        ) from error
+        return BLEU(tokenize=BLEU._TOKENIZER_MAP.get(language or "", "char"), force=True)
+    except (ImportError, RuntimeError):  # MeCab is not installed.
+        return BLEU(tokenize="char", force=True)
 
 
 def _signature(scorer: Scorer, context: MetricContext) -> str:

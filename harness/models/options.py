@@ -152,7 +152,7 @@ def option_meanings(model: type[AdapterOptions]) -> dict[str, str]:
         for item, doc in pairwise(body.body if isinstance(body, ast.ClassDef) else ()):
             match item, doc:
                 case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
-                    meanings[name] = inspect.cleandoc(text)
+                    meanings[name] = " ".join(text.split())
     fields = model.model_fields.items()
     return {name: field.description or meanings.get(name, "") for name, field in fields}
 

@@ -1,4 +1,4 @@
-"""From a request to a printable plan of cells; lock files and checks of specs."""
+"""From a request to a printable plan of cells; lock files."""
 
 from __future__ import annotations
 

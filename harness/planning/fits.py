@@ -7,52 +7,41 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from harness.data.sources import DataFinder, FoundData
+from harness.checks.spec_checks import check_training
+from harness.data.origin import Origin
+from harness.data.sources import FoundData
 from harness.errors import HarnessError, MissingDataError, UnknownNameError, UsageError
 from harness.languages.table import Language
-from harness.models.capabilities import Head, HeadSpec, ModelDescription
-from harness.planning.origin import Origin
-from harness.planning.plan import Cell, FitPlan, PromptPlan, StagePlan
-from harness.planning.run_config import RunConfig
-from harness.planning.spec_checks import check_training
+from harness.models.capabilities import Head, HeadSpec
+from harness.planning.plan import Cell, FitPlan, PlanRequest, PromptPlan, StagePlan
 from harness.planning.translations import TRANSLATE_TRAIN, TrainVariants
-from harness.registry.registry import Registry
-from harness.specs.catalog import Catalog
 from harness.specs.recipe_settings import resolve_settings
 from harness.specs.schema import TaskSpec
+
+
+def stage_origin(request: PlanRequest, name: str) -> Origin:
+    """Return where the data of a training stage come from; raises `SpecError` for a training set with faults."""
+    if name in request.catalog.names("training"):
+        spec, entry = request.catalog.training(name)
+        check_training(spec, entry.document, request.registry)
+    return Origin.named(name, request.catalog)
 
 
 class FitPlanner:
     """Plans the fits of one run; asked twice for the same, it gives the same object."""
 
-    def __init__(
-        self,
-        config: RunConfig,
-        registry: Registry,
-        catalog: Catalog,
-        finder: DataFinder,
-        description: ModelDescription,
-    ) -> None:
-        self._config = config
-        self._registry = registry
-        self._catalog = catalog
-        self._finder = finder
-        self._description = description
+    def __init__(self, request: PlanRequest) -> None:
+        self._request = request
+        self._config, self._catalog, self._finder = request.config, request.catalog, request.finder
+        self._description = request.model.description
         self._fits: dict[tuple[str, str, str, int], FitPlan | HarnessError] = {}
-        self._translated = TrainVariants(config, registry)
+        self._translated = TrainVariants(request.config, request.registry)
 
     @property
     def notes(self) -> list[str]:
         """Sentences about the stages for the run's notes."""
         fits = [fit for fit in self._fits.values() if isinstance(fit, FitPlan)]
         return [stage.note for fit in fits for stage in fit.stages if stage.note]
-
-    def origin(self, name: str) -> Origin:
-        """Return where the data of a training stage come from."""
-        if name in self._catalog.names("training"):
-            spec, entry = self._catalog.training(name)
-            check_training(spec, entry.document, self._registry)
-        return Origin.named(name, self._catalog)
 
     def fit(self, spec: TaskSpec, language: Language, protocol: str, seed: int) -> FitPlan:
         """Return the fit of a cell, the same object for cells that share it; raises `MissingDataError`."""
@@ -110,8 +99,8 @@ class FitPlanner:
         protocol: str,
         targets: tuple[str, ...],
     ) -> StagePlan:
-        origin = self.origin(name)
-        kind = self._registry.kinds.get(origin.spec.kind)
+        origin = stage_origin(self._request, name)
+        kind = self._request.registry.kinds.get(origin.spec.kind)
         assert kind.head is not None
         train = []
         for code in languages:

@@ -7,13 +7,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.data.origin import Origin
 from harness.data.resolve import DataRef, SourceState, is_made
-from harness.planning.origin import Origin
 from harness.planning.resolution import LEARNED
-from harness.planning.translations import source_language
 from harness.registry.registry import Registry
 from harness.specs.catalog import Catalog
-from harness.specs.schema import SPLITS, Source
+from harness.specs.schema import SPLITS, Source, source_language
 from harness.specs.selection import SelectedTask
 
 

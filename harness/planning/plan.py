@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from harness.data.gold import CellGold
-from harness.data.sources import FoundData
+from harness.data.sources import DataFinder, FoundData
 from harness.errors import CapabilityError, UsageError
 from harness.kinds.kind import TaskKind
 from harness.kinds.methods import Pairing
@@ -20,7 +20,10 @@ from harness.languages.table import Language
 from harness.models.adapters import AdapterEntry, ModelReference
 from harness.models.capabilities import HeadSpec, ModelDescription, TrainingSettings
 from harness.models.options import AdapterOptions
+from harness.planning.run_config import RunConfig
 from harness.prompts.preset import CompiledPrompt, compile_prompt
+from harness.registry.registry import Registry
+from harness.specs.catalog import Catalog
 from harness.specs.prompt import PromptSpec
 from harness.specs.recipe import TunedFit
 from harness.specs.schema import Phrases, SuiteSpec, TaskSpec, TrainingSpec
@@ -52,6 +55,17 @@ class Model:
         is_folder = Path(self.reference.ref).expanduser().is_dir()
         revision = getattr(self.options, "revision", None)
         return model_name(str(self.reference), served, revision, is_folder=is_folder)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanRequest:
+    """What a plan is made of."""
+
+    config: RunConfig
+    registry: Registry
+    catalog: Catalog
+    finder: DataFinder
+    model: Model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

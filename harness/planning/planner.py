@@ -11,6 +11,10 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import get_args
 
+from harness.checks.id_alignment import AlignmentCheck
+from harness.checks.shared_rows import FoundTest, check_own_rows
+from harness.checks.spec_checks import check_task
+from harness.data.origin import Origin
 from harness.data.sources import DataFinder, FoundData
 from harness.errors import AdapterError, CapabilityError, MissingDataError, UnknownNameError, UsageError
 from harness.kinds.kind import TaskKind
@@ -20,21 +24,17 @@ from harness.models.adapters import AdapterEntry, ModelReference, gc_paused
 from harness.models.capabilities import Head
 from harness.models.options import parse_options
 from harness.planning.evaluated_split import evaluated_on
-from harness.planning.fits import FitPlanner, without_selection_on_test
-from harness.planning.id_alignment import AlignmentCheck
-from harness.planning.origin import Origin
-from harness.planning.plan import Cell, LearningPlan, Model, Plan, PoolPlan, PromptPlan, Skip
-from harness.planning.probe_data import LearningPlanner
+from harness.planning.fits import FitPlanner, stage_origin, without_selection_on_test
+from harness.planning.plan import Cell, Model, Plan, PlanRequest, PoolPlan, Skip
+from harness.planning.probe_data import plan_learning
 from harness.planning.prompts import PromptPlanner
 from harness.planning.run_config import DEFAULT_SEED, RunConfig
 from harness.planning.sampling import sampling_notes
-from harness.planning.shared_rows import FoundTest, check_own_rows
-from harness.planning.spec_checks import check_task
-from harness.planning.translations import VariantPlanner, source_language
+from harness.planning.translations import VariantPlanner
 from harness.planning.unread_files import unread_file_notes
 from harness.registry.registry import Registry
 from harness.specs.catalog import Catalog
-from harness.specs.schema import ProtocolName, Source, TaskSpec
+from harness.specs.schema import ProtocolName, Source, TaskSpec, source_language
 from harness.specs.selection import (
     SelectedTask,
     check_languages,
@@ -89,7 +89,8 @@ def make_plan(
         raise AdapterError(model.description.fault)
     config, notes = _with_plain_codes(config, catalog)
     _check_config(config, catalog)
-    planner = _Planner(config, registry, catalog, finder, model)
+    request = PlanRequest(config=config, registry=registry, catalog=catalog, finder=finder, model=model)
+    planner = _Planner(request)
     chosen = select(catalog, config.tasks, config.languages, shots=config.shots)
     _check_prompt_name(config, chosen, catalog)
     for selected in chosen:
@@ -192,31 +193,19 @@ class _Version:
     """The language that answers are in, where translation made it another one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
-    """How the items of a version are asked with one prompt."""
-
-    prompt: PromptPlan | None
-    learning: LearningPlan | None
-    view: Mapping[str, str]
-
-
 class _Planner:
-    def __init__(
-        self, config: RunConfig, registry: Registry, catalog: Catalog, finder: DataFinder, model: Model
-    ) -> None:
-        self._config = config
-        self._registry = registry
-        self._catalog = catalog
-        self._finder = finder
-        self._model = model
+    def __init__(self, request: PlanRequest) -> None:
+        config, registry, finder = request.config, request.registry, request.finder
+        self._request = request
+        self._config, self._registry, self._catalog, self._finder = config, registry, request.catalog, finder
+        self._model = request.model
         self._seeds = config.seeds or (DEFAULT_SEED,)
         self._cells: list[Cell] = []
         self._tests: list[FoundTest] = []
         self._skipped: list[Skip] = []
-        self._fits = FitPlanner(config, registry, catalog, finder, model.description)
-        self._learning = LearningPlanner(config, finder, self._fits)
-        self._prompts = PromptPlanner(config, registry.kinds, catalog, finder, self._fits, model)
+        self._fits = FitPlanner(request)
+        self._learning_notes: dict[str, None] = {}
+        self._prompts = PromptPlanner(request)
         self._alignment = AlignmentCheck(registry, finder)
         self._dev_sets: list[FoundData] = []
         self._split_view = {} if config.split == "test" else {"split": config.split}
@@ -302,7 +291,11 @@ class _Planner:
 
     def _head_of(self, spec: TaskSpec) -> Head | None:
         """Return the head that the task's training fits: its kind's, or text to text where a model has only that."""
-        kind = spec.kind if spec.transfer is None else self._fits.origin(spec.transfer.stages[-1]).spec.kind
+        kind = (
+            spec.kind
+            if spec.transfer is None
+            else stage_origin(self._request, spec.transfer.stages[-1]).spec.kind
+        )
         head = self._registry.kinds.get(kind).head
         after_fit = self._model.description.after_fit
         return Head.TEXT_TO_TEXT if head not in after_fit and Head.TEXT_TO_TEXT in after_fit else head
@@ -396,55 +389,57 @@ class _Planner:
     def _add_pairings(
         self, entry: TaskEntry, code: str, pairings: Sequence[Pairing], version: _Version
     ) -> None:
-        """Add the cells of one version of a language's items: a cell per pairing and seed."""
+        """Add the cells of one version of a language's items: a cell per pairing, prompt and seed."""
         spec, language = entry.spec, entry.languages.get(code)
         conditions = {axis: version.view[axis] for axis in spec.axes if axis in version.view}
         for pairing in pairings:
-            method = pairing.method.name
-            for preset in self._prompts.presets(spec.task, method, fits=pairing.fits):
+            method, seeds = pairing.method, self._seeds_of(pairing)
+            for preset in self._prompts.presets(spec.task, method.name, fits=pairing.fits):
                 try:
                     prompt = self._prompts.plan(
                         entry, version.text or language, pairing, version.test, preset
                     )
-                    learning = self._learning.plan(
-                        entry, language, pairing.method, conditions, version.test, self._seeds_of(pairing)
+                    learning, note = plan_learning(
+                        self._request, entry, code, method, conditions, version.test, seeds
                     )
                 except (MissingDataError, UnknownNameError, CapabilityError) as error:
                     self._skip(spec, code, str(error), pairing.protocol, view=version.view)
                     continue
-                view = {**version.view, **self._prompts.view(prompt, method, fits=pairing.fits)}
+                self._learning_notes |= dict.fromkeys(filter(None, [note]))
+                view = {**version.view, **self._prompts.view(prompt, method.name, fits=pairing.fits)}
                 if learning is not None and learning.language != code:
                     view["probe_train"] = learning.language
-                planned = _Asked(prompt=prompt, learning=learning, view=view)
-                self._add_seeds(spec, language, pairing, version, planned)
+                cell = Cell(
+                    spec=spec,
+                    language=language,
+                    pairing=pairing,
+                    fit=None,
+                    seed=seeds[0],
+                    test=version.test,
+                    view=view,
+                    pool=version.pool,
+                    prompt=prompt,
+                    learning=learning,
+                    text=version.text,
+                )
+                self._add_seeds(cell, seeds)
                 if prompt is None:
                     break
 
-    def _add_seeds(
-        self, spec: TaskSpec, language: Language, pairing: Pairing, version: _Version, planned: _Asked
-    ) -> None:
+    def _add_seeds(self, cell: Cell, seeds: Sequence[int]) -> None:
         """Add a cell per seed, with its fit where the pairing trains a model."""
-        for seed in self._seeds_of(pairing):
+        spec, language, protocol = cell.spec, cell.language, cell.pairing.protocol
+        if not cell.pairing.fits:
+            self._cells += [replace(cell, seed=seed) for seed in seeds]
+            return
+        for seed in seeds:
             try:
-                fit = self._fits.fit(spec, language, pairing.protocol, seed) if pairing.fits else None
+                fit = self._fits.fit(spec, language, protocol, seed)
             except MissingDataError as error:
-                self._skip(spec, language.code, str(error), pairing.protocol, planned.view)
+                self._skip(spec, language.code, str(error), protocol, cell.view)
                 continue
-            fitted = {} if fit is None else self._fits.view(pairing.protocol)
-            cell = Cell(
-                spec=spec,
-                language=language,
-                pairing=pairing,
-                fit=fit,
-                seed=seed,
-                test=version.test,
-                view={**fitted, **planned.view},
-                pool=version.pool,
-                prompt=planned.prompt,
-                learning=planned.learning,
-                text=version.text,
-            )
-            self._cells.append(cell)
+            view = {**self._fits.view(protocol), **cell.view}
+            self._cells.append(replace(cell, fit=fit, seed=seed, view=view))
 
     def _seeds_of(self, pairing: Pairing) -> tuple[int, ...]:
         if pairing.method.splits:
@@ -519,7 +514,7 @@ class _Planner:
                 f"the {unread} head of {self._model.reference} is not read: of decoders, only heads fitted here are"
             )
         notes += dict.fromkeys(self._fits.notes)
-        notes += dict.fromkeys(self._learning.notes)
+        notes += self._learning_notes
         notes += self._prompts.notes
         notes += self._missing_metrics()
         notes += self._missing_tags()

@@ -5,20 +5,17 @@ from __future__ import annotations
 from contextlib import suppress
 from itertools import islice
 
-from harness.data.sources import DataFinder, FoundData
+from harness.checks.word_checks import needed_words, place_of_words
+from harness.data.sources import FoundData
 from harness.errors import DataError, MissingDataError
-from harness.kinds.kind import ReadContext, TaskKind
+from harness.kinds.kind import ReadContext
 from harness.kinds.methods import Pairing
 from harness.languages.table import Language
-from harness.planning.asking import AskingPlanner
-from harness.planning.fits import FitPlanner
-from harness.planning.plan import Model, PromptPlan, ShotPool
-from harness.planning.run_config import RunConfig
-from harness.planning.word_checks import needed_words, place_of_words
-from harness.specs.catalog import Catalog
+from harness.planning.asking import asking_view, repeats, require_askable, sampled_prompt
+from harness.planning.fits import stage_origin
+from harness.planning.plan import PlanRequest, PromptPlan, ShotPool
 from harness.specs.schema import TaskSpec
 from harness.specs.task_entry import TaskEntry
-from harness.table import NamedTable
 
 DEFAULT_PRESET = "default"
 CHAT_PRESET = "instruct"
@@ -31,22 +28,10 @@ _OTHER = {"train": "validation", "validation": "train"}
 class PromptPlanner:
     """Plans the prompts of one run."""
 
-    def __init__(
-        self,
-        config: RunConfig,
-        kinds: NamedTable[TaskKind],
-        catalog: Catalog,
-        finder: DataFinder,
-        fits: FitPlanner,
-        model: Model,
-    ) -> None:
-        self._config = config
-        self._asking = AskingPlanner(config, model)
-        self._kinds = kinds
+    def __init__(self, request: PlanRequest) -> None:
+        self._request = request
+        self._config, self._catalog = request.config, request.catalog
         self._labelled: dict[tuple[str, str, str], int] = {}
-        self._catalog = catalog
-        self._finder = finder
-        self._fits = fits
         self.notes: dict[str, None] = {}
         """Sentences about the words of prompts for the run's notes."""
 
@@ -100,12 +85,12 @@ class PromptPlanner:
 
         Raises `MissingDataError` where shots are asked for and there are no data to draw them from, where the prompt
         has no words for the language and English ones are not allowed, and where it does not show its choices to a
-        model that writes. Raises `UnknownNameError` for an unknown preset, and what `AskingPlanner.require` does.
+        model that writes. Raises `UnknownNameError` for an unknown preset, and what `require_askable` does.
         """
         if not pairing.method.prompted:
             return None
         task, method = entry.spec.task, pairing.method.name
-        spec = self._asking.sampled(self._catalog.prompt(task, preset), method)
+        spec = sampled_prompt(self._request, self._catalog.prompt(task, preset), method)
         if not pairing.fits:
             self._require_answerable(task, preset, method)
         if method == "rank" and not spec.choice:
@@ -113,7 +98,7 @@ class PromptPlanner:
                 f"The prompt {preset!r} of {task!r} lets the model write its answer, and answers are ranked here.",
                 hint="Add --method generate, or run this prompt by itself.",
             )
-        self._asking.require(task, pairing, spec)
+        require_askable(self._request, task, pairing, spec)
         inherited = self._catalog.inherited_prompt(spec)
         code = self._config.instruction_language or language.code
         shots = 0 if pairing.fits else self._config.shots
@@ -126,7 +111,7 @@ class PromptPlanner:
             pool=self._pool(entry, language, tested, spec.shots_language) if shots else None,
             chat=self._config.chat,
             constrained=self._config.constrained,
-            repeats=self._asking.repeats(method),
+            repeats=repeats(self._request, method),
         )
         try:
             words = prompt.compiled(code).literals_language
@@ -166,7 +151,7 @@ class PromptPlanner:
         for name in ("chat", "constrained"):
             if getattr(prompt, name):
                 view[name] = "yes"
-        return view | self._asking.view(method)
+        return view | asking_view(self._request, method)
 
     def _pool(self, entry: TaskEntry, language: Language, tested: FoundData, given: str | None) -> ShotPool:
         """Return the split that shots come from: a stage's training data, or a dev set; never what is tested."""
@@ -175,11 +160,11 @@ class PromptPlanner:
         code = given or (language.code if self._config.shots_language == "target" else source)
         stages = () if spec.transfer is None else spec.transfer.stages[-1:]
         for name in dict.fromkeys([spec.task, *stages]):
-            origin = self._fits.origin(name)
+            origin = stage_origin(self._request, name)
             if origin.spec.source(code, split) is None or origin.spec.kind != spec.kind:
                 continue
             try:
-                data = origin.find(self._finder, code, split)
+                data = origin.find(self._request.finder, code, split)
             except MissingDataError:
                 continue
             if not _reveals(data, tested, parallel=spec.pairs(language.code)):
@@ -196,14 +181,14 @@ class PromptPlanner:
 
     def _require_shots(self, pool: ShotPool) -> None:
         """Raise `DataError` where a pool on this machine has fewer labelled items than shots; read once per pool."""
-        kind, shots = self._kinds.get(pool.spec.kind), self._config.shots
+        kind, shots = self._request.registry.kinds.get(pool.spec.kind), self._config.shots
         key = (kind.name, pool.owner, pool.found.digest())
         if key not in self._labelled:
             context = shot_context(pool)
             count = 0
             with suppress(DataError):  # the cell reports a fault in its rows
                 count = shots
-                numbered = enumerate(self._finder.rows(pool.found), start=1)
+                numbered = enumerate(self._request.finder.rows(pool.found), start=1)
                 examples = (kind.example(row, number, context) for number, row in numbered)
                 labelled = (1 for example in examples if kind.reference(example) is not None)
                 count = sum(islice(labelled, shots))
@@ -215,7 +200,7 @@ class PromptPlanner:
         if tested == code or not (spec.pairs(tested) and spec.pairs(code)):
             return None
         try:
-            return self._fits.origin(spec.task).find(self._finder, code, "test")
+            return stage_origin(self._request, spec.task).find(self._request.finder, code, "test")
         except MissingDataError:
             return None
 

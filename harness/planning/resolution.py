@@ -9,20 +9,19 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from glob import escape
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from harness.data.origin import Origin
 from harness.data.resolve import DataOrigin
 from harness.data.sources import DataFinder, FoundData
 from harness.errors import MissingDataError, UnknownNameError
-from harness.planning.origin import Origin
 from harness.planning.plan import Cell, Plan
-from harness.planning.translations import MACHINE_VARIANTS, beginning, source_language
+from harness.planning.translations import MACHINE_VARIANTS, beginning
 from harness.specs.catalog import Catalog
 from harness.specs.loading import Document
-from harness.specs.schema import TRANSLATED, Source, Split, TaskSpec
+from harness.specs.schema import TRANSLATED, Source, Split, TaskSpec, source_language
 from harness.specs.selection import SelectedTask
 from harness.specs.task_entry import TaskEntry
 
@@ -339,127 +338,108 @@ def _relative(path: Path, data: FoundData) -> str:
     return path.name
 
 
-class TasksResolver:
-    """Resolves selected tasks without a model: tests, pools, and the training data and prompts a model may need."""
+Wanted = tuple[Origin, str, str, View, Source | None]
+"""A split that tasks may need: origin, language, split, view, and another source than that of the split."""
 
-    def __init__(
-        self,
-        catalog: Catalog,
-        finder: DataFinder,
-        *,
-        train_languages: Sequence[str] = (),
-        variants: Sequence[str] = (),
-        recipe: str | None = None,
-    ) -> None:
-        self._catalog = catalog
-        self._finder = finder
-        self._train_languages = train_languages
-        self._variants = ["original" if name == "zs" else name for name in variants or ("original",)]
-        self._recipe = recipe
-        self._found: dict[tuple[str, ...], LockedSplit] = {}
-        self._used: set[tuple[str, str]] = set()
-        self._reason: MissingDataError | None = None
-        self._missing: dict[tuple[str, str], dict[str, None]] = {}
 
-    @property
-    def missing(self) -> list[str]:
-        """Test splits and pools that were not found, as ``'xnli' (test) in sw th``."""
-        return [
-            f"{owner!r} ({split}) in {' '.join(codes)}" for (owner, split), codes in self._missing.items()
-        ]
+def resolve_tasks(
+    catalog: Catalog,
+    finder: DataFinder,
+    selected: Iterable[SelectedTask],
+    *,
+    train_languages: Sequence[str] = (),
+    variants: Sequence[str] = (),
+    recipe: str | None = None,
+) -> tuple[Resolution, list[str]]:
+    """Return the resolution of tasks without a model, and the missing tests and pools as ``'xnli' (test) in sw th``.
 
-    def resolve(self, selected: Iterable[SelectedTask]) -> Resolution:
-        """Return the resolution of the tasks.
+    It has the tests, the pools, and the training data and prompts that a model may need.
 
-        Raises `UnknownNameError` for a variant that none of them has, and `MissingDataError` where no test split
-        was found at all.
-        """
-        selected = list(selected)
-        variants = {"original", *TRANSLATED}.union(*(item.entry.spec.variants for item in selected))
-        for name in self._variants:
-            if name not in variants:
-                raise UnknownNameError("variant", name, variants)
-        for item in selected:
-            for code in item.languages:
-                self._add_tests(item.entry, code)
-            self._add_pool(item.entry, item.languages)
-            self._add_training(item.entry)
-        if not any(entry.split == "test" for entry in self._found.values()):
-            raise MissingDataError(
-                "No test split of the named tasks was found, so there is nothing to lock.",
-                hint=None if self._reason is None else str(self._reason),
-            )
-        return _resolution(self._found.values(), self._used, self._catalog)
-
-    def _add_tests(self, entry: TaskEntry, code: str) -> None:
-        spec = entry.spec
-        for name in self._variants:
-            if name in MACHINE_VARIANTS:
-                self._add_beginning(entry, name, code)
-                continue
-            variant = spec.variants.get(name)
-            if name != "original" and variant is None:
-                continue
-            source = None if variant is None else variant.splits.get("test")
-            base_view = {} if name == "original" else {"variant": name}
-            for values in itertools.product(*spec.axes.values()):
-                view = {**base_view, **dict(zip(spec.axes, values, strict=True))}
-                self._add(Origin.of(entry), code, "test", view, source)
-
-    def _add_beginning(self, entry: TaskEntry, variant: str, code: str) -> None:
-        """Add the items that a translated variant begins with."""
-        if entry.spec.translate is not None and code != source_language(entry.spec):
-            source, begin = beginning(entry.spec, variant, code)
-            if source is not None:
-                self._add(Origin.of(entry), begin, "test", {"variant": variant}, source)
-
-    def _add_pool(self, entry: TaskEntry, codes: Iterable[str]) -> None:
-        spec = entry.spec
-        if spec.pool_source is None:
-            return
-        for code in dict.fromkeys(
-            pool_code for language in codes for pool_code in entry.pool_languages(language)
+    Raises `UnknownNameError` for a variant that none of the tasks has, and `MissingDataError` where no test split
+    was found at all.
+    """
+    tasks = [(item.entry, item.languages) for item in selected]
+    names = ["original" if name == "zs" else name for name in variants or ("original",)]
+    known_variants = {"original", *TRANSLATED}.union(*(entry.spec.variants for entry, _ in tasks))
+    for name in names:
+        if name not in known_variants:
+            raise UnknownNameError("variant", name, known_variants)
+    splits: dict[tuple[str, ...], LockedSplit] = {}
+    missing: dict[tuple[str, str], dict[str, None]] = {}
+    reason: MissingDataError | None = None
+    used: set[tuple[str, str]] = set()
+    for entry, codes in tasks:
+        used |= _documents_of(entry.spec, catalog, recipe)
+        for origin, code, split, view, source in (
+            *_tests(entry, codes, names),
+            *_pool(entry, codes),
+            *_learned(entry, catalog, train_languages),
         ):
-            self._add(Origin.of(entry), code, "candidates", source=spec.pool_source)
+            if source is None and origin.source(code, split) is None:
+                continue
+            conditions = {axis: value for axis, value in view.items() if axis != "variant"}
+            try:
+                data = origin.find(finder, code, split, conditions, source=source)
+            except MissingDataError as error:
+                if split in {"test", "candidates"}:
+                    missing.setdefault((origin.name, split), {})[code] = None
+                    reason = reason or error
+                continue
+            locked = _locked_split(data, view)
+            splits[locked.key] = locked
+    if not any(locked.split == "test" for locked in splits.values()):
+        raise MissingDataError(
+            "No test split of the named tasks was found, so there is nothing to lock.",
+            hint=None if reason is None else str(reason),
+        )
+    titles = [f"{owner!r} ({split}) in {' '.join(codes)}" for (owner, split), codes in missing.items()]
+    return _resolution(splits.values(), used, catalog), titles
 
-    def _add_training(self, entry: TaskEntry) -> None:
-        """Add training and dev sets in the languages that a model learns from, recipe, and all prompts."""
-        spec = entry.spec
-        self._add_prompts(spec.task)
-        stages = () if spec.transfer is None else spec.transfer.stages
-        if spec.transfer is not None:
-            self._used.add(("recipe", self._recipe or spec.transfer.recipe))
-        for name in dict.fromkeys((spec.task, *stages)):
-            self._add_prompts(name)
-            origin = Origin.of(entry) if name == spec.task else Origin.named(name, self._catalog)
-            for code in dict.fromkeys((*self._train_languages, source_language(spec))):
-                for split in LEARNED:
-                    self._add(origin, code, split)
 
-    def _add_prompts(self, name: str) -> None:
-        for preset in self._catalog.presets(name):
-            spec = self._catalog.prompt(name, preset)
-            self._used |= {
-                ("prompt", document) for document in (spec.prompt, spec.literals_from) if document is not None
-            }
+def _tests(entry: TaskEntry, codes: Iterable[str], variants: Sequence[str]) -> Iterator[Wanted]:
+    """Yield the test splits of variants; of translated ones, the items that they begin with."""
+    spec, origin = entry.spec, Origin.of(entry)
+    for code, name in itertools.product(codes, variants):
+        if name in MACHINE_VARIANTS:
+            if spec.translate is not None and code != source_language(spec):
+                source, begin = beginning(spec, name, code)
+                if source is not None:
+                    yield origin, begin, "test", {"variant": name}, source
+        elif name == "original" or name in spec.variants:
+            source = None if name == "original" else spec.variants[name].splits.get("test")
+            named = {} if name == "original" else {"variant": name}
+            for values in itertools.product(*spec.axes.values()):
+                yield origin, code, "test", {**named, **dict(zip(spec.axes, values, strict=True))}, source
 
-    def _add(
-        self,
-        origin: Origin,
-        code: str,
-        split: str,
-        view: View = MappingProxyType({}),
-        source: Source | None = None,
-    ) -> None:
-        if source is None and origin.source(code, split) is None:
-            return
-        conditions = {name: value for name, value in view.items() if name != "variant"}
-        try:
-            data = origin.find(self._finder, code, split, conditions, source=source)
-        except MissingDataError as error:
-            if split in {"test", "candidates"}:
-                self._missing.setdefault((origin.name, split), {})[code] = None
-                self._reason = self._reason or error
-            return
-        entry = _locked_split(data, view)
-        self._found[entry.key] = entry
+
+def _pool(entry: TaskEntry, codes: Iterable[str]) -> Iterator[Wanted]:
+    source = entry.spec.pool_source
+    pool_codes = (code for language in codes for code in entry.pool_languages(language))
+    for code in dict.fromkeys(pool_codes) if source is not None else ():
+        yield Origin.of(entry), code, "candidates", {}, source
+
+
+def _learned(entry: TaskEntry, catalog: Catalog, train_languages: Sequence[str]) -> Iterator[Wanted]:
+    """Yield training and dev sets in the languages that a model learns from."""
+    codes = dict.fromkeys((*train_languages, source_language(entry.spec)))
+    for name, code, split in itertools.product(_owners(entry.spec), codes, LEARNED):
+        yield (
+            Origin.of(entry) if name == entry.spec.task else Origin.named(name, catalog),
+            code,
+            split,
+            {},
+            None,
+        )
+
+
+def _owners(spec: TaskSpec) -> Iterable[str]:
+    """Return the names of a task and of the training sets of its stages."""
+    return dict.fromkeys((spec.task, *(spec.transfer.stages if spec.transfer else ())))
+
+
+def _documents_of(spec: TaskSpec, catalog: Catalog, recipe: str | None) -> set[tuple[str, str]]:
+    """Return the recipe and all prompts that a model may need, by sort and name."""
+    prompts = [catalog.prompt(name, preset) for name in _owners(spec) for preset in catalog.presets(name)]
+    names = {name for prompt in prompts for name in (prompt.prompt, prompt.literals_from) if name is not None}
+    recipes = {("recipe", recipe or spec.transfer.recipe)} if spec.transfer else set()
+    return {("prompt", name) for name in names} | recipes

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from harness.checks.task_audit import TaskAudit
     from harness.data.sources import DataFinder, FoundData
     from harness.languages.table import LanguageTable
     from harness.planning.lock_file import LockFile
-    from harness.planning.task_audit import TaskAudit
     from harness.registry.registry import Registry
     from harness.specs.catalog import Catalog
     from harness.specs.schema import TaskSpec

@@ -9,6 +9,7 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from harness.data.origin import Origin
 from harness.data.sampling import LIMIT_SEED
 from harness.data.sources import DataFinder, DrawnRows, FoundData
 from harness.data.translation.opening import PairCheck
@@ -16,10 +17,9 @@ from harness.data.translation.variants import Step, TextChange
 from harness.errors import MissingDataError, UsageError, near_names
 from harness.languages.table import Language, known_languages
 from harness.planning.evaluated_split import EvaluatedSplit
-from harness.planning.origin import Origin
 from harness.planning.run_config import RunConfig
 from harness.registry.registry import Registry
-from harness.specs.schema import Source, TaskSpec, Translate
+from harness.specs.schema import Source, TaskSpec, Translate, source_language
 from harness.specs.task_entry import TaskEntry
 
 MACHINE_VARIANTS = ("tt", "te", "bt")
@@ -52,11 +52,6 @@ class TranslatedVersion:
     found: FoundData
     text: Language
     """The language that the answer, and all context around it, is in."""
-
-
-def source_language(spec: TaskSpec) -> str:
-    """Return the language that a task's items were written in and its labels come from."""
-    return "en" if spec.transfer is None else spec.transfer.source
 
 
 def beginning(spec: TaskSpec, variant: str, code: str) -> tuple[Source | None, str]:

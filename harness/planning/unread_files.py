@@ -11,8 +11,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from harness.data.origin import Origin
 from harness.data.resolve import DataOptions
-from harness.planning.origin import Origin
 from harness.specs.catalog import Catalog
 from harness.specs.schema import SPLITS
 from harness.specs.selection import SelectedTask

@@ -83,6 +83,11 @@ def _is_word(character: str) -> bool:
     return character == "_" or unicodedata.category(character)[0] in "LMN"
 
 
+def _paragraph(text: str) -> str:
+    """Return the text and a blank line after it, nothing for an empty text."""
+    return f"{text}\n\n" if text else ""
+
+
 FILTERS: Final[Mapping[str, Callable[..., str]]] = MappingProxyType(
     {
         "detokenise": _detokenise,
@@ -93,6 +98,7 @@ FILTERS: Final[Mapping[str, Callable[..., str]]] = MappingProxyType(
         "lower_first_root": _lower_root,
         "lower_start": _lower_start,
         "pad_marks": _pad_marks,
+        "paragraph": _paragraph,
         "strip": str.strip,
         "upper_first": upper_first,
     }

@@ -14,6 +14,7 @@ from .blocks.model import (
     Table as Table,
     TableRow as TableRow,
     anchor as anchor,
+    make_table as make_table,
     rows_of as rows_of,
 )
 from .blocks.number import (
@@ -29,16 +30,17 @@ from .blocks.remark import counted as counted
 from .comparison.history import history_figure as history_figure
 from .cost.cost import EquityReport as EquityReport, equity_report as equity_report
 from .cost.table import SIDE_LEGEND as SIDE_LEGEND, side_notes as side_notes, side_table as side_table
-from .formats import SectionReport as SectionReport
 from .overview.column import conditions_of as conditions_of, system_names as system_names
-from .overview.marks import (
+from .overview.matrix import Matrix as Matrix, matrices as matrices
+from .overview.means import (
     ADDED as ADDED,
     PROVENANCE_MARKS as PROVENANCE_MARKS,
+    Contrast as Contrast,
+    Estimate as Estimate,
+    contrast as contrast,
     is_added as is_added,
     origin_mark as origin_mark,
 )
-from .overview.matrix import Matrix as Matrix, matrices as matrices
-from .overview.mean_row import Contrast as Contrast, Estimate as Estimate, contrast as contrast
 from .overview.run_remarks import few_items as few_items
 from .overview.summary import read_material as read_material
 from .overview.summary_blocks import (
@@ -55,5 +57,9 @@ from .render.latex import render_latex as render_latex
 from .render.markdown import render_markdown as render_markdown
 from .render.page import Figure as Figure, page as page, render_html as render_html, template as template
 from .render.rows import csv_text as csv_text
-from .sections import installed_sections as installed_sections, read_sections as read_sections
+from .sections import (
+    SectionReport as SectionReport,
+    installed_sections as installed_sections,
+    read_sections as read_sections,
+)
 from .weakness.items import item_text as item_text

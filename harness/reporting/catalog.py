@@ -71,6 +71,12 @@ SECTIONS = (
         empty="This run has no parallel task in two languages.",
     ),
     ReportSection(
+        name="knowledge",
+        title="The same knowledge in all languages",
+        target="harness.reporting.languages.knowledge:read_knowledge",
+        empty="This run has no parallel task with right and wrong answers in two languages.",
+    ),
+    ReportSection(
         name="explain",
         title="What goes with the scores of languages",
         target="harness.reporting.languages.explanation:read_explanation",

@@ -15,15 +15,16 @@ from harness.reporting.comparison.comparison import page_comparison
 from harness.reporting.cost.cost import equity_report
 from harness.reporting.cost.table import equity_blocks
 from harness.reporting.languages.language import findings, language_blocks
+from harness.reporting.legends import legend
 from harness.reporting.overview.glance import Glance, glance
 from harness.reporting.overview.glance_blocks import glance_blocks
+from harness.reporting.overview.missing import missing_blocks
 from harness.reporting.overview.overview import overview_blocks, task_blocks
 from harness.reporting.overview.provenance import MISSING, banners, chips, glossary_blocks, provenance_blocks
 from harness.reporting.overview.summary import Material, Summary, read_material, summarise
 from harness.reporting.overview.summary_blocks import (
     detail_blocks,
     language_table,
-    missing_blocks,
     score_blocks,
     summary_blocks,
     system_table,
@@ -44,10 +45,6 @@ SCORE_COLUMNS = tuple(name for name in COLUMNS if name not in {"version", "statu
 """Columns of the table of scores; version, status and reason are left to ``--format csv``."""
 MADE = "How it was made"
 TABS = ("Overview", "Comparison", "Languages", "Tasks", "Items", "Cost", MADE)
-COST = (
-    "What a tokenizer makes of the same content in other languages: the more sub-words, the slower and dearer it is, "
-    "and the less of it fits."
-)
 
 
 def terminal_text(runs: Sequence[Run], *, width: int = 100, details: bool = True) -> str:
@@ -115,7 +112,7 @@ def _sections(material: Material, first: Glance, registry: Registry) -> Iterator
     weakness = find_weakness(material.runs, registry)
     items, faults = worst_items(material)
     sentences = findings(material, weakness)
-    names = [material.name(run) for run in material.runs]
+    named = {material.name(run): run for run in material.runs}
     pages = {code: name for code, name, _ in material.languages}
     cost = equity_report(material.every)
     for name, title, tab, blocks in (
@@ -128,18 +125,18 @@ def _sections(material: Material, first: Glance, registry: Registry) -> Iterator
             "Languages",
             language_blocks(material, weakness, items, sentences),
         ),
-        ("diagnosis", "Diagnosis", "Languages", page_blocks(names, weakness)),
+        ("diagnosis", "Diagnosis", "Languages", page_blocks([*named], weakness)),
         ("tasks", "Systems and tasks", "Tasks", task_blocks(material)),
         (
             "equity",
             "What the languages cost",
             "Cost",
-            [Note(COST), *equity_blocks(cost, legend_first=True)] if cost else [],
+            [Note(legend("what languages cost")), *equity_blocks(cost, legend_first=True)] if cost else [],
         ),
         ("items", "Worst items", "Items", item_blocks(items, pages, faults)),
-        (MISSING, "What is missing", MADE, missing_blocks(material)),
+        (MISSING, "What is missing", MADE, missing_blocks(named)),
         ("notes", "Notes", MADE, [Notes(notes)] if (notes := material.summary.notes) else []),
-        ("provenance", "Provenance", MADE, _provenance(material)),
+        ("provenance", "Provenance", MADE, [Note(_counts(material), "soft"), *provenance_blocks(named)]),
     ):
         yield Section(name=name, title=title, tab=tab, blocks=blocks)
     # Where no task has a row of its own, such as for probes of layers, what the plugin shows comes first.
@@ -151,8 +148,7 @@ def _plugin_sections(material: Material, place: Literal["scores", "items"], tab:
     """Yield the sections of plugins in one place of the page."""
     for section, report in material.summary.extra.items():
         if section.place == place and (report.blocks or report.notes):
-            blocks = [*report.blocks, Notes(report.notes)]
-            yield Section(name=section.name, title=section.title, tab=tab, blocks=blocks)
+            yield Section(name=section.name, title=section.title, tab=tab, blocks=report.all_blocks)
 
 
 def _downloads(material: Material) -> Iterator[Download]:
@@ -176,11 +172,6 @@ def _title(material: Material) -> str:
     names = [run.manifest.model_name for run in material.runs]
     names = list(dict.fromkeys(names))
     return " and ".join(names) if len(names) < 3 else f"{names[0]} and {len(names) - 1} more"
-
-
-def _provenance(material: Material) -> list[Block]:
-    names = [material.name(run) for run in material.runs]
-    return [Note(_counts(material), "soft"), *provenance_blocks(names, material.runs)]
 
 
 def _counts(material: Material) -> str:

@@ -1,9 +1,19 @@
-"""The sentences under the tables of reports: ``legends.md`` has them all, so that a writer of one sees the others."""
+"""The words of reports, which are in data files, so that a writer of one sentence sees the others."""
 
 from __future__ import annotations
 
+import tomllib
+from collections.abc import Mapping
 from functools import cache
 from importlib import resources
+from typing import Any
+
+
+@cache
+def words_of(name: str) -> Mapping[str, Any]:
+    """Return the content of ``words.toml`` or ``remarks.toml`` in the folder of templates, by its stem."""
+    path = resources.files("harness.reporting").joinpath(f"templates/{name}.toml")
+    return tomllib.loads(path.read_text(encoding="utf-8"))
 
 
 @cache

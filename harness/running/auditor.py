@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from harness.checks.shared_rows import audit_own_rows
+from harness.checks.task_audit import TaskAudit, join_audits
 from harness.data.sources import DataFinder
 from harness.errors import UsageError
 from harness.planning.lock_file import read_lock
 from harness.planning.run_config import data_options
-from harness.planning.shared_rows import audit_own_rows
-from harness.planning.task_audit import TaskAudit, join_audits
 from harness.planning.task_checks import CheckSetting, TaskChecker
 from harness.running.session import Session
 from harness.specs.catalog import Catalog

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import json
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
-from hashlib import blake2b, sha256
-from pathlib import Path
+from hashlib import blake2b
 from typing import Any, overload
 
 from harness.data.pool import CandidatePool
@@ -18,10 +16,9 @@ from harness.data.sampling import LIMIT_SEED, draw, draw_items
 from harness.data.sources import DataFinder
 from harness.errors import ContractError, DataError
 from harness.kinds.kind import ReadContext, TaskKind, iter_examples, read_examples
-from harness.kinds.methods import LearnedSplit, MethodContext
+from harness.kinds.methods import LearnedSplit
 from harness.planning.plan import Cell, PoolPlan, ShotPool
 from harness.planning.prompts import require_shots, shot_context
-from harness.progress import Progress
 from harness.prompts.prompter import Prompter
 from harness.registry.registry import Registry
 
@@ -320,68 +317,3 @@ def _held_out(examples: Sequence[Any], *, held: bool) -> list[Any]:
 
 def _test_context(cell: Cell) -> ReadContext:
     return ReadContext.of_test(cell.spec, cell.language.code, cell.test.label_map)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CellContexts:
-    """Makes the contexts of cells that are run on one opened model; they share a cache."""
-
-    reader: CellReader
-    cells: Sequence[Cell]
-    """All that this model is asked for."""
-    is_done: Callable[[Cell], bool]
-    limit: int | None
-    folder: Path
-    progress: Progress
-    check: Callable[[], None]
-    """Raises where the user wants to stop."""
-    cache: dict[str, Any] = field(default_factory=dict)
-
-    def of(
-        self, cell: Cell, pool: Sequence[Any] = (), candidates: CandidatePool | None = None
-    ) -> MethodContext:
-        """Return the context of a cell, whose pools are needed only where its items are asked."""
-        learning = cell.learning
-        return MethodContext(
-            spec=cell.spec,
-            language=cell.text_language,
-            cell_language=cell.language,
-            protocol=cell.pairing.protocol,
-            seed=cell.seed,
-            pool=pool,
-            candidates=candidates,
-            cache=self.cache,
-            progress=self.progress,
-            prompter=self.reader.prompter(cell),
-            digest=cell.digest,
-            view=cell.view,
-            train_language=None if learning is None else learning.language,
-            seeds=() if learning is None else learning.seeds,
-            data="" if learning is None else _data_of(cell),
-            split=partial(self.reader.learning, cell),
-            test=partial(self._test, cell),
-            peers=partial(self._peers, cell),
-            folder=self.folder,
-            check=self.check,
-        )
-
-    def _test(self, cell: Cell) -> CellItems:
-        return self.reader.stream(cell, limit=self.limit, seed=LIMIT_SEED)
-
-    def _peers(self, cell: Cell) -> list[MethodContext]:
-        name = cell.pairing.method.name
-        return [
-            self.of(candidate)
-            for candidate in self.cells
-            if candidate.pairing.method.name == name
-            and (candidate.digest == cell.digest or not self.is_done(candidate))
-        ]
-
-
-def _data_of(cell: Cell) -> str:
-    assert cell.learning is not None
-    validation = cell.learning.validation
-    files = [cell.test.files, cell.learning.train.files, None if validation is None else validation.files]
-    digests = [None if resolved is None else resolved.digest() for resolved in files]
-    change = None if cell.test.change is None else cell.test.change.to_json()
-    return sha256(json.dumps([cell.learning.language, change, *digests]).encode()).hexdigest()[:16]

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from hashlib import sha256
 from typing import Any
 
+from harness.data.pool import CandidatePool
 from harness.data.records import Example, Prediction
+from harness.data.sampling import LIMIT_SEED
 from harness.errors import ContractError
-from harness.kinds.methods import MethodContext
+from harness.kinds.methods import LearningContext, MethodContext
 from harness.planning.plan import Cell
-from harness.running.cell_reader import CellContexts, CellItems
+from harness.running.cell_reader import CellItems, CellReader
 from harness.running.cell_writer import CellWriter
 from harness.running.inference import RequestCounts, Watch
 from harness.running.sequential import reach
-from harness.running.start import Work
+from harness.running.start import RunState
 from harness.running.summaries import pool_summary, release_summary
 from harness.running.token_ledger import CellLedger
+from harness.storage.files import cache_folder
 from harness.storage.results import CellResult, Look
 from harness.storage.run_folder import FinishedCell
 
@@ -25,19 +31,31 @@ CHUNK = 2048
 """Items that a method gets in one call: enough to sort by length, few enough for progress and memory."""
 
 
-def look(work: Work, adapter: Any, identity: Mapping[str, str], cell: Cell, contexts: CellContexts) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellGroup:
+    """Cells that one opened model is asked for; their methods share a cache."""
+
+    adapter: Any
+    identity: Mapping[str, str]
+    """Of the model, with the digest of its fit."""
+    reader: CellReader
+    cells: Sequence[Cell]
+    cache: dict[str, Any] = field(default_factory=dict)
+
+
+def look(state: RunState, group: CellGroup, cell: Cell) -> None:
     """Ask samples of a cell's items, each larger than the one before, until no larger one is wanted.
 
     The journal has the answers to the smaller samples. The main process decides for all, from the scores alone.
     """
-    sampling, processes, headline = work.sampling, work.command.processes, cell.spec.headline
-    asking = replace(work.model, counts=RequestCounts())
+    sampling, processes, headline = state.sampling, state.processes, cell.spec.headline
+    asking = replace(state.model, counts=RequestCounts())
     while (limit := sampling.wanted(cell.digest)) is not None:
-        items, pool = contexts.reader.items(cell, limit=limit)
-        context, watch = contexts.of(cell, items.pool, pool), CellWatch(work, cell)
-        model = asking.wrap(adapter, identity, watch)
-        with CellWriter(work.registry, work.run, cell, metrics=headline) as writer:
-            for examples, answers in predict(work, cell, model, items, context, watch):
+        items, pool = group.reader.items(cell, limit=limit)
+        context, watch = method_context(state, group, cell, items.pool, pool), CellWatch(state, cell)
+        model = asking.wrap(group.adapter, group.identity, watch)
+        with CellWriter(state.registry, state.run, cell, metrics=headline) as writer:
+            for examples, answers in predict(state, cell, model, items, context, watch):
                 if processes.is_main:
                     writer.add(examples, answers)
             far = processes.share(reach(writer.measure(), headline) if processes.is_main else None)
@@ -45,26 +63,29 @@ def look(work: Work, adapter: Any, identity: Mapping[str, str], cell: Cell, cont
     sampling.asked[cell.digest] = sampling.asked.get(cell.digest, 0) + asking.counts.asked
 
 
-def evaluate(
-    work: Work, adapter: Any, identity: Mapping[str, str], cell: Cell, contexts: CellContexts
-) -> CellResult:
-    """Return the result of a cell, which the main process scores and keeps."""
-    started, before = time.monotonic(), work.model.counts.to_json()
-    items, pool = contexts.reader.items(cell, limit=work.sampling.size(cell.digest))
-    context, watch = contexts.of(cell, items.pool, pool), CellWatch(work, cell)
-    model = work.model.wrap(adapter, identity, watch)
-    remark = work.registry.kinds.get(cell.spec.kind).remark
-    if remark is not None and (sentence := remark(list(items), items.pool)):
-        work.note([f"{cell.spec.task}:{cell.language.code}: {sentence}"])
-    predictions = predict(work, cell, model, items, context, watch)
-    if not work.command.processes.is_main:
+def evaluate(state: RunState, group: CellGroup, cell: Cell) -> CellResult:
+    """Return the result of a cell, which the main process scores and keeps; its records are on disk."""
+    started, counts = time.monotonic(), state.model.counts
+    before = counts.to_json()
+    items, pool = group.reader.items(cell, limit=state.sampling.size(cell.digest))
+    context, watch = method_context(state, group, cell, items.pool, pool), CellWatch(state, cell)
+    model = state.model.wrap(group.adapter, group.identity, watch)
+    kind = state.registry.kinds.get(cell.spec.kind)
+    if kind.remark is not None and (sentence := kind.remark(list(items), items.pool)):
+        state.note([f"{cell.spec.task}:{cell.language.code}: {sentence}"])
+    predictions = predict(state, cell, model, items, context, watch)
+    if not state.is_main:
         for _ in predictions:
             pass
-        return CellResult(**work.head(cell), status="ok", metrics={})
-    numbers = score(work, cell, model, predictions)
-    work.model.counts.move(work.sampling.asked.get(cell.digest, 0))
+        return CellResult(**state.head(cell), status="ok", metrics={})
+    ledger = CellLedger(kind, cell.spec, cell.pairing, cell.text_language, model)
+    with CellWriter(state.registry, state.run, cell, ledger) as writer:
+        for examples, answers in predictions:
+            writer.add(examples, answers)
+        numbers = writer.finish()
+    counts.move(state.sampling.asked.get(cell.digest, 0))
     result = CellResult(
-        **work.head(cell),
+        **state.head(cell),
         status="ok",
         reason="" if numbers["metrics"] else "the test file has no labels: predicted, not scored",
         **numbers,
@@ -73,22 +94,22 @@ def evaluate(
         pool=None if pool is None else pool_summary(pool),
         seconds=round(time.monotonic() - started, 3),
     )
-    if looks := work.sampling.looks.get(cell.digest):
-        result = result.changed(looks=looks, stopped=work.sampling.stopped(cell.digest))
+    if looks := state.sampling.looks.get(cell.digest):
+        result = result.changed(looks=looks, stopped=state.sampling.stopped(cell.digest))
     if context.details:
         result = result.changed(details=dict(context.details))
-    work.model.journal.sync()
-    requests = {name: count - before[name] for name, count in work.model.counts.to_json().items()}
-    fitted = None if cell.fit is None else work.fits[cell.fit.key]
-    work.run.keep(FinishedCell(result=result, requests=requests, fit=fitted))
+    state.model.journal.sync()
+    requests = {name: count - before[name] for name, count in counts.to_json().items()}
+    fitted = None if cell.fit is None else state.fits[cell.fit.key]
+    state.run.keep(FinishedCell(result=result, requests=requests, fit=fitted))
     return result
 
 
 class CellWatch(Watch):
     """Follows the requests of a cell: marks it as started, and moves its bar by the answers to a chunk of items."""
 
-    def __init__(self, work: Work, cell: Cell) -> None:
-        self._work = work
+    def __init__(self, state: RunState, cell: Cell) -> None:
+        self._state = state
         self._cell = cell
         self._items = self._shown = 0
 
@@ -98,19 +119,19 @@ class CellWatch(Watch):
 
     def asking(self) -> None:
         """Write down that the cell is started, so that its data may not change any more."""
-        if self._work.command.processes.is_main:
-            self._work.run.begin(self._cell.digest)
+        if self._state.is_main:
+            self._state.run.begin(self._cell.digest)
 
     def answered(self, done: int, total: int) -> None:
         """Move the bar."""
         moved = self._items * done // total if total else 0
         if moved > self._shown:
-            self._work.command.progress.advance(moved - self._shown)
+            self._state.progress.advance(moved - self._shown)
             self._shown = moved
 
 
 def predict(
-    work: Work, cell: Cell, model: Any, items: CellItems, context: MethodContext, watch: CellWatch
+    state: RunState, cell: Cell, model: Any, items: CellItems, context: MethodContext, watch: CellWatch
 ) -> Iterator[tuple[list[Example], list[Prediction]]]:
     """Yield the items of a cell, chunk by chunk, with what the model answered.
 
@@ -119,7 +140,7 @@ def predict(
     method = cell.pairing.method
     if method.prepare is not None:
         method.prepare(model, context)
-    work.command.progress.start(f"{cell.title} ({cell.pairing.protocol})", len(items), "items")
+    state.progress.start(f"{cell.title} ({cell.pairing.protocol})", len(items), "items")
     for chunk in items.chunks(max(1, len(items)) if method.needs_all else CHUNK):
         watch.start(len(chunk))
         predictions = method.predict(model, chunk, context)
@@ -131,13 +152,59 @@ def predict(
         yield chunk, predictions
 
 
-def score(
-    work: Work, cell: Cell, model: Any, predictions: Iterable[tuple[list[Example], list[Prediction]]]
-) -> dict[str, Any]:
-    """Return the numbers of a cell; its records are on disk, unless scoring fails."""
-    registry, pairing = work.registry, cell.pairing
-    ledger = CellLedger(registry.kinds.get(cell.spec.kind), cell.spec, pairing, cell.text_language, model)
-    with CellWriter(registry, work.run, cell, ledger) as writer:
-        for examples, answers in predictions:
-            writer.add(examples, answers)
-        return writer.finish()
+def method_context(
+    state: RunState,
+    group: CellGroup,
+    cell: Cell,
+    pool: Sequence[Any] = (),
+    candidates: CandidatePool | None = None,
+) -> MethodContext:
+    """Return the context of a cell for its method, whose pools are needed only where its items are asked."""
+    return MethodContext(
+        spec=cell.spec,
+        language=cell.text_language,
+        cell_language=cell.language,
+        protocol=cell.pairing.protocol,
+        seed=cell.seed,
+        pool=pool,
+        candidates=candidates,
+        cache=group.cache,
+        progress=state.progress,
+        prompter=group.reader.prompter(cell),
+        digest=cell.digest,
+        learning=LearningContext() if cell.learning is None else _learning_context(state, group, cell),
+    )
+
+
+def _learning_context(state: RunState, group: CellGroup, cell: Cell) -> LearningContext:
+    assert cell.learning is not None
+
+    def peers() -> list[MethodContext]:
+        name = cell.pairing.method.name
+        return [
+            method_context(state, group, candidate)
+            for candidate in group.cells
+            if candidate.pairing.method.name == name
+            and (candidate.digest == cell.digest or candidate.digest not in state.cells)
+        ]
+
+    return LearningContext(
+        view=cell.view,
+        train_language=cell.learning.language,
+        seeds=cell.learning.seeds,
+        data=_data_of(cell),
+        split=partial(group.reader.learning, cell),
+        test=partial(group.reader.stream, cell, limit=state.config.limit, seed=LIMIT_SEED),
+        peers=peers,
+        folder=cache_folder(),
+        check=state.interruption.check,
+    )
+
+
+def _data_of(cell: Cell) -> str:
+    assert cell.learning is not None
+    validation = cell.learning.validation
+    files = [cell.test.files, cell.learning.train.files, None if validation is None else validation.files]
+    digests = [None if resolved is None else resolved.digest() for resolved in files]
+    change = None if cell.test.change is None else cell.test.change.to_json()
+    return sha256(json.dumps([cell.learning.language, change, *digests]).encode()).hexdigest()[:16]

@@ -66,10 +66,13 @@ class CellWriter:
     ) -> None:
         spec, method = cell.spec, cell.pairing.method.name
         requested = [registry.metrics.get(name) for name in (spec.metrics if metrics is None else metrics)]
+        prompt = cell.prompt and cell.prompt.spec
         computed = [
             metric
             for metric in requested
-            if metric.scores_method(method) and (metric.missing is None or metric.missing() is None)
+            if metric.scores_method(method)
+            and metric.scores_prompt(prompt)
+            and (metric.missing is None or metric.missing() is None)
         ]
         self._inherited: Callable[[Any], Any] = registry.kinds.get(spec.kind).reference
         self._gold = cell.gold

@@ -14,37 +14,37 @@ from harness.errors import HarnessError
 from harness.planning.plan import Cell
 from harness.planning.task_checks import CheckedItems
 from harness.running.cell_reader import CellReader
-from harness.running.start import Work
+from harness.running.start import RunState
 
 LOOKED_AT = 10_000
 """Items of a test set that are looked at."""
 
 
-def data_remarks(work: Work) -> Iterator[str]:
+def data_remarks(state: RunState) -> Iterator[str]:
     """Yield the remarks on the test files of a plan, each set of items once; what cannot be read fails its cell."""
-    reader = CellReader(work.registry, work.command.prepared.finder)
+    reader = CellReader(state.registry, state.finder)
     for cell in {
-        f"{cell.spec.task} {cell.test.untranslated.digest()}": cell for cell in work.plan.cells
+        f"{cell.spec.task} {cell.test.untranslated.digest()}": cell for cell in state.plan.cells
     }.values():
-        state = work.file_state(cell)
-        for name, released in () if state is None else state.changed.items():
+        files = state.file_state(cell)
+        for name, released in () if files is None else files.changed.items():
             clause = "" if released is None else f"; its content is that of the published file {released!r}"
             yield (
                 f"{cell.spec.task} {cell.language.code}: {CHANGED} {name!r}: its SHA-256 is not that of a version that "
                 f"the specs know{clause}"
             )
-        is_known = cell.test.files.origin == "sample" or (state is not None and state.word == RELEASED)
+        is_known = cell.test.files.origin == "sample" or (files is not None and files.word == RELEASED)
         # Of texts that were translated before, the language is another one.
         if not is_known and cell.test.change is None and cell.text_language == cell.language:
-            yield from _signs(work, reader, cell)
+            yield from _signs(state, reader, cell)
 
 
-def _signs(work: Work, reader: CellReader, cell: Cell) -> Iterator[str]:
+def _signs(state: RunState, reader: CellReader, cell: Cell) -> Iterator[str]:
     try:
         examples = list(islice(reader.examples(cell), LOOKED_AT))
     except HarnessError:
         return
-    reference = work.registry.kinds.get(cell.spec.kind).reference
+    reference = state.registry.kinds.get(cell.spec.kind).reference
     items = CheckedItems(
         spec=cell.spec,
         language=cell.language.code,
@@ -52,7 +52,7 @@ def _signs(work: Work, reader: CellReader, cell: Cell) -> Iterator[str]:
         found=cell.test,
         examples=examples,
         references=[reference(example) for example in examples],
-        languages=work.command.prepared.session.catalog.task(cell.spec.task).languages,
+        languages=state.catalog.task(cell.spec.task).languages,
     )
-    for checks in work.registry.task_checks:
+    for checks in state.registry.task_checks:
         yield from checks.load(checks.remarks)(items) if checks.remarks else ()

@@ -1,15 +1,15 @@
-"""Asks a model what is not known yet: each request once, shared by all processes, written down as it is answered."""
+"""Deduplicates requests, shards them over processes, and journals every answer."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from harness.errors import ContractError
-from harness.models.capabilities import Capability, capability_protocols
 from harness.models.requests import Ability, Answered, Call, Streams
 from harness.running.codec import FORMS, Form, request_keys, source_digest
 from harness.running.processes import ProcessGroup
@@ -18,6 +18,10 @@ from harness.storage.journal import Journal
 
 BLOCK_CHARACTERS = 16_384
 """Text that an adapter which does not stream gets in one call: what a kill may lose."""
+COUNTING = ("subword_counts", "token_counts")
+"""Methods of adapters that take long on many texts."""
+PASSED_ON = ("token_counts", "context_length", "hidden_states", "layer_count", "attentions")
+"""Methods of capabilities whose answers are not kept."""
 
 
 @dataclass(slots=True)
@@ -67,8 +71,8 @@ class CachedModel:
     interruption: Interruption
     counts: RequestCounts = field(default_factory=RequestCounts)
 
-    def wrap(self, adapter: Any, identity: Mapping[str, str], watch: Watch | None = None) -> Any:
-        """Return an adapter with the same capabilities, which asks `adapter` through this one.
+    def wrap(self, adapter: Any, identity: Mapping[str, str], watch: Watch | None = None) -> CachedAdapter:
+        """Return an adapter with the same capabilities, whose answers go through the journal.
 
         Args:
             adapter: The opened model.
@@ -77,118 +81,142 @@ class CachedModel:
         """
         source = source_digest(identity)
         self.journal.describe(source, identity)
-        methods = {
-            name: method
-            for capability, capability_methods in _METHODS.items()
-            if isinstance(adapter, capability_protocols()[capability])
-            for name, method in capability_methods.items()
-        }
-        return type("Asked", (_Asked,), methods)(self, adapter, source, watch or Watch())
+        return CachedAdapter(self, adapter, source, watch or Watch())
 
-    def ask(
-        self, adapter: Any, source: bytes, call: Call, requests: Sequence[Any], watch: Watch
-    ) -> list[Any]:
-        """Return one answer per request, in order.
+
+class CachedAdapter:
+    """An adapter whose answers come from the journal where it has them; what is no request is passed on.
+
+    The methods of the adapter's capabilities are attributes of the object, so that it fulfils the same protocols.
+    """
+
+    def __init__(self, cached_model: CachedModel, adapter: Any, source: bytes, watch: Watch) -> None:
+        self.adapter = adapter
+        self.interruption = cached_model.interruption
+        self._counts = cached_model.counts
+        self._journal = cached_model.journal
+        self._processes = cached_model.processes
+        self._source = source
+        self._watch = watch
+        for ability in FORMS:
+            if hasattr(adapter, ability):
+                setattr(self, ability, getattr(self, f"_{ability}", partial(self._ask, ability)))
+        for name in PASSED_ON:
+            if hasattr(adapter, name):
+                setattr(self, name, getattr(self, name))
+
+    def __getattr__(self, name: str) -> Any:
+        attribute = getattr(self.adapter, name)
+        # What they count is not in the journal: the first signal of the user ends it.
+        return self.interruption.immediate()(attribute) if name in COUNTING else attribute
+
+    def _classify(self, inputs: Sequence[Any], labels: Sequence[str]) -> Any:
+        return self._ask("classify", inputs, labels=tuple(labels))
+
+    def _embed(self, texts: Sequence[str], *, side: Any, options: Any = None) -> Any:
+        return self._ask("embed", texts, side=side, options=options)
+
+    def _generate(self, prompts: Sequence[Any], options: Sequence[Any]) -> Any:
+        return self._ask("generate", list(zip(prompts, options, strict=True)))
+
+    def _ask(self, ability: Ability, requests: Sequence[Any], **arguments: Any) -> Any:
+        """Return one answer per request, in order; an array of those that are rows of numbers.
 
         Raises `ContractError` where the adapter answers another number of requests, and `Interrupted` where the user
         wants to stop; what was answered is in the journal.
         """
         if not requests:
-            return []
-        watch.asking()
-        form = FORMS[call.ability]
-        keys = request_keys(source, call.ability, call.arguments, requests)
+            # An adapter that is asked nothing knows the shape of nothing.
+            return getattr(self.adapter, ability)(requests, **arguments) if arguments else []
+        self._watch.asking()
+        call = Call(ability=ability, arguments=arguments, stopping=self.interruption.requested)
+        keys = request_keys(self._source, ability, arguments, requests)
         first = {key: number for number, key in reversed(list(enumerate(keys)))}
         chosen = sorted(first.values())
         share = _Share(
             keys=[keys[number] for number in chosen],
             requests=[requests[number] for number in chosen],
-            form=form,
+            form=FORMS[ability],
         )
         self._answer_known(share)
-        count = len(share.requests) - int(share.known.sum())
-        self._ask_model(adapter, source, call, share, watch)
-        answers = self._collect(share)
-        self.counts.planned += len(requests)
-        self.counts.asked += count
-        self.counts.reused += len(requests) - count
-        positions = {keys[number]: position for position, number in enumerate(chosen)}
-        return [answers[positions[key]] for key in keys]
-
-    def _answer_known(self, own: _Share) -> None:
-        """Find out which process knows what; take the answers that are this process's to give."""
-        held = self.journal.known(own.keys)
-        maps = [
-            np.unpackbits(np.frombuffer(body, dtype=np.uint8), count=len(held)).astype(bool)
-            for body in self.processes.gather(np.packbits(held).tobytes())
-        ]
-        table = np.stack(maps)
-        own.known = table.any(axis=0)
-        holder = table.argmax(axis=0)
-        mine = np.flatnonzero(own.known & (holder == self.processes.rank))
-        bodies = self.journal.read([own.keys[number] for number in mine.tolist()])
-        own.bodies |= dict(zip(mine.tolist(), bodies, strict=True))
-
-    def _ask_model(self, adapter: Any, source: bytes, call: Call, own: _Share, watch: Watch) -> None:
-        blocks = self._own_blocks(adapter, call, own)
+        blocks = self._blocks(ability, share)
         numbers = [number for block in blocks for number in block]
+        batches = [[share.requests[number] for number in block] for block in blocks]
+        stream = (
+            self.adapter.stream if isinstance(self.adapter, Streams) else partial(_by_block, self.adapter)
+        )
         remaining = len(numbers)
-        batches = [[own.requests[number] for number in block] for block in blocks]
-        watch.answered(0, remaining)
-        for answered in _stream(adapter, call, batches) if remaining else ():
-            answered_numbers = [numbers[index] for index in answered.indices]
-            repeated = len(set(answered_numbers)) < len(
-                answered_numbers
-            ) or not own.answers.keys().isdisjoint(answered_numbers)
-            if repeated or len(answered_numbers) != len(answered.answers):
-                raise ContractError(f"stream() answered a request of {call.ability}() twice, or none.")
-            self._write(source, call.ability, own, answered_numbers, answered.answers)
-            remaining -= len(answered_numbers)
-            watch.answered(len(numbers) - remaining, len(numbers))
+        self._watch.answered(0, remaining)
+        for answered in stream(call, batches) if remaining else ():
+            self._write(ability, share, [numbers[index] for index in answered.indices], answered.answers)
+            remaining -= len(answered.answers)
+            self._watch.answered(len(numbers) - remaining, len(numbers))
         if remaining:
             self.interruption.check()
             raise ContractError(
-                f"{call.ability}() returned {len(numbers) - remaining} answers to {len(numbers)} requests."
+                f"{ability}() returned {len(numbers) - remaining} answers to {len(numbers)} requests."
             )
+        answers = self._collect(share)
+        asked = len(share.requests) - int(share.known.sum())
+        self._counts.add({"planned": len(requests), "asked": asked, "reused": len(requests) - asked})
+        positions = {keys[number]: position for position, number in enumerate(chosen)}
+        ordered = [answers[positions[key]] for key in keys]
+        return _array(ordered) if share.form.is_row else ordered
 
-    def _own_blocks(self, adapter: Any, call: Call, own: _Share) -> list[list[int]]:
+    def _answer_known(self, share: _Share) -> None:
+        """Find out which process has which answers; read those that are this process's to give."""
+        held = self._journal.known(share.keys)
+        maps = [
+            np.unpackbits(np.frombuffer(body, dtype=np.uint8), count=len(held)).astype(bool)
+            for body in self._processes.gather(np.packbits(held).tobytes())
+        ]
+        table = np.stack(maps)
+        share.known = table.any(axis=0)
+        holder = table.argmax(axis=0)
+        mine = np.flatnonzero(share.known & (holder == self._processes.rank))
+        bodies = self._journal.read([share.keys[number] for number in mine.tolist()])
+        share.bodies |= dict(zip(mine.tolist(), bodies, strict=True))
+
+    def _blocks(self, ability: Ability, share: _Share) -> list[list[int]]:
         """Return this process's share of the unanswered requests, in blocks."""
-        form = own.form
-        lengths = [form.length(request) for request in own.requests]
-        groups = None if form.group is None else [form.group(request) for request in own.requests]
-        size = adapter.block_characters(call.ability) if isinstance(adapter, Streams) else BLOCK_CHARACTERS
-        if size is None and not self.processes.is_single:
-            size = max(1, -(-sum(lengths) // (4 * self.processes.count)))
-        blocks = plan_blocks(lengths, groups, size)[self.processes.rank :: self.processes.count]
-        unanswered = [[number for number in block if not own.known[number]] for block in blocks]
+        form, processes = share.form, self._processes
+        lengths = [form.length(request) for request in share.requests]
+        groups = None if form.group is None else [form.group(request) for request in share.requests]
+        streams = isinstance(self.adapter, Streams)
+        size = self.adapter.block_characters(ability) if streams else BLOCK_CHARACTERS
+        if size is None and not processes.is_single:
+            size = max(1, -(-sum(lengths) // (4 * processes.count)))
+        blocks = plan_blocks(lengths, groups, size)[processes.rank :: processes.count]
+        unanswered = [[number for number in block if not share.known[number]] for block in blocks]
         return [block for block in unanswered if block]
 
-    def _write(
-        self, source: bytes, ability: Ability, own: _Share, places: Sequence[int], answers: Sequence[Any]
-    ) -> None:
-        answers = [own.form.clean(answer) for answer in answers]
-        if own.form.is_row:  # as it is read back
+    def _write(self, ability: Ability, share: _Share, numbers: Sequence[int], answers: Sequence[Any]) -> None:
+        """Keep answers to the requests of these numbers; raises `ContractError` for a request answered before."""
+        if len({*numbers} - share.answers.keys()) < len(numbers) or len(numbers) != len(answers):
+            raise ContractError(f"stream() answered a request of {ability}() twice, or none.")
+        form = share.form
+        answers = [form.clean(answer) for answer in answers]
+        if form.is_row:  # as it is read back
             answers = [np.asarray(answer, dtype=np.float32) for answer in answers]
-        own.answers |= dict(zip(places, answers, strict=True))
-        sound = [number for number in places if own.form.is_sound(own.answers[number])]
-        bodies = [own.form.encode(own.answers[number]) for number in sound]
-        self.journal.append(source, ability, [own.keys[number] for number in sound], bodies)
-        if not self.processes.is_single:
-            own.bodies |= dict(zip(sound, bodies, strict=True))
-            own.bodies |= {
-                number: own.form.encode(own.answers[number]) for number in places if number not in own.bodies
-            }
+        share.answers |= dict(zip(numbers, answers, strict=True))
+        sound = [number for number in numbers if form.is_sound(share.answers[number])]
+        bodies = [form.encode(share.answers[number]) for number in sound]
+        self._journal.append(self._source, ability, [share.keys[number] for number in sound], bodies)
+        if not self._processes.is_single:
+            share.bodies |= dict(zip(sound, bodies, strict=True))
+            unsound = {*numbers} - {*sound}
+            share.bodies |= {number: form.encode(share.answers[number]) for number in unsound}
 
-    def _collect(self, own: _Share) -> list[Any]:
+    def _collect(self, share: _Share) -> list[Any]:
         """Return the answers of all processes."""
-        decode = own.form.decode
-        if self.processes.is_single:
+        decode = share.form.decode
+        if self._processes.is_single:
             return [
-                own.answers[number] if number in own.answers else decode(own.bodies[number])
-                for number in range(len(own.requests))
+                share.answers[number] if number in share.answers else decode(share.bodies[number])
+                for number in range(len(share.requests))
             ]
-        answers: list[Any] = [None] * len(own.requests)
-        for message in self.processes.gather(_packed(own.bodies)):
+        answers: list[Any] = [None] * len(share.requests)
+        for message in self._processes.gather(_packed(share.bodies)):
             for number, body in _unpacked(message):
                 answers[number] = decode(body)
         return answers
@@ -261,51 +289,20 @@ def _unpacked(message: bytes) -> Iterator[tuple[int, bytes]]:
         start += size
 
 
-def _stream(adapter: Any, call: Call, blocks: Sequence[Sequence[Any]]) -> Iterator[Answered]:
-    """Yield answers as they come; from an adapter that does not stream, block by block."""
-    if isinstance(adapter, Streams):
-        yield from adapter.stream(call, blocks)
-        return
+def _by_block(adapter: Any, call: Call, blocks: Sequence[Sequence[Any]]) -> Iterator[Answered]:
+    """Yield the answers of an adapter that does not stream, block by block."""
     start = 0
     for block in blocks:
         if call.stopping():
             return
-        answers = _invoke(adapter, call, block)
+        if call.ability == "generate":
+            answers = adapter.generate([prompt for prompt, _ in block], [options for _, options in block])
+        else:
+            answers = getattr(adapter, call.ability)(block, **call.arguments)
         if len(answers) != len(block):
             raise ContractError(f"{call.ability}() returned {len(answers)} answers to {len(block)} requests.")
         yield Answered(indices=range(start, start + len(block)), answers=answers)
         start += len(block)
-
-
-def _invoke(adapter: Any, call: Call, block: Sequence[Any]) -> Any:
-    if call.ability == "generate":
-        return adapter.generate([prompt for prompt, _ in block], [options for _, options in block])
-    return getattr(adapter, call.ability)(block, **call.arguments)
-
-
-class _Asked:
-    """An adapter whose answers go through a `CachedModel`; what is no question to the model goes straight through."""
-
-    def __init__(self, cached_model: CachedModel, adapter: Any, source: bytes, watch: Watch) -> None:
-        self.adapter = adapter
-        self._cached_model = cached_model
-        self._source = source
-        self._watch = watch
-        self.interruption = cached_model.interruption
-
-    def __getattr__(self, name: str) -> Any:
-        attribute = getattr(self.adapter, name)
-        if name == "subword_counts":
-            # What it counts is not in the journal: the first signal of the user ends it.
-            return self.interruption.immediate()(attribute)
-        return attribute
-
-    def ask(self, ability: Ability, requests: Sequence[Any], **arguments: Any) -> Any:
-        """Return the answers, an array of those that are rows of numbers."""
-        call = Call(ability=ability, arguments=arguments, stopping=self.interruption.requested)
-        answers = self._cached_model.ask(self.adapter, self._source, call, requests, self._watch)
-        # An adapter that is asked nothing knows the shape of nothing.
-        return _array(answers) if FORMS[ability].is_row and answers else answers
 
 
 def _array(rows: Sequence[Any]) -> Any:
@@ -313,49 +310,3 @@ def _array(rows: Sequence[Any]) -> Any:
     if len(widths) != 1:
         raise ContractError(f"The model gave rows of different shapes: {sorted(widths)}.")
     return np.stack(rows)
-
-
-def _classify(own: _Asked, inputs: Sequence[Any], labels: Sequence[str]) -> Any:
-    return (
-        own.ask("classify", inputs, labels=tuple(labels)) if inputs else own.adapter.classify(inputs, labels)
-    )
-
-
-def _embed(own: _Asked, texts: Sequence[str], *, side: Any, options: Any = None) -> Any:
-    if not texts:
-        return own.adapter.embed(texts, side=side, options=options)
-    return own.ask("embed", texts, side=side, options=options)
-
-
-def _generate(own: _Asked, prompts: Sequence[Any], options: Sequence[Any]) -> Any:
-    return own.ask("generate", list(zip(prompts, options, strict=True)))
-
-
-def _token_counts(own: _Asked, prompts: Sequence[Any]) -> Any:
-    with own.interruption.immediate():
-        return own.adapter.token_counts(prompts)
-
-
-def _method(ability: Ability) -> Callable[[_Asked, Sequence[Any]], Any]:
-    return lambda own, requests: own.ask(ability, requests)
-
-
-def _passed(name: str) -> Callable[..., Any]:
-    """Return a method of the adapter itself: what it returns is not in the journal."""
-    return lambda own, *given, **named: getattr(own.adapter, name)(*given, **named)
-
-
-_METHODS: Mapping[Capability, Mapping[str, Callable[..., Any]]] = {
-    Capability.CLASSIFIES: {"classify": _classify},
-    Capability.CHOOSES_BEST: {"choose": _method("choose")},
-    Capability.TAGS: {"tag": _method("tag")},
-    Capability.EXTRACTS_SPANS: {"extract_spans": _method("extract_spans")},
-    Capability.EMBEDS: {"embed": _embed},
-    Capability.SCORES_CONTINUATIONS: {"loglikelihood": _method("loglikelihood")},
-    Capability.FILLS_MASKS: {"fill_masks": _method("fill_masks")},
-    Capability.GENERATES: {"generate": _generate},
-    Capability.COUNTS_TOKENS: {"token_counts": _token_counts, "context_length": _passed("context_length")},
-    Capability.EXPOSES_HIDDEN_STATES: {name: _passed(name) for name in ("hidden_states", "layer_count")},
-    Capability.EXPOSES_ATTENTIONS: {"attentions": _passed("attentions")},
-}
-"""The methods of every capability, as a wrapped model has them."""

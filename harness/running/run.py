@@ -1,8 +1,8 @@
 """The steps of a run, from its plans to the results on disk.
 
 `execute` opens the run folder and runs the plan of the model and those of its baselines. For every group of cells that
-share a model it calls `fit`, then for every cell `predict` and `score` (in `cell_run`), and at the end `summarise`. All
-processes of a run walk through the same cells; each asks the model its share, and the main one scores and writes.
+share a model it calls `fit`, then for every cell `evaluate` (in `cell_run`), and at the end `summarise`. All processes
+of a run walk through the same cells; each asks the model its share, and the main one scores and writes.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ from __future__ import annotations
 import json
 import time
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
+from harness.checks.shared_rows import FoundTest, copied_files_notes
 from harness.data.checksums import Checksums
 from harness.data.translation.guards import translation_notes
 from harness.errors import HarnessError, StorageError
@@ -21,33 +23,30 @@ from harness.models.adapters import gc_rare
 from harness.models.capabilities import Adapter
 from harness.models.requests import HasNotices
 from harness.planning.lock_file import locked_model
-from harness.planning.plan import Cell, FitPlan, Plan, require_cells
+from harness.planning.plan import Cell, FitPlan, require_cells
 from harness.planning.run_config import RunConfig
 from harness.planning.sampling import can_be_sampled
-from harness.planning.shared_rows import FoundTest, copied_files_notes
 from harness.progress import Progress
 from harness.registry.requirement import installed_version
-from harness.running.cell_reader import CellContexts, CellReader
-from harness.running.cell_run import evaluate, look
+from harness.running.cell_reader import CellReader
+from harness.running.cell_run import CellGroup, evaluate, look
 from harness.running.data_remarks import data_remarks
 from harness.running.fit_store import FitStore, Fitted
 from harness.running.inference import CachedModel
 from harness.running.planned import outcome_of, planned_cells, planned_fits
 from harness.running.processes import PeerError, ProcessGroup
-from harness.running.run_logs import RunLogs
-from harness.running.sequential import Sampling
 from harness.running.session import Prepared
 from harness.running.signals import Interrupted, Interruption
 from harness.running.start import (
-    Command,
-    Work,
-    baseline_folder,
+    RunState,
+    hold_folder,
     journals_of,
     make_metrics_ready,
     new_folder,
     now,
     open_manifest,
     require_same_model,
+    track,
 )
 from harness.running.summaries import (
     empty_result,
@@ -106,25 +105,18 @@ def execute(
         # A run that ends because a package is missing would leave a folder that the same command rejects.
         prepared.plan.model.entry.make_ready()
     processes = processes or ProcessGroup()
-    command = Command(
-        config=config,
-        prepared=prepared,
-        progress=progress if processes.is_main else Progress(),
-        created=processes.share(created or now()),
-        processes=processes,
-        interruption=Interruption(progress.announce),
-        resume=resume,
-        journals=[path for run in config.reuse for path in journals_of(run)],
-    )
-    name = config.output or new_folder(prepared.plan, command.created)
-    path = Path(processes.share(str(name)))
+    created = processes.share(created or now())
+    path = Path(processes.share(str(config.output or new_folder(prepared.plan, created))))
+    state = _new_state(config, prepared, progress, processes, Run.at(path), created, resume=resume)
     resume_hint = f"Resume it with: harness eval --resume {path}"
     try:
-        with command.interruption.listening(), command.hold(Run.at(path)), command.tracked(path) as logs:
-            _run_plan(command, prepared.plan, Run.at(path), logs)
-            for plan in prepared.baselines:
-                if plan.cells:
-                    _run_plan(command, plan, Run.at(baseline_folder(path, plan)), RunLogs())
+        with state.interruption.listening(), hold_folder(state), track(state):
+            for plan_state in (
+                state,
+                *(state.of_baseline(plan) for plan in prepared.baselines if plan.cells),
+            ):
+                with open_run(plan_state):
+                    run_cells(plan_state)
     except KeyboardInterrupt as error:
         raise Interrupted(f"Stopped. All answers so far are kept. {resume_hint}") from error
     except StorageError as error:
@@ -134,59 +126,79 @@ def execute(
     return path
 
 
+def _new_state(
+    config: RunConfig,
+    prepared: Prepared,
+    progress: Progress,
+    processes: ProcessGroup,
+    run: Run,
+    created: str,
+    *,
+    resume: bool,
+) -> RunState:
+    """Return the state of a model's run before its first step; raises `UsageError` for a reused run without journal."""
+    session = prepared.session
+    folders = {str(entry.folder): entry.folder for entry in session.catalog.entries}
+    return RunState(
+        config=config,
+        plan=prepared.plan,
+        run=run,
+        registry=session.registry,
+        catalog=session.catalog,
+        finder=prepared.finder,
+        checksums=Checksums.read(folders.values()),
+        locked=prepared.locked,
+        progress=progress if processes.is_main else Progress(),
+        processes=processes,
+        interruption=Interruption(progress.announce),
+        created=created,
+        resume=resume,
+        journals=[journal for reused in config.reuse for journal in journals_of(reused)],
+    )
+
+
 # A plan ------------------------------------------------------------------------------------------------
 
 
-def _run_plan(command: Command, plan: Plan, run: Run, logs: RunLogs) -> None:
-    """Run one plan into its folder: the manifest first, then translations, then the cells."""
-    processes = command.processes
+@contextmanager
+def open_run(state: RunState) -> Iterator[None]:
+    """Open the folder of a plan for its cells: the manifest first, then the journal, then translations."""
+    processes, run = state.processes, state.run
     with processes.collective():
-        manifest = processes.share(open_manifest(command, plan, run).to_json() if processes.is_main else None)
+        manifest = processes.share(open_manifest(state).to_json() if state.is_main else None)
         if not (run.path / "manifest.json").is_file():
             raise StorageError(
                 f"Process {processes.rank} does not see the run folder {str(run.path)!r}.",
                 hint="Give --output a folder that all hosts share.",
             )
         run.manifest = Manifest.model_validate(manifest)
-        run.keep_trackers(logs.ids, write=processes.is_main)
-        journal = run.open_journal(processes.rank, command.journals)
+        run.keep_trackers(state.logs.ids, write=state.is_main)
+        journal = run.open_journal(processes.rank, state.journals)
     try:
         if journal.dropped:
             subject = "place is" if journal.dropped == 1 else "places are"
-            command.progress.announce(
+            state.progress.announce(
                 f"{journal.dropped} {subject} damaged in the journal; the answers there are asked again."
             )
-        model = CachedModel(processes=processes, journal=journal, interruption=command.interruption)
-        config = command.config
-        sampling = Sampling(precision=config.precision, budget=config.budget, limit=config.limit)
-        folders = {str(entry.folder): entry.folder for entry in command.prepared.session.catalog.entries}
-        work = Work(
-            command=command,
-            plan=plan,
-            run=run,
-            model=model,
-            checksums=Checksums.read(folders.values()),
-            logs=logs,
-            sampling=sampling,
-        )
-        _translate(work)
+        state.model = CachedModel(processes=processes, journal=journal, interruption=state.interruption)
+        _translate(state)
         with processes.collective():
-            if processes.is_main and plan is command.prepared.plan:
-                work.note(data_remarks(work))
+            if state.is_main and not state.is_baseline:
+                state.note(data_remarks(state))
         with processes.collective():
-            run_cells(work)
+            yield
     finally:
         journal.close()
 
 
-def _translate(work: Work) -> None:
+def _translate(state: RunState) -> None:
     """Translate what is missing for the plan's variants and training sets, before a model takes the memory.
 
     The main process translates; the others learn its engines and find everything in the store.
     """
     splits = {
         data.digest(): data
-        for cell in work.plan.cells
+        for cell in state.plan.cells
         for data in (
             cell.test,
             *(split for stage in (cell.fit.stages if cell.fit else ()) for _, split in stage.train),
@@ -195,257 +207,247 @@ def _translate(work: Work) -> None:
     }
     if not splits:
         return
-    command, finder = work.command, work.command.prepared.finder
-    with command.processes.collective():
-        if command.processes.is_main:
-            with command.interruption.immediate():
-                finder.translate(splits.values(), command.progress)
+    finder, processes = state.finder, state.processes
+    with processes.collective():
+        if state.is_main:
+            with state.interruption.immediate():
+                finder.translate(splits.values(), state.progress)
             faults = translation_notes(finder.translations)
-            work.notes.update(dict.fromkeys(faults))
-            work.announce(faults)
-        finder.translations.adopt(command.processes.share(finder.translations.engines()))
-        work.run.keep_translators(finder.translations.engines(), write=command.processes.is_main)
+            state.notes.update(dict.fromkeys(faults))
+            state.announce(faults)
+        finder.translations.adopt(processes.share(finder.translations.engines()))
+        state.run.keep_translators(finder.translations.engines(), write=state.is_main)
 
 
-def run_cells(work: Work) -> None:
+def run_cells(state: RunState) -> None:
     """Run all cells that are not finished; the main process writes ``results.json``, after Ctrl-C too.
 
     Raises:
         StorageError: Where nothing can be kept any more.
         PeerError: Where another process could not open the model.
     """
-    _take_finished(work)
+    _take_finished(state)
     tests: dict[str, list[FoundTest]] = {}
-    for cell in work.plan.cells:
+    for cell in state.plan.cells:
         test = FoundTest(language=cell.language.code, view=cell.view, found=cell.test)
         tests.setdefault(cell.spec.task, []).append(test)
-    work.note(note for task, group in tests.items() for note in copied_files_notes(task, group))
-    is_main, run = work.command.processes.is_main, work.run
+    state.note(note for task, group in tests.items() for note in copied_files_notes(task, group))
+    groups = _unfinished_groups(state)
+    results: RunResults | None = None
     try:
-        with gc_rare():
-            _run_groups(work)
+        with gc_rare(), _open_model(state, groups) if groups else nullcontext() as adapter:
+            for plan, cells, only_look in _rounds(state, groups):
+                with _open_group(state, adapter, plan, cells) as group:
+                    for cell in group.cells:
+                        state.interruption.check()
+                        _run_cell(state, group, cell, only_look=only_look)
+                        _take_notices(state, group.adapter)
+        if state.is_main:
+            state.progress.status("computing the intervals of means")
+            results = add_task_intervals(
+                summarise(state),
+                state.run.manifest.tasks,
+                suite_summaries(state.plan),
+                state.run.records_of,
+                state.registry.metrics,
+            )
     except BaseException:
-        if is_main:
-            run.write_results(summarise(work))
+        if state.is_main:
+            state.run.write_results(summarise(state))
         raise
-    if is_main:
-        work.command.progress.status("computing the intervals of means")
-        # What is done is on disk before the intervals of means are computed from the records.
-        run.write_results(summarise(work))
-        registry, tasks, suites = work.registry, run.manifest.tasks, suite_summaries(work.plan)
-        run.write_results(add_task_intervals(run.results, tasks, suites, run.records_of, registry.metrics))
-        work.announce(registry.run_finished(run.path))
-        work.announce(work.logs.run_finished(run.path))
+    if results is not None:
+        state.run.write_results(results)
+        state.announce(state.registry.run_finished(state.run.path))
+        state.announce(state.logs.run_finished(state.run.path))
 
 
-def _take_finished(work: Work) -> None:
+def _take_finished(state: RunState) -> None:
     """Load the cells that an earlier attempt finished."""
-    processes = work.command.processes
-    contents = {digest: cell.to_json() for digest, cell in work.run.finished_cells().items()}
+    contents = {digest: cell.to_json() for digest, cell in state.run.finished_cells().items()}
     finished = {
-        digest: FinishedCell.model_validate(cell) for digest, cell in processes.share(contents).items()
+        digest: FinishedCell.model_validate(cell) for digest, cell in state.processes.share(contents).items()
     }
     for digest, cell in finished.items():
-        work.cells[digest] = cell.result
-        work.model.counts.add({**cell.requests, "asked": 0, "reused": cell.requests["planned"]})
+        state.cells[digest] = cell.result
+        state.model.counts.add({**cell.requests, "asked": 0, "reused": cell.requests["planned"]})
         if cell.fit is not None:
-            work.fits[cell.fit.key] = cell.fit
-    work.sampling.recall({digest: cell.result.looks for digest, cell in finished.items()})
-    if finished and processes.is_main:
-        work.announce([f"{len(finished)} of {len(work.plan.cells)} cells are done already."])
-        finished_results = (work.cells[cell.digest] for cell in work.plan.cells if cell.digest in finished)
-        work.announce(work.logs.cells_taken(finished_results))
+            state.fits[cell.fit.key] = cell.fit
+    state.sampling.recall({digest: cell.result.looks for digest, cell in finished.items()})
+    if finished and state.is_main:
+        state.announce([f"{len(finished)} of {len(state.plan.cells)} cells are done already."])
+        finished_results = (state.cells[cell.digest] for cell in state.plan.cells if cell.digest in finished)
+        state.announce(state.logs.cells_taken(finished_results))
 
 
-def _run_groups(work: Work) -> None:
-    """Open the model and run the cells of every fit together."""
-    fits_only = work.command.config.fits_only
+def _unfinished_groups(state: RunState) -> list[tuple[FitPlan | None, list[Cell]]]:
+    """Return the fits with their unfinished cells; nothing where all cells are finished."""
     groups = [
-        (plan, [cell for cell in cells if cell.digest not in work.cells])
-        for plan, cells in work.plan.groups()
-        if plan is not None or not fits_only
+        (plan, _unfinished(state, cells))
+        for plan, cells in state.plan.groups()
+        if plan is not None or not state.config.fits_only
     ]
-    if not any(cells for _, cells in groups):
-        return
-    command, model = work.command, work.plan.model
-    command.progress.start(f"Opening {model.name}", 0, "")
-    with command.processes.collective(), command.interruption.immediate():
+    return groups if any(cells for _, cells in groups) else []
+
+
+def _unfinished(state: RunState, cells: Sequence[Cell]) -> list[Cell]:
+    return [cell for cell in cells if cell.digest not in state.cells]
+
+
+@contextmanager
+def _open_model(state: RunState, groups: Sequence[tuple[FitPlan | None, list[Cell]]]) -> Iterator[Adapter]:
+    """Open the model of a plan and report what it will be asked."""
+    processes, model = state.processes, state.plan.model
+    state.progress.start(f"Opening {model.name}", 0, "")
+    with processes.collective(), state.interruption.immediate():
         adapter = model.entry.open(model.description, model.options)
-    command.progress.finish()
+    state.progress.finish()
     try:
-        with command.processes.collective():
+        with processes.collective():
             identity = dict(adapter.identity())
-            require_same_model(command.processes, identity)
-            locked = command.prepared.locked
-            if locked is not None and work.plan is command.prepared.plan:  # baselines are not locked
-                locked_model(locked, model.description, identity, model.options.model_dump(mode="json"))
-            work.run.keep_identity(identity, write=command.processes.is_main)
-        _report_plan(work, adapter, [plan for plan, cells in groups if plan is not None and cells])
-        while not fits_only and work.sampling.next_round(_sampled(work)):
-            for plan, cells in groups:
-                _run_group(work, adapter, plan, _open(work, cells), only_look=True)
-        for plan, cells in groups:
-            _run_group(work, adapter, plan, [cell for cell in cells if cell.digest not in work.cells])
+            require_same_model(processes, identity)
+            if state.locked is not None:
+                locked_model(state.locked, model.description, identity, model.options.model_dump(mode="json"))
+            state.run.keep_identity(identity, write=state.is_main)
+        if state.is_main:
+            _report_plan(state, adapter, [plan for plan, cells in groups if plan is not None and cells])
+        yield adapter
     finally:
         adapter.close()
 
 
-def _sampled(work: Work) -> list[str]:
-    """Return the cells that share a budget: all that have not failed."""
-    failed = {digest for digest, result in work.cells.items() if result.status != "ok"}
-    return [cell.digest for cell in work.plan.cells if cell.digest not in failed]
-
-
-def _open(work: Work, cells: Sequence[Cell]) -> list[Cell]:
-    """Return the cells of which this round of a budget takes a look."""
-    limit_of = work.sampling.wanted
-    return [cell for cell in cells if cell.digest not in work.cells and limit_of(cell.digest) is not None]
-
-
-def _report_plan(work: Work, adapter: Adapter, fits: Sequence[FitPlan]) -> None:
+def _report_plan(state: RunState, adapter: Adapter, fits: Sequence[FitPlan]) -> None:
     """Report the cells of the plan and the training stages that are not in the cache."""
-    if not work.command.processes.is_main:
-        return
-    plan, store = work.plan, _fit_store(work)
-    cells = () if work.command.config.fits_only else plan.cells
+    plan, store = state.plan, _fit_store(state)
+    cells = () if state.config.fits_only else plan.cells
     stages = {digest: stage for fit_plan in fits for digest, stage in store.missing(adapter, fit_plan)}
     headlines = {cell.digest: cell.spec.headline for cell in cells}
-    work.command.progress.plan(
+    state.progress.plan(
         plan.model.name,
-        planned_cells(cells, work.command.config.limit),
+        planned_cells(cells, state.config.limit),
         planned_fits(stages),
-        [outcome_of(work.cells[digest], headlines[digest]) for digest in headlines if digest in work.cells],
+        [outcome_of(state.cells[digest], headlines[digest]) for digest in headlines if digest in state.cells],
     )
 
 
-def _run_group(
-    work: Work, adapter: Adapter, plan: FitPlan | None, cells: Sequence[Cell], *, only_look: bool = False
-) -> None:
-    """Fit the model of a group and run its cells, or take a look at them, unless only fits are wanted.
+def _rounds(
+    state: RunState, groups: Sequence[tuple[FitPlan | None, list[Cell]]]
+) -> Iterator[tuple[FitPlan | None, list[Cell], bool]]:
+    """Yield every fit with its unfinished cells, and whether they are only looked at, as in the rounds of a budget."""
+    limit_of = state.sampling.wanted
+    while groups and not state.config.fits_only and state.sampling.next_round(_sampled(state)):
+        for plan, cells in groups:
+            yield (
+                plan,
+                [cell for cell in _unfinished(state, cells) if limit_of(cell.digest) is not None],
+                True,
+            )
+    for plan, cells in groups:
+        yield plan, _unfinished(state, cells), False
 
-    A failed fit fails its cells, and leaves the others alone.
-    """
-    if not cells:
-        return
-    fitted: Fitted | None = None
-    if plan is not None:
-        try:
-            fitted = fit(work, adapter, plan)
-        except StorageError:
-            raise
-        except Exception as error:  # noqa: BLE001, RUF100
-            for cell in cells:
-                _keep_failure(work, cell, error)
-            return
-        if work.command.config.fits_only:
-            fitted.adapter.close()
-            return
-    chosen = adapter if fitted is None else fitted.adapter
-    check = work.command.interruption.check
+
+def _sampled(state: RunState) -> list[str]:
+    """Return the cells that share a budget: all that have not failed."""
+    failed = {digest for digest, result in state.cells.items() if result.status != "ok"}
+    return [cell.digest for cell in state.plan.cells if cell.digest not in failed]
+
+
+@contextmanager
+def _open_group(
+    state: RunState, adapter: Any, plan: FitPlan | None, cells: Sequence[Cell]
+) -> Iterator[CellGroup]:
+    """Fit the model of some cells; the group is empty for a failed fit, which fails them, and for fits alone."""
+    model, identity = adapter, dict[str, str]()
     try:
-        identity = dict(chosen.identity())
-        if fitted is not None:
-            identity["harness.fit"] = fitted.record.digest
-        contexts = CellContexts(
-            reader=CellReader(work.registry, work.command.prepared.finder),
-            cells=cells,
-            is_done=lambda cell: cell.digest in work.cells,
-            limit=work.command.config.limit,
-            folder=cache_folder(),
-            progress=work.command.progress,
-            check=check,
-        )
+        if cells and plan is not None:
+            fitted = fit(state, adapter, plan)
+            model, identity["harness.fit"] = fitted.adapter, fitted.record.digest
+        if state.config.fits_only:
+            cells = ()
+    except StorageError:
+        raise
+    except Exception as error:  # noqa: BLE001, RUF100
         for cell in cells:
-            check()
-            _run_cell(work, chosen, identity, cell, contexts, only_look=only_look)
-            _take_notices(work, chosen)
+            _keep_failure(state, cell, error)
+        cells = ()
+    try:
+        reader = CellReader(state.registry, state.finder)
+        identity = {**model.identity(), **identity} if cells else {}
+        yield CellGroup(adapter=model, identity=identity, reader=reader, cells=cells)
     finally:
-        if fitted is not None:
-            fitted.adapter.close()
+        if model is not adapter:
+            model.close()
 
 
-def fit(work: Work, adapter: Adapter, plan: FitPlan) -> Fitted:
+def fit(state: RunState, adapter: Adapter, plan: FitPlan) -> Fitted:
     """Return the model that a group of cells shares: fine-tuned now, or loaded from the cache."""
-    with work.command.processes.collective():
-        fitted = _fit_store(work).fit(adapter, plan)
-    work.fits[plan.key] = fitted.record
+    with state.processes.collective():
+        fitted = _fit_store(state).fit(adapter, plan)
+    state.fits[plan.key] = fitted.record
     return fitted
 
 
-def _fit_store(work: Work) -> FitStore:
-    command = work.command
-    return FitStore(
-        cache_folder(), command.prepared.finder, command.progress, command.processes, command.interruption
-    )
+def _fit_store(state: RunState) -> FitStore:
+    return FitStore(cache_folder(), state.finder, state.progress, state.processes, state.interruption)
 
 
 # A cell ------------------------------------------------------------------------------------------------
 
 
-def _run_cell(
-    work: Work,
-    adapter: Any,
-    identity: Mapping[str, str],
-    cell: Cell,
-    contexts: CellContexts,
-    *,
-    only_look: bool = False,
-) -> None:
+def _run_cell(state: RunState, group: CellGroup, cell: Cell, *, only_look: bool) -> None:
     """Run one cell and keep it; one that fails is kept with its reason, and leaves the others alone."""
-    progress = work.command.progress
+    progress = state.progress
     progress.cell_started(cell.digest)
     try:
-        with work.command.processes.collective():
-            if work.sampling.grows and can_be_sampled(cell):
-                look(work, adapter, identity, cell, contexts)
+        with state.processes.collective():
+            if state.sampling.grows and can_be_sampled(cell):
+                look(state, group, cell)
             if only_look:
                 return
-            result = evaluate(work, adapter, identity, cell, contexts)
+            result = evaluate(state, group, cell)
     except StorageError:
         raise
     except Exception as error:  # noqa: BLE001, RUF100
-        _keep_failure(work, cell, error)
+        _keep_failure(state, cell, error)
         return
     finally:
         progress.finish()
-    work.cells[cell.digest] = result
-    if work.command.processes.is_main:
+    state.cells[cell.digest] = result
+    if state.is_main:
         progress.cell_finished(outcome_of(result, cell.spec.headline))
-        work.announce(work.registry.cell_finished(result))
-        work.announce(work.logs.cell_finished(result))
-        if time.monotonic() - work.written > WRITE_EVERY:
-            work.run.write_results(summarise(work))
-            work.written = time.monotonic()
+        state.announce(state.registry.cell_finished(result))
+        state.announce(state.logs.cell_finished(result))
+        if time.monotonic() - state.written > WRITE_EVERY:
+            state.run.write_results(summarise(state))
+            state.written = time.monotonic()
 
 
-def _keep_failure(work: Work, cell: Cell, error: Exception) -> None:
+def _keep_failure(state: RunState, cell: Cell, error: Exception) -> None:
     reason = str(error) if isinstance(error, HarnessError) else f"{type(error).__name__}: {error}"
     reason = clean_text(reason)
-    processes = work.command.processes
-    name = f"{cell.digest}.txt" if processes.is_main else f"{cell.digest}-{processes.rank}.txt"
-    if processes.is_main or not isinstance(error, PeerError):
-        work.run.keep_failure(name, f"{cell.title}\n{''.join(traceback.format_exception(error))}")
-    result = {**work.head(cell), **empty_result("failed", reason), "traceback": f"failures/{name}"}
-    work.cells[cell.digest] = CellResult(**result)
-    work.command.progress.cell_finished(outcome_of(work.cells[cell.digest], cell.spec.headline))
+    name = f"{cell.digest}.txt" if state.is_main else f"{cell.digest}-{state.processes.rank}.txt"
+    if state.is_main or not isinstance(error, PeerError):
+        state.run.keep_failure(name, f"{cell.title}\n{''.join(traceback.format_exception(error))}")
+    result = {**state.head(cell), **empty_result("failed", reason), "traceback": f"failures/{name}"}
+    state.cells[cell.digest] = CellResult(**result)
+    state.progress.cell_finished(outcome_of(state.cells[cell.digest], cell.spec.headline))
 
 
-def _take_notices(work: Work, adapter: Any) -> None:
+def _take_notices(state: RunState, adapter: Any) -> None:
     """Add the notes of an adapter on its answers, and those on the files that were read, to the run's notes."""
     notices = list(adapter.notices()) if isinstance(adapter, HasNotices) else []
-    for message in work.command.processes.gather(json.dumps(notices).encode()):
-        work.note(json.loads(message))
-    work.note(list(work.command.prepared.finder.notes))
+    for message in state.processes.gather(json.dumps(notices).encode()):
+        state.note(json.loads(message))
+    state.note(list(state.finder.notes))
 
 
 # Results -----------------------------------------------------------------------------------------------
 
 
-def summarise(work: Work) -> RunResults:
+def summarise(state: RunState) -> RunResults:
     """Return the current content of ``results.json``: all cells of the plan, and the means of those that are done."""
-    plan, command, manifest = work.plan, work.command, work.run.manifest
+    plan, manifest = state.plan, state.run.manifest
     stopped = empty_result("skipped", STOPPED)
-    done = [work.cells.get(cell.digest) or CellResult(**work.head(cell), **stopped) for cell in plan.cells]
+    done = [state.cells.get(cell.digest) or CellResult(**state.head(cell), **stopped) for cell in plan.cells]
     skipped = [
         CellResult(
             task=skip.task,
@@ -457,19 +459,19 @@ def summarise(work: Work) -> RunResults:
         for skip in plan.skipped
     ]
     described = plan.model.description
-    fits = [work.fits[one.key] for one in plan.fits if one.key in work.fits]
+    fits = [state.fits[planned.key] for planned in plan.fits if planned.key in state.fits]
     tasks = aggregate_tasks([*done, *skipped], manifest.tasks)
     return RunResults(
         schema=SCHEMA,
         run=RunHead(
-            id=work.run.path.name,
+            id=state.run.path.name,
             created=manifest.created,
             harness=installed_version("multilingual-harness"),
-            data=command.config.data.mode,
-            processes=command.processes.count,
+            data=state.config.data.mode,
+            processes=state.processes.count,
             resumed=len(manifest.resumed),
-            seconds=round(time.monotonic() - work.started, 2),
-            requests=work.model.counts.to_json(),
+            seconds=round(time.monotonic() - state.started, 2),
+            requests=state.model.counts.to_json(),
         ),
         model=ModelHead(
             adapter=described.adapter,
@@ -478,12 +480,12 @@ def summarise(work: Work) -> RunResults:
             parameters=described.parameters,
             metadata={**described.metadata, **manifest.identity},
         ),
-        fits={one.digest: FitResult(title=one.title, stages=one.stages) for one in fits},
+        fits={fitted.digest: FitResult(title=fitted.title, stages=fitted.stages) for fitted in fits},
         notes=[
             *unknown_notes(done),
             *further_metrics_notes(done, plan, manifest.tasks),
             *plan.notes,
-            *work.notes,
+            *state.notes,
         ],
         cells=[*done, *skipped],
         tasks=tasks,

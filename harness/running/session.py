@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from harness.checks.spec_checks import document_problems
 from harness.data.sources import DataFinder
 from harness.errors import UsageError
 from harness.metrics.external import FAMILY, evaluate_family
@@ -17,7 +18,6 @@ from harness.planning.planner import make_plan, resolve_model
 from harness.planning.run_config import RunConfig
 from harness.planning.sampling import check_budget
 from harness.planning.shards import parse_shard, take_shard
-from harness.planning.spec_checks import document_problems
 from harness.planning.unused_options import unused_option_notes
 from harness.registry.discovery import discover
 from harness.registry.registry import Registry

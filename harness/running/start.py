@@ -7,12 +7,14 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from harness.data.checksums import Checksums, FileState
+from harness.data.sources import DataFinder
 from harness.errors import UsageError
+from harness.planning.lock_file import LockFile
 from harness.planning.plan import Cell, Plan
 from harness.planning.run_config import RunConfig
 from harness.progress import Progress
@@ -27,6 +29,7 @@ from harness.running.sequential import Sampling
 from harness.running.session import Prepared
 from harness.running.signals import Interruption
 from harness.running.summaries import cell_head, further_metrics_kept
+from harness.specs.catalog import Catalog
 from harness.storage.results import CellResult, Manifest
 from harness.storage.run_folder import FittedModel, Run, first_difference
 
@@ -34,77 +37,56 @@ LOCK_PATIENCE = 5.0
 """Seconds that a killed run's other processes may take to notice that it is gone."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
-    """One command's run of a model and of its baselines."""
+@dataclass(slots=True, kw_only=True)
+class RunState:
+    """A run of one plan: what it is made of, and what is finished so far."""
 
     config: RunConfig
-    prepared: Prepared
-    progress: Progress
-    created: str = ""
+    plan: Plan
+    run: Run
+    registry: Registry
+    catalog: Catalog
+    finder: DataFinder
+    checksums: Checksums
+    """The digests of published files."""
+    locked: LockFile | None = None
+    """The model must be that of this lock file; baselines are not locked."""
+    progress: Progress = field(default_factory=Progress)
     processes: ProcessGroup = field(default_factory=ProcessGroup)
     interruption: Interruption = field(default_factory=Interruption)
+    created: str = ""
     resume: bool = False
     journals: Sequence[Path] = ()
     """Journals of other runs whose answers are reused."""
-
-    @contextmanager
-    def hold(self, run: Run) -> Iterator[None]:
-        """Create the run folder where the run is new, and hold its lock, in the main process.
-
-        Raises `UsageError` where the folder cannot be used.
-        """
-        with ExitStack() as stack:
-            with self.processes.collective():
-                if self.processes.is_main:
-                    if not self.resume:
-                        run.create()
-                    stack.enter_context(run.lock(LOCK_PATIENCE))
-            yield
-
-    @contextmanager
-    def tracked(self, path: Path) -> Iterator[RunLogs]:
-        """Log the run of the model in `path` to the trackers that were asked for, in the main process.
-
-        Raises `PluginError` where a tracker of a new run cannot be opened.
-        """
-        with ExitStack() as stack:
-            logs, session = RunLogs(), self.prepared.session
-            with self.processes.collective():
-                if self.processes.is_main:
-                    plan, announce = self.prepared.plan, self.progress.announce
-                    logs = stack.enter_context(
-                        open_logs(self.config.log, session.registry, plan, path, announce)
-                    )
-            yield logs
-
-
-@dataclass(slots=True, kw_only=True)
-class Work:
-    """State that the steps of one plan share, with their findings so far."""
-
-    command: Command
-    plan: Plan
-    run: Run
-    model: CachedModel
-    checksums: Checksums
-    """The digests of published files."""
-    logs: RunLogs = field(default_factory=RunLogs)
-    cells: dict[str, CellResult] = field(default_factory=dict)
+    is_baseline: bool = False
+    model: CachedModel = field(init=False)
+    """Set when the journal is open."""
+    logs: RunLogs = field(default_factory=RunLogs, init=False)
+    cells: dict[str, CellResult] = field(default_factory=dict, init=False)
     """By digest: the cells that are finished or failed."""
-    fits: dict[str, FittedModel] = field(default_factory=dict)
+    fits: dict[str, FittedModel] = field(default_factory=dict, init=False)
     """By `FitPlan.key`."""
-    sampling: Sampling = field(default_factory=Sampling)
+    sampling: Sampling = field(init=False)
     """How many items of each cell are asked."""
-    notes: dict[str, None] = field(default_factory=dict)
+    notes: dict[str, None] = field(default_factory=dict, init=False)
     """Sentences for the user, each once, in their order."""
-    started: float = field(default_factory=time.monotonic)
-    written: float = 0.0
+    started: float = field(default_factory=time.monotonic, init=False)
+    written: float = field(default=0.0, init=False)
+
+    def __post_init__(self) -> None:
+        """Begin without any sample."""
+        config = self.config
+        self.sampling = Sampling(precision=config.precision, budget=config.budget, limit=config.limit)
 
     @property
-    def registry(self) -> Registry:
-        """The registry of the plugins."""
-        return self.command.prepared.session.registry
+    def is_main(self) -> bool:
+        """Whether this process scores and writes."""
+        return self.processes.is_main
+
+    def of_baseline(self, plan: Plan) -> RunState:
+        """Return the state of a baseline's run, in a folder within this one's."""
+        run = Run.at(self.run.path / "baselines" / _safe(plan.model.reference.ref))
+        return replace(self, plan=plan, run=run, locked=None, is_baseline=True)
 
     def head(self, cell: Cell) -> dict[str, Any]:
         """Return the fields of a cell's result besides its numbers."""
@@ -121,12 +103,43 @@ class Work:
         for sentence in sentences:
             if sentence not in self.notes:
                 self.notes[sentence] = None
-                self.command.progress.mention(sentence)
+                self.progress.mention(sentence)
 
     def announce(self, messages: Iterable[str]) -> None:
         """Show messages, which are not kept."""
         for message in messages:
-            self.command.progress.announce(message)
+            self.progress.announce(message)
+
+
+@contextmanager
+def hold_folder(state: RunState) -> Iterator[None]:
+    """Create the run folder where the run is new, and hold its lock, in the main process.
+
+    Raises `UsageError` where the folder cannot be used.
+    """
+    with ExitStack() as stack:
+        with state.processes.collective():
+            if state.is_main:
+                if not state.resume:
+                    state.run.create()
+                stack.enter_context(state.run.lock(LOCK_PATIENCE))
+        yield
+
+
+@contextmanager
+def track(state: RunState) -> Iterator[None]:
+    """Log a run to the trackers that were asked for, in the main process.
+
+    Raises `PluginError` where a tracker of a new run cannot be opened.
+    """
+    with ExitStack() as stack:
+        with state.processes.collective():
+            if state.is_main:
+                logs = open_logs(
+                    state.config.log, state.registry, state.plan, state.run.path, state.progress.announce
+                )
+                state.logs = stack.enter_context(logs)
+        yield
 
 
 def require_same_model(processes: ProcessGroup, identity: Mapping[str, str]) -> None:
@@ -170,16 +183,16 @@ def new_folder(plan: Plan, created: str) -> Path:
     return Path("runs") / name
 
 
-def open_manifest(command: Command, plan: Plan, run: Run) -> Manifest:
+def open_manifest(state: RunState) -> Manifest:
     """Return the manifest of a run, a new one or that of the run that is resumed; it is on disk."""
-    session = command.prepared.session
-    if command.resume and (run.path / "manifest.json").is_file():
+    plan, run = state.plan, state.run
+    if state.resume and (run.path / "manifest.json").is_file():
         manifest = Run.read_manifest(run.path)
         for leftover in run.path.glob("records/*/*/.*"):
             leftover.unlink(missing_ok=True)  # what a kill left half written
         version = installed_version("multilingual-harness")
-        code = code_versions(plan, session.registry)
-        resolution = check_unchanged(manifest, plan, session.catalog, version, code, run.path)
+        code = code_versions(plan, state.registry)
+        resolution = check_unchanged(manifest, plan, state.catalog, version, code, run.path)
         resolved = resolution.model_dump(mode="json")
         if resolved != manifest.resolved:
             entries = planned_entries(plan, resolved)
@@ -188,15 +201,10 @@ def open_manifest(command: Command, plan: Plan, run: Run) -> Manifest:
         manifest = manifest.changed(resumed=[*manifest.resumed, now()])
     else:
         run.create()
-        content = new_manifest(command.config, plan, session.registry, session.catalog, command.created)
+        content = new_manifest(state.config, plan, state.registry, state.catalog, state.created)
         manifest = Manifest.model_validate({**content, **plan.shard})
     run.write_manifest(manifest)
     return manifest
-
-
-def baseline_folder(run: Path, plan: Plan) -> Path:
-    """Return the folder of a baseline within that of its run."""
-    return run / "baselines" / _safe(plan.model.reference.ref)
 
 
 def now() -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import fmean
 from typing import Any
 
@@ -40,27 +41,11 @@ class Overall:
     """The tasks without a score, in the order of the suite."""
 
 
-def task_score(metrics: Mapping[str, float], headline: Sequence[str]) -> float:
-    """Return the score of a task: the mean of its headline metrics; raises `UsageError` where one is missing."""
-    missing = [name for name in headline if name not in metrics]
-    if missing or not headline:
-        available = ", ".join(metrics) or "nothing"
-        raise UsageError(
-            f"A task's score is the mean of {', '.join(headline) or 'its headline metrics'}; found {available}."
-        )
-    return fmean(metrics[name] for name in headline)
-
-
 def task_scores(
     scores: Mapping[str, Mapping[str, float]], headlines: Mapping[str, Sequence[str]]
 ) -> dict[str, float | None]:
-    """Return the score of every task that has a headline; None where one of its headline metrics is missing."""
-    return {
-        task: task_score(scores[task], headline)
-        if headline and set(headline) <= set(scores.get(task, {}))
-        else None
-        for task, headline in headlines.items()
-    }
+    """Return the score of every task, the mean of its headline metrics; None where it has none, or one is missing."""
+    return {task: _mean(scores.get(task, {}), headline) for task, headline in headlines.items()}
 
 
 def overall(
@@ -111,8 +96,11 @@ def aggregate_suites(
     for suite in suites:
         by_condition: dict[tuple[str | None, str], list[TaskScore]] = {}
         for row in rows:
-            view = _suite_view(suite, row) if row.task in suite.tasks and _counts(suite, row) else None
-            if view is not None:
+            # The metrics whose mean is the task's score in the suite.
+            headline = suite.headline(row.task, (row.metric,) if row.headline else ())
+            fixed = suite.views.get(row.task, {})
+            if row.task in suite.tasks and row.metric in headline and fixed.items() <= row.view.items():
+                view = {name: value for name, value in row.view.items() if name not in fixed}
                 by_condition.setdefault((row.protocol, json.dumps(view)), []).append(row)
         protocols = {protocol for protocol, _ in by_condition}
         for (protocol, text), members in by_condition.items():
@@ -123,19 +111,6 @@ def aggregate_suites(
             if is_usual or not score.missing:
                 scores.append(score)
     return scores
-
-
-def _counts(suite: SuiteSummary, row: TaskScore) -> bool:
-    """Return whether the metric of a row is one whose mean is the task's score in the suite."""
-    return row.metric in suite.headline(row.task, (row.metric,) if row.headline else ())
-
-
-def _suite_view(suite: SuiteSummary, row: TaskScore) -> dict[str, str] | None:
-    """Return the view of a row without what the suite fixes for its task; None for a row with other values of that."""
-    view = dict(row.view)
-    if any(view.pop(name, None) != value for name, value in suite.views.get(row.task, {}).items()):
-        return None
-    return view
 
 
 def _suite_score(
@@ -163,54 +138,39 @@ def _suite_score(
     }
     # The error of a task's mean is known over all languages that were run, and over no others.
     errors = {task: None if task in cut else error for task, error in _task_errors(rows).items()}
-    exact = _Errors(
-        {task: error for task, error in errors.items() if published[task] == by_task[task]}, correlations
-    )
-    paper, flat = _suite_values(suite, scores, exact)
+    exact = {task: error for task, error in errors.items() if published[task] == by_task[task]}
+    interval = partial(_weighted_interval, exact, correlations)
+    paper, flat = _suite_values(suite, scores, interval)
     category_intervals = {
-        name: _weighted_interval(scores.categories[name], [tasks], exact)["ci"]
-        for name, tasks in suite.categories.items()
+        name: interval(scores.categories[name], [tasks])["ci"] for name, tasks in suite.categories.items()
     }
+    extended = None
+    if published != by_task:
+        # With the languages that fragments added.
+        further = _overall(suite, by_task)
+        values = _suite_values(suite, further, partial(_weighted_interval, errors, correlations))
+        added = {
+            task: sorted({code for by in languages for code in by} - set(suite.languages[task]))
+            for task, languages in by_task.items()
+        }
+        extended = ExtendedScore(
+            paper=SuiteValue(**values[0]),
+            flat=SuiteValue(**values[1]),
+            categories=further.categories,
+            languages={task: codes for task, codes in added.items() if codes},
+        )
     return SuiteScore(
         suite=suite.suite,
         protocol=protocol,
         view=view,
         paper=SuiteValue(**paper, categories=scores.categories, category_intervals=category_intervals),
         flat=SuiteValue(**flat),
-        extended=None if published == by_task else _extended(suite, by_task, _Errors(errors, correlations)),
+        extended=extended,
         missing=list(scores.missing),
         tasks=counts,
         methods={row.task: str(row.method) for row in rows},
         complete=not scores.missing and all(count["languages"] == count["of"] for count in counts.values()),
     )
-
-
-def _extended(
-    suite: SuiteSummary,
-    by_task: Mapping[str, Sequence[Mapping[str, float]]],
-    errors: _Errors,
-) -> ExtendedScore:
-    """Return the scores with the languages that fragments added."""
-    scores = _overall(suite, by_task)
-    added = {
-        task: sorted({code for by in languages for code in by} - set(suite.languages[task]))
-        for task, languages in by_task.items()
-    }
-    paper, flat = _suite_values(suite, scores, errors)
-    return ExtendedScore(
-        paper=SuiteValue(**paper),
-        flat=SuiteValue(**flat),
-        categories=scores.categories,
-        languages={task: codes for task, codes in added.items() if codes},
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Errors:
-    """The standard errors of the scores of tasks, and the correlations of those that share items."""
-
-    by_task: Mapping[str, float | None]
-    correlations: Correlations
 
 
 def _task_errors(rows: Iterable[TaskScore]) -> dict[str, float | None]:
@@ -226,29 +186,31 @@ def _task_errors(rows: Iterable[TaskScore]) -> dict[str, float | None]:
     }
 
 
-def _suite_values(suite: SuiteSummary, scores: Overall, errors: _Errors) -> list[dict[str, Any]]:
+def _suite_values(
+    suite: SuiteSummary, scores: Overall, interval: Callable[..., dict[str, Any]]
+) -> list[dict[str, Any]]:
     """Return the mean of category means and the plain mean, with intervals; None where a task has no error."""
     pairs = ((scores.paper, list(suite.categories.values())), (scores.flat, [suite.tasks]))
-    return [{"value": value, **_weighted_interval(value, groups, errors)} for value, groups in pairs]
+    return [{"value": value, **interval(value, groups)} for value, groups in pairs]
 
 
 def _weighted_interval(
-    value: float | None, groups: Sequence[Sequence[str]], errors: _Errors
+    errors: Mapping[str, float | None],
+    correlations: Correlations,
+    value: float | None,
+    groups: Sequence[Sequence[str]],
 ) -> dict[str, Any]:
     """Return the interval of the mean over groups of the means of their tasks; None where one has no error."""
     weights = {task: 1 / (len(groups) * len(tasks)) for tasks in groups for task in tasks}
-    task_errors = [error for task in weights if (error := errors.by_task.get(task)) is not None]
+    task_errors = [error for task in weights if (error := errors.get(task)) is not None]
     if value is None or len(task_errors) < len(weights):
         return Interval().to_json()
-    index_of = {task: index for index, task in enumerate(weights)}
-    correlations = np.eye(len(task_errors))
-    for (first, second), correlation in errors.correlations.items():
-        if first in index_of and second in index_of:
-            row, column = index_of[first], index_of[second]
-            correlations[row, column] = correlations[column, row] = correlation
-    return correlated_mean(
-        value, np.array([*weights.values()]), np.array(task_errors), correlations
-    ).to_json()
+    matrix, tasks = np.eye(len(task_errors)), list(weights)
+    for (first, second), correlation in correlations.items():
+        if first in weights and second in weights:
+            row, column = tasks.index(first), tasks.index(second)
+            matrix[row, column] = matrix[column, row] = correlation
+    return correlated_mean(value, np.array([*weights.values()]), np.array(task_errors), matrix).to_json()
 
 
 def _overall(suite: SuiteSummary, by_task: Mapping[str, Sequence[Mapping[str, float]]]) -> Overall:

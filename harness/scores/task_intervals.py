@@ -163,24 +163,25 @@ def _estimates(
         means = [language.scores.mean(axis=0) for language in languages]
         if linked is not None:
             strata = np.repeat(np.arange(len(languages)), [len(language.ids) for language in languages])
-            codes = _codes(languages, linked.unpaired)
-            rows = zip(*(language.scores for language in languages), strict=True)
-            by_seed = list(map(np.concatenate, rows))
-            items = np.array(by_seed) if len(values) > 1 else np.concatenate(means)[None]
-            mean = stratified_mean(np.concatenate(means), strata, codes)
+            codes, together = _codes(languages, linked.unpaired), np.concatenate(means)
+            by_seed = np.concatenate([language.scores for language in languages], axis=1)
+            mean, items = (
+                stratified_mean(together, strata, codes),
+                by_seed if len(values) > 1 else together[None],
+            )
             return mean, partial(paired_contrasts, items, strata, codes)
         pairs = zip(means, languages, strict=True)
         intervals = [mean_of_codes(mean, _codes([language])) for mean, language in pairs]
     else:
-        statistic = count_statistic(metrics, score.metric)
+        statistic, names = count_statistic(metrics, score.metric), (score.task, score.metric)
         if statistic is None:
             intervals = [Interval(method="the metric is not at hand")] * len(languages)
         elif linked is not None:
-            drawn, interval = _drawn(languages, statistic, (score.task, score.metric), linked.unpaired)
-            mean = interval if drawn is None else _percentile(drawn.mean(axis=1), interval)
+            drawn, interval = _drawn(languages, statistic, names, linked.unpaired)
+            mean = _percentile(drawn, interval)
             return mean, partial(drawn_contrasts, values, drawn, interval, common=common)
         else:
-            intervals = [_alone(language, statistic, (score.task, score.metric)) for language in languages]
+            intervals = [_percentile(*_drawn([language], statistic, names)) for language in languages]
     mean = intervals[0] if len(intervals) == 1 else independent_mean(intervals, score.value)
     return mean, partial(independent_contrasts, intervals, values, common=common)
 
@@ -205,11 +206,6 @@ def _common(
     strata = np.repeat(np.arange(len(languages)), [len(items.ids) for items in languages])
     codes = _codes(languages, linked.unpaired) if linked is not None else _codes(languages, linked=False)
     return lambda weights: common_variance(contributions * weights[strata], codes)
-
-
-def _alone(items: LanguageItems, statistic: Statistic, names: Sequence[str]) -> Interval:
-    drawn, interval = _drawn([items], statistic, names)
-    return interval if drawn is None else _percentile(drawn[:, 0], interval)
 
 
 def _drawn(
@@ -243,10 +239,12 @@ def _drawn(
     return by_language, Interval(method=method, groups=groups, seed=seed)
 
 
-def _percentile(replicates: Floats, drawn: Interval) -> Interval:
-    return percentile_interval(
-        replicates, method=str(drawn.method), groups=drawn.groups, seed=drawn.seed or 0
-    )
+def _percentile(replicates: Floats | None, drawn: Interval) -> Interval:
+    """Return the interval of the mean over languages of replicates of shape (draws, languages)."""
+    if replicates is None:
+        return drawn
+    means, method = replicates.mean(axis=1), str(drawn.method)
+    return percentile_interval(means, method=method, groups=drawn.groups, seed=drawn.seed or 0)
 
 
 def _codes(
@@ -294,40 +292,37 @@ def _difference(contrast: Contrast) -> Difference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LanguageItems:
-    """The items of one language."""
+    """The items of one language that several systems, or several seeds of one, have answered, under one metric."""
 
     language: str
     ids: Sequence[str]
     clusters: Sequence[str | None]
     scores: Floats
-    """Shape (seeds, n), or (seeds, n, k) for counts."""
+    """Shape (seeds, n), or (seeds, n, k) for counts; systems in the place of seeds where these are compared."""
 
 
 def read_language_items(
     language: str, cells: Sequence[CellResult], metric: str, locate: Locate
 ) -> LanguageItems | str:
     """Return the items of one language by all seeds, or why they cannot be used."""
-    by_seed = []
-    for cell in cells:
-        path = locate(cell)
+    keys: list[tuple[str, str | None]] = []
+    by_seed: list[list[Any]] = []
+    for path in map(locate, cells):
         if not path.is_file():
             return "records are missing"
-        ids: list[str] = []
-        clusters: list[str | None] = []
+        items: list[tuple[str, str | None]] = []
         scores: list[Any] = []
         for batch in read_scores(path):
-            ids += batch.ids
-            clusters += batch.clusters
+            items += zip(batch.ids, batch.clusters, strict=True)
             scores += [item_scores.get(metric) for item_scores in batch.scores]
         if None in scores or not scores:
             return "no item scores"
-        by_seed.append((ids, clusters, scores))
-    if any(seed[:2] != by_seed[0][:2] for seed in by_seed):
-        return "items differ between seeds"
-    ids, clusters, _ = by_seed[0]
-    return LanguageItems(
-        language=language, ids=ids, clusters=clusters, scores=np.array([seed[2] for seed in by_seed])
-    )
+        if by_seed and items != keys:
+            return "items differ between seeds"
+        keys = items
+        by_seed.append(scores)
+    ids, clusters = zip(*keys, strict=True)
+    return LanguageItems(language=language, ids=ids, clusters=clusters, scores=np.array(by_seed))
 
 
 def count_statistic(metrics: NamedTable[Metric], name: str) -> Statistic | None:

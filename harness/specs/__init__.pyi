@@ -14,6 +14,7 @@ from .schema import (
     SuiteSpec as SuiteSpec,
     TaskSpec as TaskSpec,
     TrainingSpec as TrainingSpec,
+    source_language as source_language,
 )
 from .selection import (
     SelectedTask as SelectedTask,

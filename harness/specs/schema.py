@@ -524,3 +524,8 @@ class SuiteSpec(SpecModel):
     def includes(self, task: str, language: str) -> bool:
         """Return whether a language of a task counts in the suite."""
         return language in self.languages.get(task, (language,))
+
+
+def source_language(spec: TaskSpec) -> str:
+    """Return the language that a task's items were written in and its labels come from."""
+    return "en" if spec.transfer is None else spec.transfer.source

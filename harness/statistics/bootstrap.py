@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from hashlib import blake2b
 
 import numpy as np
@@ -95,11 +96,31 @@ def distinct_rows(rows: AnyFloats) -> tuple[Floats, Codes]:
     return ordered[starts].astype(np.float64, copy=False), np.diff(np.append(starts, len(rows)))
 
 
+@dataclass(frozen=True, slots=True)
+class RowStatistic:
+    """A statistic that is computed for many rows of sums at once."""
+
+    values: Callable[[Floats], Floats]
+    """From sums of counts, shape (..., k), to scores of shape (...)."""
+
+    def __call__(self, sums: Floats) -> float:
+        """Return the score of sums of shape (k,)."""
+        return float(self.values(sums))
+
+
+def ratio(numerator: Floats, denominator: Floats, *, empty: float = 0.0) -> Floats:
+    """Return numerator / denominator, and `empty` where the denominator is 0."""
+    quotients = np.full(np.shape(numerator), empty)
+    return np.asarray(np.divide(numerator, denominator, out=quotients, where=denominator != 0))
+
+
 def evaluated(statistic: Statistic, sums: Floats) -> Floats:
     """Return the statistic of every row of sums: shape (...,) for sums of shape (..., k).
 
     A statistic that divides by a sum which is zero in this row is NaN there.
     """
+    if isinstance(statistic, RowStatistic):
+        return statistic.values(sums)
     flat = sums.reshape(-1, sums.shape[-1])
     values = np.empty(len(flat))
     for index, row in enumerate(flat):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Sequence
 from hashlib import blake2b
 
 import numpy as np
@@ -106,15 +106,3 @@ def draw_codes(
 def own_names(ids: Sequence[str], language: str) -> list[str]:
     """Return ids that are linked with those of no other language."""
     return [f"{language}\n{identifier}" for identifier in ids]
-
-
-def key_codes(keys: Sequence[Sequence[Hashable]]) -> Codes:
-    """Return draws as in `linked_codes`, for items with any number of keys each; one without keys is a draw."""
-    numbers: dict[Hashable, int] = {}
-    pairs = [
-        (index, len(keys) + numbers.setdefault(key, len(numbers)))
-        for index, item_keys in enumerate(keys)
-        for key in item_keys
-    ]
-    rows, columns = zip(*pairs, strict=True) if pairs else ((), ())
-    return _component_codes(rows, columns, len(keys), len(keys) + len(numbers))

@@ -7,14 +7,14 @@ A drop of more than a margin is established by a test against the margin, and ex
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from harness.statistics.arrays import Floats
-from harness.statistics.cluster import ClusterCodes, Codes, key_codes
+from harness.statistics.cluster import ClusterCodes, Codes
 
 SMALL_SAMPLE = 200
 """Below so many 0/1 items the normal approximation is poor and Wilson's interval is used."""
@@ -134,9 +134,7 @@ def stratified_mean(values: Floats, strata: Codes, codes: Codes, *, level: float
     return Interval(se=0.0, low=float(low), high=float(high), method=method, groups=groups)
 
 
-def paired_difference(
-    differences: Floats, strata: Codes, keys: Sequence[Sequence[Hashable]] | Codes, *, level: float = 0.95
-) -> Interval:
+def paired_difference(differences: Floats, strata: Codes, codes: Codes, *, level: float = 0.95) -> Interval:
     """Return the uncertainty of the mean over strata (languages) of the mean difference of two systems.
 
     The differences are those of the same items, so what makes an item hard for both systems falls out (Miller
@@ -145,11 +143,9 @@ def paired_difference(
     Args:
         differences: Shape (n,): score of the one system minus score of the other, in [-1, 1].
         strata: Shape (n,): 0, 1, ... S - 1; each occurs.
-        keys: The number of each item's draw, shape (n,); or what marks it: items that share a key, directly or
-            through other items, are one draw, and one without keys is its own draw.
+        codes: Shape (n,): the number of each item's draw.
         level: Coverage of the interval.
     """
-    codes = keys if isinstance(keys, np.ndarray) else key_codes(keys)
     return _over_strata(differences, strata, codes, "paired ", -1.0, level)
 
 

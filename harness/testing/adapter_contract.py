@@ -22,13 +22,11 @@ trained about three times a head on a dozen examples; `training_settings` says h
 
 from __future__ import annotations
 
-from harness.testing.answer_check import AnswerChecks
+from harness.testing.answer_check import AnswerChecks, SubwordChecks, WritingChecks
 from harness.testing.declaration_check import DeclarationChecks
 from harness.testing.fit_check import FitChecks
 from harness.testing.state_check import StateChecks
 from harness.testing.stream_check import StreamChecks
-from harness.testing.subword_check import SubwordChecks
-from harness.testing.writing_check import WritingChecks
 
 
 class AdapterContract(

@@ -19,8 +19,7 @@ from harness.models.capabilities import (
     ModelDescription,
     capability_protocols,
 )
-from harness.testing.contract_setting import ContractSetting
-from harness.testing.model_fixture import ModelFixture
+from harness.testing.contract_setting import ContractSetting, ModelFixture
 
 _HEAVY = ("datasets", "pandas", "tensorflow", "torch", "transformers", "vllm")
 

@@ -10,9 +10,8 @@ import pytest
 
 from harness.errors import TrainingError
 from harness.models.capabilities import HEAD_CAPABILITY, Adapter, FitOptions, Fits, Head
-from harness.testing.contract_setting import ContractSetting
+from harness.testing.contract_setting import ContractSetting, ModelFixture, TrainingSet
 from harness.testing.declaration_check import implemented
-from harness.testing.model_fixture import ModelFixture, TrainingSet
 from harness.testing.probe import PROBES, agree
 
 _PICKLES = frozenset({".bin", ".ckpt", ".joblib", ".pickle", ".pkl", ".pt", ".pth"})

@@ -25,15 +25,15 @@ from typing import Any, ClassVar
 import pytest
 
 from harness.api import evaluate
+from harness.checks.id_alignment import AlignmentCheck
+from harness.checks.spec_checks import task_problems
+from harness.checks.spec_validation import validate_specs
 from harness.data.sources import DataFinder, find_split
 from harness.errors import MissingDataError, UnknownNameError
 from harness.kinds.kind import ReadContext, read_examples
 from harness.kinds.methods import FITTING_PROTOCOLS
 from harness.languages.detection import LEAST_DETECTED, other_language
-from harness.planning.id_alignment import AlignmentCheck
 from harness.planning.run_config import RunConfig, data_options
-from harness.planning.spec_checks import task_problems
-from harness.planning.spec_validation import validate_specs
 from harness.running.cell_reader import CellReader
 from harness.running.session import Session, open_session, prepare
 from harness.specs.task_entry import TaskEntry

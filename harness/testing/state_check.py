@@ -11,8 +11,7 @@ import pytest
 from harness.errors import CapabilityError
 from harness.models.capabilities import Capability
 from harness.models.requests import CoversWords, FloatArray, HasUntrained
-from harness.testing.contract_setting import ContractSetting
-from harness.testing.model_fixture import ModelFixture
+from harness.testing.contract_setting import ContractSetting, ModelFixture
 from harness.testing.probe import PROBES
 
 _TOLERANCE = 1e-4

@@ -12,8 +12,7 @@ import pytest
 
 from harness.models.capabilities import Capability
 from harness.models.requests import Ability, Call, GenerateOptions, Streams
-from harness.testing.contract_setting import ContractSetting
-from harness.testing.model_fixture import ModelFixture, ModelUnderTest
+from harness.testing.contract_setting import ContractSetting, ModelFixture, ModelUnderTest
 from harness.testing.probe import MAX_TOKENS, PROBES, Probe, agree
 
 ABILITIES: Mapping[Capability, Ability] = MappingProxyType(

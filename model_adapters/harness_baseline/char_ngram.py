@@ -79,7 +79,7 @@ class CharNgram:
         """Return the fitted head; training continues from `start` where it has the same head and labels."""
         examples = checked_examples(train, spec)
         labels = label_names(examples, spec)
-        earlier = start.weights if start and (start.head, start.labels) == (spec.head, labels) else None
+        earlier = start.linear if start and (start.head, start.labels) == (spec.head, labels) else None
         training = Training(settings=settings, seed=seed, start=earlier)
         weights: Weights | None = None
         match spec.head:
@@ -91,7 +91,7 @@ class CharNgram:
                 weights = _learn_tags(examples, labels, training)
             case Head.SPAN_EXTRACTION:
                 weights = learn_spans(examples, training)
-        return FitState(ref="char-ngram", head=spec.head, labels=labels, seed=seed, weights=weights)
+        return FitState.of(weights, ref="char-ngram", head=spec.head, labels=labels, seed=seed)
 
     def classify(self, state: FitState, inputs: Sequence[TextInput]) -> FloatArray:
         """Return the logits of the state's labels."""
@@ -154,8 +154,8 @@ class CharNgram:
 
 
 def _weights(state: FitState) -> Weights:
-    assert state.weights is not None
-    return state.weights
+    assert state.linear is not None
+    return state.linear
 
 
 def _count_ngrams(

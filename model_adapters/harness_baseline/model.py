@@ -24,8 +24,7 @@ from harness.models import (
     TextInput,
 )
 from harness_baseline.description import HEADS, BaselineOptions
-from harness_baseline.guess import Guess
-from harness_baseline.majority import Majority
+from harness_baseline.guess import Guess, Majority
 from harness_baseline.state import ALGORITHM, FitState, load_state, save_state
 
 if TYPE_CHECKING:

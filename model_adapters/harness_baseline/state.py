@@ -7,17 +7,17 @@ a folder without it is an unfinished fit.
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from harness import AdapterError
 from harness.models import FloatArray, Head, HeadSpec
+from harness.storage import write_atomically
 
 ALGORITHM = "2"
 """Version of the features and of the training; a fit of another version is not read."""
@@ -36,27 +36,12 @@ class Weights:
     """Shape (outputs,)."""
 
 
-class _FitFile(BaseModel):
-    """The content of ``harness_fit.json``."""
+class FitState(BaseModel):
+    """A fitted head: names and numbers, no code; all but the weights is the content of ``harness_fit.json``."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
     algorithm: str = ALGORITHM
-    ref: str
-    head: Head
-    labels: tuple[str, ...]
-    seed: int
-    shares: tuple[float, ...]
-    options: dict[str, int]
-    weights: str | None
-    """SHA-256 of the file of weights."""
-    kind: Literal["baseline"] = "baseline"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FitState:
-    """A fitted head: names and numbers, no code."""
-
     ref: str
     head: Head
     labels: tuple[str, ...] = ()
@@ -64,35 +49,33 @@ class FitState:
     seed: int
     shares: tuple[float, ...] = ()
     """Relative frequencies of the labels, or of the positions of right choices."""
-    weights: Weights | None = None
+    options: dict[str, int] = {}
+    """Options of the adapter; only a saved state has them."""
+    weights: str | None = None
+    """SHA-256 of the file of weights."""
+    kind: Literal["baseline"] = "baseline"
+    linear: Weights | None = Field(default=None, exclude=True)
 
-    def file(self, options: Mapping[str, int]) -> _FitFile:
-        """Return the content of ``harness_fit.json``."""
-        digest = hashlib.sha256(_packed(self.weights)).hexdigest() if self.weights else None
-        return _FitFile(
-            ref=self.ref,
-            head=self.head,
-            labels=self.labels,
-            seed=self.seed,
-            shares=self.shares,
-            options=dict(options),
-            weights=digest,
-        )
+    @classmethod
+    def of(cls, linear: Weights | None = None, **fields: Any) -> FitState:
+        """Return a state with the digest of its weights."""
+        digest = hashlib.sha256(_packed(linear)).hexdigest() if linear else None
+        return cls(**fields, weights=digest, linear=linear)
 
     def digest(self) -> str:
         """Return the SHA-256 of everything that the answers depend on, next to the options."""
-        return hashlib.sha256(self.file({}).model_dump_json().encode()).hexdigest()
+        content = self.model_copy(update={"options": {}})
+        return hashlib.sha256(content.model_dump_json().encode()).hexdigest()
 
 
 def save_state(state: FitState, directory: Path, options: Mapping[str, int]) -> None:
     """Write the fit into `directory`, ``harness_fit.json`` last; raises `AdapterError`."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        if state.weights:
-            (directory / _WEIGHTS).write_bytes(_packed(state.weights))
-        unfinished = directory / f"{_JSON}.tmp"
-        unfinished.write_text(state.file(options).model_dump_json(indent=2), encoding="utf-8")
-        os.replace(unfinished, directory / _JSON)  # noqa: PTH105  (atomic on every system)
+        if state.linear:
+            (directory / _WEIGHTS).write_bytes(_packed(state.linear))
+        content = state.model_copy(update={"options": dict(options)})
+        write_atomically(directory / _JSON, content.model_dump_json(indent=2).encode())
     except OSError as error:
         raise AdapterError(
             f"The fit of the baseline cannot be written to {str(directory)!r}: {error}."
@@ -102,7 +85,7 @@ def save_state(state: FitState, directory: Path, options: Mapping[str, int]) -> 
 def load_state(directory: Path, ref: str, spec: HeadSpec, options: Mapping[str, int]) -> FitState:
     """Return the fit that `save_state` wrote; raises `AdapterError` when it is damaged or belongs to another model."""
     try:
-        content = _FitFile.model_validate_json((directory / _JSON).read_text(encoding="utf-8"))
+        content = FitState.model_validate_json((directory / _JSON).read_text(encoding="utf-8"))
         packed = (directory / _WEIGHTS).read_bytes() if content.weights else b""
     except (OSError, ValueError) as error:
         raise _fit_error(directory, f"cannot be read: {str(error).splitlines()[0]}") from error
@@ -123,14 +106,7 @@ def load_state(directory: Path, ref: str, spec: HeadSpec, options: Mapping[str, 
             raise _fit_error(directory, f"has {name} {stored!r}, expected {expected!r}")
     if content.weights and hashlib.sha256(packed).hexdigest() != content.weights:
         raise _fit_error(directory, f"is damaged: {_WEIGHTS} is not what {_JSON} was written for")
-    return FitState(
-        ref=content.ref,
-        head=content.head,
-        labels=content.labels,
-        seed=content.seed,
-        shares=content.shares,
-        weights=_unpacked(packed) if content.weights else None,
-    )
+    return content.model_copy(update={"linear": _unpacked(packed)}) if content.weights else content
 
 
 def _packed(weights: Weights) -> bytes:

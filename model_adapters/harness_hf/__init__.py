@@ -22,7 +22,7 @@ def harness_register_adapters() -> list[AdapterEntry]:
             summary="A model folder or hub id; the adapter is chosen from its config.json.",
             examples=("hf:models/e5-small", "hf:xlm-roberta-base"),
             extra="hf",
-            callbacks=("harness_hf.callback.evaluate_languages:EvaluateLanguages",),
+            callbacks=("harness_hf.callback:EvaluateLanguages",),
         ),
         AdapterEntry(
             name="hf-encoder",

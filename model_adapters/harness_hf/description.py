@@ -1,23 +1,16 @@
-"""Capabilities of a model, read from its configuration without loading it."""
+"""Capabilities and architecture of a model, read from its configuration without loading it."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from harness import AdapterError, CapabilityError, UsageError
 from harness.models import HEAD_CAPABILITY, AdapterOptions, Capability, Constraint, Head, ModelDescription
-from harness_hf.architecture import (
-    CAUSAL_TYPES,
-    ENCODER_TYPES,
-    GENERIC_LABEL,
-    HEAD_ARCHITECTURE,
-    SEQ2SEQ_TYPES,
-    TEXT_ENCODERS,
-    Architecture,
-    Family,
-    architecture_of,
-)
 from harness_hf.fit_record import read_record
 from harness_hf.model_folder import (
     ADAPTER_CONFIG,
@@ -26,11 +19,138 @@ from harness_hf.model_folder import (
     folder_fault,
     read_config,
     read_json,
-    read_sentence_files,
     tensor_names,
 )
 from harness_hf.options import CausalOptions, EncoderOptions, ModelOptions, Seq2SeqOptions
-from harness_hf.quantization import read_quantization, require_packages
+from harness_hf.quantization import TABLES, read_quantization, require_packages
+from harness_hf.sentence_files import read_sentence_files
+
+GENERIC_LABEL = "LABEL_"
+"""How transformers names labels without a name: ``LABEL_0``."""
+
+HEAD_ARCHITECTURE: Mapping[Head, str] = {
+    Head.CLASSIFICATION: "ForSequenceClassification",
+    Head.TAGGING: "ForTokenClassification",
+    Head.SPAN_EXTRACTION: "ForQuestionAnswering",
+    Head.MULTIPLE_CHOICE: "ForMultipleChoice",
+}
+"""How the names of `transformers` classes with that head end."""
+
+ENCODER_TYPES, SEQ2SEQ_TYPES, CAUSAL_TYPES, TEXT_ENCODERS, TRANSLATION_TYPES = (
+    frozenset(TABLES["types"][name])
+    for name in ("encoder", "seq2seq", "causal", "text_encoder", "translation")
+)
+"""Types of models by family; text encoders are encoder-decoders whose encoder transformers opens alone."""
+OUTPUT_LAYERS, MASK_HEADS = (tuple(TABLES["weights"][name]) for name in ("output", "mask_head"))
+"""First parts of the names of the weights that turn states into words, of decoders and of masked language models."""
+
+
+class Family(StrEnum):
+    """The three kinds of text models, by what reads what."""
+
+    ENCODER = "encoder"
+    SEQ2SEQ = "sequence-to-sequence model"
+    CAUSAL = "decoder"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Architecture:
+    """Network that a configuration describes."""
+
+    model_type: str
+    name: str
+    """First of the configuration's ``architectures``, empty where it names none."""
+    family: Family | None
+    """None where the type is unknown."""
+    head: Head | None
+    """The head of an already fine-tuned encoder."""
+    labels: tuple[str, ...]
+    """Label names by index, where the head has labels."""
+    layers: int | None
+    remote_code: bool
+    """Whether the repository ships Python code of its own for the model."""
+    bare_decoder: bool
+    """Whether the class is that of a decoder without the layer that writes text, such as ``Qwen3Model``."""
+    regression: bool
+    """Whether a sequence classifier gives one score, or several labels at once."""
+
+
+def architecture_of(model: ModelConfig) -> Architecture:
+    """Return the architecture in a model's configuration; raises `AdapterError` where transformers did not write it."""
+    try:
+        return read_architecture(model.config)
+    except (ValueError, TypeError, KeyError, IndexError) as error:
+        raise AdapterError(
+            f"The config.json of {model.ref!r} is not one that transformers wrote: {error}."
+        ) from error
+
+
+def read_architecture(config: Mapping[str, Any]) -> Architecture:
+    """Return the architecture in the contents of a ``config.json``."""
+    model_type = str(config.get("model_type") or "")
+    names = config.get("architectures") or [""]
+    name = str(names[0])
+    family = _family(config, model_type, name)
+    head = next((head for head, ending in HEAD_ARCHITECTURE.items() if name.endswith(ending)), None)
+    with_labels = head in (Head.CLASSIFICATION, Head.TAGGING)
+    labels = _labels(config) if with_labels else ()
+    problem = config.get("problem_type")
+    text = config.get("text_config") or config
+    layers = next(
+        (text[key] for key in ("num_hidden_layers", "n_layers", "n_layer", "num_layers") if key in text),
+        None,
+    )
+    return Architecture(
+        model_type=model_type,
+        name=name,
+        family=family,
+        head=head if family is Family.ENCODER else None,
+        labels=labels,
+        layers=int(layers) if layers is not None else None,
+        remote_code=bool(config.get("auto_map")),
+        bare_decoder=family is Family.CAUSAL and _is_bare(name),
+        regression=head is Head.CLASSIFICATION
+        and (len(labels) < 2 or problem in ("regression", "multi_label_classification")),
+    )
+
+
+def _family(config: Mapping[str, Any], model_type: str, name: str) -> Family | None:
+    if model_type in TEXT_ENCODERS and name.endswith("EncoderModel"):
+        return Family.ENCODER
+    # The classes of decoders that read images, too, end as those of encoder-decoders do.
+    reads_images = model_type in CAUSAL_TYPES and "text_config" in config
+    if config.get("is_encoder_decoder") or (name.endswith("ForConditionalGeneration") and not reads_images):
+        return Family.SEQ2SEQ
+    if name.endswith("ForCausalLM") or config.get("is_decoder") or name.endswith("BertLMHeadModel"):
+        return Family.CAUSAL
+    for family, types in (
+        (Family.ENCODER, ENCODER_TYPES),
+        (Family.SEQ2SEQ, SEQ2SEQ_TYPES),
+        (Family.CAUSAL, CAUSAL_TYPES),
+    ):
+        if model_type in types:
+            return family
+    return Family.ENCODER if _is_remote_encoder(config, name) else None
+
+
+def _is_bare(name: str) -> bool:
+    return name.endswith("Model") and not name.endswith(("HeadModel", "HeadsModel"))
+
+
+def _is_remote_encoder(config: Mapping[str, Any], name: str) -> bool:
+    """Return whether the repository's own code declares an encoder: bare, masked or with a head."""
+    auto_map = config.get("auto_map") or {}
+    endings = ("ForMaskedLM", "Model", *HEAD_ARCHITECTURE.values())
+    return "AutoModel" in auto_map and "AutoModelForCausalLM" not in auto_map and name.endswith(endings)
+
+
+def _labels(config: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the label names by index; transformers does not write two generic ones down."""
+    table = config.get("id2label")
+    if table:
+        return tuple(str(table[index]) for index in sorted(table, key=int))
+    return tuple(f"{GENERIC_LABEL}{index}" for index in range(int(config.get("num_labels") or 2)))
+
 
 ENCODER_OFFERS = frozenset({Capability.FITS, Capability.EMBEDS, Capability.EXPOSES_HIDDEN_STATES})
 FITTED_HEADS = (
@@ -55,23 +175,8 @@ CAUSAL_OFFERS = frozenset(
 )
 SEQ2SEQ_OFFERS = CAUSAL_OFFERS
 WRITES_WITHIN: frozenset[Constraint] = frozenset({"choices"})
-"""What `inference.writing` keeps text to."""
-TRANSLATION_TYPES = frozenset({"m2m_100", "marian", "mbart", "nllb-moe"})
-"""Types whose models translate: NLLB's dense models are of the type of M2M100."""
-OUTPUT_LAYERS = ("lm_head.", "embed_out.", "output_layer.")
-"""First parts of the names of the weights that turn a decoder's states into words; tied ones are not written."""
+"""What `harness_hf.inference.text_vectors.check_writing` lets through."""
 MASKED_ARCHITECTURE = "ForMaskedLM"
-MASK_HEADS = (
-    "cls.predictions.",  # bert and what was made after it
-    "lm_head.",  # roberta, mpnet, esm, eurobert
-    "vocab_transform.",  # distilbert
-    "predictions.",  # albert
-    "generator_predictions.",  # electra, convbert
-    "lm_predictions.",  # deberta
-    "pred_layer.",  # xlm, flaubert
-    "head.dense.",  # modernbert
-)
-"""First parts of the names of the head's weights; the output matrix itself is often that of the embeddings."""
 FLASH_PACKAGES = ("flash_attn", "kernels")
 """Either has the kernel; transformers downloads it with the latter."""
 ADAPTERS = {
@@ -117,18 +222,14 @@ def describe(ref: str, options: AdapterOptions) -> ModelDescription:
         sentence = read_sentence_files(model.folder)
         if sentence.unsupported and options.pooling is None:
             notes.append(f"its folder asks for {sentence.unsupported} to embed: pass -o pooling=mean")
-    return ModelDescription(
+    return _description(
+        model,
+        architecture,
         adapter="hf-encoder",
-        ref=ref,
         offers=(_offers_with(head) if head else ENCODER_OFFERS) | mask_capability,
         after_fit={fitted: _offers_with(fitted) for fitted in FITTED_HEADS},
         labels=labels if head else (),
-        revision=model.revision,
-        parameters=count_parameters(model.folder) if model.folder else None,
-        layers=architecture.layers,
         note="; ".join(notes),
-        metadata=_metadata(model, architecture),
-        fault=folder_fault(model),
     )
 
 
@@ -147,20 +248,17 @@ def describe_causal(ref: str, options: AdapterOptions) -> ModelDescription:
         {"unread_head": architecture.name} if record is None and architecture.name.endswith(OWN_HEADS) else {}
     )
     offers = ENCODER_OFFERS if embeds_only else CAUSAL_OFFERS
-    return ModelDescription(
+    return _description(
+        model,
+        architecture,
         adapter="hf-causal",
-        ref=ref,
         constraints=WRITES_WITHIN,
         offers=offers if record is None else after_fit[record.head],
         after_fit=after_fit,
         fits_on_request=record is None and not embeds_only,
         labels=() if record is None else record.labels,
-        revision=model.revision,
-        parameters=count_parameters(model.folder) if model.folder else None,
-        layers=architecture.layers,
         note="; ".join(notes),
         metadata={**_metadata(model, architecture), **unread},
-        fault=folder_fault(model),
     )
 
 
@@ -192,19 +290,28 @@ def describe_seq2seq(ref: str, options: AdapterOptions) -> ModelDescription:
             f"targets at {record.settings.max_target_length}"
         )
     translates = record is None and architecture.model_type in TRANSLATION_TYPES
-    return ModelDescription(
+    return _description(
+        model,
+        architecture,
         adapter="hf-seq2seq",
-        ref=ref,
         constraints=WRITES_WITHIN,
         offers=SEQ2SEQ_OFFERS | ({Capability.TRANSLATES} if translates else set()),
         after_fit={Head.TEXT_TO_TEXT: SEQ2SEQ_OFFERS},
-        revision=model.revision,
-        parameters=count_parameters(model.folder) if model.folder else None,
         layers=architecture.layers or model.config.get("encoder_layers"),
         note=note,
-        metadata=_metadata(model, architecture),
-        fault=folder_fault(model),
     )
+
+
+def _description(model: ModelConfig, architecture: Architecture, **fields: Any) -> ModelDescription:
+    """Return the description of a model: what the folder says of every family, and the `fields` of its own."""
+    usual = {
+        "revision": model.revision,
+        "parameters": count_parameters(model.folder) if model.folder else None,
+        "layers": architecture.layers,
+        "metadata": _metadata(model, architecture),
+        "fault": folder_fault(model),
+    }
+    return ModelDescription(ref=model.ref, **{**usual, **fields})
 
 
 def find_architecture(model: ModelConfig, options: ModelOptions, family: Family) -> Architecture:

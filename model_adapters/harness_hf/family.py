@@ -20,16 +20,9 @@ from harness.models import (
     parse_options,
 )
 from harness_hf import harness_register_adapters
-from harness_hf.architecture import Family, architecture_of
+from harness_hf.description import ADAPTERS, Family, architecture_of
 from harness_hf.model_folder import read_config
 from harness_hf.options import ModelOptions
-
-ADAPTER_NAMES: Mapping[Family | None, str] = {
-    Family.ENCODER: "hf-encoder",
-    Family.CAUSAL: "hf-causal",
-    Family.SEQ2SEQ: "hf-seq2seq",
-    None: "hf-encoder",  # which says that it does not know the type
-}
 
 
 def _entries() -> Mapping[str, AdapterEntry]:
@@ -65,7 +58,7 @@ def describe_any(ref: str, options: AdapterOptions) -> ModelDescription:
     fields = options.model_dump(include=options.model_fields_set)
     entries = _entries()
     family = architecture_of(read_config(ref, model_options(options))).family
-    name = ADAPTER_NAMES[family]
+    name = ADAPTERS[family or Family.ENCODER][0]  # which says that it does not know the type
     if name not in entries:
         raise CapabilityError(
             f"The model {ref!r} is a {family}, and the adapter {name!r} is not installed.",

@@ -1,9 +1,11 @@
-"""The record that marks a folder as a finished fit: ``harness_fit.json``, written last and atomically."""
+"""The identity of a model, and the record that marks a folder as a finished fit: ``harness_fit.json``."""
 
 from __future__ import annotations
 
-import os
+import hashlib
+import json
 from collections.abc import Mapping
+from importlib.metadata import version
 from pathlib import Path
 from typing import Literal
 
@@ -11,6 +13,14 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from harness import AdapterError
 from harness.models import DevScore, Head, TrainingSettings
+from harness.storage import configuration_files, file_digest, write_atomically
+from harness_hf.model_folder import (
+    ADAPTER_CONFIG,
+    adapter_base,
+    weight_files,
+)
+from harness_hf.pickled_weights import conversion_identity
+from harness_hf.sentence_files import sentence_module_files
 
 DualPooling = Literal["pooler", "mean", "cls"]
 RECORD_NAME = "harness_fit.json"
@@ -18,6 +28,49 @@ SCALE_NAME = "dual_encoder.safetensors"
 """Holds the learned scale of a dual encoder's logits."""
 HEAD_NAME = "harness_head.safetensors"
 """Holds a linear head that is not part of a class of transformers."""
+
+LIBRARIES = ("torch", "transformers", "tokenizers")
+UNREAD = {
+    RECORD_NAME: ("resumed_at", "first_loss", "last_loss"),
+    ADAPTER_CONFIG: ("base_model_name_or_path", "revision"),
+}
+"""Entries of files that change no answer: interruptions, losses, and where an adapter's base is (its weights count)."""
+
+
+def folder_identity(folder: Path) -> dict[str, str]:
+    """Return SHA-256 digests of a model's weights, and of all other files that the library may read.
+
+    A converted copy has the digest of its pickled source, too. The base of an adapter counts, and so do the small
+    weights of heads and modules for sentences.
+    """
+    folders = [adapter_base(folder), folder] if (folder / ADAPTER_CONFIG).is_file() else [folder]
+    read = ""
+    for number, source in enumerate(folders):
+        heads = [name for name in (SCALE_NAME, HEAD_NAME) if (source / name).is_file()]
+        names = sorted({*configuration_files(source), *heads, *sentence_module_files(source)})
+        read += "".join(f"{number}/{name}={_content_digest(source / name)}\n" for name in names)
+    files = hashlib.sha256(read.encode()).hexdigest()
+    return {"weights": weights_digest(folder), "files": files, **conversion_identity(folder)}
+
+
+def weights_digest(folder: Path) -> str:
+    """Return the SHA-256 digest of a model's weights, those of an adapter's base included."""
+    digests = "".join(file_digest(file) for file in weight_files(folder))
+    return hashlib.sha256(digests.encode("ascii")).hexdigest()
+
+
+def library_versions() -> dict[str, str]:
+    """Return the installed versions of the libraries that compute the answers."""
+    return {library: version(library) for library in LIBRARIES}
+
+
+def _content_digest(file: Path) -> str:
+    """Return the digest of a small file, without the entries that change no answer."""
+    if file.name not in UNREAD:
+        return file_digest(file)
+    content = json.loads(file.read_text(encoding="utf-8"))
+    lasting = {name: value for name, value in content.items() if name not in UNREAD[file.name]}
+    return hashlib.sha256(json.dumps(lasting, sort_keys=True).encode()).hexdigest()
 
 
 class FitRecord(BaseModel):
@@ -104,26 +157,17 @@ def require_record(folder: Path, head: Head, labels: tuple[str, ...] | None = No
             hint="Delete it; the model will be fitted again.",
         )
     if record.head is not head or labels not in (None, record.labels):
-        actual, expected = record.head.value, head.value
-        if labels is not None:
-            actual, expected = (
-                f"{actual} fit with the labels {list(record.labels)}",
-                f"{expected} with {list(labels)}",
-            )
-        else:
-            actual = f"{actual} fit"
-        raise AdapterError(f"The folder {str(folder)!r} holds a {actual}; expected {expected}.")
+        actual = f" with the labels {list(record.labels)}" if labels is not None else ""
+        expected = f" with {list(labels)}" if labels is not None else ""
+        raise AdapterError(
+            f"The folder {str(folder)!r} holds a {record.head.value} fit{actual}; expected {head.value}{expected}."
+        )
     return record
 
 
 def write_record(folder: Path, record: FitRecord) -> None:
     """Write the record in one step, so that a folder never looks finished before it is."""
-    partial = folder / f".{RECORD_NAME}.partial"
-    with partial.open("w", encoding="utf-8") as file:
-        file.write(record.model_dump_json(indent=2) + "\n")
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(folder / RECORD_NAME)
+    write_atomically(folder / RECORD_NAME, record.model_dump_json(indent=2).encode() + b"\n")
 
 
 def read_record(folder: Path) -> FitRecord | None:

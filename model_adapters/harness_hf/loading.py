@@ -14,8 +14,7 @@ import transformers.modeling_utils  # with the adapter's code, not when a networ
 from transformers.utils import logging
 
 from harness import AdapterError, TrainingError, UsageError
-from harness_hf.fit_record import read_record
-from harness_hf.identity import weights_digest
+from harness_hf.fit_record import read_record, weights_digest
 from harness_hf.low_rank import attach_low_rank, merge_adapter, quantization
 from harness_hf.model_folder import (
     ADAPTER_CONFIG,

@@ -26,6 +26,8 @@ logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
 
 ALL_LINEAR = "all-linear"
 PACKING = "support_avx512bf16_for_cpu"
+MISFITS = (OSError, SafetensorError, RuntimeError, ValueError, TypeError, KeyError)
+"""Errors of peft and safetensors for the weights of another model."""
 UNTRAINED = r".*pooler.*"
 """Layers that no head reads."""
 
@@ -124,15 +126,10 @@ def attach_low_rank(network: Any, folder: Path, *, trainable: bool = False) -> N
             adapter_state_dict=weights,
             is_trainable=trainable,
         )
-    except (OSError, SafetensorError, RuntimeError, ValueError, TypeError) as error:
-        raise AdapterError(
-            f"The adapter in {str(folder)!r} does not fit its base: {type(error).__name__}: {error}."
-        ) from error
-    faulty = sorted(
-        {*report.missing_keys, *report.unexpected_keys, *(key for key, *_ in report.mismatched_keys)}
-    )
-    if faulty:
-        raise AdapterError(f"The adapter in {str(folder)!r} does not fit its base: see {faulty[0]!r}.")
+        faulty = {*report.missing_keys, *report.unexpected_keys, *(key for key, *_ in report.mismatched_keys)}
+        _require_no_fault(folder, faulty)
+    except MISFITS as error:
+        raise _misfit_error(folder, f"{type(error).__name__}: {error}") from error
 
 
 def merge_adapter(network: Any, folder: Path) -> tuple[Any, frozenset[str]]:
@@ -155,16 +152,21 @@ def merge_adapter(network: Any, folder: Path) -> tuple[Any, frozenset[str]]:
             warnings.simplefilter("ignore")
             adapted = PeftModel.from_pretrained(network, str(folder))
         expected = set(get_peft_model_state_dict(adapted))
-        faulty = sorted(expected ^ set(weights))
-        if faulty:
-            raise AdapterError(f"The adapter in {str(folder)!r} does not fit its base: see {faulty[0]!r}.")
+        _require_no_fault(folder, expected ^ set(weights))
         merged = adapted.merge_and_unload()
-    except (OSError, SafetensorError, RuntimeError, ValueError, TypeError, KeyError) as error:
-        raise AdapterError(
-            f"The adapter in {str(folder)!r} does not fit its base: {type(error).__name__}: {error}."
-        ) from error
+    except MISFITS as error:
+        raise _misfit_error(folder, f"{type(error).__name__}: {error}") from error
     saved_modules = (name.removeprefix("base_model.model.") for name in weights if ".lora_" not in name)
     return merged, frozenset(saved_modules)
+
+
+def _require_no_fault(folder: Path, weight_names: set[str]) -> None:
+    if weight_names:
+        raise _misfit_error(folder, f"see {min(weight_names)!r}")
+
+
+def _misfit_error(folder: Path, reason: str) -> AdapterError:
+    return AdapterError(f"The adapter in {str(folder)!r} does not fit its base: {reason}.")
 
 
 def _use_plain_kernel(network: Any) -> None:

@@ -14,63 +14,42 @@ from harness.models import AdapterOptions, ReasoningOptions, SamplingOptions
 class ModelOptions(AdapterOptions):
     """How any model folder or hub id is found, loaded and run, and how its texts become vectors."""
 
-    revision: str | None = Field(default=None, description="Branch, tag or commit of a hub model.")
-    device: str = Field(
-        default="auto",
-        description="Where the model runs: auto (a GPU where there is one), cpu, cuda, cuda:1 ... or mps (Apple).",
-    )
-    device_map: Literal["auto", "balanced", "sequential"] | None = Field(
-        default=None,
-        description="How a model larger than one device is divided over all that there are, as accelerate "
-        "names the ways; by default it is on one.",
-    )
-    dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field(
-        default="auto",
-        description="Precision of inference; auto is float32 on a CPU and the checkpoint's own on a GPU.",
-    )
-    batch_tokens: int | None = Field(
-        default=None,
-        ge=1,
-        description="Pieces in a batch, padding included; by default 1,024 on a CPU, and what free memory holds on a "
-        "GPU and where text is written.",
-    )
-    max_length: int | None = Field(
-        default=None,
-        ge=8,
-        description="Pieces a text is cut at; by default what the model can take. Fitted heads keep their recipe's.",
-    )
-    pooling: Literal["mean", "cls", "last", "pooler"] | None = Field(
-        default=None,
-        description="How vectors of pieces become one; by default as the model folder says, or mean.",
-    )
-    layer: int | Literal["last", "xtreme_r"] = Field(
-        default="last", description="Layer that embeddings are read from: 0 is the embedding layer."
-    )
-    query_prefix: str | None = Field(
-        default=None, description="Text put before queries; by default as the model folder says, or none."
-    )
-    passage_prefix: str | None = Field(
-        default=None, description="Text put before passages; by default as the model folder says, or none."
-    )
-    query_prompt: str | None = Field(
-        default=None, description="Name of the model folder's prompt that is put before queries."
-    )
-    passage_prompt: str | None = Field(
-        default=None, description="Name of the model folder's prompt that is put before passages."
-    )
-    attn_implementation: Literal["eager", "sdpa", "flash_attention_2"] | None = Field(
-        default=None, description="Attention kernel; by default the one transformers prefers."
-    )
-    trust_remote_code: bool = Field(
-        default=False, description="Whether Python code that the model repository ships may run."
-    )
-    convert_weights: bool = Field(
-        default=False,
-        description="Whether pickled weights are converted once to safetensors, in the cache of the harness.",
-    )
-    local_files_only: bool = Field(
-        default=False, description="Whether a hub model is only looked for among what is already downloaded."
-    )
+    revision: str | None = None
+    """Branch, tag or commit of a hub model."""
+    device: str = "auto"
+    """Where the model runs: auto (a GPU where there is one), cpu, cuda, cuda:1 ... or mps (Apple)."""
+    device_map: Literal["auto", "balanced", "sequential"] | None = None
+    """How a model larger than one device is divided over all that there are, as accelerate names the ways; by default
+    it is on one.
+    """
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
+    """Precision of inference; auto is float32 on a CPU and the checkpoint's own on a GPU."""
+    batch_tokens: int | None = Field(default=None, ge=1)
+    """Pieces in a batch, padding included; by default 1,024 on a CPU, and what free memory holds on a GPU and where
+    text is written.
+    """
+    max_length: int | None = Field(default=None, ge=8)
+    """Pieces a text is cut at; by default what the model can take. Fitted heads keep their recipe's."""
+    pooling: Literal["mean", "cls", "last", "pooler"] | None = None
+    """How vectors of pieces become one; by default as the model folder says, or mean."""
+    layer: int | Literal["last", "xtreme_r"] = "last"
+    """Layer that embeddings are read from: 0 is the embedding layer."""
+    query_prefix: str | None = None
+    """Text put before queries; by default as the model folder says, or none."""
+    passage_prefix: str | None = None
+    """Text put before passages; by default as the model folder says, or none."""
+    query_prompt: str | None = None
+    """Name of the model folder's prompt that is put before queries."""
+    passage_prompt: str | None = None
+    """Name of the model folder's prompt that is put before passages."""
+    attn_implementation: Literal["eager", "sdpa", "flash_attention_2"] | None = None
+    """Attention kernel; by default the one transformers prefers."""
+    trust_remote_code: bool = False
+    """Whether Python code that the model repository ships may run."""
+    convert_weights: bool = False
+    """Whether pickled weights are converted once to safetensors, in the cache of the harness."""
+    local_files_only: bool = False
+    """Whether a hub model is only looked for among what is already downloaded."""
 
     @field_validator("device")
     @classmethod
@@ -99,36 +78,25 @@ class ModelOptions(AdapterOptions):
 class EncoderOptions(ModelOptions):
     """Options of ``hf-encoder``."""
 
-    labels: str | None = Field(
-        default=None,
-        description="NAME,NAME,...: what the outputs of a fine-tuned classifier mean, in their order, where its "
-        "config.json says LABEL_0, LABEL_1.",
-    )
+    labels: str | None = None
+    """NAME,NAME,...: what the outputs of a fine-tuned classifier mean, in their order, where its config.json says
+    LABEL_0, LABEL_1.
+    """
 
-    mixed_precision: Literal["auto", "no", "bf16", "fp16"] = Field(
-        default="auto",
-        description="Precision while training, where weights stay in float32; auto is bf16 on a GPU that has it and "
-        "no on a CPU.",
-    )
-    accelerate: Path | None = Field(
-        default=None,
-        description="Configuration file of accelerate (accelerate config --config_file FILE) for training on several "
-        "processes: sharding, mixed precision, number of processes.",
-    )
-    train_batch_tokens: int = Field(
-        default=8192,
-        ge=1,
-        description="Pieces of a training step at once (examples x max_length); gradients accumulate.",
-    )
-    train_parts: int | None = Field(
-        default=None,
-        ge=1,
-        description="Parts that a training step is cut into at least, and processes can share with the same dropout; "
-        "by default 4 on a CPU and one per process on GPUs.",
-    )
-    train_checkpoint_minutes: float = Field(
-        default=10.0, ge=0.0, description="Minutes between checkpoints of a training; 0 makes one every step."
-    )
+    mixed_precision: Literal["auto", "no", "bf16", "fp16"] = "auto"
+    """Precision while training, where weights stay in float32; auto is bf16 on a GPU that has it and no on a CPU."""
+    accelerate: Path | None = None
+    """Configuration file of accelerate (accelerate config --config_file FILE) for training on several processes:
+    sharding, mixed precision, number of processes.
+    """
+    train_batch_tokens: int = Field(default=8192, ge=1)
+    """Pieces of a training step at once (examples x max_length); gradients accumulate."""
+    train_parts: int | None = Field(default=None, ge=1)
+    """Parts that a training step is cut into at least, and processes can share with the same dropout; by default 4 on
+    a CPU and one per process on GPUs.
+    """
+    train_checkpoint_minutes: float = Field(default=10.0, ge=0.0)
+    """Minutes between checkpoints of a training; 0 makes one every step."""
 
     @property
     def label_names(self) -> tuple[str, ...]:
@@ -139,41 +107,26 @@ class EncoderOptions(ModelOptions):
 class CausalOptions(EncoderOptions, ReasoningOptions):
     """Options of ``hf-causal``: those of an encoder, which fine-tuning reads, and how the decoder is asked."""
 
-    chat_template: Path | None = Field(
-        default=None, description="File with a Jinja chat template to use in place of the model's own."
-    )
-    share_prefixes: bool = Field(
-        default=True,
-        description="Whether texts with a common beginning are run through it once; false gives the same "
-        "answers more slowly.",
-    )
+    chat_template: Path | None = None
+    """File with a Jinja chat template to use in place of the model's own."""
+    share_prefixes: bool = True
+    """Whether texts with a common beginning are run through it once; false gives the same answers more slowly."""
 
 
 class Seq2SeqOptions(EncoderOptions, SamplingOptions):
     """Options of ``hf-seq2seq``: those of an encoder, and how the decoder is asked."""
 
-    max_length: int | None = Field(
-        default=None,
-        ge=8,
-        description="Tokens the encoder's input is cut at; by default what a fit was trained with, "
-        "what tokenizer and config allow, or 1,024.",
-    )
-    pooling: Literal["mean"] | None = Field(
-        default=None, description="How the encoder's vectors become one: always their mean."
-    )
-    truncation_side: Literal["left", "right"] = Field(
-        default="left",
-        description="Which end of a too long input is cut off, in training as well; "
-        "right keeps a task prefix and cuts the context.",
-    )
-    score_eos: bool = Field(
-        default=False,
-        description="Whether the log-likelihood of a continuation includes the end token after it.",
-    )
-    source_language: str | None = Field(
-        default=None,
-        description="Language code of the input, for tokenizers that put one there (mBART, NLLB).",
-    )
-    target_language: str | None = Field(
-        default=None, description="Language code of the output, for tokenizers that put one there."
-    )
+    max_length: int | None = Field(default=None, ge=8)
+    """Tokens the encoder's input is cut at; by default what a fit was trained with, what tokenizer and config allow,
+    or 1,024.
+    """
+    pooling: Literal["mean"] | None = None
+    """How the encoder's vectors become one: always their mean."""
+    truncation_side: Literal["left", "right"] = "left"
+    """Which end of a too long input is cut off, in training as well; right keeps a task prefix and cuts the context."""
+    score_eos: bool = False
+    """Whether the log-likelihood of a continuation includes the end token after it."""
+    source_language: str | None = None
+    """Language code of the input, for tokenizers that put one there (mBART, NLLB)."""
+    target_language: str | None = None
+    """Language code of the output, for tokenizers that put one there."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from importlib import resources
 from importlib.util import find_spec
 from math import prod
 from pathlib import Path
@@ -12,29 +14,14 @@ from typing import Any
 from harness import AdapterError
 from harness.models import TrainingSettings
 
-PACKAGES: Mapping[str, tuple[tuple[str, str], ...]] = {
-    "aqlm": (("aqlm", "aqlm"),),
-    "auto-round": (("auto_round", "auto-round"),),
-    "awq": (("gptqmodel", "gptqmodel"),),
-    "bitsandbytes": (("bitsandbytes", "bitsandbytes"),),
-    "compressed-tensors": (("compressed_tensors", "compressed-tensors"),),
-    "fbgemm_fp8": (("fbgemm_gpu", "fbgemm-gpu-genai"),),
-    "gptq": (("gptqmodel", "gptqmodel"), ("optimum", "optimum")),
-    "hqq": (("hqq", "hqq"),),
-    "torchao": (("torchao", "torchao"),),
-    "vptq": (("vptq", "vptq"),),
-}
-"""By method: modules that transformers 5 imports, and their packages; of other methods it reports what is missing."""
-COUNTED = frozenset({"awq", "bitsandbytes", "compressed-tensors", "fbgemm_fp8", "fp8", "gptq"})
-"""Methods whose layout of tensors is known here."""
-PACKED = (".qweight", ".weight_packed")
-"""Ends of the names of tensors with several weights in each number; those of bitsandbytes are known by `.absmax`."""
-CONSTANTS = tuple(
-    ".absmax .quant_map .nested_absmax .nested_quant_map .SCB .weight_format .qzeros .scales .g_idx .weight_scale "
-    ".weight_scale_inv .weight_zero_point .weight_shape .weight_g_idx .weight_global_scale .input_scale "
-    ".input_global_scale .input_zero_point .output_scale .activation_scale .k_scale .v_scale".split()
+TABLES = tomllib.loads(
+    resources.files("harness_hf").joinpath("architectures.toml").read_text(encoding="utf-8")
 )
-"""Ends of the names of what quantisation adds to the weights."""
+"""Names of types, weights, packages and sizes."""
+PACKAGES: Mapping[str, Mapping[str, str]] = TABLES["packages"]
+"""By method: modules that transformers 5 imports, and their packages."""
+COUNTED, PACKED, CONSTANTS = (tuple(TABLES["quantized"][name]) for name in ("counted", "packed", "constants"))
+"""Methods whose layout of tensors is known; ends of the names of packed weights, and of what is added to weights."""
 STATE = ".quant_state."
 BITS = {"F64": 64, "I64": 64, "F32": 32, "I32": 32, "U32": 32, "F16": 16, "BF16": 16, "I16": 16}
 """By safetensors' name of a type; all others are bytes."""
@@ -88,7 +75,9 @@ def require_packages(ref: str, quantization: Quantization | None) -> None:
     """Raise `AdapterError` where a package that opens a quantised checkpoint is not installed."""
     if quantization is None:
         return
-    missing = [name for module, name in PACKAGES.get(quantization.method, ()) if find_spec(module) is None]
+    missing = [
+        name for module, name in PACKAGES.get(quantization.method, {}).items() if find_spec(module) is None
+    ]
     if missing:
         raise AdapterError(
             f"The model {ref!r} is quantised, {quantization.title}, and {' and '.join(missing)} "

@@ -17,7 +17,7 @@ def harness_register_adapters() -> list[AdapterEntry]:
             target="harness_vllm.opening:open_vllm",
             describe="harness_vllm.description:describe_vllm",
             options="harness_vllm.options:VllmOptions",
-            fetch="harness_vllm.snapshot:fetch_folder",
+            fetch="harness_vllm.description:fetch_folder",
             tokenizer="harness_vllm.description:token_counter",
             summary="A vLLM server, started for a model folder or hub id, or running ones.",
             examples=(
@@ -26,7 +26,7 @@ def harness_register_adapters() -> list[AdapterEntry]:
                 "vllm:http://a:8000/v1,http://b:8000/v1",
             ),
             extra="vllm",
-            serve="harness_vllm.replica:serve",
+            serve="harness_vllm.server:serve",
         ),
         AdapterEntry(
             name="openai",

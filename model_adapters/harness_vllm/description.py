@@ -1,7 +1,8 @@
-"""Capabilities of a model behind a server, read from its config.json or from the server's list of models."""
+"""Capabilities of a model behind a server, read from its config.json or from what the server states; its files."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import shlex
@@ -9,13 +10,119 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness import AdapterError, CapabilityError, HarnessError, UsageError, near_names
-from harness.models import AdapterOptions, Capability, ModelDescription
-from harness_vllm.answers import ServedModel
+from harness import AdapterError, CapabilityError, HarnessError, UnknownNameError, UsageError, near_names
+from harness.models import AdapterOptions, Capability, ModelDescription, hub_is_unreachable
+from harness.storage import WEIGHT_SUFFIXES, configuration_files, file_digest
+from harness_vllm.answers import Models, ServedModel, read_answer
 from harness_vllm.client import Address, Client, StatusError, is_url, read_key
 from harness_vllm.endpoints import check_same_model, parse_addresses
 from harness_vllm.options import ChatOptions, ClientOptions, VllmOptions
-from harness_vllm.served import choose_model, read_models
+
+
+def read_models(
+    client: Client, *, timeout: float | None = None, retries: int | None = None
+) -> list[ServedModel]:
+    """Return the models that a server has; raises `AdapterError` where it has no such list."""
+    answer = client.get("/models", timeout=timeout, retries=retries)
+    url = client.address.url(client.address.base + "/models")
+    hint = "The address of an OpenAI-compatible server mostly ends in /v1."
+    return read_answer(Models, answer, url, hint=hint).data
+
+
+def choose_model(models: list[ServedModel], name: str | None, url: str) -> ServedModel:
+    """Return the model of that name, or the only one; raises `UsageError` with the names otherwise."""
+    by_name = {model.name: model for model in models}
+    if name is not None:
+        if name not in by_name:
+            raise UnknownNameError(f"model at the server {url}", name, by_name)
+        return by_name[name]
+    if len(by_name) != 1:
+        names = ", ".join(sorted(by_name)[:12]) or "none"
+        raise UsageError(
+            f"The server at {url} has {len(by_name)} models: {names}.", hint="Name one with -o model=NAME."
+        )
+    return models[0]
+
+
+def server_version(client: Client) -> str:
+    """Return the version of a vLLM server, ``unknown`` for a server of another kind."""
+    try:
+        answer = client.get_root("/version")
+    except AdapterError:
+        return "unknown"
+    version = answer.get("version") if isinstance(answer, dict) else None
+    return version if isinstance(version, str) else "unknown"
+
+
+def folder_fingerprint(folder: Path) -> dict[str, str]:
+    """Return the SHA-256 digest of the names and contents of a model's files; raises `OSError`."""
+    weights = [file.name for file in folder.iterdir() if file.suffix.lower() in WEIGHT_SUFFIXES]
+    names = sorted({*configuration_files(folder), *weights})
+    if not names:
+        raise FileNotFoundError(str(folder))
+    digest = hashlib.sha256()
+    for name in names:
+        digest.update(f"{name}={file_digest(folder / name)}\n".encode())
+    return {"files": digest.hexdigest()}
+
+
+def served_fingerprint(served: ServedModel, *, local: bool) -> dict[str, str]:
+    """Return the digest of the folder that a server on this machine names, else what the server reports.
+
+    A path on another machine gives no digest, but it distinguishes two models of one name.
+    """
+    reported = {"server.parent": served.parent, "server.root": served.root}
+    fingerprint = {name: value for name, value in reported.items() if value is not None}
+    if not local or served.root is None:
+        return fingerprint
+    try:
+        folder = Path(served.root).expanduser()
+        files = folder_fingerprint(folder) if folder.is_dir() else {}
+    except (OSError, RuntimeError):
+        return fingerprint
+    if files:
+        del fingerprint["server.root"]
+    return {**fingerprint, **files}
+
+
+SMALL_FILES = ["*.json", "*.model", "*.txt", "*.jinja", "*.py", "*.tiktoken"]
+IGNORED = ["original/*", "onnx/*", "openvino/*", "coreml/*"]
+
+
+def fetch_folder(description: ModelDescription, options: AdapterOptions) -> Path | None:
+    """Return the folder of a model, downloaded where it is a hub id; None for a server that runs already.
+
+    Other types of weights than safetensors are downloaded only where the repository has no others, as vLLM does.
+    Raises `AdapterError`.
+    """
+    assert isinstance(options, VllmOptions)
+    ref, path = description.ref, Path(description.ref).expanduser()
+    if is_url(ref) or path.is_dir():
+        return None if is_url(ref) else path
+    from huggingface_hub import snapshot_download
+
+    for weights in ("*.safetensors", "*.bin", "*.pt"):
+        patterns = [*SMALL_FILES, weights]
+        try:
+            folder = Path(
+                snapshot_download(
+                    ref,
+                    revision=options.revision,
+                    allow_patterns=patterns,
+                    ignore_patterns=IGNORED,
+                    local_files_only=hub_is_unreachable(),
+                )
+            )
+        except Exception as error:
+            reason = str(error).strip().split("\n", maxsplit=1)[0]
+            raise AdapterError(
+                f"The hub model {ref!r} cannot be downloaded: {type(error).__name__}: {reason.rstrip('.')}.",
+                hint="Check its name, the network (HF_HUB_OFFLINE), and for a private or gated one run: hf auth login",
+            ) from error
+        if any(folder.glob(weights)):
+            return folder
+    raise AdapterError(f"The hub model {ref!r} has no weights that vLLM opens, or the hub did not list them.")
+
 
 DESCRIBE_TIMEOUT = 5.0
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
@@ -202,17 +309,17 @@ def _explain(ref: str, error: StatusError, key_env: str) -> HarnessError:
 
 def _read_config(folder: Path, ref: str) -> dict[str, Any]:
     file = folder / "config.json"
-    try:
-        config = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
+    if not file.is_file():
         raise UsageError(
             f"The folder {ref!r} has no config.json, so it is not a model that vLLM can open.",
             hint="Give the folder that save_pretrained wrote.",
-        ) from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise AdapterError(f"The file {str(file)!r} cannot be read: {error}.") from error
+        )
+    try:
+        config = json.loads(file.read_text(encoding="utf-8"))
     except json.JSONDecodeError as error:
         raise AdapterError(f"The file {file}:{error.lineno} is not JSON: {error.msg}.") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise AdapterError(f"The file {str(file)!r} cannot be read: {error}.") from error
     if not isinstance(config, dict):
         raise AdapterError(f"The file {str(file)!r} holds a {type(config).__name__}; expected a JSON object.")
     return config

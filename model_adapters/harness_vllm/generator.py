@@ -22,15 +22,16 @@ from harness.models import (
 from harness_vllm.client import StatusError
 from harness_vllm.completions import (
     Written,
+    as_chat,
     chat_messages,
     check_constraint,
     constraint_fields,
     read_written,
+    responses_payload,
 )
 from harness_vllm.options import ChatOptions
 from harness_vllm.ranking import Ranker
 from harness_vllm.reasoning import Asked, Unasked, chat_fields
-from harness_vllm.responses import as_chat, responses_payload
 from harness_vllm.scoring import NEUTRAL, Ids
 from harness_vllm.session import ServerModel, ServerSession, ability_error, in_order, one_by_one
 from harness_vllm.tokenizing import Tokenizer, cut_prompt, token_ids

@@ -11,19 +11,20 @@ from harness import UsageError
 from harness.models import Adapter, AdapterOptions, ModelDescription
 from harness_vllm.answers import ServedModel
 from harness_vllm.client import Address, Client, is_url, read_key
-from harness_vllm.description import read_served, tokenizer_source
+from harness_vllm.description import (
+    choose_model,
+    folder_fingerprint,
+    read_models,
+    read_served,
+    served_fingerprint,
+    server_version,
+    tokenizer_source,
+)
 from harness_vllm.embedder import EmbeddingModel
 from harness_vllm.endpoints import Endpoints, check_same_model, parse_addresses
 from harness_vllm.generator import ChatModel, GeneratingModel
 from harness_vllm.options import ChatOptions, ClientOptions, VllmOptions
 from harness_vllm.ranking import Ranker
-from harness_vllm.served import (
-    choose_model,
-    folder_fingerprint,
-    read_models,
-    served_fingerprint,
-    server_version,
-)
 from harness_vllm.server import CACHES_PREFIXES, OwnServer, own_server
 from harness_vllm.session import ServerSession
 from harness_vllm.tokenizing import Tokenizer, open_tokenizer

@@ -12,7 +12,6 @@ from harness import AdapterError
 from harness.models import Answered, Call, LikelihoodAnswer, LikelihoodRequest
 from harness_vllm.answers import read_choices
 from harness_vllm.client import NoAnswer, StatusError
-from harness_vllm.order import require_order
 from harness_vllm.scoring import (
     Form,
     Ids,
@@ -20,6 +19,7 @@ from harness_vllm.scoring import (
     next_token_payload,
     read_next_tokens,
     read_scores,
+    require_order,
     scoring_payload,
 )
 from harness_vllm.session import ServerSession

@@ -16,10 +16,12 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from harness import AdapterError, UsageError
+from harness.models import AdapterOptions
 from harness.storage import add_secret, clean_text
 from harness_vllm import launcher
 from harness_vllm.client import Address
@@ -39,6 +41,11 @@ ERROR = re.compile(r"(?:^|\] +)(?:\w+\.)*\w+Error: \S")
 LOOPBACK = "127.0.0.1"
 CACHES_PREFIXES = "--enable-prefix-caching"
 NO_PREFIXES = "--no-enable-prefix-caching"
+SETTINGS = (
+    *("dtype", "max_model_len", "tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size"),
+    *("gpu_memory_utilization", "max_num_seqs", "revision"),
+)
+"""Options that the command has under the same name."""
 OURS = frozenset({"--model", "--served-model-name", "--host", "--port", "--api-key"})
 
 
@@ -53,18 +60,9 @@ def server_command(
     command += ["--host", host, "--port", str(port), "--runner", options.runner]
     # Without these a model folder's generation_config.json changes sampling, and the log grows by request.
     command += ["--generation-config", "vllm", "--disable-uvicorn-access-log"]
-    settings = {
-        "--dtype": options.dtype,
-        "--max-model-len": options.max_model_len,
-        "--tensor-parallel-size": options.tensor_parallel_size,
-        "--pipeline-parallel-size": options.pipeline_parallel_size,
-        "--data-parallel-size": options.data_parallel_size,
-        "--gpu-memory-utilization": options.gpu_memory_utilization,
-        "--max-num-seqs": options.max_num_seqs,
-        "--revision": options.revision,
-    }
-    for flag, value in settings.items():
-        command += [] if value is None else [flag, str(value)]
+    for option in SETTINGS:
+        value = getattr(options, option)
+        command += [] if value is None else [f"--{option.replace('_', '-')}", str(value)]
     if options.pooling is not None and options.runner == "pooling":
         command += ["--pooler-config", f'{{"pooling_type": "{options.pooling.upper()}"}}']
     command += ["--enforce-eager"] if options.enforce_eager else []
@@ -287,3 +285,42 @@ def _free_port(host: str) -> int:
 
 def _say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)  # noqa: T201  # the line is what this is for
+
+
+SECONDS_BETWEEN_REVIVALS = 2.0
+
+
+@contextmanager
+def serve(ref: str, options: AdapterOptions, host: str, key: str) -> Iterator[str]:
+    """Start a server at an address of this machine, and yield its URL; it is started again once if it dies.
+
+    Args:
+        ref: A model folder or hub id.
+        options: Those of the adapter.
+        host: The address.
+        key: What its clients must send.
+
+    Raises:
+        AdapterError: Where the server does not start.
+        UsageError: For options that a server cannot have.
+    """
+    assert isinstance(options, VllmOptions)
+    server = own_server(ref, options, host=host, key=key)
+    server.start()
+    ending = threading.Event()
+    thread = threading.Thread(target=_revive, args=(server, ending), name="harness-revive", daemon=True)
+    thread.start()
+    try:
+        yield server.address.url("/v1")
+    finally:
+        ending.set()
+        server.stop()
+        thread.join()
+
+
+def _revive(server: OwnServer, ending: threading.Event) -> None:
+    while not ending.wait(SECONDS_BETWEEN_REVIVALS):
+        try:
+            server.revive()
+        except AdapterError:
+            return  # it died twice; its clients drop it

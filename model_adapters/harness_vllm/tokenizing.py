@@ -51,7 +51,39 @@ class Tokenizer(Protocol):
         """Return the ids of both texts together, and where the continuation begins."""
 
 
-class LocalTokenizer:
+class _PrefixedTokenizer:
+    """Base of tokenizers that put the `prefix` before every text, unless the text itself begins with it."""
+
+    prefix: tuple[int, ...]
+
+    def pieces(self, text: str) -> tuple[int, ...]:
+        """Return the ids of a text alone."""
+        raise NotImplementedError
+
+    def encode(self, text: str) -> tuple[int, ...]:
+        """Return the ids of a text; raises `AdapterError` where it has none and no token begins a text."""
+        return self._with_prefix(self.pieces(text)) or (self._start_token(),)
+
+    def _start_token(self) -> int:
+        raise NotImplementedError
+
+    def _with_prefix(self, ids: Sequence[int]) -> tuple[int, ...]:
+        has_prefix = tuple(ids[: len(self.prefix)]) == self.prefix
+        return tuple(ids) if has_prefix else (*self.prefix, *ids)
+
+    def _boundary(self, ids: Sequence[int], first: int, continuation: str, *, straddles: bool) -> Boundary:
+        """Return the ids of a context and a continuation that begins at the id with the number `first`."""
+        if first == len(ids):
+            raise AdapterError(
+                f"The continuation {continuation!r} has no token of its own, so it cannot be scored."
+            )
+        sequence = self._with_prefix(ids)
+        if first == 0 and len(sequence) == len(ids):
+            sequence = (self._start_token(), *sequence)
+        return Boundary(ids=sequence, start=len(sequence) - len(ids) + first, straddles=straddles)
+
+
+class LocalTokenizer(_PrefixedTokenizer):
     """The tokenizer in a model folder, run in this process."""
 
     remote = False
@@ -76,11 +108,6 @@ class LocalTokenizer:
         """Return the ids of a text alone."""
         return tuple(self._backend.encode(text, add_special_tokens=False).ids)
 
-    def encode(self, text: str) -> tuple[int, ...]:
-        """Return the ids of a text; raises `AdapterError` where it has none and no BOS or EOS exists."""
-        ids = _with_prefix(self.prefix, self.pieces(text))
-        return ids or (self._start_token(),)
-
     def split(self, context: str, continuation: str) -> Boundary:
         """Return the ids; a token belongs to the continuation if it ends after the last character of the context."""
         encoded = self._backend.encode(context + continuation, add_special_tokens=False)
@@ -88,13 +115,8 @@ class LocalTokenizer:
         edge, first = len(context), len(ids)
         while first and offsets[first - 1][1] > edge:
             first -= 1
-        if first == len(ids):
-            raise _no_token(continuation)
-        straddles = offsets[first][0] < edge
-        sequence = _with_prefix(self.prefix, ids)
-        if first == 0 and len(sequence) == len(ids):
-            sequence = (self._start_token(), *sequence)
-        return Boundary(ids=sequence, start=len(sequence) - len(ids) + first, straddles=straddles)
+        straddles = first < len(ids) and offsets[first][0] < edge
+        return self._boundary(ids, first, continuation, straddles=straddles)
 
     def _start_token(self) -> int:
         if self._first is None:
@@ -105,7 +127,7 @@ class LocalTokenizer:
         return self._first
 
 
-class ServerTokenizer:
+class ServerTokenizer(_PrefixedTokenizer):
     """vLLM's ``/tokenize``, for servers whose tokenizer is not on this machine.
 
     The server gives no offsets, so the continuation begins where the ids of both texts together leave those of
@@ -125,10 +147,6 @@ class ServerTokenizer:
         """Return the ids of a text alone."""
         return tuple(self._ask(text))
 
-    def encode(self, text: str) -> tuple[int, ...]:
-        """Return the ids of a text; raises `AdapterError` where it has none."""
-        return _with_prefix(self.prefix, self._ask(text)) or (self._start_token(),)
-
     def split(self, context: str, continuation: str) -> Boundary:
         """Return the ids; the continuation begins at the first token that the context alone does not have."""
         alone = self._contexts.get(context)
@@ -140,12 +158,7 @@ class ServerTokenizer:
         first = 0
         while first < min(len(alone), len(ids)) and alone[first] == ids[first]:
             first += 1
-        if first == len(ids):
-            raise _no_token(continuation)
-        sequence = _with_prefix(self.prefix, ids)
-        if first == 0 and len(sequence) == len(ids):
-            sequence = (self._start_token(), *sequence)
-        return Boundary(ids=sequence, start=len(sequence) - len(ids) + first, straddles=first < len(alone))
+        return self._boundary(ids, first, continuation, straddles=first < len(alone))
 
     def _ask(self, text: str, *, special: bool = False) -> list[int]:
         if not text:
@@ -248,12 +261,3 @@ def _prefix(with_special: Sequence[int], without: Sequence[int]) -> tuple[int, .
         if list(with_special[first : first + len(without)]) == list(without):
             return tuple(with_special[:first])
     return ()
-
-
-def _with_prefix(prefix: tuple[int, ...], ids: Sequence[int]) -> tuple[int, ...]:
-    """Return the ids with the prefix before them, unless the text itself begins with it."""
-    return tuple(ids) if tuple(ids[: len(prefix)]) == prefix else (*prefix, *ids)
-
-
-def _no_token(continuation: str) -> AdapterError:
-    return AdapterError(f"The continuation {continuation!r} has no token of its own, so it cannot be scored.")

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from harness import HarnessError
+from harness.checks import Finding
 from harness.metrics import CUT_OFF, Metric, MetricContext, MetricResult
-from harness.planning import Finding
 from harness_audit.split import AuditedSplit, named_ids
 
 SEED = 0
@@ -352,6 +352,28 @@ def _ranking_trials(
     ]
 
 
+def _set_trials(
+    examples: Examples, references: Sequence[Mapping[str, Sequence[str]]], labels: Sequence[str]
+) -> list[Trial]:
+    """Return the trials of sets of labels; a constant has a share of them that the metric alone knows."""
+
+    def said(name: str, check: str, sets: Sequence[Sequence[str]], ceiling: float) -> Trial:
+        return Trial(
+            name=name, check=check, outputs=[{"labels": list(each)} for each in sets], ceiling=ceiling
+        )
+
+    gold = [reference["labels"] for reference in references]
+    return [said("gold", "gold", gold, 1.0), said("empty answers", "empty", [[] for _ in gold], 0.0)]
+
+
+def _grade_trials(examples: Examples, references: Sequence[float], labels: Sequence[str]) -> list[Trial]:
+    def said(name: str, check: str, grades: Sequence[float], ceiling: float) -> Trial:
+        return Trial(name=name, check=check, outputs=[{"grade": grade} for grade in grades], ceiling=ceiling)
+
+    constant = [references[0]] * len(references)
+    return [said("gold", "gold", references, 1.0), said("one grade for all", "constant", constant, 0.0)]
+
+
 _TRIALS: Mapping[str, Callable[[Examples, Sequence[Any], Sequence[str]], list[Trial]]] = {
     "sequence_classification": _label_trials,
     "multiple_choice": _label_trials,
@@ -365,4 +387,6 @@ _TRIALS: Mapping[str, Callable[[Examples, Sequence[Any], Sequence[str]], list[Tr
     "text_marking": _marked_trials,
     "bitext_retrieval": _bitext_trials,
     "ranked_retrieval": _ranking_trials,
+    "multilabel_classification": _set_trials,
+    "text_pair_similarity": _grade_trials,
 }

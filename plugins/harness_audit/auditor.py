@@ -12,19 +12,11 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from harness import HarnessError, MissingDataError
+from harness.checks import Finding, Note, TaskAudit, is_numbered, pairing_order
 from harness.metrics import Metric, MetricContext
-from harness.planning import (
-    Finding,
-    LockedSplit,
-    Note,
-    TaskAudit,
-    TasksResolver,
-    is_numbered,
-    pairing_order,
-    source_language,
-)
+from harness.planning import LockedSplit, resolve_tasks
 from harness.prompts import Prompter, Rendering, compile_prompt, render_item
-from harness.specs import SelectedTask
+from harness.specs import SelectedTask, source_language
 from harness_audit.answers import Scored, judged, kinds_with_answers, trials
 from harness_audit.choice import candidate_findings, identical_notes, position_notes
 from harness_audit.damage import damage_notes
@@ -196,7 +188,7 @@ class TaskAuditor:
             return
         selected = SelectedTask(entry=entry, languages=tuple(entry.spec.languages))
         try:
-            resolution = TasksResolver(self._catalog, self._finder).resolve([selected])
+            resolution, _ = resolve_tasks(self._catalog, self._finder, [selected])
         except MissingDataError:
             return
         for split, locked in resolution.diff(self._locked.lock):

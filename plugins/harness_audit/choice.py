@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from harness.planning import Finding, Note, source_language
-from harness.specs import TaskSpec
+from harness.checks import Finding, Note
+from harness.specs import TaskSpec, source_language
 from harness_audit.split import AuditedSplit, named_ids
 
 if TYPE_CHECKING:

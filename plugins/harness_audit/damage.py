@@ -15,9 +15,9 @@ from itertools import pairwise
 from statistics import StatisticsError, correlation
 from typing import TYPE_CHECKING, Any
 
+from harness.checks import Finding, Note
 from harness.data import BitextExample, SourceText
 from harness.languages import LEAST_DETECTED, Language, LanguageTable, other_language
-from harness.planning import Finding, Note
 from harness.specs import TaskSpec
 from harness_audit.data import script_results
 from harness_audit.overlap import item_text

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
+from harness.checks import Finding, ItemIds, Note, misalignment, stands_for_source
 from harness.data import MarkedText, TaggedSentence
 from harness.languages import LanguageTable, text_scripts
-from harness.planning import Finding, ItemIds, Note, misalignment, source_language, stands_for_source
-from harness.specs import SPLITS, Provenance, Source, TaskSpec
+from harness.specs import SPLITS, Provenance, Source, TaskSpec, source_language
 from harness_audit.overlap import TextIndex, item_text
 from harness_audit.split import AuditedSplit, named_ids
 
@@ -163,7 +163,7 @@ def id_results(
     Args:
         spec: The task.
         tests: Its test items.
-        order: What `harness.planning.id_alignment.pairing_order` returns.
+        order: What `harness.checks.id_alignment.pairing_order` returns.
         numbered: Returns whether the items of a split are named by their number.
     """
     splits = {(split.language, split.axes): split for split in tests}

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from harness import HarnessError, SpecError
+from harness.checks import Finding
 from harness.languages import LanguageTable, text_scripts
-from harness.planning import Finding
 from harness.prompts import CompiledPrompt, PromptItem, choose_literals
 from harness.specs import ALL_LANGUAGES, PromptSpec, TaskSpec
 from harness_audit.data import script_matches

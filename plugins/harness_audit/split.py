@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from harness import DataError, MissingDataError, UsageError
+from harness.checks import Finding, Note
 from harness.data import CandidatePool, find_split
 from harness.kinds import ReadContext, read_examples
-from harness.planning import Finding, Note
 from harness.specs import described_languages
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from harness import DataError, MissingDataError, UsageError
+from harness.checks import Finding, Note
 from harness.data import find_split
 from harness.kinds import ReadContext, TaskKind, read_examples
-from harness.planning import Finding, Note
 from harness_audit.split import AuditedSplit, named_ids
 
 if TYPE_CHECKING:

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from harness.checks import Finding, Note
 from harness.kinds import Method, MethodContext, TaskKind
 from harness.languages import Language
 from harness.metrics import Metric, MetricContext
 from harness.models import Generated, GenerateOptions, Prompt
-from harness.planning import Finding, Note
 from harness.prompts import Prompter
 from harness.specs import TaskSpec
 from harness_audit.answers import Scored, Trial
@@ -49,12 +49,16 @@ class Writing:
         name an entity without its place: what they lose is a note, unless it is more than a fifth.
         """
         assert self.kind.prompt_item is not None
-        gold = [prompt.compiled.answer(self.kind.prompt_item(example)) for example in self.examples]
+        items = [self.kind.prompt_item(example) for example in self.examples]
+        # Kinds whose answers are checked by rules have no gold text that could be written.
+        written = [] if any(item.gold is None for item in items) else [*map(prompt.compiled.answer, items)]
         references = [self.kind.reference(example) for example in self.examples]
         context = MetricContext(
             language=self.language.code, labels=self.spec.label_names, options=self.spec.metric_options
         )
-        for check, texts, ceiling in (("gold", gold, 1.0), ("empty", [""] * len(gold), 0.0)):
+        for check, texts, ceiling in (("gold", written, 1.0), ("empty", [""] * len(items), 0.0)):
+            if not texts:
+                continue
             trial = Trial(name=check, check=check, outputs=self._read(prompt, texts), ceiling=ceiling)
             for metric in self.metrics:
                 scored = Scored.of(metric, trial, self.examples, references, context)

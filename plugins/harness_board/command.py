@@ -64,7 +64,7 @@ def board(
     from harness_board.gathering import gather
     from harness_board.published import read_metadata
     from harness_board.rendering import board_page, site_pages
-    from harness_board.repository.reading import read_repository
+    from harness_board.repository.runs import read_repository
     from harness_board.run_reading import diagnosed, with_diagnosis
 
     for path, suffix in ((output, ".html"), (csv_file, ".csv"), (json_file, ".json")):
@@ -110,10 +110,10 @@ def _runs(folders: list[Path]) -> list[Run]:
 
 
 def _pairs(given: list[str]) -> dict[str, str]:
-    found = {}
-    for item in given:
-        old, equals, new = item.partition("=")
-        if not (old and equals and new):
-            raise UsageError(f"--rename takes OLD=NEW; found {item!r}.")
-        found[old] = new
-    return found
+    pairs = {}
+    for text in given:
+        old, _, new = text.partition("=")
+        if not (old and new):
+            raise UsageError(f"--rename takes OLD=NEW; found {text!r}.")
+        pairs[old] = new
+    return pairs

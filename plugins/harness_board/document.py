@@ -206,10 +206,8 @@ def _rounded(value: Any, digits: int) -> Any:
 
 def packed(rows: Sequence[Mapping[str, Any]], examples: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Return ``diagnosis``, one entry per group of buckets, and ``examples``, which buckets name by their place."""
-    named = [
-        [key for key in row.get("examples") or () if isinstance(key, str) and key in examples] for row in rows
-    ]
-    keys = list(dict.fromkeys(key for turn in zip_longest(*named) for key in turn if key is not None))
+    named = ([key for key in row.get("examples") or () if isinstance(key, str)] for row in rows)
+    keys = list(dict.fromkeys(key for turn in zip_longest(*named) for key in turn if key in examples))
     lengths = accumulate(len(str(examples[key])) for key in keys)
     keys = [key for key, length in zip(keys, lengths, strict=True) if length <= MOST_TEXT]
     places: dict[Any, int] = {key: place for place, key in enumerate(keys)}
@@ -228,11 +226,8 @@ def _bucket_value(row: Mapping[str, Any], name: str, places: Mapping[str, int]) 
     if name != "examples":
         return _rounded(row.get(name), BUCKET_DIGITS)
     examples: Iterable[Any] = row.get(name) or ()
-    return [
-        item if isinstance(item, dict) else places[item]
-        for item in examples
-        if isinstance(item, dict) or item in places
-    ]
+    pairs = (item if isinstance(item, dict) else places.get(item) for item in examples)
+    return [item for item in pairs if item is not None]
 
 
 # Rows of plain values: what ``--csv`` and ``--json`` write ------------------------------------------------
@@ -242,10 +237,8 @@ def board_rows(board: Board) -> list[dict[str, Any]]:
     """Return one row for every task score (no language) and every language's score, as fractions in [0, 1]."""
     rows = []
     for system in board.systems:
-        stated = system.metadata
-        data = [
-            stated.get(name, {}).get(key) for name in ("monolingual", "parallel") for key in ("value", "unit")
-        ]
+        stated, amounts = system.metadata, ("monolingual", "parallel")
+        data = [stated.get(name, {}).get(key) for name in amounts for key in ("value", "unit")]
         about = [system.label, system.protocol, system.view, system.method, system.source, system.year]
         about += [stated.get("parameters"), *data, stated.get("languages_seen"), stated.get("licence")]
         for score in system.scores:

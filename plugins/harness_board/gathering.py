@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import date
 from pathlib import Path
 
 from harness import Run, UnknownNameError, UsageError, grouped
@@ -23,21 +22,21 @@ from harness.reporting import (
     Matrix,
     Notes,
     Section,
-    Table,
+    conditions_of,
     equity_report,
     error_table,
     installed_sections,
     is_added,
+    make_table,
     matrices,
     percent,
     read_sections,
-    rows_of,
     side_notes,
     side_table,
 )
 from harness.specs import Catalog, SuiteSpec
 from harness.storage import SuiteSummary
-from harness_board.document import Board, Score, System, TaskColumn
+from harness_board.document import Board, System, TaskColumn
 from harness_board.published import (
     SystemMetadata,
     catalog_tasks,
@@ -46,20 +45,13 @@ from harness_board.published import (
     read_scores,
     table_systems,
 )
-from harness_board.repository.reading import StoredResults
-from harness_board.run_reading import run_systems, run_tasks, view_text
+from harness_board.repository.runs import StoredResults
+from harness_board.run_reading import created_on, run_systems, run_tasks
 
 SAME_SCORE = 1e-9
 """Points by which two scores of the same answers may differ."""
 Means = Iterator[tuple[str, float | None, float, str]]
 """Name of a mean, its value over the published languages, its value over all, and the added languages."""
-
-
-def _no_sources() -> UsageError:
-    return UsageError(
-        "A board needs runs, --from REPO, --from-published SUITE or --from-scores FILE; found none of them.",
-        hint="Try: harness board --from-published xtreme_r -o board.html",
-    )
 
 
 def gather(
@@ -90,8 +82,7 @@ def gather(
     Raises:
         UsageError: where there is nothing to show, runs share no task, or metadata are about no system.
     """
-    if not runs and stored is None and published is None and not scores:
-        raise _no_sources()
+    _require_source(runs, stored, published, scores)
     _require_common_task(runs, checklists := checklist_sections(runs))
     stored = stored or StoredResults()
     columns, systems = _evaluated(runs, stored)
@@ -120,8 +111,18 @@ def gather(
         extended=extension_section(runs),
         checklists=checklists,
         equity=equity_report(runs),
-        date=max((*map(_date, runs), *stored.dates), default=None),
+        date=max((*(created_on(run.results.run.created) for run in runs), *stored.dates), default=None),
     )
+
+
+def _require_source(
+    runs: Sequence[Run], stored: StoredResults | None, published: str | None, scores: Sequence[Path]
+) -> None:
+    if not runs and stored is None and published is None and not scores:
+        raise UsageError(
+            "A board needs runs, --from REPO, --from-published SUITE or --from-scores FILE; found none of them.",
+            hint="Try: harness board --from-published xtreme_r -o board.html",
+        )
 
 
 def _evaluated(runs: Sequence[Run], stored: StoredResults) -> tuple[dict[str, TaskColumn], list[System]]:
@@ -131,10 +132,6 @@ def _evaluated(runs: Sequence[Run], stored: StoredResults) -> tuple[dict[str, Ta
         columns[task.task] = _united(columns.get(task.task), task)
     systems = [system for run in runs for system in run_systems(run)]
     return columns, _united_baselines([*systems, *stored.systems])
-
-
-def _date(run: Run) -> date:
-    return date.fromisoformat(run.results.run.created[:10])
 
 
 def _title(suite: str, catalog: Catalog | None) -> str:
@@ -218,18 +215,16 @@ def _described(systems: Sequence[System], metadata: Sequence[SystemMetadata]) ->
     for item in metadata:
         if not set(item.names) & labels:
             raise UnknownNameError("system of the board", item.name, labels)
-    stated = [*metadata, *published_metadata()]
-    return [
-        replace(
-            system,
-            label=about.label or system.label,
-            year=about.year or system.year,
-            metadata={**system.metadata, **about.plain()},
-        )
-        if (about := next((item for item in stated if {system.label, system.path} & set(item.names)), None))
-        else system
-        for system in systems
-    ]
+    stated, described = [*metadata, *published_metadata()], []
+    for system in systems:
+        about = next((item for item in stated if {system.label, system.path} & set(item.names)), None)
+        if about is None:
+            described.append(system)
+            continue
+        label, year = about.label or system.label, about.year or system.year
+        fields = {**system.metadata, **about.plain()}
+        described.append(replace(system, label=label, year=year, metadata=fields))
+    return described
 
 
 def _united_baselines(systems: Sequence[System]) -> list[System]:
@@ -262,16 +257,13 @@ def _united_baselines(systems: Sequence[System]) -> list[System]:
 
 def _is_same_baseline(one: System, other: System) -> bool:
     """Return whether two systems are the same baseline, with the same score wherever both have one."""
-
-    def values(system: System) -> dict[tuple[str, str, str], float]:
-        return {
-            (own.task, own.metric, code): v for own in system.scores for code, v in own.by_language.items()
-        }
-
     names = ("label", "path", "protocol", "view", "adapter")
     if one.adapter != "baseline" or any(getattr(one, name) != getattr(other, name) for name in names):
         return False
-    first, second = values(one), values(other)
+    first, second = (
+        {(own.task, own.metric, code): v for own in system.scores for code, v in own.by_language.items()}
+        for system in (one, other)
+    )
     return all(abs(first[key] - second[key]) < SAME_SCORE for key in first.keys() & second.keys())
 
 
@@ -286,11 +278,10 @@ def _starred(systems: Sequence[System]) -> list[System]:
         for task, reason in {(score.task, score.reason) for score in system.scores}:
             reasons.setdefault(task, Counter())[reason] += 1
     usual = {task: "" if "" in own else own.most_common(1)[0][0] for task, own in reasons.items()}
-
-    def starred(score: Score) -> Score:
-        return replace(score, is_starred=score.reason != usual[score.task])
-
-    return [replace(system, scores=tuple(map(starred, system.scores))) for system in systems]
+    starred = (
+        [replace(own, is_starred=own.reason != usual[own.task]) for own in each.scores] for each in systems
+    )
+    return [replace(system, scores=tuple(scores)) for system, scores in zip(systems, starred, strict=True)]
 
 
 def _distinct(systems: Sequence[System]) -> list[System]:
@@ -316,18 +307,14 @@ def _languages(columns: Sequence[TaskColumn]) -> dict[str, dict[str, str]]:
 
 def extension_section(runs: Sequence[Run]) -> Section | None:
     """Return the means of suites and tasks with added languages, next to those without them; None without any."""
-    rows = rows_of(
+    rows = [
         (run.manifest.model_name, name, percent(published), f"{percent(extended)}{ADDED}", languages)
         for run in runs
         for name, published, extended, languages in [*_of_suites(run), *_of_tasks(run)]
-    )
-    table = Table(
-        title="Means with the languages that others added; not comparable with published scores",
-        corner="system",
-        heads=("mean of", "published languages", f"with added ones {ADDED}", "added"),
-        rows=rows,
-        words=frozenset({0, 3}),
-    )
+    ]
+    title = "Means with the languages that others added; not comparable with published scores"
+    heads = ("system", "mean of", "published languages", f"with added ones {ADDED}", "added")
+    table = make_table(title, heads, rows, words={0, 3})
     return Section(name="extended", title="With added languages", blocks=[table]) if rows else None
 
 
@@ -344,7 +331,7 @@ def _of_tasks(run: Run) -> Means:
         added = [code for code in row.by_language if is_added(code, run.manifest.tasks[row.task])]
         if added and row.headline:
             published = [value for code, value in row.by_language.items() if code not in added]
-            name = f"{row.task} ({metric_name(row.metric)}) {view_text(row.view)}".rstrip()
+            name = f"{row.task} ({metric_name(row.metric)}) {conditions_of(row.view)}".rstrip()
             mean = sum(published) / len(published) if published else None
             yield name, mean, row.value, " ".join(added)
 
@@ -365,12 +352,10 @@ def equity_section(
     if not any(language in {None, row.code} for table in tables for row in table.rows):
         return None
     systems = [table.system for table in tables]
-    names = [
-        f"{table.system} ({table.protocol} {table.method} {table.view}".rstrip() + ")"
-        if systems.count(table.system) > 1
-        else table.system
-        for table in tables
+    ways = [
+        f"{table.system} ({table.protocol} {table.method} {table.view}".rstrip() + ")" for table in tables
     ]
+    names = [way if systems.count(system) > 1 else system for way, system in zip(ways, systems, strict=True)]
     block = side_table(f"Of {task or 'all tasks'}, by system", tables, names, language=language)
     block = replace(block, notes=(*side_notes(tables), *SIDE_LEGEND))
     return Section(name="equity", title="What the languages cost", blocks=[block])

@@ -178,11 +178,12 @@ def _row(
             raise DataError(f"{path}:1: a file with one score per row has no column {', '.join(missing)}.")
         scores = [(row["task"], row["metric"], row.get("language", ""), "score", False)]
     elif all(name in known_languages().listed for name in columns):
-        task, metric = _task_and_metric(re.sub(r"^table\d+_", "", path.stem))
+        task, _, metric = re.sub(r"^table\d+_", "", path.stem).partition("_")
         scores = [(task, metric, code, code, False) for code in columns]
         scores.append((task, metric, "", "avg_printed" if "avg_printed" in row else "avg", True))
     elif strict or {"avg", "setting"} & set(row):
-        scores = [(*_task_and_metric(name), "", name, False) for name in columns]
+        parts = {name: name.partition("_") for name in columns}
+        scores = [(task, metric, "", name, False) for name, (task, _, metric) in parts.items()]
     else:
         return  # a table of something else in the same folder
     place = f"{path}:{number}"
@@ -193,11 +194,6 @@ def _row(
             yield ScoreTable(
                 task=task, metric=metric, language=language, value=value, printed=printed, **shared
             )
-
-
-def _task_and_metric(name: str) -> tuple[str, str]:
-    task, _, metric = name.partition("_")
-    return task, metric
 
 
 def _setting(model: str, setting: str) -> tuple[str, str]:
@@ -235,13 +231,13 @@ def table_systems(
     rows = list(rows)
     stated = {(renamed.get(row.model, row.model), row.setting) for row in rows}
     usual = "zero_shot_transfer"
-    grouped: dict[tuple[str, str], dict[tuple[str, str], list[ScoreTable]]] = {}
+    systems: dict[tuple[str, str], dict[tuple[str, str], list[ScoreTable]]] = {}
     for row in rows:
         name = renamed.get(row.model, row.model)
         metric = _metric(row, columns.get(row.task))
         # A protocol that no row of the model states is not known.
         setting = row.setting or (usual if (name, usual) in stated else "")
-        grouped.setdefault((name, setting), {}).setdefault((row.task, metric), []).append(row)
+        systems.setdefault((name, setting), {}).setdefault((row.task, metric), []).append(row)
     return [
         System(
             label=label,
@@ -250,7 +246,7 @@ def table_systems(
             scores=tuple(_score(*key, own, columns.get(key[0])) for key, own in by_task.items()),
             metadata={"reported": "self_reported"},
         )
-        for (label, setting), by_task in grouped.items()
+        for (label, setting), by_task in systems.items()
     ]
 
 
@@ -277,10 +273,10 @@ def _metric(row: ScoreTable, column: TaskColumn | None) -> str:
 
 def _short(metric: str) -> str:
     """Return the name that files give a metric."""
-    return next(
-        (own for own, name in SHORT_METRICS.items() if metric in {name, own} or metric.endswith(f"_{name}")),
-        metric,
-    )
+    for short, name in SHORT_METRICS.items():
+        if metric in {name, short} or metric.endswith(f"_{name}"):
+            return short
+    return metric
 
 
 def _score(task: str, metric: str, rows: Sequence[ScoreTable], column: TaskColumn | None) -> Score:
@@ -294,9 +290,8 @@ def _score(task: str, metric: str, rows: Sequence[ScoreTable], column: TaskColum
     notes = list(dict.fromkeys(row.note for row in rows if row.note))
     if stated and printed and abs(stated[0] - printed[0]) > 0.05:
         notes.append(f"another table prints {printed[0]:g}")
-    return Score(
-        task=task, metric=metric, mean=mean, by_language=cells, is_whole=is_whole, note="; ".join(notes)
-    )
+    note = "; ".join(notes)
+    return Score(task=task, metric=metric, mean=mean, by_language=cells, is_whole=is_whole, note=note)
 
 
 # Documents of task specs ------------------------------------------------------------------------------
@@ -320,9 +315,9 @@ def published_systems(catalog: Catalog, suite: str, means: Collection[str] = ())
         scores = []
         for task, metrics in item.scores.items():
             release = _release_items(catalog, task, languages.get(task))
-            releases = [release if metric in means else ({}, False) for metric in metrics]
-            pairs = zip(metrics, releases, strict=True)
-            scores += [_published_score(item, task, metric, *own) for metric, own in pairs]
+            for metric in metrics:
+                counts, is_parallel = release if metric in means else ({}, False)
+                scores.append(_published_score(item, task, metric, counts, is_parallel))
         systems.append(
             System(
                 label=item.label,
@@ -407,8 +402,7 @@ def _task_error(
 def published_metadata() -> list[SystemMetadata]:
     """Return the metadata of published systems in this package."""
     folder = resources.files("harness_board") / "metadata"
-    names = sorted(item.name for item in folder.iterdir() if item.name.endswith(".yaml"))
-    return [read_metadata(Path(str(folder / name))) for name in names]
+    return [read_metadata(path) for path in sorted(Path(str(folder)).glob("*.yaml"))]
 
 
 def catalog_tasks(catalog: Catalog, names: Iterable[str]) -> dict[str, TaskColumn]:

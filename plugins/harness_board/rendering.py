@@ -63,19 +63,15 @@ def board_page(board: Board, *, pages: Sequence[tuple[str, str]] = ()) -> str:
     """
     marks = {mark for own in board.tasks for shown in own.marks.values() for mark in shown}
     checklists = [section for own in board.checklists.values() for section in own]
-    below = [board.extended, *checklists, equity_section(board.equity)]
     scores = standing(board)
-    main = template(
-        "board.html.j2",
-        "harness_board",
-        title=board.title,
-        chips=_chips(board, scores),
-        scores=scores,
-        intervals=INTERVAL_LEGEND,
-        marks=", ".join(f"{mark} {meaning}" for mark, meaning in LEGEND.items() if mark in marks),
-        below=[part for part in below if part],
-        pages=pages,
-    )
+    texts = {
+        "title": board.title,
+        "chips": _chips(board, scores),
+        "intervals": INTERVAL_LEGEND,
+        "marks": ", ".join(f"{mark} {meaning}" for mark, meaning in LEGEND.items() if mark in marks),
+    }
+    below = list(filter(None, [board.extended, *checklists, equity_section(board.equity)]))
+    main = template("board.html.j2", "harness_board", **texts, scores=scores, below=below, pages=pages)
     return page(
         board.title,
         main,
@@ -100,19 +96,12 @@ def part_page(board: Board, *, task: str | None = None, language: str | None = N
     """Return the page of one task or one language: its scores in order, and the way to the view that ranks them."""
     title = task or board.languages[language or ""]["name"]
     kind, name = ("task", task) if task else ("language", language)
-    below = [
-        *board.checklists.get(task or "", ()),
-        equity_section(board.equity, task=task, language=language),
-    ]
-    main = template(
-        "part.html.j2",
-        "harness_board",
-        title=title,
-        board=board.title,
-        address=f"index.html#/{kind}/{quote(name or '', safe='')}",
-        scores=standing(board, task=task, language=language),
-        below=[part for part in below if part],
-    )
+    cost = equity_section(board.equity, task=task, language=language)
+    below = list(filter(None, [*board.checklists.get(task or "", ()), cost]))
+    scores = standing(board, task=task, language=language)
+    address = f"index.html#/{kind}/{quote(name or '', safe='')}"
+    texts = {"title": title, "board": board.title, "address": address}
+    main = template("part.html.j2", "harness_board", **texts, scores=scores, below=below)
     return page(f"{title}: {board.title}", main, modules=[_static("part.mjs")], styles=[board_style()])
 
 
@@ -164,11 +153,8 @@ def standing(board: Board, *, task: str | None = None, language: str | None = No
     with a task have, if more tasks count so; else over the tasks that all comparable systems have. The others follow,
     those with most tasks first. On the table of one task or language, systems without a score are skipped.
     """
-    tasks = [
-        column
-        for column in board.tasks
-        if task in {None, column.task} and (language is None or language in column.shown)
-    ]
+    tasks = [column for column in board.tasks if task in {None, column.task}]
+    tasks = [column for column in tasks if language is None or language in column.shown]
     codes = tasks[0].shown if task is not None and tasks else ()
     columns = [(tasks[0], code) for code in codes] if codes else [(column, language) for column in tasks]
     groups = _restricted(board.categories, [column.task for column in tasks])
@@ -201,11 +187,8 @@ def standing(board: Board, *, task: str | None = None, language: str | None = No
         row = (system.label, setting, points(value, sign), *texts)
         ordered.append(((not is_ranked, -(value or 0.0) if is_ranked else -scored), row))
     heads = [f"{code if codes else at.task}{at.marks.get(code or '', '')}" for at, code in columns]
-    return Standing(
-        heads=("System", "Average", *heads),
-        rows=tuple(row for _, row in sorted(ordered, key=lambda item: item[0])),
-        complete=complete,
-    )
+    rows = tuple(row for _, row in sorted(ordered, key=lambda item: item[0]))
+    return Standing(heads=("System", "Average", *heads), rows=rows, complete=complete)
 
 
 def _restricted(groups: Mapping[str, Sequence[str]], tasks: Sequence[str]) -> dict[str, list[str]]:
@@ -218,18 +201,12 @@ def _shared(entries: Sequence[tuple[System, Scorer]], tasks: Sequence[TaskColumn
     """Return the means of systems over the languages that all with a task have, as ``sharedTasks`` of the page."""
     every: list[dict[str, tuple[float | None, str]]] = [{} for _ in entries]
     for task in tasks:
-        by_code = [
-            [score(task, code)[0] for code in task.languages]
-            if any(one.task == task.task for one in system.scores)
-            else []
-            for system, score in entries
-        ]
-        places = range(len(task.languages))
-        shared = [at for at in places if all(values[at] is not None for values in by_code if values)]
-        for means, values, (_, score) in zip(every, by_code, entries, strict=True):
-            scored = [value for at in shared if values and (value := values[at]) is not None]
+        having = [score for system, score in entries if any(own.task == task.task for own in system.scores)]
+        codes = [code for code in task.languages if all(score(task, code)[0] is not None for score in having)]
+        for means, (_, score) in zip(every, entries, strict=True):
+            values = [value for code in codes if (value := score(task, code)[0]) is not None]
             sign = "°" if score(task, None)[1] == "°" else ""
-            means[task.task] = (fmean(scored) if scored else None), sign
+            means[task.task] = (fmean(values) if values else None), sign
     return list(every)
 
 

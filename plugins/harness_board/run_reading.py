@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import replace
+from datetime import date
 from typing import Any
 
 from harness import Run, UsageError, grouped
 from harness.languages import known_languages, recorded_name
-from harness.reporting import ADDED, PROVENANCE_MARKS, is_added, origin_mark
+from harness.reporting import ADDED, PROVENANCE_MARKS, conditions_of, is_added, origin_mark
 from harness.scores import CellGroups, cells_of_row, group_cells
 from harness.storage import ItemRecord, TaskScore
 from harness_board.document import Board, Score, System, TaskColumn
@@ -38,9 +40,8 @@ def run_tasks(run: Run) -> list[TaskColumn]:
     """Return the tasks of a run, as its manifest describes them."""
     columns = []
     for task, spec in run.manifest.tasks.items():
-        scored = dict.fromkeys(
-            code for row in run.results.tasks if row.task == task for code in row.by_language
-        )
+        rows = (row for row in run.results.tasks if row.task == task)
+        scored = dict.fromkeys(code for row in rows for code in row.by_language)
         described = {
             code: {"name": recorded_name(code, [spec.names]), "family": family, "script": script}
             for code, (family, script) in spec.languages.items()
@@ -76,7 +77,7 @@ def language_marks(run: Run, task: str) -> dict[str, str]:
 def run_systems(run: Run) -> list[System]:
     """Return the systems of a run; conditions that cross every language (an axis) are left to its report."""
     plain = (row for row in run.results.tasks if not set(row.view) & set(run.manifest.tasks[row.task].axes))
-    conditions = grouped(((row.protocol, view_text(row.view)), row) for row in plain)
+    conditions = grouped(((row.protocol, conditions_of(row.view)), row) for row in plain)
     groups = group_cells(run.cells)
     model, about = run.results.model, run.results.run
     systems = []
@@ -110,9 +111,9 @@ def _true_protocol(protocol: str, rows: Sequence[TaskScore], run: Run) -> str:
     return protocol if is_transfer or protocol != "zero_shot_transfer" else "in_language"
 
 
-def view_text(view: Mapping[str, str]) -> str:
-    """Return the conditions of a view in a line: ``prompt=letters shots=2``."""
-    return " ".join(f"{name}={value}" for name, value in sorted(view.items()))
+def created_on(moment: str) -> date:
+    """Return the day of a date and time in ISO 8601."""
+    return date.fromisoformat(moment[:10])
 
 
 def _score(row: TaskScore, run: Run, groups: CellGroups) -> Score:
@@ -126,6 +127,7 @@ def _score(row: TaskScore, run: Run, groups: CellGroups) -> Score:
     is_published = len(published) == len(row.by_language)
     mean = row.value if is_published else sum(published) / len(published) if published else None
     low, high = (row.ci if is_published else None) or (None, None)
+    ends = {code: value.ci for code, value in values.items() if value.ci}
     return Score(
         task=row.task,
         metric=row.metric,
@@ -135,9 +137,7 @@ def _score(row: TaskScore, run: Run, groups: CellGroups) -> Score:
         high=_points(high),
         by_language={code: value * 100 for code, value in row.by_language.items()},
         se_by_language={code: value.se * 100 for code, value in values.items() if value.se is not None},
-        interval_by_language={
-            code: (value.ci[0] * 100, value.ci[1] * 100) for code, value in values.items() if value.ci
-        },
+        interval_by_language={code: (low * 100, high * 100) for code, (low, high) in ends.items()},
         is_whole=expected <= set(row.by_language),
         note=f"scored on another split than test: {' '.join(other_split)}" if other_split else "",
     )
@@ -159,7 +159,7 @@ def with_diagnosis(board: Board, rows: Iterable[Mapping[str, Any]], runs: Sequen
     """Return the board with rows of a diagnosis; the items that they name are taken from the runs' records."""
     buckets = []
     for row in rows:
-        view = view_text(row.get("view") or {})
+        view = conditions_of(row.get("view") or {})
         for bucket in _buckets(row) if row["kind"] in KINDS else ():
             attribute = f"{row['attribute']} ({view})" if view else row["attribute"]
             # Items are named by their ids; an example that is in the row itself stays as it is.
@@ -186,15 +186,11 @@ def diagnosed(runs: Sequence[Run]) -> list[dict[str, Any]]:
         raise UsageError("--with-diagnosis needs runs: published scores have no items.")
     registry = open_session().registry
     options = DiagnosisOptions(examples=SHOWN)
-    jobs: list[tuple[list[Run], bool]] = [([runs[0]], True), *(([run], False) for run in runs)]
-    jobs += [([runs[0], other], False) for other in runs[1:]]
-    rows: list[dict[str, Any]] = []
-    for chosen, data_only in jobs:
-        try:
-            rows += diagnose(chosen, registry, options, data_only=data_only).rows()
-        except UsageError:
-            if len(chosen) == 1:
-                raise
+    rows = diagnose(runs[:1], registry, options, data_only=True).rows()
+    rows += [row for run in runs for row in diagnose([run], registry, options).rows()]
+    for other in runs[1:]:
+        with suppress(UsageError):
+            rows += diagnose([runs[0], other], registry, options).rows()
     return rows
 
 

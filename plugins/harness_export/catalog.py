@@ -30,20 +30,30 @@ class Target:
     many: bool = False
     """Whether it shows several runs."""
 
-    def files(self, runs: Sequence[Run]) -> Mapping[str, str]:
-        """Return the texts of the files by name; raises `UsageError` where the run has nothing for this format."""
+    def files(self, runs: Sequence[Run], *, allow_sample: bool = False) -> Mapping[str, str]:
+        """Return the texts of the files by name.
+
+        Raises `UsageError` where the run has nothing for this format, or is on the sample data, whose scores say
+        nothing about a model, and the files are to be published.
+        """
         from harness_export import formats
 
-        files: Mapping[str, str] = getattr(formats, self.maker)(runs if self.many else runs[:1])
+        runs = runs if self.many else runs[:1]
+        if self.publishes and not allow_sample and runs[0].results.run.data == "sample":
+            raise UsageError(
+                f"The run {str(runs[0].path)!r} is on the sample data, whose scores say nothing about a model.",
+                hint="Evaluate with --data hub, or try the format out with 'harness export --allow-sample'.",
+            )
+        files: Mapping[str, str] = getattr(formats, self.maker)(runs)
         if not files:
             raise UsageError(
                 f"The run {str(runs[0].path)!r} has no score that the format {self.name!r} can hold."
             )
         return files
 
-    def text(self, runs: Sequence[Run]) -> str:
+    def text(self, runs: Sequence[Run], *, allow_sample: bool = False) -> str:
         """Return the one file as a text; raises `UsageError` where there are several."""
-        files = self.files(runs)
+        files = self.files(runs, allow_sample=allow_sample)
         if len(files) > 1:
             raise UsageError(
                 f"The format {self.name!r} has {len(files)} files for this run.",
@@ -51,36 +61,21 @@ class Target:
             )
         return next(iter(files.values()))
 
+    def write(self, runs: Sequence[Run], folder: Path, *, allow_sample: bool = False) -> list[Path]:
+        """Write the files into a folder and return their paths."""
+        from harness.cli import write_files
+
+        return write_files(self.files(runs, allow_sample=allow_sample).items(), folder)
+
     def report_format(self) -> ReportFormat:
-        """Return the format for ``harness report``, which takes no sample data where files are to be published."""
-
-        def checked(runs: Sequence[Run]) -> Sequence[Run]:
-            if self.publishes:
-                require_real_data(runs[:1])
-            return runs
-
-        def write(runs: Sequence[Run], folder: Path) -> list[Path]:
-            from harness.cli import write_files
-
-            return write_files(self.files(checked(runs)).items(), folder)
-
+        """Return the format for ``harness report``."""
         return ReportFormat(
             name=self.name,
             suffix=self.suffix,
-            render=lambda runs: self.text(checked(runs)),
+            render=self.text,
             summary=self.summary,
-            write=write if self.in_folder else None,
+            write=self.write if self.in_folder else None,
         )
-
-
-def require_real_data(runs: Sequence[Run]) -> None:
-    """Raise `UsageError` where a run is on the sample data, whose scores say nothing about a model."""
-    for run in runs:
-        if run.results.run.data == "sample":
-            raise UsageError(
-                f"The run {str(run.path)!r} is on the sample data, whose scores say nothing about a model.",
-                hint="Evaluate with --data hub, or try the format out with 'harness export --allow-sample'.",
-            )
 
 
 TARGETS = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -32,8 +33,8 @@ def export(
     Example: harness export runs/e5-small --to eee --output e5-small.json
     """
     from harness import Run, UsageError, open_session
-    from harness.cli import check_output_file, echo, reporting_broken_plugins, write_file, write_files
-    from harness_export.catalog import TARGETS, require_real_data
+    from harness.cli import check_output_file, echo, reporting_broken_plugins, write_file
+    from harness_export.catalog import TARGETS
 
     runs = [Run(folder) for folder in folders]
     registry = open_session().registry
@@ -42,22 +43,17 @@ def export(
         chosen = registry.reports.get(name)
     if chosen.write is None:
         check_output_file(output, chosen.suffix)
-    other_tool = next((each for each in TARGETS if each.name == name), None)
-    if other_tool is not None:
-        if len(runs) > 1 and not other_tool.many:
+    render, write = chosen.render, chosen.write
+    target_format = next((each for each in TARGETS if each.name == name), None)
+    if target_format is not None:
+        if len(runs) > 1 and not target_format.many:
             raise UsageError(f"The format {target!r} is of one run; {len(runs)} were given.")
-        if other_tool.publishes and not allow_sample:
-            require_real_data(runs)
-    if output is not None and chosen.write is not None:
-        written = (
-            write_files(other_tool.files(runs).items(), output) if other_tool else chosen.write(runs, output)
-        )
-        for path in written:
-            echo(f"wrote {path}")
-        return
-    text = other_tool.text(runs) if other_tool else chosen.render(runs)
+        render = partial(target_format.text, allow_sample=allow_sample)
+        write = chosen.write and partial(target_format.write, allow_sample=allow_sample)
     if output is None:
-        echo(text, nl=False)
-    else:
-        write_file(output, text)
-        echo(f"wrote {output}")
+        echo(render(runs), nl=False)
+        return
+    if write is None:
+        write_file(output, render(runs))
+    for path in [output] if write is None else write(runs, output):
+        echo(f"wrote {path}")

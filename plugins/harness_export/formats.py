@@ -11,7 +11,7 @@
   main score, so that its numbers are not these.
 - LaTeX: the table of the report's page, with names that may be published.
 
-`ExportedScore` is a cell's metric with its data, its conditions and its uncertainty, for every format.
+`ExportedCell` is a cell with its data and its conditions, for every format.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import datetime
 import json
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -49,7 +49,6 @@ PIPELINES = {
 }
 """Kinds of the core by the Hub's names of tasks; others are ``other``."""
 KINDS = {"bitext_retrieval", "ranked_retrieval"}
-Key = tuple[str, str | None, int | None, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,15 +62,21 @@ class HubData:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExportedScore:
-    """One metric of one finished cell."""
+class ExportedCell:
+    """One finished cell."""
 
     run: Run
     cell: CellResult
-    metric: str
-    value: MetricValue
-    headline: bool
-    higher_is_better: bool
+    name: str
+    """What it differs in from others of its task and language: ``frozen_seed-2``.
+
+    Formats without fields for a protocol, a seed or a view need it so that no score takes the place of another.
+    """
+
+    @property
+    def headline(self) -> Sequence[str]:
+        """The metrics that its task is scored by."""
+        return self.run.manifest.tasks[self.cell.task].headline
 
     @property
     def hub(self) -> HubData | None:
@@ -92,12 +97,9 @@ class ExportedScore:
             config = str(place["config"]).format_map(codes | self.cell.view) if place.get("config") else None
         except KeyError:
             config = None
-        return HubData(
-            path=str(place["path"]).format_map(codes),
-            config=config,
-            split=str(place.get("split", split)),
-            revision=self.cell.data.get("revision") if self.from_hub else None,
-        )
+        revision = self.cell.data.get("revision") if self.from_hub else None
+        path = str(place["path"]).format_map(codes)
+        return HubData(path=path, config=config, split=str(place.get("split", split)), revision=revision)
 
     @property
     def from_hub(self) -> bool:
@@ -109,8 +111,8 @@ class ExportedScore:
         """The number of examples in the prompt; None without prompts."""
         return None if self.cell.prompt is None else int(self.cell.prompt["shots"])
 
-    def details(self) -> dict[str, str]:
-        """Return all that a reader needs to judge the number, as texts; what does not apply is missing."""
+    def details(self, value: MetricValue) -> dict[str, str]:
+        """Return all that a reader needs to judge a score, as texts; what does not apply is missing."""
         cell, head = self.cell, self.run.results.run
         values: dict[str, Any] = {
             **language_details(cell.language),
@@ -132,7 +134,7 @@ class ExportedScore:
             "truncated": cell.truncated or None,
             "unparsed": cell.unparsed or None,
             "corrected_gold": "true" if cell.gold else None,
-            "interval_method": self.value.ci_method,
+            "interval_method": value.ci_method,
             "provenance": cell.provenance,
             "data_origin": cell.data.get("origin"),
             "data_sha256": cell.data.get("digest"),
@@ -143,16 +145,15 @@ class ExportedScore:
         }
         return texts(values)
 
-    def sentence(self) -> str:
-        """Return the same in a line for people."""
-        cell = self.cell
-        interval = ""
-        if self.value.ci is not None:
-            low, high = self.value.ci
+    def sentence(self, metric: str) -> str:
+        """Return the same of one of its metrics in a line for people."""
+        cell, interval = self.cell, ""
+        if (ends := cell.metrics[metric].ci) is not None:
+            low, high = ends
             interval = f" (95 % interval {100 * low:.1f} to {100 * high:.1f})"
         size = "" if cell.size in {None, cell.n} else f" of {cell.size}"
         parts = [
-            f"{self.metric} x100{interval}",
+            f"{metric} x100{interval}",
             f"{cell.n}{size} items in {cell.language}",
             f"{cell.split} split" + (" used as the test set" if cell.stands_in else ""),
             f"{cell.protocol}, {cell.method}, seed {cell.seed}",
@@ -186,22 +187,6 @@ def safe_name(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.-]+", "-", text)
 
 
-def distinct_names(found: Sequence[ExportedScore]) -> list[str]:
-    """Return for every score what its cell differs in from others of its task and language: ``frozen_seed-2``.
-
-    Formats without fields for a protocol, a seed or a view need it so that no score takes the place of another.
-    """
-    conditions = [_conditions(score.cell) for score in found]
-    cells = [(score.cell.task, score.cell.language) for score in found]
-    twins = grouped(zip(cells, conditions, strict=True))
-    return ["_".join(distinguishing(own, twins[cell])) for cell, own in zip(cells, conditions, strict=True)]
-
-
-def _conditions(cell: CellResult) -> list[str]:
-    view = [f"{name}-{value}" for name, value in sorted(cell.view.items())]
-    return [str(cell.protocol), str(cell.method), f"seed-{cell.seed}", *view]
-
-
 def language_details(code: str) -> dict[str, str]:
     """Return how every format names a language that has no field for one: the only mapping of languages."""
     table = known_languages()
@@ -231,28 +216,32 @@ def created(run: Run) -> float | None:
     return (moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)).timestamp()
 
 
-def scores(run: Run) -> Iterator[ExportedScore]:
-    """Yield the metrics of all finished cells, in the order of the run."""
-    metrics = open_session().registry.metrics
-    for cell in run.cells:
-        if not cell.is_scored:
-            continue
-        headline = run.manifest.tasks[cell.task].headline
-        for name, value in cell.metrics.items():
-            yield ExportedScore(
-                run=run,
-                cell=cell,
-                metric=name,
-                value=value,
-                headline=name in headline,
-                higher_is_better=name not in metrics or metrics.get(name).higher_is_better,
-            )
+def exported_cells(run: Run) -> list[ExportedCell]:
+    """Return the finished cells, in the order of the run."""
+    cells = [cell for cell in run.cells if cell.is_scored]
+    twins = grouped(((cell.task, cell.language), _conditions(cell)) for cell in cells)
+    return [
+        ExportedCell(run=run, cell=cell, name="_".join(distinguishing(_conditions(cell), peers)))
+        for cell in cells
+        for peers in [twins[cell.task, cell.language]]
+    ]
+
+
+def _conditions(cell: CellResult) -> list[str]:
+    view = [f"{name}-{value}" for name, value in sorted(cell.view.items())]
+    return [str(cell.protocol), str(cell.method), f"seed-{cell.seed}", *view]
 
 
 def eee_files(runs: Sequence[Run]) -> Mapping[str, str]:
     """Return the record of the first run."""
-    run = runs[0]
-    results = [_eee_result(score) for score in scores(run)]
+    run, metrics = runs[0], open_session().registry.metrics
+    results = [
+        _eee_result(
+            exported, name, is_lower_better=name in metrics and not metrics.get(name).higher_is_better
+        )
+        for exported in exported_cells(run)
+        for name in exported.cell.metrics
+    ]
     if not results:
         return {}
     name = clean_model_name(run)
@@ -310,37 +299,49 @@ def _model_info(run: Run, name: str) -> dict[str, Any]:
     return {"name": name, "id": name, "developer": developer, "additional_details": texts(details)}
 
 
-def _eee_result(score: ExportedScore) -> dict[str, Any]:
-    cell, prompt = score.cell, score.cell.prompt
+def _eee_result(exported: ExportedCell, metric: str, *, is_lower_better: bool) -> dict[str, Any]:
+    cell, value = exported.cell, exported.cell.metrics[metric]
     names = {"num_fewshot": "shots", "prompt": "name", "prompt_digest": "digest"}
-    shots = prompt and {name: prompt.get(key) for name, key in names.items()}
+    shots = cell.prompt and {name: cell.prompt.get(key) for name, key in names.items()}
+    interval = value.ci and {
+        "lower": value.ci[0],
+        "upper": value.ci[1],
+        "confidence_level": 0.95,
+        "method": value.ci_method or "unknown",
+    }
+    error = {"value": value.se, "method": "analytic" if value.draws is None else "bootstrap"}
     return {
-        "evaluation_result_id": f"{cell.digest}.{score.metric}",
+        "evaluation_result_id": f"{cell.digest}.{metric}",
         "evaluation_name": f"harness.{cell.task}.{cell.language}",
-        "source_data": _source(score),
+        "source_data": _source(exported),
         "metric_config": {
-            "evaluation_description": score.sentence(),
-            "metric_id": score.metric,
-            "metric_name": score.metric,
+            "evaluation_description": exported.sentence(metric),
+            "metric_id": metric,
+            "metric_name": metric,
             "metric_unit": "proportion",
-            "lower_is_better": not score.higher_is_better,
+            "lower_is_better": is_lower_better,
             "score_type": "continuous",
             "min_score": 0.0,
             "max_score": 1.0,
-            "additional_details": {"headline": str(score.headline).lower()},
+            "additional_details": {"headline": str(metric in exported.headline).lower()},
         },
         "score_details": {
-            "score": score.value.value,
-            "uncertainty": _uncertainty(score),
-            "details": score.details(),
+            "score": value.value,
+            "uncertainty": {
+                "num_samples": cell.n,
+                "standard_error": None if value.se is None else error,
+                "confidence_interval": interval,
+                "num_bootstrap_samples": value.draws,
+            },
+            "details": exported.details(value),
         },
         "generation_config": shots and {"additional_details": texts(shots)},
     }
 
 
-def _source(score: ExportedScore) -> dict[str, Any]:
+def _source(exported: ExportedCell) -> dict[str, Any]:
     """Return where the items are from; paths of this machine stay here."""
-    cell, hub = score.cell, score.hub if score.from_hub else None
+    cell, hub = exported.cell, exported.hub if exported.from_hub else None
     details = {
         **language_details(cell.language),
         "provenance": cell.provenance,
@@ -348,32 +349,12 @@ def _source(score: ExportedScore) -> dict[str, Any]:
         "sha256": cell.data.get("digest"),
         "origin": cell.data.get("origin"),
     }
-    if hub is None:
-        return {"dataset_name": cell.task, "source_type": "other", "additional_details": texts(details)}
-    details |= {"config": hub.config or None, "revision": hub.revision or None}
-    return {
-        "dataset_name": cell.task,
-        "source_type": "hf_dataset",
-        "hf_repo": hub.path,
-        "hf_split": SPLITS.get(hub.split, hub.split),
-        "samples_number": cell.size,
-        "additional_details": texts(details),
-    }
-
-
-def _uncertainty(score: ExportedScore) -> dict[str, Any]:
-    value, error, interval = score.value, None, None
-    if value.se is not None:
-        error = {"value": value.se, "method": "analytic" if value.draws is None else "bootstrap"}
-    if value.ci is not None:
-        ends = {"lower": value.ci[0], "upper": value.ci[1]}
-        interval = {**ends, "confidence_level": 0.95, "method": value.ci_method or "unknown"}
-    return {
-        "num_samples": score.cell.n,
-        "standard_error": error,
-        "confidence_interval": interval,
-        "num_bootstrap_samples": value.draws,
-    }
+    source: dict[str, Any] = {"dataset_name": cell.task, "source_type": "other"}
+    if hub is not None:
+        details |= {"config": hub.config or None, "revision": hub.revision or None}
+        source |= {"source_type": "hf_dataset", "hf_repo": hub.path}
+        source |= {"hf_split": SPLITS.get(hub.split, hub.split), "samples_number": cell.size}
+    return {**source, "additional_details": texts(details)}
 
 
 def model_index(runs: Sequence[Run]) -> Mapping[str, str]:
@@ -381,15 +362,10 @@ def model_index(runs: Sequence[Run]) -> Mapping[str, str]:
 
     Tools join results of one data set, config, split and revision, so that the config says what else differs.
     """
-    run = runs[0]
-    run_scores = list(scores(run))
-    cells: dict[str, tuple[str, list[ExportedScore]]] = {}
-    for score, name in zip(run_scores, distinct_names(run_scores), strict=True):
-        cells.setdefault(score.cell.digest, (name, []))[1].append(score)
-    if not run_scores:
+    results = list(map(_result, exported_cells(runs[0])))
+    if not results:
         return {}
-    model = clean_model_name(run)
-    results = [_result(run, cell_scores, name) for name, cell_scores in cells.values()]
+    model = clean_model_name(runs[0])
     return {f"{safe_name(model)}.yaml": _dumped({"model-index": [{"name": model, "results": results}]})}
 
 
@@ -397,31 +373,29 @@ def _dumped(document: Any) -> str:
     return yaml.safe_dump(without_none(document), sort_keys=False, allow_unicode=True, width=120)
 
 
-def _result(run: Run, own: Sequence[ExportedScore], name: str) -> dict[str, Any]:
-    first, cell = own[0], own[0].cell
-    hub = first.hub if first.from_hub else None
+def _result(exported: ExportedCell) -> dict[str, Any]:
+    cell, hub = exported.cell, exported.hub if exported.from_hub else None
     config = (hub and hub.config) or cell.language
     dataset = {
         "name": f"{cell.task} ({cell.language})",
         "type": hub.path if hub else cell.task,
-        "config": f"{config} ({name})" if name else config,
+        "config": f"{config} ({exported.name})" if exported.name else config,
         "split": cell.split,
         "revision": hub and hub.revision,
-        "args": first.details(),
+        "args": exported.details(next(iter(cell.metrics.values()))),
     }
-    kind = PIPELINES.get(run.manifest.tasks[cell.task].kind, "other")
+    kind = PIPELINES.get(exported.run.manifest.tasks[cell.task].kind, "other")
     return {
         "task": {"type": kind, "name": cell.task},
         "dataset": dataset,
-        "metrics": [_metric(score) for score in own],
+        "metrics": [_metric(name, value, cell.n) for name, value in cell.metrics.items()],
     }
 
 
-def _metric(score: ExportedScore) -> dict[str, Any]:
-    value = score.value
+def _metric(name: str, value: MetricValue, items: int) -> dict[str, Any]:
     low, high = value.ci or (None, None)
     details = {
-        "n": score.cell.n,
+        "n": items,
         "standard_error": value.se,
         "ci_low": low,
         "ci_high": high,
@@ -429,7 +403,7 @@ def _metric(score: ExportedScore) -> dict[str, Any]:
         "ci_method": value.ci_method,
         "scale": "fraction",
     }
-    return {"type": score.metric, "value": value.value, "name": score.metric, "args": details}
+    return {"type": name, "value": value.value, "name": name, "args": details}
 
 
 def eval_results(runs: Sequence[Run]) -> Mapping[str, str]:
@@ -439,18 +413,19 @@ def eval_results(runs: Sequence[Run]) -> Mapping[str, str]:
     several files only.
     """
     groups: dict[str, list[dict[str, Any]]] = {}
-    headline = [score for score in scores(runs[0]) if score.headline]
-    for score, name in zip(headline, distinct_names(headline), strict=True):
-        if (hub := score.hub) is not None:
-            metrics = {other.metric for other in headline if other.cell.digest == score.cell.digest}
-            parts = [score.cell.task, score.metric if len(metrics) > 1 else "", name]
+    for exported in exported_cells(runs[0]):
+        cell, hub = exported.cell, exported.hub
+        if hub is None:
+            continue
+        metrics = [name for name in cell.metrics if name in exported.headline]
+        for metric in metrics:
+            parts = [cell.task, metric if len(metrics) > 1 else "", exported.name]
             file = f".eval_results/{safe_name('_'.join(filter(None, parts)))}.yaml"
-            task = hub.config or score.cell.language
             entry = {
-                "dataset": {"id": hub.path, "task_id": task, "revision": hub.revision},
-                "value": round(100 * score.value.value, 4),
-                "date": score.run.manifest.created or None,
-                "notes": score.sentence(),
+                "dataset": {"id": hub.path, "task_id": hub.config or cell.language, "revision": hub.revision},
+                "value": round(100 * cell.metrics[metric].value, 4),
+                "date": exported.run.manifest.created or None,
+                "notes": exported.sentence(metric),
             }
             groups.setdefault(file, []).append(entry)
     return {file: _dumped(entries) for file, entries in groups.items()}
@@ -458,57 +433,56 @@ def eval_results(runs: Sequence[Run]) -> Mapping[str, str]:
 
 def mteb_files(runs: Sequence[Run]) -> Mapping[str, str]:
     """Return one result file for every retrieval task under one protocol, seed and view."""
-    run = runs[0]
-    groups: dict[Key, dict[str, list[ExportedScore]]] = {}
-    for score in scores(run):
-        cell = score.cell
-        if run.manifest.tasks[cell.task].kind in KINDS:
-            key = (cell.task, cell.protocol, cell.seed, json.dumps(cell.view, sort_keys=True))
-            groups.setdefault(key, {}).setdefault(cell.language, []).append(score)
-    return {_mteb_name(key, list(groups)): _mteb_text(run, key, own) for key, own in groups.items()}
+    tasks = runs[0].manifest.tasks
+    groups = grouped(
+        (
+            (cell.task, str(cell.protocol), f"seed-{cell.seed}", json.dumps(cell.view, sort_keys=True)),
+            exported,
+        )
+        for exported in exported_cells(runs[0])
+        for cell in [exported.cell]
+        if tasks[cell.task].kind in KINDS
+    )
+    files = {}
+    for (task, *conditions), cells in groups.items():
+        twins = [others for name, *others in groups if name == task]
+        name = safe_name("_".join([task, *distinguishing(conditions, twins)])).strip("-")
+        files[f"{name}.json"] = _mteb_text(task, cells)
+    return files
 
 
-def _mteb_name(key: Key, keys: Sequence[Key]) -> str:
-    def parts(task: str, protocol: str | None, seed: int | None, view: str) -> list[str]:
-        return [str(protocol), f"seed-{seed}", view]
-
-    twins = [parts(*sibling) for sibling in keys if sibling[0] == key[0]]
-    labels = [key[0], *distinguishing(parts(*key), twins)]
-    return f"{safe_name('_'.join(labels)).strip('-')}.json"
-
-
-def _mteb_text(run: Run, key: Key, cells: Mapping[str, Sequence[ExportedScore]]) -> str:
-    splits = grouped((own[0].cell.split or "test", _subset(run, code, own)) for code, own in cells.items())
-    data = next(iter(cells.values()))[0].cell.data
+def _mteb_text(task: str, cells: Sequence[ExportedCell]) -> str:
+    data = cells[0].cell.data
     document = {
         "dataset_revision": data.get("revision") or f"sha256:{data.get('digest')}",
-        "task_name": f"harness/{key[0]}",
+        "task_name": f"harness/{task}",
         "mteb_version": None,
-        "scores": splits,
-        "evaluation_time": round(sum(own[0].cell.seconds for own in cells.values()), 3),
+        "scores": grouped((own.cell.split or "test", _subset(own)) for own in cells),
+        "evaluation_time": round(sum(own.cell.seconds for own in cells), 3),
         "kg_co2_emissions": None,
-        "date": created(run),
+        "date": created(cells[0].run),
     }
     return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
 
 
-def _subset(run: Run, code: str, own: Sequence[ExportedScore]) -> dict[str, Any]:
-    headline = next((score for score in own if score.headline), own[0])
-    metrics: dict[str, Any] = {"main_score": headline.value.value, "main_score_metric": headline.metric}
-    for score in own:
-        value = score.value
-        metrics[score.metric] = value.value
-        metrics |= {f"{score.metric}_se": value.se} if value.se is not None else {}
+def _subset(exported: ExportedCell) -> dict[str, Any]:
+    cell = exported.cell
+    headline = next((name for name in cell.metrics if name in exported.headline), next(iter(cell.metrics)))
+    main = cell.metrics[headline]
+    metrics: dict[str, Any] = {"main_score": main.value, "main_score_metric": headline}
+    for name, value in cell.metrics.items():
+        metrics[name] = value.value
+        metrics |= {f"{name}_se": value.se} if value.se is not None else {}
         if value.ci is not None:
-            metrics |= {f"{score.metric}_ci_low": value.ci[0], f"{score.metric}_ci_high": value.ci[1]}
-    searched = run.manifest.tasks[headline.cell.task]
-    languages = ["en", code] if searched.kind == "bitext_retrieval" and code != "en" else [code]
+            metrics |= {f"{name}_ci_low": value.ci[0], f"{name}_ci_high": value.ci[1]}
+    is_bitext = exported.run.manifest.tasks[cell.task].kind == "bitext_retrieval"
+    languages = ["en", cell.language] if is_bitext and cell.language != "en" else [cell.language]
     return {
         **metrics,
-        "hf_subset": code,
+        "hf_subset": cell.language,
         "languages": [_language_script(each) for each in languages],
-        "num_samples": headline.cell.n,
-        "details": headline.details(),
+        "num_samples": cell.n,
+        "details": exported.details(main),
     }
 
 

@@ -46,7 +46,6 @@ def gate(
     from harness_gate.report import decision_blocks, decision_rows, junit_text
     from harness_gate.verdict import EXIT, UNREADABLE, decide, read_policy
 
-    check_output_file(json_file, ".json")
     check_output_file(junit, ".xml", ".junit")
     check_output_file(markdown, ".md", ".markdown")
     policy = read_policy(policy_file)
@@ -58,8 +57,7 @@ def gate(
     except HarnessError as error:
         error.exit_code = UNREADABLE if error.exit_code == EXIT["NO-GO"] else error.exit_code
         raise
-    if json_file is not None:
-        write_rows(json_file, decision_rows(decision))
+    write_rows(json_file, decision_rows(decision))
     if junit is not None:
         write_file(junit, junit_text(decision))
     if markdown is not None:

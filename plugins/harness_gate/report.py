@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any, Literal
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
@@ -45,7 +45,10 @@ STYLES: dict[Verdict, Literal["", "good", "bad"]] = {"GO": "good", "NO-GO": "bad
 
 def decision_blocks(decision: Decision, *, details: bool) -> list[Block]:
     """Return the table of tests, the worst first, the reasons and, at the end, the verdict on the whole."""
-    ordered = sorted(decision.checks, key=_rank)
+    # The worst tests, and those that decide, come first.
+    ordered = sorted(
+        decision.checks, key=lambda test: (ORDER.index(test.verdict), not test.decisive, test.change or 0.0)
+    )
     shown = ordered if details else ordered[:SHOWN]
     hidden = _tallied([check.verdict for check in ordered[len(shown) :]])
     left_out = [f"Not shown: {hidden}; all with --details."] if hidden else []
@@ -74,11 +77,6 @@ def _tallied(verdicts: Sequence[Verdict]) -> str:
     return ", ".join(f"{verdicts.count(name)} {name}" for name in ORDER if name in verdicts)
 
 
-def _rank(check: Check) -> tuple[int, bool, float]:
-    """Return the sort key that puts the worst tests, and those that decide, first."""
-    return ORDER.index(check.verdict), not check.decisive, check.change or 0.0
-
-
 def _name(check: Check) -> str:
     return f"{check.title} {check.language or 'mean'}"
 
@@ -99,14 +97,10 @@ COLUMNS: Mapping[str, Callable[[Check], str | Field]] = {
 }
 
 
-def _table(checks: Sequence[Check]) -> ReportTable:
+def _table(checks: Sequence[Check], *, is_narrow: bool = False) -> ReportTable:
     """Return the tests; the margins are a column only where they differ, and p is skipped where space is short."""
-    skipped = ("margin",) if len({check.margin for check in checks}) == 1 else ()
-    return replace(_columns(checks, skipped), narrow=_columns(checks, (*skipped, "p")))
-
-
-def _columns(checks: Sequence[Check], skipped: Sequence[str]) -> ReportTable:
-    heads = tuple(head for head in COLUMNS if head not in skipped)
+    skipped = {"margin"} if len({check.margin for check in checks}) == 1 else set()
+    heads = tuple(head for head in COLUMNS if head not in skipped and not (is_narrow and head == "p"))
     return ReportTable(
         title="Tests, the worst first",
         untitled=True,
@@ -115,6 +109,7 @@ def _columns(checks: Sequence[Check], skipped: Sequence[str]) -> ReportTable:
         rows=rows_of((_name(check), *(COLUMNS[head](check) for head in heads)) for check in checks),
         words=frozenset({0, len(heads) - 1}),
         folding=True,
+        narrow=None if is_narrow else _table(checks, is_narrow=True),
     )
 
 

@@ -14,16 +14,14 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from harness import NamedTable, Run, distinguishing
 from harness.analysis import (
-    Difference,
     LanguageComparison,
     Scores,
-    System,
     SystemGroup,
     TaskComparison,
     compare_group,
@@ -94,108 +92,6 @@ def read_policy(path: Path | None) -> Policy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
-    """One task under one protocol, seed and view, in two runs."""
-
-    task: str
-    title: str
-    """The task with what distinguishes it from the other pairs of the gate."""
-    group: SystemGroup | None
-    """The systems of the base run and of the new one; None where one of them finished nothing of it."""
-    languages: tuple[str, ...]
-    """All that one of the runs finished or the base run planned, as far as its data are there."""
-    reasons: Mapping[str, str]
-    """By language: why it cannot be compared."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Side:
-    cells: Mapping[Key, Mapping[str, CellResult]]
-    systems: Mapping[Key, tuple[SystemGroup, System]]
-
-
-def find_pairs(base: Run, new: Run) -> tuple[list[Pair], list[str]]:
-    """Return every task of the base run with its counterpart, and notes on what only the new run has.
-
-    Raises:
-        DataError: Where nothing distinguishes two cells of a run.
-    """
-    old, other = _read(base), _read(new)
-    keys = [
-        key for key, cells in old.cells.items() if any(cell.status != "skipped" for cell in cells.values())
-    ]
-    extra = sorted({key[0] for key in other.systems} - {key[0] for key in keys})
-    notes = [f"Not compared, as the base run does not have them: {', '.join(extra)}."] if extra else []
-    return [_pair(key, keys, old, other) for key in keys], notes
-
-
-def _read(run: Run) -> _Side:
-    cells: dict[Key, dict[str, CellResult]] = {}
-    for cell in run.cells:
-        cells.setdefault(_key(cell), {})[cell.language] = cell
-    has_any = any(cell.status == "ok" for cell in run.cells)
-    systems = {
-        _key(next(iter(system.cells.values()))): (group, system)
-        for group in (group_systems([run], least=1) if has_any else [])
-        for system in group.systems
-    }
-    return _Side(cells, systems)
-
-
-def _key(cell: CellResult) -> Key:
-    return cell.task, cell.protocol, cell.seed, json.dumps(cell.view, sort_keys=True)
-
-
-def _pair(key: Key, keys: list[Key], old: _Side, other: _Side) -> Pair:
-    ours, theirs = old.cells[key], other.cells.get(key, {})
-    languages = [
-        code
-        for code in dict.fromkeys([*ours, *theirs])
-        if any(code in side and side[code].status != "skipped" for side in (ours, theirs))
-    ]
-    reasons = {code: reason for code in languages if (reason := _reason(ours.get(code), theirs.get(code)))}
-    others = [", ".join(_conditions(own)) for own in other.cells if own[0] == key[0]]
-    if not theirs and others:
-        reasons = dict.fromkeys(languages, f"the new run has it only with {' and with '.join(others)}")
-    group = None
-    if key in old.systems and key in other.systems:
-        declared, first = old.systems[key]
-        systems = (first, other.systems[key][1])
-        group = SystemGroup(task=declared.task, view=declared.view, systems=systems)
-    title = _title(key, keys)
-    return Pair(task=key[0], title=title, group=group, languages=tuple(languages), reasons=reasons)
-
-
-def _title(key: Key, keys: list[Key]) -> str:
-    """Return ``xnli (seed=2)``: the task with the conditions that differ among the pairs of this task."""
-    parts = distinguishing(_conditions(key), [_conditions(other) for other in keys if other[0] == key[0]])
-    return f"{key[0]} ({', '.join(parts)})" if parts else key[0]
-
-
-def _conditions(key: Key) -> list[str]:
-    view = [f"{name}={value}" for name, value in json.loads(key[3]).items()]
-    return [str(key[1]), f"seed={key[2]}", *view]
-
-
-def _reason(old: CellResult | None, new: CellResult | None) -> str:
-    """Return why two cells cannot be compared; empty where they can."""
-    for cell, where in ((old, "base run"), (new, "new run")):
-        if cell is None:
-            return f"the {where} does not have it"
-        if cell.status != "ok":
-            return f"{cell.status} in the {where}: {cell.reason or 'no reason was recorded'}"
-    assert old is not None
-    assert new is not None
-    if old.version != new.version:
-        return f"the task has version {old.version} in the base run and {new.version} in the new one"
-    if (old.split, old.stands_in) != (new.split, new.stands_in):
-        return f"the base run has the split {old.split!r}, the new one {new.split!r}"
-    if old.pool and new.pool and old.pool.get("digest") != new.pool.get("digest"):
-        return "the candidates that were searched are not the same"
-    return ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
     """One language of a task, or the mean over its languages; all numbers are fractions."""
 
@@ -255,11 +151,18 @@ def decide(new: Run, base: Run, metrics: NamedTable[Metric], policy: Policy) -> 
         DataError: Where records are broken, or where nothing distinguishes two cells of a run.
         UnknownNameError: For a metric of the policy that is not registered.
     """
-    pairs, notes = find_pairs(base, new)
-    tests = _corrected([test for pair in pairs for test in _tests(pair, metrics, policy)], policy.correction)
-    tests = [_judged(test, policy) for test in tests]
-    missing = [*_missing(tests, policy)]
-    verdict = _overall(tests, missing)
+    pairs, notes = _pairs(base, new, policy)
+    tests = _judged([test for pair in pairs for test in _tests(pair, metrics)], policy)
+    required = _not_tested(tests, policy.required.tasks, policy.required.languages)
+    missing = [] if tests else ["The runs have nothing to compare."]
+    missing += [f"The policy requires the {name}, which the base run does not have." for name in required]
+    codes = {*policy.languages, *(code for task in policy.tasks.values() for code in task.languages)}
+    unknown = _not_tested(tests, policy.tasks, sorted(codes))
+    verdict: Verdict = "INCONCLUSIVE"
+    if any(test.verdict == "NO-GO" for test in tests):
+        verdict = "NO-GO"
+    elif {test.verdict for test in tests if test.decisive} == {"GO"} and not missing:
+        verdict = "GO"
     outcomes: dict[str, Verdict] = {"go": "GO", "no-go": "NO-GO", "inconclusive": "INCONCLUSIVE"}
     return Decision(
         base=base.manifest.model_name,
@@ -268,32 +171,14 @@ def decide(new: Run, base: Run, metrics: NamedTable[Metric], policy: Policy) -> 
         verdict=verdict,
         outcome=outcomes[policy.inconclusive] if verdict == "INCONCLUSIVE" else verdict,
         reasons=tuple(missing),
-        notes=(*notes, *run_difference_notes([base, new]), *_unknown(tests, policy)),
+        notes=(
+            *notes,
+            *run_difference_notes([base, new]),
+            *(f"The policy names the {name}, which is not compared." for name in unknown),
+        ),
         policy=policy,
         sample=any(run.results.run.data == "sample" for run in (base, new)),
     )
-
-
-def _overall(tests: Sequence[Check], missing: Sequence[str]) -> Verdict:
-    if any(test.verdict == "NO-GO" for test in tests):
-        return "NO-GO"
-    decisive = [test.verdict for test in tests if test.decisive]
-    return "GO" if set(decisive) == {"GO"} and not missing else "INCONCLUSIVE"
-
-
-def _missing(tests: Sequence[Check], policy: Policy) -> Iterator[str]:
-    """Yield requirements of the policy that the base run does not meet, and a gate without any test."""
-    if not tests:
-        yield "The runs have nothing to compare."
-    for name in _not_tested(tests, policy.required.tasks, policy.required.languages):
-        yield f"The policy requires the {name}, which the base run does not have."
-
-
-def _unknown(tests: Sequence[Check], policy: Policy) -> list[str]:
-    """Return a note on every task and language that has a margin of its own and no test."""
-    codes = {*policy.languages, *(code for task in policy.tasks.values() for code in task.languages)}
-    names = _not_tested(tests, policy.tasks, sorted(codes))
-    return [f"The policy names the {name}, which is not compared." for name in names]
 
 
 def _not_tested(tests: Sequence[Check], tasks: Iterable[str], codes: Iterable[str]) -> list[str]:
@@ -303,54 +188,148 @@ def _not_tested(tests: Sequence[Check], tasks: Iterable[str], codes: Iterable[st
     return names + [f"language {code!r}" for code in codes if code not in languages]
 
 
-def _tests(pair: Pair, metrics: NamedTable[Metric], policy: Policy) -> Iterator[Check]:
+# Pairs --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Pair:
+    """One task under one protocol, seed and view, in two runs."""
+
+    task: str
+    title: str
+    """The task with what distinguishes it from the other pairs of the gate."""
+    group: SystemGroup | None
+    """The systems of the base run and of the new one; None where one of them finished nothing of it."""
+    reasons: Mapping[str, str]
+    """By language that one of the runs finished, or that the base run planned and has data of: why it cannot be
+    compared; empty where it can."""
+    policy: Policy
+
+    def check(self, code: str | None, metric: str, reason: str) -> Check:
+        """Return the test of a language, or of the mean, without its numbers."""
+        policy, required = self.policy, self.policy.required
+        if code is None:
+            decisive = policy.decide_by == "task" or self.task in required.tasks
+        else:
+            # There may be no mean over several languages.
+            decisive = policy.decide_by == "language" or code in required.languages or len(self.reasons) == 1
+        return Check(
+            task=self.task,
+            title=self.title,
+            language=code,
+            metric=metric,
+            margin=policy.margin_of(self.task, code),
+            decisive=decisive,
+            reason=reason,
+        )
+
+
+def _pairs(base: Run, new: Run, policy: Policy) -> tuple[list[_Pair], list[str]]:
+    """Return every task of the base run with its counterpart, and notes on what only the new run has."""
+    (old, old_groups), (other, new_groups) = _read(base), _read(new)
+    keys = [key for key, cells in old.items() if any(cell.status != "skipped" for cell in cells.values())]
+    extra = sorted({key[0] for key in new_groups} - {key[0] for key in keys})
+    notes = [f"Not compared, as the base run does not have them: {', '.join(extra)}."] if extra else []
+    pairs = []
+    for key in keys:
+        peers = [_conditions(peer) for peer in keys if peer[0] == key[0]]
+        marks = ", ".join(distinguishing(_conditions(key), peers))
+        group, counterpart = old_groups.get(key), new_groups.get(key)
+        if group is not None:
+            systems = None if counterpart is None else (*group.systems, *counterpart.systems)
+            group = None if systems is None else replace(group, systems=systems)
+        reasons = _reasons(old[key], other.get(key, {}))
+        others = [", ".join(_conditions(peer)) for peer in other if peer[0] == key[0]]
+        if key not in other and others:
+            reasons = dict.fromkeys(reasons, f"the new run has it only with {' and with '.join(others)}")
+        title = f"{key[0]} ({marks})" if marks else key[0]
+        pairs.append(_Pair(task=key[0], title=title, group=group, reasons=reasons, policy=policy))
+    return pairs, notes
+
+
+def _read(run: Run) -> tuple[dict[Key, dict[str, CellResult]], dict[Key, SystemGroup]]:
+    """Return the cells of a run by their conditions and language, and every system of what it finished by itself."""
+    cells: dict[Key, dict[str, CellResult]] = {}
+    for cell in run.cells:
+        cells.setdefault(_key(cell), {})[cell.language] = cell
+    has_any = any(cell.status == "ok" for cell in run.cells)
+    return cells, {
+        _key(system.cell): replace(group, systems=(system,), protocols=())
+        for group in (group_systems([run], least=1) if has_any else [])
+        for system in group.systems
+    }
+
+
+def _key(cell: CellResult) -> Key:
+    return cell.task, cell.protocol, cell.seed, json.dumps(cell.view, sort_keys=True)
+
+
+def _conditions(key: Key) -> list[str]:
+    view = [f"{name}={value}" for name, value in json.loads(key[3]).items()]
+    return [str(key[1]), f"seed={key[2]}", *view]
+
+
+def _reasons(old: Mapping[str, CellResult], new: Mapping[str, CellResult]) -> dict[str, str]:
+    """Return by language why its two cells cannot be compared, without those that both runs skipped."""
+    pairs = {code: (old.get(code), new.get(code)) for code in dict.fromkeys([*old, *new])}
+    return {
+        code: _reason(*cells)
+        for code, cells in pairs.items()
+        if any(cell is not None and cell.status != "skipped" for cell in cells)
+    }
+
+
+def _reason(old: CellResult | None, new: CellResult | None) -> str:
+    """Return why two cells cannot be compared; empty where they can."""
+    for cell, where in ((old, "base run"), (new, "new run")):
+        if cell is None:
+            return f"the {where} does not have it"
+        if cell.status != "ok":
+            return f"{cell.status} in the {where}: {cell.reason or 'no reason was recorded'}"
+    assert old is not None
+    assert new is not None
+    if old.version != new.version:
+        return f"the task has version {old.version} in the base run and {new.version} in the new one"
+    if (old.split, old.stands_in) != (new.split, new.stands_in):
+        return f"the base run has the split {old.split!r}, the new one {new.split!r}"
+    if old.pool and new.pool and old.pool.get("digest") != new.pool.get("digest"):
+        return "the candidates that were searched are not the same"
+    return ""
+
+
+# Tests --------------------------------------------------------------------------------------------------
+
+
+def _tests(pair: _Pair, metrics: NamedTable[Metric]) -> Iterator[Check]:
     """Yield the tests of one task: by metric its languages, and their mean where there are several."""
-    metric = policy.tasks[pair.task].metric if pair.task in policy.tasks else None
-    compared = None if pair.group is None else compare_group(pair.group, metrics, metric=metric)
+    task_policy = pair.policy.tasks.get(pair.task, TaskPolicy())
+    compared = None if pair.group is None else compare_group(pair.group, metrics, metric=task_policy.metric)
+    name = task_policy.metric or ""
     if pair.group is not None and compared is None:
-        yield _blank(pair, None, policy, metric or "", f"the metric {metric!r} does not score it")
+        yield replace(pair.check(None, name, f"the metric {name!r} does not score it"), decisive=False)
     elif compared is None or not compared.languages:
-        for code in pair.languages:
-            yield _blank(pair, code, policy, metric or "", pair.reasons.get(code) or UNSHARED)
+        for code, reason in pair.reasons.items():
+            yield pair.check(code, name, reason or UNSHARED)
     else:
         for place, scores in enumerate(compared.scores):
-            yield from _metric_tests(pair, compared, place, metrics.get(scores.metric), policy)
+            yield from _metric_tests(pair, compared, place, metrics.get(scores.metric))
 
 
-def _metric_tests(
-    pair: Pair, compared: TaskComparison, place: int, metric: Metric, policy: Policy
-) -> Iterator[Check]:
-    by_code = {part.language: part for part in compared.languages}
+def _metric_tests(pair: _Pair, compared: TaskComparison, place: int, metric: Metric) -> Iterator[Check]:
+    by_language = {language.language: language for language in compared.languages}
     faulty = []
-    for code in pair.languages:
-        part = by_code.get(code)
-        reason = pair.reasons.get(code) or (UNSHARED if part is None else _unequal(part))
-        test = _blank(pair, code, policy, metric.name, reason)
-        if reason:
-            faulty.append(code)
-        yield test if part is None else _measured(test, part.scores[place], metric, len(part.ids), policy)
-    if len(pair.languages) > 1:
+    for code, cell_reason in pair.reasons.items():
+        language = by_language.get(code)
+        reason = cell_reason or (UNSHARED if language is None else _unequal(language))
+        faulty += [code] if reason else []
+        test = pair.check(code, metric.name, reason)
+        if language is not None:
+            test = _measured(test, language.scores[place], metric, len(language.ids), pair.policy)
+        yield test
+    if len(pair.reasons) > 1:
         reason = f"not all languages can be compared: {' '.join(faulty)}" if faulty else ""
-        mean = _blank(pair, None, policy, metric.name, reason)
-        mean = replace(mean, decisive=policy.decide_by == "task" or pair.task in policy.required.tasks)
-        yield _measured(mean, compared.scores[place], metric, compared.items, policy)
-
-
-def _decides(pair: Pair, code: str, policy: Policy) -> bool:
-    """Return whether a single language decides: it is asked for, or there is no mean over several."""
-    return policy.decide_by == "language" or code in policy.required.languages or len(pair.languages) == 1
-
-
-def _blank(pair: Pair, code: str | None, policy: Policy, metric: str, reason: str) -> Check:
-    return Check(
-        task=pair.task,
-        title=pair.title,
-        language=code,
-        metric=metric,
-        margin=policy.margin_of(pair.task, code),
-        decisive=code is not None and _decides(pair, code, policy),
-        reason=reason,
-    )
+        mean = pair.check(None, metric.name, reason)
+        yield _measured(mean, compared.scores[place], metric, compared.items, pair.policy)
 
 
 def _unequal(part: LanguageComparison) -> str:
@@ -366,43 +345,42 @@ def _unequal(part: LanguageComparison) -> str:
 
 def _measured(test: Check, scores: Scores, metric: Metric, n: int, policy: Policy) -> Check:
     """Return a test with its numbers; what is not known stays None."""
-    own = scores.differences[1]
-    assert own is not None
-    sign = 1.0 if metric.higher_is_better else -1.0
-    change = -sign * own.value
-    test = replace(test, n=n, base=scores.values[0], new=scores.values[1], change=change, draws=own.groups)
-    if own.p is None or own.groups is None or own.groups < 2:
-        untested = "all items are one cluster" if own.p is not None else f"{metric.name} has no paired test"
+    difference = scores.differences[1]
+    assert difference is not None
+    se, groups = difference.se, difference.groups
+    change = difference.value if not metric.higher_is_better else -difference.value
+    test = replace(test, n=n, base=scores.values[0], new=scores.values[1], change=change, draws=groups)
+    if difference.p is None or groups is None or groups < 2:
+        untested = (
+            f"{metric.name} has no paired test" if difference.p is None else "all items are one cluster"
+        )
         return replace(test, reason=test.reason or untested)
     level = 1 - policy.alpha
-    low, high = t_interval(change, own.se, own.groups, level=level) if own.se else (None, None)
-    drop = largest_drop(change, own.se, own.groups, level=level)
-    if low is not None and change > 0 and own.p <= policy.alpha:
+    # Without an error, all draws differ by the same, mostly by nothing.
+    p, low, high = 1.0 if change >= -test.margin else difference.p, None, None
+    if se:
+        p = beyond_margin_p(change, se, groups, test.margin)
+        low, high = t_interval(change, se, groups, level=level)
+    drop = largest_drop(change, se, groups, level=level)
+    if low is not None and change > 0 and difference.p <= policy.alpha:
         drop = -low  # a gain that is established: it needs no draws to show that losses are rare
-    return replace(test, p=_p(own, change, test.margin), p_permutation=own.p, low=low, high=high, drop=drop)
+    return replace(test, p=p, p_permutation=difference.p, low=low, high=high, drop=drop)
 
 
-def _p(own: Difference, change: float, margin: float) -> float | None:
-    """Return p of a drop of more than the margin."""
-    if own.se and own.groups is not None:
-        return beyond_margin_p(change, own.se, own.groups, margin)
-    # All draws differ by the same, mostly by nothing.
-    return 1.0 if change >= -margin else own.p
-
-
-def _corrected(tests: Sequence[Check], correction: str) -> list[Check]:
-    """Return the tests with their p adjusted for the number of all of them."""
-    family = [None if test.reason else test.p for test in tests]
-    correct = {"holm": holm, "bh": benjamini_hochberg}.get(correction)
-    levels = adjusted(family, correct) if correct else family
-    return [replace(test, p_adjusted=level) for test, level in zip(tests, levels, strict=True)]
-
-
-def _judged(test: Check, policy: Policy) -> Check:
-    if test.reason or test.drop is None or test.p_adjusted is None or test.p_permutation is None:
-        return test
-    if max(test.p_adjusted, test.p_permutation) <= policy.alpha:
-        return replace(test, verdict="NO-GO")
-    if test.drop <= test.margin:
-        return replace(test, verdict="GO")
-    return replace(test, reason=f"a drop of up to {100 * test.drop:.1f} points is not excluded")
+def _judged(tests: Sequence[Check], policy: Policy) -> list[Check]:
+    """Return the tests with their verdicts, their p adjusted for the number of all of them."""
+    levels = [None if test.reason else test.p for test in tests]
+    if policy.correction != "none":
+        levels = adjusted(levels, holm if policy.correction == "holm" else benjamini_hochberg)
+    judged = []
+    for test, level in zip(tests, levels, strict=True):
+        fields: dict[str, Any] = {"p_adjusted": level}
+        if not test.reason and test.drop is not None and level is not None and test.p_permutation is not None:
+            if max(level, test.p_permutation) <= policy.alpha:
+                fields["verdict"] = "NO-GO"
+            elif test.drop <= test.margin:
+                fields["verdict"] = "GO"
+            else:
+                fields["reason"] = f"a drop of up to {100 * test.drop:.1f} points is not excluded"
+        judged.append(replace(test, **fields))
+    return judged

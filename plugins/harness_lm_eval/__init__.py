@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 @hookimpl
 def harness_register_readers() -> Iterable[Reader]:
-    """Return the reader of questions whose answers are texts without an offset."""
-    from harness_lm_eval.answer_reader import READER
+    """Return the readers of questions whose answers are texts without an offset."""
+    from harness_lm_eval import answer_reader, voted_answers
 
-    return [READER]
+    return [answer_reader.READER, voted_answers.READER]
 
 
 @hookimpl

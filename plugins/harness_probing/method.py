@@ -22,7 +22,7 @@ def _prepare(preset: str, adapter: Any, context: MethodContext) -> None:
     from harness_probing.preparation import outcome_of
 
     outcome = outcome_of(adapter, context, preset)
-    if context.seed == context.seeds[0] and outcome.details is not None:
+    if context.seed == context.learning.seeds[0] and outcome.details is not None:
         context.details["probing"] = outcome.details
 
 
@@ -31,7 +31,7 @@ def _predict(preset: str, adapter: Any, examples: Sequence[Any], context: Method
     from harness_probing.problem import output_of
 
     outcome = outcome_of(adapter, context, preset)
-    seed = context.seeds.index(context.seed)
+    seed = context.learning.seeds.index(context.seed)
     names = context.spec.label_names
     return [
         Prediction(

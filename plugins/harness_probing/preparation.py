@@ -32,7 +32,7 @@ def outcome_of(adapter: Any, context: MethodContext, preset: str) -> ProbeOutcom
 
     Raises what made the preparation fail, again for every cell that it concerns.
     """
-    cache, start = context.cache, f"probing {preset} {context.data} "
+    cache, start = context.cache, f"probing {preset} {context.learning.data} "
     if start + _name(context) not in cache:
         for name, prepared in _Group(adapter, context, preset).prepared().items():
             cache[start + name] = prepared
@@ -45,7 +45,7 @@ def outcome_of(adapter: Any, context: MethodContext, preset: str) -> ProbeOutcom
 
 def _name(context: MethodContext) -> str:
     """Return the name that cells share which differ in the seed alone."""
-    view = "".join(f", {name} {value}" for name, value in sorted(context.view.items()))
+    view = "".join(f", {name} {value}" for name, value in sorted(context.learning.view.items()))
     return f"{context.spec.task}:{context.language.code}{view}"
 
 
@@ -67,8 +67,8 @@ class _Group:
     def __init__(self, adapter: Any, context: MethodContext, preset: str) -> None:
         self._adapter = adapter
         self._context = context
-        self._settings = ProbeSettings.preset(preset, seeds=context.seeds)
-        same = [peer for peer in context.peers() if peer.data == context.data]
+        self._settings = ProbeSettings.preset(preset, seeds=context.learning.seeds)
+        same = [peer for peer in context.learning.peers() if peer.learning.data == context.learning.data]
         # One context a problem, that of its first cell.
         self._contexts = {_name(peer): peer for peer in [*reversed(same), context]}
         self._found: dict[str, ProbeOutcome | Exception] = {}
@@ -103,7 +103,7 @@ class _Group:
         if len(self._contexts) < 2:
             return [own]
         digests: dict[str, frozenset[bytes]] = self._context.cache.setdefault("probing sentences", {})
-        keys = {name: f"{self._context.data} {name}" for name in self._contexts}
+        keys = {name: f"{self._context.learning.data} {name}" for name in self._contexts}
         for name, context in self._contexts.items():
             if keys[name] not in digests:
                 digests[keys[name]] = _sentences(context)
@@ -128,7 +128,7 @@ class _Group:
         try:
             random = None
             if twin is not None:
-                seeds = self._context.seeds[:1]
+                seeds = self._context.learning.seeds[:1]
                 settings = replace(self._settings, seeds=seeds, control=False, fractions=(), mix=False)
                 random = self._fitted(ModelReader(twin, sentence_vector=sentence_vector), tasks, settings)
             self._evaluate(tasks, trained, random)
@@ -145,7 +145,7 @@ class _Group:
         if make is None:
             return None, "the adapter has no model with random weights"
         try:
-            return make(self._context.seeds[0]), ""
+            return make(self._context.learning.seeds[0]), ""
         except CapabilityError as error:
             return None, str(error)
 
@@ -158,7 +158,7 @@ class _Group:
         fitted: dict[str, FittedProbes] = {}
         recorders: dict[str, OutcomeRecorder] = {}
         for name, task in tasks.items():
-            context.check()
+            context.learning.check()
             with self._alone(name):
                 targets = SplitTargets(
                     train=train.targets(task.problem, task.train), dev=dev.targets(task.problem, task.dev)
@@ -172,7 +172,7 @@ class _Group:
                     probes=probes,
                     train=task.train,
                     coverage={"train": train.covered(task.train), "dev": dev.covered(task.dev)},
-                    train_language=task.context.train_language or task.context.language.code,
+                    train_language=task.context.learning.train_language or task.context.language.code,
                 )
                 fitted[name] = probes
         return _Pass(reader, fitted, recorders)
@@ -183,7 +183,7 @@ class _Group:
         try:
             items = {name: map(item_maker(task.context), task.test) for name, task in tasks.items()}
             for block in shared_blocks(items):
-                self._context.check()
+                self._context.learning.check()
                 own.add(block)
                 own.cover(block)
                 if random is not None:
@@ -233,9 +233,9 @@ def _read(name: str, context: MethodContext) -> _Task:
     return _Task(
         context=context,
         problem=ProbeProblem(name=name, classes=context.spec.label_names, level=level_of(context.spec.kind)),
-        train=[make(example) for example in context.split("train")],
-        dev=[make(example) for example in context.split("validation")],
-        test=context.test(),
+        train=[make(example) for example in context.learning.split("train")],
+        dev=[make(example) for example in context.learning.split("validation")],
+        test=context.learning.test(),
     )
 
 
@@ -243,7 +243,7 @@ def _sentences(context: MethodContext) -> frozenset[bytes]:
     """Return digests of the train sentences of a cell; nothing if they cannot be read, which the cell reports later."""
     make = item_maker(context)
     try:
-        words = [make(example).words for example in context.split("train")]
+        words = [make(example).words for example in context.learning.split("train")]
     except StorageError:
         raise
     except Exception:  # noqa: BLE001, RUF100  raised again when the cell itself is prepared

@@ -98,13 +98,13 @@ class SentencePool:
         progress = context.progress
 
         def produce(numbers: Sequence[int]) -> Iterator[tuple[int, FloatArray]]:
-            context.check()
+            context.learning.check()
             for index, states in reader.states([self.sentences[number] for number in numbers]):
                 columns = [position - reader.shift for position in self.wanted[numbers[index]]]
                 yield numbers[index], states[:, columns]
                 progress.advance(1)
 
-        cache = StateCache(context.folder / "probing", announce=progress.announce)
+        cache = StateCache(context.learning.folder / "probing", announce=progress.announce)
         progress.start(f"hidden states of {split}", len(self.sentences), "sentences")
         try:
             return cache.states(key, layers=reader.layers, counts=self.counts, produce=produce)

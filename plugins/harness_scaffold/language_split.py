@@ -7,9 +7,10 @@ import re
 from dataclasses import dataclass
 
 from harness import UsageError
+from harness.checks import needed_words
 from harness.data import data_ref
 from harness.languages import Language, known_languages
-from harness.planning import DEFAULT_PRESET, needed_words
+from harness.planning import DEFAULT_PRESET
 from harness.running import Session
 from harness.specs import TaskEntry
 

@@ -1,26 +1,43 @@
-"""Sheets: blind, in an order per annotator, and read with all their faults at once."""
+"""Sheets for annotators: which items they hold, how they are drawn, and how annotators agree."""
 
 from __future__ import annotations
 
 import csv
 import json
+import math
+import random
 import re
+from collections import Counter
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from hypothesis import given, strategies as st
+from sklearn.metrics import cohen_kappa_score
+from statsmodels.stats.proportion import proportions_ztest
 
-from harness.errors import DataError, UsageError
+from harness.errors import DataError, UnknownNameError, UsageError
+from harness.statistics import wilson
+from harness_translation.annotation.agreement import (
+    alpha_interval,
+    cohen_kappa,
+    krippendorff_alpha,
+    two_proportions,
+    weighted_share,
+)
 from harness_translation.annotation.export import (
+    ExportRequest,
     annotator_rows,
     default_instructions,
+    export_sheets,
     labelling_setup,
     labelling_tasks,
     sheet_table,
 )
-from harness_translation.annotation.key import Key, read_key
+from harness_translation.annotation.key import Key, Sheet, read_key
 from harness_translation.annotation.labels import read_sheets
-from tests.annotation.conftest import Export, FillIn
+from harness_translation.annotation.sample import draw_sheets
+from tests.annotation.conftest import Export, FillIn, text_items
 
 
 def regolded(key: Key) -> Key:
@@ -181,3 +198,173 @@ def test_a_folder_needs_a_key(tmp_path: Path) -> None:
     (tmp_path / "key.json").write_text('{"schema": 1}', encoding="utf-8")
     with pytest.raises(DataError, match="'seed'"):
         read_key(tmp_path)
+
+
+def ids(sheet: Sheet) -> list[str]:
+    return [row.id for row in sheet.rows]
+
+
+def test_sheets_of_a_parallel_task_share_no_item() -> None:
+    texts = [text_items(), text_items(language="ur"), text_items(variant="tt")]
+    samples = draw_sheets(texts, size=20, seed=0)
+    drawn = [identifier for sample in samples for identifier in ids(sample)]
+    assert len(drawn) == len(set(drawn)) == 60
+    assert {one.weight for sample in samples for one in sample.rows} == {3.0}
+    with pytest.raises(UsageError, match=r"has 18 .*--size 21 needs 21"):
+        draw_sheets(texts, size=21, seed=0)
+
+
+def test_ids_of_other_languages_are_other_items_where_a_task_is_not_parallel() -> None:
+    texts = [text_items(30, parallel=False), text_items(30, language="ur", parallel=False)]
+    hindi, urdu = draw_sheets(texts, size=30, seed=0)
+    assert sorted(ids(hindi)) == sorted(ids(urdu))
+    versions = [text_items(30, parallel=False), text_items(30, parallel=False, variant="tt")]
+    own, machine = draw_sheets(versions, size=15, seed=0)
+    assert not set(ids(own)) & set(ids(machine))
+
+
+def test_the_seed_decides_and_a_further_text_changes_nothing_before_it() -> None:
+    texts = [text_items(), text_items(language="ur")]
+    first, second = draw_sheets(texts, size=10, seed=0)
+    assert ids(draw_sheets(texts[:1], size=10, seed=0)[0]) == ids(first)
+    assert set(ids(draw_sheets(texts, size=10, seed=1)[0])) != set(ids(first))
+    assert ids(draw_sheets(texts, size=10, seed=0)[1]) == ids(second)
+
+
+def test_a_draw_prefers_no_item() -> None:
+    drawn = Counter(
+        identifier
+        for seed in range(300)
+        for identifier in ids(draw_sheets([text_items(12)], size=4, seed=seed)[0])
+    )
+    assert set(drawn) == {str(number) for number in range(1, 13)}
+    assert all(70 < count < 130 for count in drawn.values()), "expected 100 each, standard deviation 8"
+
+
+@pytest.mark.parametrize("allocation", ["proportional", "equal"])
+def test_the_weights_of_strata_sum_up_to_their_size(allocation: str) -> None:
+    (sample,) = draw_sheets(
+        [text_items()],
+        size=12,
+        seed=0,
+        stratify="genre",
+        allocation=allocation,  # type: ignore[arg-type]
+    )
+    rows, weights = Counter[str](), Counter[str]()
+    for one in sample.rows:
+        rows[one.stratum] += 1
+        weights[one.stratum] += one.weight  # type: ignore[assignment]
+    assert rows == ({"often": 11, "rare": 1} if allocation == "proportional" else {"often": 6, "rare": 6})
+    assert weights == pytest.approx({"often": 54, "rare": 6})
+    assert sample.design == "stratified by genre"
+
+
+def test_labels_are_strata_too_and_unknown_attributes_are_errors() -> None:
+    (sample,) = draw_sheets([text_items()], size=30, seed=0, stratify="label")
+    assert Counter(one.gold for one in sample.rows) == {"yes": 10, "no": 10, "maybe": 10}
+    with pytest.raises(UsageError, match=r"'topic' .*label, genre"):
+        draw_sheets([text_items()], size=30, seed=0, stratify="topic")
+    with pytest.raises(UsageError, match=r"'rare' .*0 of its 6"):
+        draw_sheets([text_items()], size=4, seed=0, stratify="genre")
+
+
+def test_impossible_requests_are_errors(tmp_path: Path, export: Export) -> None:
+    folder, _ = export()
+    with pytest.raises(UsageError, match="--output"):
+        export_sheets(ExportRequest(tasks=("xnli",)), folder)
+    with pytest.raises(UsageError, match="--tasks"):
+        export_sheets(ExportRequest(), tmp_path / "none")
+    with pytest.raises(UnknownNameError) as error:
+        export("a", variants=("tt",))
+    assert error.value.name == "tt"
+    with pytest.raises(UsageError, match=r"'udpos' .*'token_tagging'"):
+        export("b", tasks=("udpos",))
+    with pytest.raises(UnknownNameError) as error:
+        export("c", languages=("fi",))
+    assert error.value.name == "fi"
+    assert not (tmp_path / "b").exists()
+
+
+PUBLISHED = (
+    "1 2 3 3 2 1 4 1 2 . . .",
+    "1 2 3 3 2 2 4 1 2 5 . 3",
+    ". 3 3 3 2 3 4 2 2 5 1 .",
+    "1 2 3 3 2 4 4 1 2 5 1 .",
+)
+"""Four observers and twelve units with missing data: Krippendorff 2011, section C; nominal alpha is 0.743."""
+
+
+def units(rows: tuple[str, ...]) -> list[list[str]]:
+    return [[label for label in column if label != "."] for column in zip(*map(str.split, rows), strict=True)]
+
+
+def test_alpha_is_that_of_the_published_example() -> None:
+    alpha = krippendorff_alpha(units(PUBLISHED))
+    assert alpha == pytest.approx(0.743, abs=5e-4)
+    interval = alpha_interval(units(PUBLISHED), seed=1)
+    assert interval is not None and alpha is not None
+    assert interval[0] < alpha < interval[1] <= 1
+    assert interval == alpha_interval(units(PUBLISHED), seed=1)
+
+
+def test_alpha_of_two_observers_without_missing_data_is_the_published_one() -> None:
+    """Krippendorff 2011, section B: ten units, nominal data, alpha = 0.095 of binary and 0.692 of five values."""
+    binary = ("0 1 0 0 0 0 0 0 1 0", "1 1 1 0 0 1 0 0 0 0")
+    nominal = ("a a b b d c c c e d d a", "b a b b b c c c e d d d")
+    assert krippendorff_alpha(units(binary)) == pytest.approx(0.095, abs=5e-4)
+    assert krippendorff_alpha(units(nominal)) == pytest.approx(0.692, abs=5e-4)
+
+
+def test_alpha_is_none_without_variation_or_shared_items() -> None:
+    assert krippendorff_alpha([["a", "a"], ["a", "a"]]) is None
+    assert krippendorff_alpha([["a"], ["b"], []]) is None
+    assert alpha_interval([["a", "b"]]) is None
+
+
+LABELS = st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("abc")), min_size=2, max_size=40)
+
+
+@given(LABELS)
+def test_kappa_is_that_of_scikit_learn(pairs: list[tuple[str, str]]) -> None:
+    first, second = [one for one, _ in pairs], [other for _, other in pairs]
+    kappa = cohen_kappa(first, second)
+    if len({*first, *second}) == 1:
+        assert kappa is None
+        return
+    assert kappa == pytest.approx(cohen_kappa_score(first, second))
+
+
+@given(LABELS, st.randoms(use_true_random=False))
+def test_alpha_depends_on_no_order(pairs: list[tuple[str, str]], shuffler: random.Random) -> None:
+    alpha = krippendorff_alpha(pairs)
+    shuffled = [list(pair) for pair in pairs]
+    shuffler.shuffle(shuffled)
+    for pair in shuffled:
+        shuffler.shuffle(pair)
+    again = krippendorff_alpha(shuffled)
+    assert (alpha is None) is (again is None)
+    assert alpha is None or again == pytest.approx(alpha, abs=1e-12)
+
+
+@pytest.mark.parametrize("counts", [(133, 200, 160, 200), (120, 200, 142, 200), (3, 10, 9, 12)])
+def test_the_test_of_two_proportions_is_that_of_statsmodels(counts: tuple[int, int, int, int]) -> None:
+    first, n_first, second, n_second = counts
+    _, expected = proportions_ztest([first, second], [n_first, n_second])
+    assert two_proportions(*counts) == pytest.approx(expected)
+
+
+def test_two_proportions_that_are_all_or_nothing_do_not_differ() -> None:
+    assert two_proportions(5, 5, 7, 7) == two_proportions(0, 5, 0, 7) == 1.0
+
+
+def test_one_stratum_has_the_plain_interval() -> None:
+    share = weighted_share([True] * 133 + [False] * 67, ["all"] * 200, {"all": 5010})
+    assert (share.value, share.low, share.high) == pytest.approx((0.665, *wilson(133, 200)))
+
+
+def test_strata_weigh_by_their_size() -> None:
+    hits = [True] * 8 + [False] * 2 + [True] * 3 + [False] * 7
+    share = weighted_share(hits, ["often"] * 10 + ["rare"] * 10, {"often": 900, "rare": 100})
+    assert share.value == pytest.approx(0.9 * 0.8 + 0.1 * 0.3)
+    variance = 0.81 * 0.16 / 9 + 0.01 * 0.21 / 9
+    assert share.high - share.low == pytest.approx(2 * 1.96 * math.sqrt(variance), rel=0.25)

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from harness.checks.task_audit import Finding, Note, TaskAudit
 from harness.languages.table import known_languages
 from harness.metrics.catalog import METRICS
 from harness.metrics.metric import Metric, MetricContext, MetricResult
-from harness.planning.task_audit import Finding, Note, TaskAudit
 from harness.running.auditor import audited_entry, open_auditor
 from harness.running.session import open_session
 from harness_audit.auditor import TaskAuditor

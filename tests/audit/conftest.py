@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.planning.task_audit import TaskAudit
+from harness.checks.task_audit import TaskAudit
 from harness.running.auditor import open_auditor
 from harness.running.session import open_session
 from harness.specs.task_entry import TaskEntry

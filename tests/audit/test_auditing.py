@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.checks.task_audit import TaskAudit
 from harness.cli.main import run_command
-from harness.planning.task_audit import TaskAudit
 from harness.running.auditor import open_auditor
 from harness.running.session import open_session
 from tests.audit.conftest import SPEC, Audit, remarks

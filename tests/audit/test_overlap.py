@@ -55,3 +55,9 @@ def test_one_other_word_anywhere_is_near(size: int, data: st.DataObject) -> None
     changed = [*tokens[:place], "other", *tokens[place + 1 :]]
     overlap = TextIndex([sentence("a", *tokens)]).overlap([sentence("b", *changed)])
     assert (overlap.exact, overlap.near) == (0, 1)
+
+
+def test_two_changed_words_of_a_long_text_are_near() -> None:
+    tokens = [f"word{number}" for number in range(60)]
+    overlap = TextIndex([sentence("a", *tokens)]).overlap([sentence("b", "other", *tokens[1:-1], "last")])
+    assert (overlap.exact, overlap.near) == (0, 1)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.planning.task_audit import Finding
+from harness.checks.task_audit import Finding
 from tests.audit import plant_data, plant_prompt, plant_scorer
 from tests.audit.bench import Bench, found_by
 from tests.audit.plant import Plant

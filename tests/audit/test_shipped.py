@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.checks.task_audit import Finding, TaskAudit
 from harness.cli.main import run_command
-from harness.planning.task_audit import Finding, TaskAudit
 from harness.running.auditor import open_auditor
 from harness.running.session import open_session
 

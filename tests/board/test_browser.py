@@ -20,7 +20,7 @@ from harness.reporting.render.page import style
 from harness_board.document import Board, Score, System, TaskColumn
 from harness_board.gathering import gather
 from harness_board.rendering import board_page, board_style, script, site_pages, standing
-from harness_board.repository.reading import read_repository
+from harness_board.repository.runs import read_repository
 from tests.board.conftest import HOSTILE
 
 Open = Callable[..., Any]

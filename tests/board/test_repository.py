@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 import yaml
@@ -22,14 +23,6 @@ from harness.storage.run_folder import Run
 from harness_board.document import board_rows
 from harness_board.gathering import gather
 from harness_board.rendering import board_page, site_pages
-from harness_board.repository.adding import (
-    Allowed,
-    RejectedRunError,
-    entry_of,
-    joined,
-    publishable_tasks,
-    write_entry,
-)
 from harness_board.repository.checking import check_repository
 from harness_board.repository.command import app
 from harness_board.repository.entry import (
@@ -38,9 +31,17 @@ from harness_board.repository.entry import (
     canonical,
     file_name,
     local_path,
-    name_of_file,
 )
-from harness_board.repository.reading import read_entry, read_repository
+from harness_board.repository.runs import (
+    Allowed,
+    RejectedRunError,
+    entry_of,
+    joined,
+    publishable_tasks,
+    read_entry,
+    read_repository,
+    write_entry,
+)
 from tests.board.conftest import HOSTILE
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "results-repository"
@@ -71,7 +72,7 @@ def test_any_name_becomes_one_safe_part_of_a_path_and_comes_back(name: str) -> N
         return
     assert re.fullmatch(r"[A-Za-z0-9_%][A-Za-z0-9_.%~-]*", safe)
     assert not safe.endswith(".") and len(safe) <= LONGEST_NAME
-    assert name_of_file(safe) == name
+    assert unquote(safe) == name
     assert len(PurePosixPath(safe).parts) == 1
 
 
@@ -91,7 +92,7 @@ def test_any_name_becomes_one_safe_part_of_a_path_and_comes_back(name: str) -> N
 )
 def test_names_that_lead_elsewhere_are_escaped(name: str, safe: str) -> None:
     assert file_name(name) == safe
-    assert name_of_file(safe) == name
+    assert unquote(safe) == name
 
 
 @pytest.mark.parametrize(

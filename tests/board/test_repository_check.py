@@ -11,9 +11,9 @@ from typing import Any
 import jsonschema
 import pytest
 
-from harness_board.repository.adding import write_entry
 from harness_board.repository.checking import check_repository
 from harness_board.repository.entry import RepositoryEntry, canonical, schema
+from harness_board.repository.runs import write_entry
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "results-repository"
 Edit = Callable[[dict[str, Any]], None]

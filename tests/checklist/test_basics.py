@@ -1,24 +1,26 @@
-"""The shipped suite ``basics`` is right where it can be checked: spans, questions, scripts, agreement, lint, floors.
-
-After a change of wording: ``HARNESS_UPDATE_GOLDEN=1 python -m pytest tests/checklist``, and read the diff as a speaker.
-"""
+"""Words, cases and the defects of templates."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import unicodedata
+from dataclasses import asdict
 from functools import cache
 from itertools import combinations
 from pathlib import Path
 
 import pytest
+from hypothesis import given, strategies as st
 
-from harness_checklist.generation.case import Case
+from harness.errors import DataError, MissingDataError
+from harness_checklist.generation.case import Case, CaseExample, case_lines, read_cases
+from harness_checklist.generation.defect import answerable, case_defect, example_defects
 from harness_checklist.generation.drawing import draw_cases
 from harness_checklist.lint.linter import lint_suite
 from harness_checklist.suites.loading import find_suite
-from harness_checklist.suites.suite import ListedFillIn
+from harness_checklist.suites.suite import ListedFillIn, Match, Profile
 
 GOLDEN = Path(__file__).with_name("golden") / "basics.txt"
 UPDATE = "HARNESS_UPDATE_GOLDEN"
@@ -253,3 +255,212 @@ def test_a_case_of_every_language_and_test_reads_as_approved() -> None:
         GOLDEN.parent.mkdir(exist_ok=True)
         GOLDEN.write_text(made, encoding="utf-8")
     assert made == GOLDEN.read_text(encoding="utf-8"), f"if that is meant, run with {UPDATE}=1"
+
+
+case_file_texts = st.text(alphabet=st.characters(exclude_categories=["Cs"]))
+
+
+@st.composite
+def any_cases(draw: st.DrawFn) -> list[Case]:
+    return [
+        Case(
+            id=f"t-{number}",
+            test=draw(case_file_texts),
+            language="de",
+            capability=draw(case_file_texts),
+            normalise=draw(st.sampled_from([Profile(), Profile(articles=("l'",), strip="»")])),
+            fills=draw(st.dictionaries(case_file_texts, case_file_texts, max_size=3)),
+            examples=tuple(
+                CaseExample(
+                    id=f"t-{number}/{i}",
+                    context=draw(case_file_texts),
+                    question=draw(case_file_texts),
+                    answer=draw(case_file_texts),
+                )
+                for i in range(1, draw(st.integers(1, 4)))
+            ),
+        )
+        for number in range(draw(st.integers(0, 4)))
+    ]
+
+
+@given(cases=any_cases())
+def test_cases_that_are_written_are_read_back(
+    tmp_path_factory: pytest.TempPathFactory, cases: list[Case]
+) -> None:
+    path = tmp_path_factory.mktemp("cases") / "de.jsonl"
+    path.write_text(case_lines(cases), encoding="utf-8")
+    assert read_cases(path) == cases
+
+
+@given(any_cases())
+def test_lines_are_those_of_the_json_module(cases: list[Case]) -> None:
+    lines = case_lines(cases).split("\n")[:-1]
+    keys = ("id", "test", "language", "capability", "type", "fills", "examples")
+    expected = [
+        json.dumps(
+            {**{key: asdict(case)[key] for key in keys}, "normalise": case.normalise.model_dump(mode="json")},
+            ensure_ascii=False,
+        )
+        for case in cases
+    ]
+    assert lines == expected
+
+
+GOOD = {
+    "id": "t-1",
+    "test": "t",
+    "language": "de",
+    "examples": [{"id": "t-1/1", "context": "c", "question": "q", "answer": "a"}],
+}
+
+
+def faults(tmp_path: Path, *lines: object) -> list[str]:
+    path = tmp_path / "cases.jsonl"
+    reported = [line if isinstance(line, str) else json.dumps(line) for line in lines]
+    path.write_text("\n".join(reported), encoding="utf-8")
+    with pytest.raises(DataError) as caught:
+        read_cases(path)
+    head, *found = caught.value.message.split("\n  ")
+    assert head == f"{path} has {len(found)} fault{'s' if len(found) > 1 else ''}:"
+    return found
+
+
+def test_all_faults_of_a_file_are_reported_with_their_lines(tmp_path: Path) -> None:
+    bad_example = {"id": 1, "context": "c", "question": "q", "answr": "a"}
+    reported = faults(
+        tmp_path,
+        GOOD,
+        "",
+        '{"id": "t-2",',
+        [],
+        {**GOOD, "id": "t-3", "examples": [bad_example, "x"], "more": 1},
+        {"id": "t-4", "test": 5, "fills": {"a": 1}, "normalise": {"strips": ""}},
+        GOOD,
+    )
+    expected = [
+        "line 3: Invalid JSON",
+        "line 4: ",
+        "line 5: unknown key 'more'",
+        "line 5: the key 'examples.0.answer' is missing",
+        "line 5: unknown key 'examples.0.answr'",
+        "line 5: examples.0.id: ",
+        "line 5: examples.1: ",
+        "line 6: the key 'language' is missing",
+        "line 6: the key 'examples' is missing",
+        "line 6: test: ",
+        "line 6: fills.a: ",
+        "line 6: unknown key 'normalise.strips'",
+        "line 7: the id 't-1' is given twice (first on line 1)",
+        "line 7: the id 't-1/1' is given twice (first on line 1)",
+    ]
+    assert len(reported) == len(expected)
+    assert all(any(one.startswith(start) for one in reported) for start in expected), reported
+
+
+def test_many_faults_are_cut(tmp_path: Path) -> None:
+    path = tmp_path / "cases.jsonl"
+    path.write_text("x\n" * 130, encoding="utf-8")
+    with pytest.raises(DataError, match=r"(.|\n)*line 100: (.|\n)*and 30 more faults$"):
+        read_cases(path)
+
+
+def test_files_of_other_formats_are_rejected(tmp_path: Path) -> None:
+    with pytest.raises(MissingDataError, match="There is no file"):
+        read_cases(tmp_path / "none.jsonl")
+    with pytest.raises(DataError, match="cannot be read"):
+        read_cases(tmp_path)
+    (tmp_path / "latin1.jsonl").write_bytes(b"\xe9")
+    with pytest.raises(DataError, match="is not UTF-8"):
+        read_cases(tmp_path / "latin1.jsonl")
+
+
+ENGLISH = Profile(articles=("a", "an", "the", "in", "at"))
+
+
+def example(context: str, question: str, answer: str) -> CaseExample:
+    return CaseExample(id="t-0/1", context=context, question=question, answer=answer)
+
+
+def by_brute_force(context: str, answer: str, profile: Profile) -> bool:
+    spans = (context[i:j] for i in range(len(context) + 1) for j in range(i, len(context) + 1))
+    wanted = profile.clean(answer)
+    return any(profile.clean(span) == wanted for span in spans)
+
+
+defect_texts = st.text(alphabet="ab .Ab\u200f", max_size=9)
+
+
+@given(
+    context=st.text(alphabet="ab .A\u200fß", max_size=14),
+    answer=defect_texts,
+    articles=st.lists(st.text(alphabet="ab ", min_size=1, max_size=3), max_size=3),
+    match=st.sampled_from(["word", "start", "anywhere"]),
+    strip=st.sampled_from([",. ", ".", "", "a ."]),
+    casefold=st.booleans(),
+)
+def test_answerable_is_what_a_brute_force_over_all_spans_says(
+    context: str, answer: str, articles: list[str], match: Match, strip: str, casefold: bool
+) -> None:
+    profile = Profile(articles=tuple(articles), match=match, strip=strip, casefold=casefold)
+    assert answerable(context, answer, profile) == by_brute_force(context, answer, profile)
+
+
+@pytest.mark.parametrize(
+    ("context", "answer", "profile", "passable"),
+    [
+        ("Ann has a dog.", "a dog", ENGLISH, True),
+        ("Ann has the dog.", "a dog", ENGLISH, True),
+        ("Ann has Dog.", "dog", ENGLISH, False),
+        ("Ann has Dog.", "dog", Profile(casefold=True), True),
+        ("Harold runs.", "Haroldqa", Profile(), False),
+        ("Er hat keinen Hund", "einen Hund", Profile(articles=("ein", "eine", "einen")), True),
+        ("في الغرفة الكرسي", "كرسي", Profile(articles=("ال",), match="anywhere"), True),
+        ("في الغرفة كرسي", "الكرسي", Profile(articles=("ال",), match="anywhere"), True),
+        ("anything", ". ,", ENGLISH, True),
+        ("the big the dog", "a big dog", ENGLISH, False),  # two spaces stay inside
+        ("big red the dog", "red a dog", ENGLISH, True),
+        # Only the stripped text next to it keeps b from being an article.
+        ("ab", "aab", Profile(articles=("b",), strip="a"), True),
+        ("ba", "baa", Profile(articles=("b",), strip="a"), True),
+    ],
+)
+def test_spans_are_compared_after_the_profile(
+    context: str, answer: str, profile: Profile, passable: bool
+) -> None:
+    assert by_brute_force(context, answer, profile) == passable
+    assert answerable(context, answer, profile) == passable
+
+
+def test_no_examples_are_empty() -> None:
+    assert case_defect([], ENGLISH) == "empty"
+
+
+def test_two_answers_to_one_question_are_contradictory_only_where_they_differ_after_cleaning() -> None:
+    same = [example("Ann has a dog.", "What?", "a dog"), example("Ann has a dog.", "What?", "dog.")]
+    assert case_defect(same, ENGLISH) is None
+    other = [*same, example("Ann has a dog.", "What?", "Ann"), example("Ann has a dog.", "Who?", "Ann")]
+    assert case_defect(other, ENGLISH) == "contradictory"
+    assert example_defects(other, ENGLISH) == ["contradictory"] * 3 + [None]
+
+
+def test_contradiction_is_reported_before_a_missing_answer() -> None:
+    examples = [example("Ann runs.", "Who?", "Ann"), example("Ann runs.", "Who?", "Bob")]
+    assert case_defect(examples, ENGLISH) == "contradictory"
+    assert case_defect(examples[1:], ENGLISH) == "unanswerable"
+    assert example_defects([examples[1]], ENGLISH) == ["unanswerable"]
+
+
+def test_many_names_in_turn() -> None:
+    profile = Profile(articles=("ein", "eine", "einen"), strip=",. ")
+    names = [f"Name{number}" for number in range(5000)]
+    for name in names:
+        context = f"{name} hat einen Hund und ein Auto. {name} ist eine Ärztin."
+        cases = [
+            example(context, "Was?", "ein Hund"),
+            example(context, "Wer?", name),
+            example(context, "Womit?", "einem Auto"),
+            example(context, "Wann?", "gestern"),
+        ]
+        assert case_defect(cases, profile) == "unanswerable"
+        assert case_defect(cases[:2], profile) is None

@@ -1,4 +1,4 @@
-"""The released templates give what their generator gave: reference suites in twelve languages, sizes in all."""
+"""The released file itself: its cases, and what linting finds in it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from harness_checklist.generation.drawing import draw_cases
+from harness_checklist.lint.linter import LintReport, lint_suite
 from harness_checklist.released.importer import read_released
 from harness_checklist.suites.suite import ListedFillIn, Suite
 from tests.builders import released_data
@@ -17,6 +18,7 @@ from tests.builders import released_data
 from .inversion import Inversion
 
 pytestmark = pytest.mark.thorough
+
 
 LANGUAGES = ("ar", "de", "en", "es", "fi", "fr", "he", "hi", "ru", "sw", "ta", "zh")
 WITHOUT_NAMES = "af eu gu ha ht jv ka kk ml mr pa qu sw te tl wo yo"
@@ -140,3 +142,61 @@ def test_lists_of_animals_and_vehicles(
     fills = imported.languages[language].tests[test].fills
     listed = fills["animal"], fills["vehicle"]
     assert [len(fill.entries) for fill in listed if isinstance(fill, ListedFillIn)] == [animals, vehicles]
+
+
+KNOWN = {
+    ("tr", "comparisons"): (100.0, 0.0),
+    ("kk", "animal_vs_vehicles"): (100.0, 0.0),
+    ("gu", "properties"): (100.0, 0.0),
+    ("qu", "intensifiers"): (100.0, 0.0),
+    ("gu", "intensifiers"): (99.5, 1.0),
+    ("pt", "comparisons"): (50.0, 3.0),
+    ("ta", "comparisons"): (25.0, 3.0),
+    ("mr", "properties"): (13.0, 3.5),
+    ("ru", "intensifiers"): (5.0, 2.0),
+}
+"""Language and test: the floor in percent and how far a draw may be off it."""
+FOUND = [
+    ("wo", "intensifiers", "inside-word", "dafa"),
+    ("qu", "animal_vs_vehicles", "example-count", "yuqmi"),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def report() -> LintReport:
+    root = released_data()
+    file = root / "multichecklist" / "checklist_templates.tsv"
+    if not file.exists():
+        pytest.skip(f"{file.name} is not in the test data")
+    suite = read_released(file)
+    return lint_suite(suite)
+
+
+def test_there_is_a_floor_for_every_language_and_test(report: LintReport) -> None:
+    cells = {(floor.language, floor.test): floor for floor in report.floors}
+    assert len(cells) == len(report.floors) == 300
+    assert all(0 <= floor.floor <= 1 and 0 < floor.cases <= 200 for floor in report.floors)
+
+
+@pytest.mark.parametrize("cell", KNOWN, ids="-".join)
+def test_known_floors_come_out(cell: tuple[str, str], report: LintReport) -> None:
+    (floor,) = [floor for floor in report.floors if (floor.language, floor.test) == cell]
+    value, tolerance = KNOWN[cell]
+    assert 100 * floor.floor == pytest.approx(value, abs=tolerance + 1e-9)
+
+
+def test_no_other_language_but_german_has_a_floor(report: LintReport) -> None:
+    with_floor = {(floor.language, floor.test) for floor in report.floors if floor.floor}
+    assert with_floor == KNOWN.keys() | {("de", "intensifiers")}
+
+
+@pytest.mark.parametrize(("language", "test", "kind", "text"), FOUND, ids=lambda text: text[:16])
+def test_faults_that_a_reader_sees_are_found(
+    language: str, test: str, kind: str, text: str, report: LintReport
+) -> None:
+    found = [f for f in report.findings if (f.language, f.test, f.kind) == (language, test, kind)]
+    assert any(text in finding.example for finding in found), [finding.example for finding in found]
+
+
+def test_english_has_no_finding(report: LintReport) -> None:
+    assert [finding for finding in report.findings if finding.language == "en"] == []

@@ -12,9 +12,9 @@ import pytest
 from harness.cli.live import UPDATE_EVERY, LineProgress, NotebookProgress, show_in_program, show_progress
 from harness.cli.panel import tally_lines
 from harness.cli.progress_text import duration, time_left_text
+from harness.cli.tally import TimeLeft
 from harness.metrics.metric import metric_name
 from harness.progress import CellOutcome, PlannedCell, PlannedFit
-from harness.running.tally import TimeLeft
 from harness.storage.run_folder import Run
 
 Cli = Callable[..., tuple[int, str, str]]

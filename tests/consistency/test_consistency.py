@@ -14,8 +14,8 @@ import pytest
 
 from harness.analysis.consistency import (
     Consistency,
-    _kappa_values,
     consistencies,
+    kappa_values,
     rank_consistency,
     rank_weights,
 )
@@ -70,7 +70,7 @@ def test_kappa_is_that_of_sklearn_with_the_usual_error() -> None:
     rng = np.random.default_rng(3)
     one = rng.integers(0, 3, 400)
     other = np.where(rng.random(400) < 0.6, one, rng.integers(0, 3, 400))
-    values = _kappa_values(one, other)
+    values = kappa_values(one, other)
     assert values is not None
     assert values.mean() == pytest.approx(cohen_kappa_score(one, other))
     # The asymptotic standard error of Fleiss, Cohen and Everitt (1969), from the shares of the table.
@@ -82,9 +82,9 @@ def test_kappa_is_that_of_sklearn_with_the_usual_error() -> None:
     others = sum(table[j, k] * (columns[j] + rows[k]) ** 2 for j in range(3) for k in range(3) if j != k)
     variance = diagonal + (1 - kappa) ** 2 * others - (kappa - chance * (1 - kappa)) ** 2
     assert values.std() / 20 == pytest.approx(math.sqrt(variance / 400) / (1 - chance), rel=1e-9)
-    assert _kappa_values(np.zeros(5, dtype=np.int64), np.zeros(5, dtype=np.int64)) is None
+    assert kappa_values(np.zeros(5, dtype=np.int64), np.zeros(5, dtype=np.int64)) is None
     unread = np.array([0, 1, -1, -1])
-    read = _kappa_values(unread, np.array([0, 1, -1, 0]))
+    read = kappa_values(unread, np.array([0, 1, -1, 0]))
     assert read is not None
     # 2 of 4 are equal; chance: 1/4 * 2/4 + 1/4 * 1/4.
     assert read.mean() == pytest.approx((0.5 - 0.1875) / (1 - 0.1875))
@@ -195,3 +195,12 @@ def test_a_run_with_one_language_has_none(tmp_path: Path) -> None:
     run = evaluate("xnli:en", "baseline:majority", data="sample", output=tmp_path / "run", train_limit=10)
     assert consistencies(run) == []
     assert read_consistency([run]) is None
+
+
+def test_a_language_without_translations_is_paired_with_no_other(trained_sample_run: Run) -> None:
+    run = Run(trained_sample_run.path)
+    task = run.manifest.tasks["xnli"]
+    run.manifest = run.manifest.changed(tasks={**run.manifest.tasks, "xnli": task.changed(unpaired=["de"])})
+    [before] = [each for each in consistencies(trained_sample_run) if each.task == "xnli"]
+    [after] = [each for each in consistencies(run) if each.task == "xnli"]
+    assert set(before.languages) - set(after.languages) == {"de"}

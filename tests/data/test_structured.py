@@ -43,6 +43,46 @@ def test_json_numbers_the_records(read: Read, write: Write) -> None:
     assert [(row.fields, row.line) for row in rows] == [({"x": 1}, 1), ({"x": 2}, 2)]
 
 
+def test_json_reads_the_array_that_an_object_names(read: Read, write: Write) -> None:
+    path = write("a.json", '{"canary": "c", "examples": [{"x": 1}, {"x": 2}]}')
+    assert [row.fields for row in read("json", path, records="examples")] == [{"x": 1}, {"x": 2}]
+    with pytest.raises(DataError, match="expected a column 'rows', found 'canary', 'examples'"):
+        read("json", path, records="rows")
+    with pytest.raises(DataError, match="expected an array of objects"):
+        read("json", path, records="canary")
+
+
+def test_a_question_mark_makes_the_end_of_a_shorter_list_null(
+    read: Read, write: Write, tmp_path: Path
+) -> None:
+    records = [{"c": [{"t": "x"}, {"t": "y"}]}, {"c": [{"t": "u"}]}]
+    expected = [{"A": "x", "B": "y"}, {"A": "u", "B": None}]
+    path = write("a.jsonl", "\n".join(map(json.dumps, records)))
+    assert [row.fields for row in read("jsonl", path, columns="A=c.0.t,B=c.1?.t")] == expected
+    parquet.write_table(pa.Table.from_pylist(records), tmp_path / "a.parquet")
+    columns = "A=c.0.t,B=c.1?.t"
+    assert [row.fields for row in read("parquet", tmp_path / "a.parquet", columns=columns)] == expected
+    with pytest.raises(DataError, match=r"expected 'c\.1\.t', found no '1' in it"):
+        read("jsonl", path, columns="A=c.1.t")
+
+
+def test_a_condition_looks_into_a_column_and_takes_one_of_several_values(
+    read: Read, write: Write, tmp_path: Path
+) -> None:
+    records = [
+        {"n": number, "info": {"lang": lang}, "key": key}
+        for number, (lang, key) in enumerate(
+            [("de", "A"), ("de", "@"), ("fr", "A"), ("de", "B"), ("de", "A|B")]
+        )
+    ]
+    path = write("a.jsonl", "\n".join(map(json.dumps, records)))
+    where = "info.lang=de\nkey=A|B"
+    assert [row.fields["n"] for row in read("jsonl", path, where=where)] == [0, 3, 4]
+    parquet.write_table(pa.Table.from_pylist(records), tmp_path / "a.parquet")
+    rows = read("parquet", tmp_path / "a.parquet", columns="n", where=where)
+    assert [row.fields for row in rows] == [{"n": 0}, {"n": 3}, {"n": 4}]
+
+
 def test_parquet_gives_python_values_and_numbers_the_records(read: Read, tmp_path: Path) -> None:
     records = [
         {"id": "q1", "answers": {"text": ["b"], "answer_start": [2]}, "n": 1},

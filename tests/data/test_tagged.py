@@ -1,3 +1,5 @@
+"""Tagged sentences and CoNLL-U."""
+
 from __future__ import annotations
 
 import tempfile
@@ -12,6 +14,184 @@ from harness.errors import DataError
 
 Read = Callable[..., list[Row]]
 Write = Callable[[str, str | bytes], Path]
+
+
+def _line(identifier: str, form: str, tag: str = "_", head: str = "_") -> str:
+    return "\t".join([identifier, form, "_", tag, "_", "_", head, "_", "_", "_"])
+
+
+def _treebank(*lines: str) -> str:
+    return "\n".join(lines) + "\n\n"
+
+
+_DAMELO = _treebank(
+    "# newdoc",
+    "# sent_id = es-1",
+    "# text = Dámelo = ya.",
+    _line("1-3", "Dámelo"),
+    _line("1", "Da", "VERB", "0"),
+    _line("2", "me", "PRON", "1"),
+    _line("3", "lo", "PRON", "1"),
+    _line("3.1", "eso", "PRON"),
+    _line("4", "ya", "ADV", "1"),
+)
+
+
+def test_a_multi_word_token_becomes_one_token_with_the_tag_of_its_head(read: Read, write: Write) -> None:
+    row = read("conllu", write("a.conllu", _DAMELO))[0]
+    assert row.fields == {
+        "tokens": ("Dámelo", "ya"),
+        "tags": ("VERB", "ADV"),
+        "text": "Dámelo = ya.",
+        "sent_id": "es-1",
+    }
+    assert row.line == 1
+
+
+def test_a_text_that_is_not_given_is_made_of_the_surface_forms(read: Read, write: Write) -> None:
+    """A space follows each that does not say otherwise; words inside of a multi-word token say nothing."""
+
+    def closed(line: str, misc: str = "SpaceAfter=No") -> str:
+        return line.removesuffix("_") + misc
+
+    path = write(
+        "a.conllu",
+        _treebank(
+            closed(_line("1", "¡", "PUNCT", "2"), "Gloss=x|SpaceAfter=No"),
+            closed(_line("2-3", "Dámelo"), "CorrectSpaceAfter=No"),
+            closed(_line("2", "Da", "VERB", "0")),
+            closed(_line("3", "melo", "PRON", "2")),
+            closed(_line("3.1", "eso", "PRON")),
+            closed(_line("4-5", "del", "_")),
+            _line("4", "de", "ADP", "2"),
+            _line("5", "el", "DET", "2"),
+            _line("6", "!", "PUNCT", "2"),
+        ),
+    )
+    for tokens in ("fused", "words"):
+        assert read("conllu", path, tokens=tokens)[0].fields["text"] == "¡Dámelo del!"
+
+
+def test_syntactic_words_can_be_had_instead(read: Read, write: Write) -> None:
+    row = read("conllu", write("a.conllu", _DAMELO), tokens="words")[0]
+    assert row.fields["tokens"] == ("Da", "me", "lo", "ya")
+    assert row.fields["tags"] == ("VERB", "PRON", "PRON", "ADV")
+
+
+@pytest.mark.parametrize(
+    ("words", "language", "tag"),
+    [
+        # The head may lie anywhere in the span, and the depth counts through words outside of it.
+        ([("ADP", "2"), ("NOUN", "3"), ("VERB", "0")], "", "NOUN"),
+        ([("VERB", "2"), ("DET", "3"), ("X", "0")], "", "DET"),
+        ([("PRON", "3"), ("AUX", "3"), ("VERB", "0")], "", "PRON"),
+        ([("PRON", "3"), ("AUX", "3"), ("VERB", "0")], "es", "AUX"),
+        ([("PRON", "3"), ("ADV", "3"), ("VERB", "0")], "fr", "PRON"),
+        ([("PRON", "3"), ("ADV", "3"), ("VERB", "0")], "it", "ADV"),
+        ([("SYM", "3"), ("PUNCT", "3"), ("VERB", "0")], "", "PUNCT"),
+        ([("NUM", "3"), ("NOUN", "3"), ("VERB", "0")], "es", "NUM"),
+    ],
+)
+def test_the_head_is_nearest_the_root_and_a_tie_goes_by_rank(
+    read: Read, write: Write, words: list[tuple[str, str]], language: str, tag: str
+) -> None:
+    lines = [_line(str(number), "w", *word) for number, word in enumerate(words, start=1)]
+    path = write("a.conllu", _treebank(_line("1-2", "ab"), *lines))
+    row = read("conllu", path, language=language)[0]
+    assert row.fields["tags"] == (tag, words[2][0])
+
+
+def test_zero_width_non_joiners_and_spaces_leave_the_tokens(read: Read, write: Write) -> None:
+    path = write(
+        "a.conllu", _treebank(_line("1", "می\u200cروم", "VERB", "0"), _line("2", "10 000", "NUM", "1"))
+    )
+    assert read("conllu", path)[0].fields["tokens"] == ("میروم", "10000")
+    assert read("conllu", path, tokens="words")[0].fields["tokens"] == ("می\u200cروم", "10 000")
+
+
+def test_sentences_without_text_are_dropped_as_upstream_drops_them(read: Read, write: Write) -> None:
+    def sentence(*forms: str) -> str:
+        words = enumerate(forms, start=1)
+        return _treebank(*[_line(str(number), form, "X", str(number - 1)) for number, form in words])
+
+    kept = [("a",), ("a", "b"), ("_", "a", "b")]
+    dropped = [("_",), ("_", "_"), ("_", "."), ("_", "_", ".")]
+    path = write("a.conllu", "".join(sentence(*forms) for forms in [*kept, *dropped]))
+    assert [row.fields["tokens"] for row in read("conllu", path)] == kept
+    assert len(read("conllu", path, tokens="words")) == 7
+
+
+def test_a_treebank_without_tags_or_trees_is_unlabelled(read: Read, write: Write) -> None:
+    row = read("conllu", write("a.conllu", _treebank(_line("1", "a"), _line("2", "b"))))[0]
+    assert row.fields["tags"] is None
+
+
+def test_the_last_sentence_needs_no_blank_line(read: Read, write: Write) -> None:
+    path = write("a.conllu", _DAMELO + _DAMELO.rstrip("\n"))
+    assert [row.line for row in read("conllu", path)] == [1, 11]
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (["# sent_id = s", "1\ta\t_"], "{path}:2: sentence 's': expected 10 columns, found 3."),
+        (["1 a"], "{path}:1: expected 10 columns, found 1."),
+        (['{"tokens": []}'], "{path}:1: expected 10 columns, found 1 (this looks like JSON)."),
+        ([_line("2", "a", "X", "0")], "{path}:1: expected the id 1, found '2'."),
+        ([_line("1", "a", "X", "0"), _line("3", "b", "X", "1")], "{path}:2: expected the id 2, found '3'."),
+        ([_line("01", "a", "X", "0")], "{path}:1: expected the id 1, found '01'."),
+        ([_line("1", "", "X", "0")], "{path}:1: column 2 is empty (write '_' for no value)."),
+        (
+            [_line("1", "a", "", "0")],
+            "{path}:1: column 4 is empty (write '_' for no value).",
+        ),
+        (
+            [_line("1", "a", "X", "-1")],
+            "{path}:1: expected a head from 0 to 1, found '-1'.",
+        ),
+        (
+            [_line("1", "a", "X", "0"), _line("2", "b", "X", "3")],
+            "{path}:2: expected a head from 0 to 2, found '3'.",
+        ),
+        (
+            [_line("2-3", "ab"), _line("1", "a", "X", "0")],
+            "{path}:1: expected a range of two or more words from 1, found '2-3'.",
+        ),
+        (
+            [_line("1-2", "ab"), _line("1", "a", "X", "0"), _line("2-3", "bc"), _line("2", "b", "X", "1")],
+            "{path}:3: expected a range of two or more words from 3, found '2-3'.",
+        ),
+        (
+            [_line("1-2", "ab"), _line("1", "a", "X", "0")],
+            "{path}:2: expected words up to 2 for a range, found 1.",
+        ),
+        (
+            [_line("1-2", "ab"), _line("1", "a", "X", "2"), _line("2", "b", "X", "1")],
+            "{path}:1: expected a tree for the words of a multi-word token, found a cycle of heads.",
+        ),
+        (
+            [_line("1-2", "ab"), _line("1", "a", "X"), _line("2", "b", "X")],
+            "{path}:1: expected a tree for the words of a multi-word token, found a word without a head.",
+        ),
+        (
+            [_line("1", "a", "X", "0"), "# text = a"],
+            "{path}:2: expected comments before the words of a sentence, found '# text = a'.",
+        ),
+        (["# sent_id = s"], "{path}:1: sentence 's': expected the words of a sentence, found none."),
+        (
+            [_line("1", "\u200c", "X", "0")],
+            "{path}:1: expected a word with visible characters, found '\\u200c'.",
+        ),
+    ],
+)
+def test_a_fault_is_reported_with_line_and_sentence(
+    read: Read, write: Write, lines: list[str], message: str
+) -> None:
+    path = write("a.conllu", "\n".join(lines))
+    with pytest.raises(DataError) as caught:
+        read("conllu", path)
+    assert str(caught.value) == message.format(path=path)
+
 
 _WORD = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\t\n\r\ufeff "), min_size=1)
 _SENTENCES = st.lists(st.lists(st.tuples(_WORD, _WORD), min_size=1, max_size=5), max_size=5)

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from harness.analysis.buckets import _VECTORISED
 from harness.analysis.diagnosis import DiagnosisOptions, diagnose
 from harness.metrics.classification import macro_f1_from_counts, weighted_f1_from_counts
 from harness.metrics.metric import ratio_from_counts
 from harness.registry.registry import Registry
 from harness.running.session import open_session
+from harness.statistics import evaluated
 from tests.diagnosis.conftest import MakeRun, question, sentence
 
 
@@ -126,6 +126,6 @@ def test_scores_of_many_sums_at_once_are_those_one_by_one(from_counts: Any) -> N
     width = 2 if from_counts is ratio_from_counts else 12
     totals = random.integers(0, 4, (5, 3, width)).astype(np.float64)
     totals[0, 0] = 0
-    found = _VECTORISED[from_counts](totals)
+    found = evaluated(from_counts, totals)
     expected = [[from_counts(row) for row in rows] for rows in totals]
     assert found == pytest.approx(np.array(expected))

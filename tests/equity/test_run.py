@@ -20,6 +20,7 @@ from harness.reporting.cost.table import (
     ANSWER_HEADS,
     PROMPT_HEADS,
     answer_rows,
+    equity_rows,
     prompt_rows,
     side_notes,
     table_notes,
@@ -306,3 +307,31 @@ def test_every_format_has_the_ledger(run: RunTasks, cli: Cli, format_name: str) 
         word in out
         for word in ("fertility", "premium", "Mandarin" if format_name in {"markdown", "html"} else "zh")
     )
+
+
+def test_a_correct_answer_costs_all_that_was_read_and_written(
+    run: RunTasks, cli: Cli, tmp_path: Path
+) -> None:
+    evaluated = run("xnli:en+de", limit=12)
+    output = tmp_path / "rows.json"
+    assert cli("report", evaluated.path, "--equity", "--watts", "90", "--json", output)[0] == 0
+    rows = {row["language"]: row for row in json.loads(output.read_text(encoding="utf-8")) if row["task"]}
+    for cell in evaluated.cells:
+        row = rows[cell.language]
+        right = sum(record.scores["accuracy"] for record in evaluated.records(cell))
+        assert row["correct_answers"] == pytest.approx(right)
+        assert right > 0
+        read = row["prompt_tokens"] + row["generated_tokens"]
+        assert row["tokens_per_correct_answer"] == pytest.approx(read / right)
+        assert row["seconds_per_correct_answer"] == pytest.approx(cell.seconds / right)
+        assert row["watt_hours_per_correct_answer"] == pytest.approx(cell.seconds * 90 / 3600 / right)
+    [without] = {row["watt_hours_per_correct_answer"] for row in equity_rows([evaluated])}
+    assert without is None
+    assert cli("report", evaluated.path, "--watts", "90")[0] == 2
+
+
+def test_a_metric_that_counts_no_correct_answers_has_no_cost_of_them(run: RunTasks) -> None:
+    evaluated = run("lareqa:en", "counts:embeds", protocols=("frozen",))
+    rows = [row for row in equity_rows([evaluated]) if row["task"]]
+    assert rows
+    assert {row["tokens_per_correct_answer"] for row in rows} == {None}

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from harness.storage.run_folder import Run
 from harness_export.catalog import TARGETS
-from harness_export.formats import clean_model_name
+from harness_export.formats import _eee_result, clean_model_name, exported_cells
 from tests.builders import make_shown_cell, write_run
 
 from .conftest import SUMMARY
@@ -134,7 +134,7 @@ class _Record(_Strict):
 
 def check_record(run: Run) -> dict[str, Any]:
     """Return the record of a run; raises where the schema would not take it."""
-    record: dict[str, Any] = json.loads(EEE.text([run]))
+    record: dict[str, Any] = json.loads(EEE.text([run], allow_sample=True))
     _Record.model_validate(record)
     return record
 
@@ -242,3 +242,11 @@ def test_sample_data_are_rejected_but_for_trying_out(sample_run: Run, cli: Cli) 
     status, out, _ = cli("export", str(sample_run.path), "--to", "eee", "--allow-sample")
     assert status == 0
     assert json.loads(out)["eval_library"]["additional_details"]["sample_data"] == "true"
+
+
+def test_an_error_rate_is_exported_as_one(sample_run: Run) -> None:
+    exported = next(iter(exported_cells(sample_run)))
+    metric = next(iter(exported.cell.metrics))
+    for is_lower_better in (True, False):
+        config = _eee_result(exported, metric, is_lower_better=is_lower_better)["metric_config"]
+        assert config["lower_is_better"] is is_lower_better

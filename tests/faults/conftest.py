@@ -1,20 +1,26 @@
-"""Tiny models, undisturbed runs, and a server that starts commands without waiting for their imports."""
+"""What faults are put into: finished runs, commands in processes of their own, packages as pip leaves them."""
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
-import torch
 
-from ..hf.conftest import FAMILIES, save_decoder, sizes
+from harness.cli.main import run_command
+from harness.storage.run_folder import Run
+
+from ..conftest import Cli
 from .command import HERE, Commands, command_environment
-from .evaluation import Evaluation
+from .evaluation import Evaluation, plain_cells
 
 TRAINED = ("--tasks", "xnli:en+sw,xquad:en+de", "--recipe", "quick", "--train-limit", "48")
 PROMPTED = ("--tasks", "xnli:en+sw+de,xquad:en+de")
@@ -36,18 +42,16 @@ SMALL_BATCHES = ("-o", "batch_tokens=128")
 @pytest.fixture(scope="session")
 def encoder_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A bare BERT."""
-    folder = tmp_path_factory.mktemp("models") / "bert"
-    config_class, model_class, make_tokenizer, positions = FAMILIES["bert"]
-    tokenizer = make_tokenizer()
-    torch.manual_seed(0)
-    model_class(config_class(**sizes(tokenizer, positions))).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
+    from .saved_models import save_encoder
+
+    return save_encoder(tmp_path_factory.mktemp("models") / "bert")
 
 
 @pytest.fixture(scope="session")
 def decoder_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A Llama."""
+    from ..hf.conftest import save_decoder
+
     return save_decoder(tmp_path_factory.mktemp("models") / "llama", "llama")
 
 
@@ -148,3 +152,131 @@ def filled_cache(trained: Evaluation, commands: Commands) -> Commands:
     """Commands whose cache has the fits of the undisturbed run."""
     shutil.copytree(trained.reference.parent / "cache", commands.cache)
     return commands
+
+
+TASKS = "xnli:de+hi,udpos:de,tatoeba:de"
+EVAL = (
+    *("eval", "--tasks", TASKS, "--model", "baseline:char-ngram", "--data", "sample", "--recipe", "quick"),
+    *("--train-limit", "30", "--limit", "6"),
+)
+
+
+class Done:
+    """An undisturbed run, its cache, and how others are compared with it."""
+
+    def __init__(self, path: Path, cache: Path) -> None:
+        self.path = path
+        self.cache = cache
+        self.command = EVAL
+        self.planned: int = Run(path).results.run.requests["planned"]
+
+    def assert_equal(self, path: Path) -> None:
+        """Assert that a run has the same predictions and metrics to the bit."""
+        assert plain_cells(path) == plain_cells(self.path)
+        for cell in Run(self.path).cells:
+            if cell.status == "ok":
+                own, other = (Run(folder).records(cell) for folder in (self.path, path))
+                assert list(own) == list(other)
+
+
+@pytest.fixture(scope="session")
+def undisturbed_done(tmp_path_factory: pytest.TempPathFactory) -> Done:
+    """A run of several tasks that tests damage and resume."""
+    folder = tmp_path_factory.mktemp("done")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HARNESS_CACHE", str(folder / "cache"))
+        assert run_command([*EVAL, "--output", str(folder / "run")]) == 0
+    return Done(folder / "run", folder / "cache")
+
+
+@pytest.fixture
+def done(undisturbed_done: Done, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Done:
+    """Copy the undisturbed run to ``run`` below the working folder."""
+    shutil.copytree(undisturbed_done.path, "run")
+    monkeypatch.setenv("HARNESS_CACHE", str(undisturbed_done.cache))
+    return undisturbed_done
+
+
+@pytest.fixture
+def flaky(install_plugin: Callable[..., Path]) -> Path:
+    """Install the adapter ``flaky``, and return the folder that it was put into."""
+    return install_plugin("flaky_adapter", (HERE / "flaky_adapter.py").read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def edit() -> Callable[..., None]:
+    """Change a JSON file."""
+
+    def edited(path: Path, change: Callable[[Any], None]) -> None:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        change(content)
+        path.write_text(json.dumps(content), encoding="utf-8")
+
+    return edited
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How a command ended."""
+
+    status: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """A folder on the path of the commands."""
+    folder = tmp_path / "site"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def package(site: Path) -> Callable[..., Path]:
+    """Put a package on the path: a module of its name, or files by path; an entry point, a record."""
+
+    def put(
+        name: str,
+        source: str | Mapping[str, str | bytes] | None,
+        *,
+        entry_points: str | None = None,
+        is_recorded: bool = True,
+    ) -> Path:
+        files: dict[str, str | bytes] = (
+            {f"{name}.py": source} if isinstance(source, str) else dict(source or {})
+        )
+        information = f"{name}-1.0.dist-info"
+        files[f"{information}/METADATA"] = (
+            f"Metadata-Version: 2.1\nName: {name.replace('_', '-')}\nVersion: 1.0\n"
+        )
+        files[f"{information}/entry_points.txt"] = entry_points or f"[harness]\n{name} = {name}\n"
+        if is_recorded:
+            files[f"{information}/RECORD"] = "".join(f"{path},,\n" for path in files)
+        for path, content in files.items():
+            target = site / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content.encode() if isinstance(content, str) else content)
+        return site
+
+    return put
+
+
+@pytest.fixture
+def harness(site: Path, tmp_path: Path) -> Callable[..., Result]:
+    """Run the command line in a process of its own and return how it ended."""
+
+    def run(*arguments: object, **settings: str) -> Result:
+        path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH", ""), str(site)]))
+        done = subprocess.run(
+            [sys.executable, "-m", "harness", *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": path, "HARNESS_CACHE": str(tmp_path / "cache"), **settings},
+            timeout=120,
+        )
+        return Result(status=done.returncode, out=done.stdout, err=done.stderr)
+
+    return run

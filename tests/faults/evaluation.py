@@ -50,9 +50,13 @@ def keys(run: Path) -> Iterator[bytes]:
     """Yield the key of every whole answer in the journals of a run, as often as it is there."""
     folder = run / "journal"
     for path in log_paths(folder) if folder.is_dir() else []:
-        for _, _, content in Log(path).records():
-            if content[KEY_BYTES] != DESCRIPTION:
-                yield content[:KEY_BYTES]
+        yield from _keys(path)
+
+
+def _keys(log: Path) -> Iterator[bytes]:
+    for _, _, content in Log(log).records():
+        if content[KEY_BYTES] != DESCRIPTION:
+            yield content[:KEY_BYTES]
 
 
 def answers(run: Path) -> int:
@@ -66,9 +70,29 @@ def repeated(run: Path) -> int:
     return len(every) - len(set(every))
 
 
+def answers_by_log(run: Path) -> list[int]:
+    """Return how many answers each process of a run has written down."""
+    folder = run / "journal"
+    return [len(list(_keys(path))) for path in log_paths(folder)] if folder.is_dir() else []
+
+
+def read_results(run: Path) -> dict[str, Any]:
+    """Return what a run wrote, as it is on disk."""
+    content: dict[str, Any] = json.loads((run / "results.json").read_text(encoding="utf-8"))
+    return content
+
+
+def plain_cells(run: Path) -> list[dict[str, Any]]:
+    """Return the cells of a run without their times."""
+    return [
+        {name: value for name, value in cell.to_json().items() if name != "seconds"}
+        for cell in Run(run).cells
+    ]
+
+
 def requests(run: Path) -> dict[str, int]:
     """Return what the results say of the requests."""
-    counts: dict[str, int] = json.loads((run / "results.json").read_text(encoding="utf-8"))["run"]["requests"]
+    counts: dict[str, int] = read_results(run)["run"]["requests"]
     return counts
 
 

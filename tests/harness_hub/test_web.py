@@ -201,6 +201,7 @@ def test_sizes_are_bounded(fetch: Fetch, mirror: Web, monkeypatch: pytest.Monkey
     with pytest.raises(MissingDataError, match="bytes"):
         fetch()
     monkeypatch.setattr(web, "LARGEST", 50_000)
+    monkeypatch.setattr(archive, "CHUNK", 20_000)
     mirror.files[PLACE] = bomb = zipped({"a": b"0" * 60_000})
     assert len(bomb) < 1000
     with pytest.raises(MissingDataError, match="50,000"):

@@ -14,10 +14,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from harness.data.origin import Origin
 from harness.data.resolve import DataOptions, DataRef, HubFiles
 from harness.data.sources import DataFinder, data_ref
 from harness.errors import HarnessError
-from harness.planning.origin import Origin
 from harness.running.session import Session
 from harness.specs.schema import Source, Split
 from harness.specs.selection import select

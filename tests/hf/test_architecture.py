@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 from transformers.models.auto import modeling_auto
 
-from harness_hf import architecture
-from harness_hf.architecture import ENCODER_TYPES, Family, read_architecture
+from harness_hf import description as architecture
+from harness_hf.description import ENCODER_TYPES, Family, read_architecture
 
 
 @pytest.mark.parametrize("model_type", sorted(ENCODER_TYPES))

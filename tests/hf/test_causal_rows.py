@@ -18,9 +18,9 @@ from transformers import AutoModelForCausalLM, Gemma2Config, MistralConfig, T5Co
 
 from harness.models.requests import Call, GenerateOptions
 from harness_hf.causal import generation
-from harness_hf.causal.cache_rows import CacheCost
+from harness_hf.causal.prefix import CacheCost
 from harness_hf.causal.session import CausalSession
-from harness_hf.inference import memory
+from harness_hf.inference import batching as memory
 
 from .conftest import CORPUS, PIECE_LIMIT, decoder_tokenizer, fast, save_decoder
 

@@ -156,7 +156,7 @@ def test_what_is_trained_saved_and_opened_is_the_same(
         trained.append(outcome.network)
         return outcome
 
-    monkeypatch.setattr("harness_hf.training.saving.train_network", keeping)
+    monkeypatch.setattr("harness_hf.training.loop.train_network", keeping)
     options = fit_options(max_query_length=7)
     fitted = bert.fit(pairs(24), pairs(8), SPEC, options)
     assert {file.name for file in options.directory.iterdir()} == {
@@ -241,7 +241,7 @@ def test_the_best_checkpoint_is_kept(
 
         return real(loading, replace(data, score=score), *args, **keywords)
 
-    monkeypatch.setattr("harness_hf.training.saving.train_network", scripted)
+    monkeypatch.setattr("harness_hf.training.loop.train_network", scripted)
     options = fit_options()
     fitted = bert.fit(pairs(24), pairs(8), SPEC, options)
     assert len(states) == 3

@@ -30,9 +30,9 @@ from transformers import (
 import harness
 from harness.callbacks import EvaluateLanguages
 from harness.errors import CapabilityError, HarnessError, UsageError
-from harness_hf.callback import evaluate_languages, loaded_model
-from harness_hf.callback.training_state import kept_state
+from harness_hf import callback as evaluate_languages, loaded_model
 from harness_hf.encoder.classification import Classifier
+from harness_hf.loaded_model import kept_state
 
 from .conftest import CORPUS, PIECE_LIMIT, save_decoder, sizes, wordpiece
 

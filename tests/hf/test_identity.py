@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from harness.storage.files import configuration_files
-from harness_hf.identity import folder_identity
+from harness_hf.fit_record import folder_identity
 from harness_hf.model_folder import ADAPTER_CONFIG, ADAPTER_WEIGHTS
-from harness_vllm.served import folder_fingerprint
+from harness_vllm.description import folder_fingerprint
 
 READ = (
     "modeling_own.py",

@@ -11,7 +11,7 @@ import pytest
 
 from harness.errors import AdapterError
 from harness_hf.family import AnyFamilyOptions
-from harness_hf.inference.writing import TextWriter
+from harness_hf.inference.text_vectors import TextWriter
 from harness_hf.model_check import WORKS, check_model
 
 from ..conftest import Cli

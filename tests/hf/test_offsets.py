@@ -17,9 +17,9 @@ from transformers import (
 
 from harness.models.capabilities import SpanQuestion, TextInput
 from harness.models.requests import MaskRequest
-from harness_hf.causal.tokens import CausalTokens
+from harness_hf.causal.session import CausalTokens
 from harness_hf.encoder.span_extraction import SpanLimits, split_contexts
-from harness_hf.inference.offsets import piece_offsets
+from harness_hf.inference.pieces import piece_offsets
 from harness_vllm.tokenizing import LocalTokenizer
 from tests.hf.conftest import PIECE_LIMIT, byte_level, sizes, split_byte_level, unigram, wordpiece
 

@@ -24,9 +24,9 @@ from transformers import (
 from harness.errors import AdapterError, TrainingError
 from harness.models.capabilities import Choice, FitOptions, Head, HeadSpec, SpanQuestion, TextInput
 from harness.testing.examples import head_spec, training_examples
+from harness_hf.causal.heads import DecoderSession
 from harness_hf.fit_record import HEAD_NAME
-from harness_hf.heads.decoder import DecoderSession
-from harness_hf.heads.network import HeadedNetwork
+from harness_hf.heads import HeadedNetwork
 
 from .conftest import Open, decoder_tokenizer, unigram
 

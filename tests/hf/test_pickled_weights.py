@@ -29,7 +29,7 @@ from harness_hf.pickled_weights import RECORD, PickledModel
 from tests.hub.hub_server import COMMIT, Handler, Hub
 
 from ..conftest import Cli
-from ..trust.test_model_folders import save_encoder, save_text_to_text
+from ..faults.saved_models import save_encoder, save_text_to_text
 from .conftest import byte_level
 
 CONVERT = ModelOptions(convert_weights=True)

@@ -12,7 +12,7 @@ import pytest
 
 from harness.models.capabilities import EmbedOptions
 from harness.models.requests import CountsSubwords, CutsTexts
-from harness_hf.inference.template import subword_ids
+from harness_hf.inference.pieces import subword_ids
 
 Open = Callable[..., Any]
 TEXTS = (
@@ -106,13 +106,13 @@ def test_real_tokenizers_count_as_they_do_alone(name: str) -> None:
     from transformers import AutoTokenizer
 
     from harness.running.session import open_session
-    from harness_hf.inference.template import SubwordCounting
+    from harness_hf.inference.pieces import SubwordCounting
 
     folder = Path(os.environ.get("HARNESS_MODELS") or Path(__file__).parents[2] / "models") / name
     if not (folder / "tokenizer.json").is_file():
         pytest.skip(f"models/{name} is not there: run make models, or set HARNESS_MODELS")
     tokenizer = AutoTokenizer.from_pretrained(folder)
-    adapter = SubwordCounting()
+    adapter: Any = SubwordCounting()
     adapter._session = SimpleNamespace(tokenizer=AutoTokenizer.from_pretrained(folder), tokenizing=RLock())
     folders = open_session().catalog.task("xnli").folders
     texts = [line for own in set(folders.values()) for line in _lines(own)]

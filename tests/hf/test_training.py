@@ -173,7 +173,7 @@ def test_the_best_checkpoint_is_kept(
 
         return real(loading, replace(data, score=score), *args, **keywords)
 
-    monkeypatch.setattr("harness_hf.training.saving.train_network", scripted)
+    monkeypatch.setattr("harness_hf.training.loop.train_network", scripted)
     fitted = bert.fit(examples(32), examples(8), SPEC, fit_options(eval_steps=2, epochs=2))
     assert len(states) == 4
     assert equal(weights(fitted), states[1])

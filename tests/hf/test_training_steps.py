@@ -26,9 +26,7 @@ from harness.models.capabilities import FitOptions, Head, HeadSpec, TrainingSett
 from harness_hf.loading import choose_precision
 from harness_hf.training.batches import StepBatches, cut, default_parts, micro_batch_size, seed_of
 from harness_hf.training.checkpoint import CheckpointFolder
-from harness_hf.training.engine import Engine
-from harness_hf.training.optimization import learning_rate
-from harness_hf.training.processes import training_device
+from harness_hf.training.engine import Engine, learning_rate, training_device
 from harness_hf.training.step import TrainingStep
 
 pytestmark = pytest.mark.thorough

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
 
-from harness_hf.inference.template import SpecialTokens
+from harness_hf.inference.pieces import SpecialTokens
 from harness_hf.inference.word_vectors import split_sentences
 
 from .conftest import CORPUS, byte_level, fast, unigram, wordpiece

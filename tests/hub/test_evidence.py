@@ -28,9 +28,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.data.origin import Origin
 from harness.data.readers.column import wanted_columns
 from harness.data.resolve import DataRef, HubFiles
-from harness.planning.origin import Origin
 from harness.running.session import open_session
 from harness.specs.schema import SPLITS
 
@@ -112,7 +112,7 @@ def describe_unseen(hub: HubFiles, table: Mapping[str, list[Row]]) -> str | None
     if not rows:
         return f"configuration {config_of(hub)} of {hub.path}"
     [row] = rows
-    labels = tuple(hub.label_map[key] for key in sorted(hub.label_map, key=int))
+    labels = tuple(hub.label_map[key] for key in sorted(hub.label_map, key=lambda key: (len(key), key)))
     if hub.split not in row.splits:
         return f"split {hub.split} of {hub.path}, {config_of(hub)}"
     if unseen := columns_of(hub) - row.columns:

@@ -299,7 +299,7 @@ def test_labels_and_metrics_must_fit(tmp_path: Path, before: str, after: str, me
     path.write_text(text.replace(before, after), encoding="utf-8")
     with pytest.raises(SpecError, match=message):
         session = open_session([path])
-        from harness.planning.spec_checks import check_task
+        from harness.checks.spec_checks import check_task
 
         check_task(session.catalog.task("mine"), session.registry, session.catalog)
 

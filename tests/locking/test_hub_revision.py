@@ -18,7 +18,7 @@ from harness.errors import UsageError
 from harness.planning.lock_file import Lock, check_locked, read_lock
 from harness.planning.plan import Plan
 from harness.planning.planner import make_plan, resolve_model
-from harness.planning.resolution import TasksResolver
+from harness.planning.resolution import resolve_tasks
 from harness.planning.run_config import RunConfig, data_options
 from harness.running.session import open_session
 from harness.specs.selection import select
@@ -107,7 +107,7 @@ def test_a_revision_that_was_not_seen_is_never_invented(
     publish(FIRST, 5)
     session = open_session()
     finder = DataFinder(data_options(["hub"]), session.registry, tmp_path / "cache")
-    resolution = TasksResolver(session.catalog, finder).resolve(select(session.catalog, ["xnli:sw"]))
+    resolution, _ = resolve_tasks(session.catalog, finder, select(session.catalog, ["xnli:sw"]))
     [entry] = resolution.data
     assert entry.hub is not None
     hub = entry.hub.model_copy(update={"revision": None})

@@ -1,3 +1,5 @@
+"""The catalog of metrics, and how metrics are named."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -5,7 +7,9 @@ from typing import Any
 import pytest
 
 from harness.metrics.catalog import METRICS
-from harness.metrics.metric import Metric, MetricContext
+from harness.metrics.metric import Metric, MetricContext, metric_name
+from harness.registry.discovery import discover
+from harness.registry.registry import Registry
 
 RANKED = {
     "label": "a",
@@ -51,3 +55,22 @@ def test_declaration_and_perfect_answers(metric: Metric) -> None:
         result = metric.compute(predictions, references, MetricContext(language="en", labels=labels))
         assert result.value == float(metric.higher_is_better)
         assert (result.items is None) == (result.counts is not None) == (metric.from_counts is not None)
+
+
+def test_no_printed_name_has_an_underscore() -> None:
+    names = Registry(discover()).metrics.names
+    assert names
+    assert [name for name in names if "_" in metric_name(name)] == []
+
+
+@pytest.mark.parametrize(
+    ("metric", "printed"),
+    [
+        ("chunk_f1", "F1"),
+        ("exact_match", "EM"),
+        ("mean(f1, exact_match)", "mean(F1, EM)"),
+        ("mean(label_macro_f1)", "mean(label macro f1)"),
+    ],
+)
+def test_a_mean_of_metrics_has_their_printed_names(metric: str, printed: str) -> None:
+    assert metric_name(metric) == printed

@@ -1,48 +1,160 @@
+"""Metrics of labels."""
+
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
-from sklearn.metrics import accuracy_score
+from sklearn.metrics import accuracy_score, f1_score
 
-from harness.metrics.classification import accuracy
+from harness.metrics.classification import accuracy, label_accuracy, macro_f1, weighted_f1
 from harness.metrics.metric import MetricContext
 
-CONTEXT = MetricContext(language="en")
-LABELS = st.sampled_from(["contradiction", "entailment", "neutral"])
+LABELS = ("Acc", "Acc,Gen", "Loc", "Nom", "never")
+CONTEXT = MetricContext(language="hi", labels=LABELS)
+PAIR = st.tuples(st.sampled_from(LABELS[:4]), st.sampled_from(LABELS[:4]))
+SENTENCES = st.lists(st.lists(PAIR, max_size=6), min_size=1, max_size=12).filter(any)
 
 
-@given(st.lists(st.tuples(LABELS, LABELS), min_size=1, max_size=60))
+def sides(sentences: list[list[tuple[str, str]]]) -> tuple[list[list[str]], list[list[str]]]:
+    return (
+        [[guess for guess, _ in own] for own in sentences],
+        [[gold for _, gold in own] for own in sentences],
+    )
+
+
+@given(SENTENCES)
+def test_words_are_scored_as_by_scikit_learn(sentences: list[list[tuple[str, str]]]) -> None:
+    guesses, gold = sides(sentences)
+    flat = [list(chain.from_iterable(side)) for side in (gold, guesses)]
+    for average, metric in (("weighted", weighted_f1), ("macro", macro_f1)):
+        wanted = f1_score(*flat, average=average, zero_division=0.0)
+        assert metric(guesses, gold, CONTEXT).value == pytest.approx(wanted)
+    assert label_accuracy(guesses, gold, CONTEXT).value == pytest.approx(accuracy_score(*flat))
+
+
+@given(st.lists(PAIR, min_size=1, max_size=40))
+def test_single_labels_are_scored_as_by_scikit_learn(pairs: list[tuple[str, str]]) -> None:
+    guesses, gold = [guess for guess, _ in pairs], [label for _, label in pairs]
+    outputs = [{"label": guess, "scores": [1.0]} for guess in guesses]
+    assert weighted_f1(outputs, gold, CONTEXT).value == pytest.approx(
+        f1_score(gold, guesses, average="weighted", zero_division=0.0)
+    )
+    assert macro_f1(outputs, gold, CONTEXT).value == pytest.approx(
+        f1_score(gold, guesses, average="macro", zero_division=0.0)
+    )
+    assert label_accuracy(outputs, gold, CONTEXT).value == pytest.approx(accuracy_score(gold, guesses))
+
+
+@given(st.integers(1, 30), st.integers(0, 30))
+def test_a_constant_gives_the_formula(own: int, others: int) -> None:
+    """Patil et al. (2021), Table 5: a constant that is right for the share p scores 2p^2 / (1 + p)."""
+    gold = ["Nom"] * own + ["Acc"] * others
+    share = own / (own + others)
+    found = weighted_f1(["Nom"] * len(gold), gold, CONTEXT).value
+    assert found == pytest.approx(2 * share**2 / (1 + share))
+
+
+@given(SENTENCES)
+def test_the_counts_of_a_sentence_are_its_own(sentences: list[list[tuple[str, str]]]) -> None:
+    guesses, gold = sides(sentences)
+    for metric in (weighted_f1, macro_f1, label_accuracy):
+        whole = metric(guesses, gold, CONTEXT).counts
+        apart = [metric([one], [other], CONTEXT).counts for one, other in zip(guesses, gold, strict=True)]
+        np.testing.assert_array_equal(whole, np.concatenate([part for part in apart if part is not None]))
+
+
+def test_counts_are_right_predicted_and_gold_ones() -> None:
+    found = weighted_f1([["Nom", "Acc"], ["Loc"]], [["Nom", "Nom"], ["Loc"]], CONTEXT).counts
+    assert found is not None
+    right, predicted, gold = [0, 0, 0, 1, 0], [1, 0, 0, 1, 0], [0, 0, 0, 2, 0]
+    assert found[0].tolist() == [*right, *predicted, *gold]
+    assert found[1].tolist() == [0, 0, 1, 0, 0] * 3
+
+
+def test_what_is_no_label_is_wrong_and_no_class() -> None:
+    gold = ["Nom", "Acc", "Acc"]
+    unread = [None, "?", "Acc"]
+    known = f1_score(gold, ["?", "?", "Acc"], labels=["Nom", "Acc"], average="macro", zero_division=0.0)
+    assert macro_f1(unread, gold, CONTEXT).value == pytest.approx(known)
+    weighted = f1_score(gold, ["?", "?", "Acc"], average="weighted", zero_division=0.0)
+    assert weighted_f1(unread, gold, CONTEXT).value == pytest.approx(weighted)
+    assert label_accuracy(unread, gold, CONTEXT).value == pytest.approx(1 / 3)
+
+
+def test_sentences_without_a_word_to_label() -> None:
+    for metric in (weighted_f1, macro_f1, label_accuracy):
+        assert metric([[]], [[]], CONTEXT).value == 0.0
+        assert metric([[], ["Nom"]], [[], ["Nom"]], CONTEXT).value == 1.0
+
+
+@pytest.mark.parametrize(
+    ("predictions", "references", "message"),
+    [
+        (["Nom"], ["Nom", "Acc"], "one prediction for each of the 2 references, found 1"),
+        ([], [], "at least one item"),
+        (
+            [["Nom"]],
+            [["Nom", "Acc"]],
+            "Item 0: expected 2 predicted labels, one for each gold label, found 1",
+        ),
+        (["Nom", "Nom"], ["Nom", "Nomm"], "Item 1: expected a gold label among Acc, .*, found 'Nomm'"),
+        (["Nom"], [["Nom"]], "Item 0: expected a list of labels as the prediction, found 'Nom'"),
+        ([{"label": "Nom"}], [["Nom"]], "Item 0: expected a list of labels as the prediction"),
+        ([None], [["Nom"]], "Item 0: expected a list of labels as the prediction, found None"),
+        ([{"scores": [1.0]}], ["Nom"], "Item 0: expected a prediction with the key 'label', found 'scores'"),
+        ([["Nom"]], ["Nom"], r"Item 0: expected a label as the prediction, found \['Nom'\]"),
+    ],
+)
+def test_rejects_what_does_not_fit(predictions: list[Any], references: list[Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        weighted_f1(predictions, references, CONTEXT)
+
+
+def test_gold_without_known_labels_is_rejected() -> None:
+    with pytest.raises(ValueError, match="expected a gold label among no labels, found 'a'"):
+        macro_f1(["a"], ["a"], MetricContext(language="hi"))
+
+
+CLASSIFICATION_CONTEXT = MetricContext(language="en")
+CLASSIFICATION_LABELS = st.sampled_from(["contradiction", "entailment", "neutral"])
+
+
+@given(st.lists(st.tuples(CLASSIFICATION_LABELS, CLASSIFICATION_LABELS), min_size=1, max_size=60))
 def test_equals_scikit_learn(pairs: list[tuple[str, str]]) -> None:
     predictions, references = zip(*pairs, strict=True)
     outputs = [{"label": label, "scores": [0.2, 0.3, 0.5]} for label in predictions]
-    result = accuracy(outputs, references, CONTEXT)
+    result = accuracy(outputs, references, CLASSIFICATION_CONTEXT)
     assert result.value == pytest.approx(accuracy_score(references, predictions))
     assert result.items is not None
     assert result.items.tolist() == [float(left == right) for left, right in pairs]
 
 
-@given(st.lists(st.tuples(LABELS, LABELS), min_size=1, max_size=20), st.randoms())
+@given(
+    st.lists(st.tuples(CLASSIFICATION_LABELS, CLASSIFICATION_LABELS), min_size=1, max_size=20), st.randoms()
+)
 def test_does_not_depend_on_the_order(pairs: list[tuple[str, str]], random: Any) -> None:
     shuffled = random.sample(pairs, len(pairs))
     values = [
-        accuracy([p for p, _ in order], [g for _, g in order], CONTEXT).value for order in (pairs, shuffled)
+        accuracy([p for p, _ in order], [g for _, g in order], CLASSIFICATION_CONTEXT).value
+        for order in (pairs, shuffled)
     ]
     assert values[0] == pytest.approx(values[1])
-    assert accuracy([g for _, g in pairs], [g for _, g in pairs], CONTEXT).value == 1.0
+    assert accuracy([g for _, g in pairs], [g for _, g in pairs], CLASSIFICATION_CONTEXT).value == 1.0
 
 
 def test_bare_labels_and_integers() -> None:
-    assert accuracy(["a", "b", "a", "a"], ["a", "a", "a", "b"], CONTEXT).value == 0.5
-    result = accuracy([{"label": 1}, {"label": 0}, 1], [1, 1, 1], CONTEXT)
+    assert accuracy(["a", "b", "a", "a"], ["a", "a", "a", "b"], CLASSIFICATION_CONTEXT).value == 0.5
+    result = accuracy([{"label": 1}, {"label": 0}, 1], [1, 1, 1], CLASSIFICATION_CONTEXT)
     assert result.items is not None
     np.testing.assert_array_equal(result.items, [1.0, 0.0, 1.0])
 
 
 def test_no_answer_is_wrong() -> None:
-    assert accuracy([{"label": None}, "a"], ["a", "a"], CONTEXT).value == 0.5
+    assert accuracy([{"label": None}, "a"], ["a", "a"], CLASSIFICATION_CONTEXT).value == 0.5
 
 
 @pytest.mark.parametrize(
@@ -55,6 +167,8 @@ def test_no_answer_is_wrong() -> None:
         ([{"scores": [1.0]}], ["a"], "Item 0: expected a prediction with the key 'label', found 'scores'"),
     ],
 )
-def test_rejects_what_does_not_fit(predictions: list[Any], references: list[Any], message: str) -> None:
+def test_classification_rejects_what_does_not_fit(
+    predictions: list[Any], references: list[Any], message: str
+) -> None:
     with pytest.raises(ValueError, match=message):
-        accuracy(predictions, references, CONTEXT)
+        accuracy(predictions, references, CLASSIFICATION_CONTEXT)

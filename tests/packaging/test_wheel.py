@@ -128,7 +128,7 @@ def test_no_extra_brings_vllm_or_a_package_whose_licence_binds_users() -> None:
 
 
 def test_it_is_small(wheel: Path, names: set[str]) -> None:
-    assert wheel.stat().st_size < 2_800_000  # 116 kB are the table of 6,753 living languages
+    assert wheel.stat().st_size < 2_900_000  # 116 kB are the table of 6,753 living languages
     with zipfile.ZipFile(wheel) as archive:
         sample = sum(item.file_size for item in archive.infolist() if "/sample/" in item.filename)
     assert 0 < sample < 1_600_000

@@ -128,6 +128,34 @@ CASES: Mapping[str, Mapping[str, Any]] = {
         "documents": [{**PAIR, "label": label} for label in (0, 1, 2)],
         "choices": NLI,
     },
+    "cmmlu": {
+        "task": "cmmlu",
+        "language": "zh",
+        "path": "cmmlu/cmmlu_agronomy.yaml",
+        "documents": [{"Question": " 1 + 1? ", "A": "1", "B": " 2", "C": "3", "D": "4", "Answer": "B"}],
+    },
+    "kmmlu": {
+        "task": "kmmlu",
+        "language": "ko",
+        "path": "kmmlu/default/kmmlu_accounting.yaml",
+        "documents": [
+            {
+                "question": " 1 + 1? ",
+                "A": "1",
+                "B": "2",
+                "C": "3",
+                "D": "4",
+                "answer": 2,
+                "Category": "Accounting",
+            }
+        ],
+    },
+    "turkishmmlu": {
+        "task": "turkishmmlu",
+        "language": "tr",
+        "path": "turkishmmlu/config/Biology.yaml",
+        "documents": [{"question": " 1 + 1? ", "choices": ["1", "2", "3", "4", " 5"], "answer": "B"}],
+    },
     "global_piqa": {
         "task": "global_piqa",
         "language": "fr-CA",

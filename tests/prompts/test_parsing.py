@@ -1,9 +1,20 @@
+"""Answers are read from what a model wrote."""
+
 from __future__ import annotations
+
+import re
+from collections import Counter
+from fractions import Fraction
+from pathlib import Path
 
 import pytest
 from hypothesis import assume, given, strategies as st
 
+from harness.languages.number import number_text
+from harness.models.options import SamplingOptions
+from harness.prompts.answer_regex import answer_regex
 from harness.prompts.letter_answer import read_letter
+from harness.prompts.number_answer import answer_number
 from harness.prompts.parsing import read_answer, read_choice
 from harness.prompts.tagged import entity_text, read_entities, read_tagged, tagged_text
 
@@ -155,3 +166,120 @@ def test_no_entity(text: str) -> None:
 @pytest.mark.parametrize("text", ["a", "LOC:", "LOC: c", "PER: a", "loc: a", "LOC: a $$", "LOC: a; LOC: b"])
 def test_entities_that_do_not_fit_are_not_read(text: str) -> None:
     assert read_entities(text, ["a", "b"], ("LOC",)) is None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "expected"),
+    [
+        (r"answer is \(?([A-D])\)?", "The answer is (B).", "B"),
+        (r"answer is ([A-D])", "The answer is A. No: the answer is C.", "C"),
+        (r"[A-D]$", "so it is D", "D"),
+        (r"####\s*(-?[\d,.]+)", "so #### 1,234", "1,234"),
+        (r"yes=(\d)|no=(\d)", "no=7", "7"),
+        (r"answer is ([A-D])", "I do not know", None),
+    ],
+)
+def test_the_last_match_is_found(pattern: str, text: str, expected: str | None) -> None:
+    assert answer_regex(pattern).find(text) == expected
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [r"(a+)+$", r"(a|a)*b", r"(a|aa)+$", r"a*a*a*a*b", "a?" * 40 + "a" * 40, r"((a{1,30}){1,30}){9}b", "["],
+)
+def test_expressions_that_could_hang_are_rejected(pattern: str) -> None:
+    with pytest.raises(ValueError, match=r"could take very long|not a regular expression"):
+        answer_regex(pattern)
+
+
+@pytest.mark.parametrize("pattern", [r"a*b", r"a*a*b", r"(?:ab|ac)c*d", r"a{1,9}a{1,9}b"])
+def test_only_as_much_is_searched_as_is_short(pattern: str) -> None:
+    found = answer_regex(pattern)
+    assert 500 <= found.length <= 4000
+    assert found.find("b" + "a" * 10_000) is None
+    assert re.search(pattern, "x" * found.length + "b") is None or found.find("x" * 5000 + "b") == "b"
+
+
+def test_the_options_are_those_of_all_models_that_write() -> None:
+    from harness_hf.options import CausalOptions, Seq2SeqOptions
+    from harness_vllm.options import ChatOptions, VllmOptions
+
+    names = {"max_tokens", "temperature", "top_p", "stop", "system", "answer_regex"}
+    assert names <= SamplingOptions.model_fields.keys()
+    for options in (CausalOptions, Seq2SeqOptions, ChatOptions, VllmOptions):
+        assert names <= options.model_fields.keys()
+
+
+DATA = Path(__file__).parent / "answers"
+PHRASES = {
+    "bn": ("উত্তর হল",),
+    "de": ("Die Antwort ist", "Die Antwort lautet"),
+    "es": ("La respuesta es",),
+    "fr": ("La réponse est",),
+    "ja": ("答えは",),
+    "ru": ("Ответ —", "Ответ:"),
+    "sw": ("Jibu ni",),
+    "te": ("సమాధానం",),
+    "th": ("คำตอบคือ",),
+    "zh": ("答案是",),
+}
+
+
+def rows(name: str) -> list[tuple[str, str, str]]:
+    lines = (DATA / name).read_text(encoding="utf-8").splitlines()[1:]
+    return [
+        (code, text.replace("⏎", "\n"), value) for code, text, value in (line.split("\t") for line in lines)
+    ]
+
+
+@pytest.mark.parametrize("name", ["written_by_hand.tsv", "written_by_smollm2.tsv"])
+def test_values_are_those_a_reader_finds(name: str) -> None:
+    wrong = []
+    for code, text, expected in rows(name):
+        found = answer_number(text, code, PHRASES.get(code, ()))
+        value = None if found is None else found.value
+        if value != (Fraction(expected) if expected else None):
+            wrong.append((code, text, expected, value))
+    assert wrong == []
+
+
+def test_the_lists_cover_eleven_languages_with_three_hundred_answers() -> None:
+    counts = Counter(code for name in DATA.glob("*.tsv") for code, _, _ in rows(name.name))
+    assert sum(counts.values()) >= 300
+    assert {code for code, count in counts.items() if count >= 20} >= {
+        "bn", "de", "en", "es", "fr", "ja", "ru", "sw", "te", "th", "zh",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("5 + 13 = 18.\n#### 18", 18),
+        ("#### $1,234\nThat is all of 7 days.", 1234),
+        # Markdown of chat models: headings have words.
+        ("#### Step 3: Total\n5 + 13 = 18\n\nSo the total is **18** dollars.", 18),
+        ("The answer is **18**.\n\n#### Check\n9 * 2", 18),
+        ("#### الخطوة 3\n5 + 13 = 18", 18),
+    ],
+)
+def test_the_mark_of_gsm8k_is_no_heading(text: str, value: int) -> None:
+    found = answer_number(text, "en")
+    assert found is not None and found.value == value
+
+
+def test_an_endless_number_is_not_read() -> None:
+    found = answer_number("9" * 5000, "en")
+    assert found is not None and found.value is None
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [("5/2", "2.5"), ("1/3", "1/3"), ("-1/20", "-0.05"), ("100", "100"), ("0", "0")]
+)
+def test_plain_digits(value: str, text: str) -> None:
+    assert number_text(Fraction(value)) == text
+    assert Fraction(text) == Fraction(value)
+
+
+@pytest.mark.parametrize("text", ["(A) and (B) are both possible", "**A** or **B**", "Both (A) and (C)."])
+def test_several_letters_are_no_answer(text: str) -> None:
+    assert read_letter(text, ["yes", "no", "maybe"], ("en",)) is None

@@ -110,6 +110,8 @@ def test_bound_literals_are_text_too(word: str, field: str) -> None:
         ("drop_period", "Wirklich? ", "Wirklich?"),
         ("drop_period", "Well... ", "Well"),
         ("detokenise", 'He did n\'t say " no " , ( ever ) .', 'He didn\'t say"no", (ever).'),
+        ("paragraph", "Ein Text.", "Ein Text.\n\n"),
+        ("paragraph", "", ""),
         ("pad_marks", "Wo?  (Wien, a_b)", "Wo ? ( Wien , a_b )"),
         ("pad_marks", "नमस्ते। ৫০%", "नमस्ते । ৫০ %"),
     ],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.reporting.overview.column import cells_of, conditions_of, once_per_run
-from harness.reporting.overview.mean_row import mean_of_others, score_of
+from harness.reporting.overview.means import mean_of_others, score_of
 from harness.reporting.overview.summary import columns_of
 from harness.storage.run_folder import Run
 

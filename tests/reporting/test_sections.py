@@ -13,11 +13,10 @@ from harness.errors import BrokenPluginError
 from harness.registry.declarations import ReportFormat, ReportSection
 from harness.registry.registry import Registry
 from harness.reporting.blocks.model import Note
-from harness.reporting.formats import SectionReport, read_section
 from harness.reporting.overview.summary import summarise
 from harness.reporting.overview.summary_blocks import detail_blocks, part_blocks
 from harness.reporting.render.console import render_blocks
-from harness.reporting.sections import installed_sections, read_sections
+from harness.reporting.sections import SectionReport, installed_sections, read_section, read_sections
 from harness.storage.run_folder import Run
 from tests.reporting.probing.conftest import kept_details, make_cells, write_probed_run
 

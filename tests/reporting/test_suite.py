@@ -15,7 +15,7 @@ import harness
 from harness.reporting.blocks.number import Score
 from harness.reporting.documents import latex_text, markdown_text, terminal_text
 from harness.reporting.overview.matrix import suite_tables
-from harness.reporting.overview.published import Place, published_rows, published_score
+from harness.reporting.overview.means import Place, published_rows, published_score
 from harness.reporting.overview.run_remarks import few_items, published_remarks
 from harness.reporting.overview.summary import Summary, summarise
 from harness.running.manifest import published_documents

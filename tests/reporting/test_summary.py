@@ -16,7 +16,7 @@ from rich.console import Console
 from harness.reporting.blocks.number import Score
 from harness.reporting.documents import latex_text, markdown_text, terminal_text
 from harness.reporting.overview.column import system_names
-from harness.reporting.overview.marks import unreadable_line
+from harness.reporting.overview.run_remarks import unreadable_line
 from harness.reporting.overview.summary import summarise
 from harness.reporting.overview.summary_blocks import detail_blocks
 from harness.reporting.render.console import render_blocks

@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 from harness.data.records import Prediction
 from harness.kinds.multiple_choice import MultipleChoiceSpec
 from harness.kinds.sequence_classification import SequenceClassificationSpec
-from harness.reporting.overview.marks import FEWEST, collapse_lines, majority_lines
+from harness.reporting.overview.run_remarks import FEWEST, collapse_lines, majority_lines
 from harness.running.collapse import AnswerSpread
 from harness.storage.results import CellResult
 

@@ -15,9 +15,8 @@ from harness.errors import CapabilityError
 from harness.models.requests import Turn
 from harness.prompts.prompter import item_seed
 from harness.reporting.documents import terminal_text
-from harness.reporting.overview.marks import unreadable_answers, unreadable_line
 from harness.reporting.overview.provenance import banners
-from harness.reporting.overview.run_remarks import run_remarks
+from harness.reporting.overview.run_remarks import run_remarks, unreadable_answers, unreadable_line
 from harness.reporting.overview.summary import read_material
 from harness.storage.results import CellResult
 from harness.storage.run_folder import Run

@@ -65,3 +65,16 @@ def test_a_run_of_a_classifier_has_none(run: RunTasks, registry: Registry) -> No
         match="'accuracy_pmi' scores answers of the method rank; this run's are of head",
     ):
         rescore(finished.path, registry, ["accuracy_pmi"])
+
+
+@pytest.mark.usefixtures("ranks")
+@pytest.mark.parametrize("task", ["include", "belebele", "global_mmlu", "afrimmlu"])
+def test_a_prompt_without_an_unconditional_context_goes_without_its_accuracy(
+    run: RunTasks, registry: Registry, task: str
+) -> None:
+    language = "sw" if task == "afrimmlu" else "de"
+    finished = run([f"{task}:{language}"], "ranks:it", prompt="letters", limit=None)
+    [cell] = finished.cells
+    assert (cell.status, list(cell.metrics)) == ("ok", ["accuracy"])
+    rescore(finished.path, registry, [])
+    assert list(Run(finished.path).cells[0].metrics) == ["accuracy"]

@@ -91,6 +91,23 @@ PAIRS: dict[str, st.SearchStrategy[tuple[Any, Any]]] = {
         st.builds(lambda name: {"candidate": name}, st.sampled_from("abc")), st.sampled_from("abc")
     ),
     "ranked_retrieval": _queried(),
+    "multilabel_classification": st.tuples(
+        st.builds(lambda labels: {"labels": sorted(labels)}, st.sets(st.sampled_from(LABELS))),
+        st.builds(
+            lambda labels: {"labels": sorted(labels), "annotated": list(LABELS)},
+            st.sets(st.sampled_from(LABELS)),
+        ),
+    ),
+    "text_pair_similarity": st.tuples(
+        st.builds(lambda grade: {"grade": grade}, st.sampled_from([0.0, 0.25, 1.0])),
+        st.sampled_from([0.0, 0.5, 1.0]),
+    ),
+    "instruction_following": st.tuples(
+        st.builds(lambda text: {"answers": [text]}, WORDS),
+        st.just(
+            [{"prompt": "Write.", "instructions": [["punctuation:no_comma", {}], ["startend:quotation", {}]]}]
+        ),
+    ),
 }
 CONTEXT = MetricContext(language="de", labels=LABELS)
 TAGGED = replace(CONTEXT, labels=TAGS)
@@ -117,7 +134,13 @@ def _by_chunks(
 def test_there_are_examples_for_the_kinds_of_all_metrics() -> None:
     assert {kind for metric in METRICS for kind in metric.kinds} <= set(PAIRS)
     of_cases = {"pass_rate", "case_error", "case_floor", "corrected_error", "example_error"}
-    assert {metric.name for metric in METRICS if not metric.by_item} == {"one_target_map_at_20"} | of_cases
+    of_instructions = {
+        f"{subject}_level_{manner}_acc" for subject in ("prompt", "inst") for manner in ("strict", "loose")
+    }
+    assert {metric.name for metric in METRICS if not metric.by_item} == {
+        "one_target_map_at_20",
+        "spearman",
+    } | of_cases | of_instructions
 
 
 @pytest.mark.thorough

@@ -178,7 +178,7 @@ def data(data_folder: Callable[..., Path]) -> Path:
 @pytest.fixture
 def flaky(install_plugin: Callable[..., Path]) -> Any:
     """Install the adapter ``flaky``, and return its module."""
-    source = Path(__file__).parents[1] / "processes" / "flaky_adapter.py"
+    source = Path(__file__).parents[1] / "faults" / "flaky_adapter.py"
     install_plugin("flaky_adapter", source.read_text(encoding="utf-8"))
     return importlib.import_module("flaky_adapter")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from harness.planning.shared_rows import audit_own_rows
+from harness.checks.shared_rows import audit_own_rows
 from harness.running.auditor import open_auditor
 from harness.running.session import open_session
 from harness.storage.results import DamagedRunError

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
+from harness.cli.tally import Tally, TimeLeft
 from harness.progress import CellOutcome, PlannedCell, PlannedFit
-from harness.running.tally import Tally, TimeLeft
 
 
 class Clock:

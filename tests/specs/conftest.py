@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.planning.spec_validation import validate_specs
+from harness.checks.spec_validation import validate_specs
 from harness.running.session import Session, open_session
 
 WriteSpec = Callable[..., Path]

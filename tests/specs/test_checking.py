@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.checks.spec_checks import check_task, check_training
+from harness.checks.spec_validation import validate_specs
 from harness.errors import SpecError, UsageError
-from harness.planning.spec_checks import check_task, check_training
-from harness.planning.spec_validation import validate_specs
 from harness.running.session import Session
 
 Problems = Callable[[str], list[str]]
@@ -51,7 +51,7 @@ languages:
         "line 9: metrics.0: No metric named 'acuracy'. "
         "Did you mean 'accuracy' or 'accuracy_pmi' or 'top1_accuracy'?",
         "line 9: metrics.1: the metric 'f1' scores span_extraction, and this task is sequence_classification",
-        "line 10: transfer.stages.0: No training set named 'mnlii'. Did you mean 'mnli' or 'xnli'?",
+        "line 10: transfer.stages.0: No training set named 'mnlii'. Did you mean 'mnli' or 'xnli' or 'multi_if'?",
         "line 10: transfer.recipe: No recipe named 'quik'. Did you mean 'quick'?",
         "line 14: splits.test.local.0.reader: No reader named 'tvs'. Did you mean 'tsv'?",
         "line 15: splits.test.local.1.options.header: "
@@ -79,7 +79,7 @@ def test_the_faults_of_a_training_set(problems: Problems) -> None:
         "line 7: labels.1: 'a' is given twice",
         "line 10: languages.sw.train.reader: No reader named 'y'. "
         "Known: answer_texts, bitext, bmlama, bracketed, checklist, checklist_templates, colorlessgreen, conllu, csv, "
-        "json, jsonl, mewsli_x_entities and 14 more.",
+        "ifeval, json, jsonl and 18 more.",
         "line 10: languages.sw.train.label_map.q: No label named 'b'. Known: a.",
     ]
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from harness.api import evaluate
+from harness.checks.spec_checks import check_task
 from harness.errors import DuplicateNameError, SpecError, UsageError
-from harness.planning.spec_checks import check_task
 from harness.running.session import Session, open_session
 from harness.specs.task_entry import TaskEntry
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from hypothesis import given, strategies as st
 
 from harness.api import evaluate
-from harness.planning.id_alignment import ItemIds, misalignment, pairing_order, stands_for_source
+from harness.checks.id_alignment import ItemIds, misalignment, pairing_order, stands_for_source
 from harness.planning.plan import Plan
 from harness.planning.run_config import RunConfig, data_options
 from harness.running.auditor import audited_entry, open_auditor

@@ -149,7 +149,8 @@ def test_a_score_metric_is_one_of_the_metrics(problems: Problems) -> None:
 def test_an_unknown_kind_is_reported_with_its_line(problems: Problems) -> None:
     found = problems("task: mine\nkind: sequence_clasification\n")
     assert found[-1] == (
-        "line 2: kind: No task kind named 'sequence_clasification'. Did you mean 'sequence_classification'?"
+        "line 2: kind: No task kind named 'sequence_clasification'. "
+        "Did you mean 'sequence_classification' or 'multilabel_classification'?"
     )
     assert "the key 'labels' is missing" in found
 

@@ -24,6 +24,26 @@ SCHEMA = FOLDER / "task.schema.json"
 DOCUMENTS = sorted(FOLDER.glob("*/*.yaml"))
 SHIPPED = [entry.name for entry in open_session().catalog.entries if entry.sort == "task"]
 PUBLISHED = {
+    "am2ico": 14,  # Liu et al. (2021)
+    "arabicmmlu": 1,  # Koto et al. (2024)
+    "brighter": 28,  # Muhammad et al. (2025)
+    "marco_mif": 30,  # Zeng et al. (2025)
+    "multi_if": 8,  # He et al. (2024)
+    "multijail": 10,  # Deng et al. (2024)
+    "semrel": 14,  # Ousidhoum et al. (2024): 13 with training data or tests, and Spanish
+    "blend": 16,  # Myung et al. (2024): 16 countries, 13 languages
+    "cmmlu": 1,  # Li et al. (2024)
+    "crosssum_in": 29,  # Singh et al. (2024), Table 1
+    "dialect_copa": 10,  # clarinsi/dialect-copa: English, four languages, three dialects, Latin copies of two
+    "exams": 16,  # Hardalov et al. (2020), multilingual test
+    "flores_in": 29,  # Singh et al. (2024), Table 1
+    "flores_in_to_en": 29,
+    "kmmlu": 1,  # Son et al. (2025)
+    "milu": 11,  # Verma et al. (2025)
+    "multiloko": 31,  # Hupkes and Bogoychev (2025)
+    "tico19": 36,  # the test files, without two more of Tigrinya
+    "turkishmmlu": 1,  # Yüksel et al. (2024)
+    "wmt24pp": 55,  # Deutsch et al. (2025)
     "afrimgsm": 19,  # Adelani et al. (2024): 17 African languages, English and French
     "afriqa": 9,  # Ogundepo et al. (2023), those with gold passages
     "afrisenti": 14,  # Muhammad et al. (2023)
@@ -91,17 +111,26 @@ BEYOND = {name: 2 for name in PUBLISHED if name.startswith("vyakarana") and not 
 
 WRITTEN = {
     "afrimgsm": (3, 1),
+    "blend": (3, 2),
+    "crosssum_in": (3, 3),
     "flores_mt": (5, 3),
     "flores_mt_to_en": (5, 3),
     "flores_plus": (5, 3),
+    "flores_in": (3, 3),
+    "flores_in_to_en": (3, 3),
     "mgsm": (6, 2),
     "mkqa": (6, 3),
     "msvamp": (6, 2),
+    "multiloko": (6, 3),
     "ntrex_mt": (5, 3),
     "ntrex_mt_to_en": (5, 3),
     "nusax_mt": (1, 1),
     "nusax_mt_to_en": (1, 1),
     "polymath": (5, 2),
+    "tico19": (4, 3),
+    "wmt24pp": (4, 3),
+    "marco_mif": (5, 4),
+    "multi_if": (5, 4),
     "xlsum": (3, 2),
     "xtreme_up_qa": (3, 2),
 }
@@ -109,9 +138,24 @@ WRITTEN = {
 # The sample of these tasks is smaller: they have fewer languages or scripts, or not those of the other samples.
 PAIRS = {"blimp": 1, "bmlama": 5, "clams": 4, "multiblimp": 5, "rublimp": 1, "turblimp": 1, "xwinograd": 3}
 """Tasks of form preference, which no baseline can do -> the languages of their samples."""
+CHOSEN = {
+    "am2ico": (3, 2),
+    "arabicmmlu": (1, 1),
+    "cmmlu": (1, 1),
+    "dialect_copa": (4, 2),
+    "exams": (3, 2),
+    "kmmlu": (1, 1),
+    "milu": (2, 2),
+    "turkishmmlu": (1, 1),
+}
+"""Tasks without training data, which models are only asked -> the languages and scripts of their samples."""
 SMALLER = {
     *PAIRS,
+    *CHOSEN,
     "afriqa",
+    "brighter",
+    "semrel",
+    "multijail",  # no program scores it: tests/instructions/test_safety.py
     *WRITTEN,
     "afrisenti",  # these six: test_topic_tasks.py
     "masakhaner2",  # these five: test_tagged_tasks.py
@@ -199,6 +243,16 @@ class TestXglue(SpecContract):
         return str(request.param)
 
 
+class TestSemeval(SpecContract):
+    sample_languages = 4
+    sample_items = 3
+    sample_scripts = 2
+
+    @pytest.fixture(params=["brighter", "semrel"])
+    def task(self, request: pytest.FixtureRequest) -> str:
+        return str(request.param)
+
+
 class TestWritten(SpecContract):
     thorough = frozenset({"test_the_baseline_gets_a_score_in_every_language_of_the_sample"})
     sample_items = 3
@@ -209,6 +263,19 @@ class TestWritten(SpecContract):
         folder = Path(__file__).parents[1] / "running"
         install_plugin("asking_adapter", (folder / "asking_adapter.py").read_text(encoding="utf-8"))
         type(self).sample_languages, type(self).sample_scripts = WRITTEN[request.param]
+        return str(request.param)
+
+
+@pytest.mark.thorough
+class TestChosen(SpecContract):
+    sample_items = 4
+    model = "ranks:it"
+
+    @pytest.fixture(params=sorted(CHOSEN))
+    def task(self, request: pytest.FixtureRequest, install_plugin: Callable[..., Path]) -> str:
+        folder = Path(__file__).parents[1] / "running"
+        install_plugin("ranking_adapter", (folder / "ranking_adapter.py").read_text(encoding="utf-8"))
+        type(self).sample_languages, type(self).sample_scripts = CHOSEN[request.param]
         return str(request.param)
 
 

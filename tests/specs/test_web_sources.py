@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from harness.data.origin import Origin
 from harness.data.resolve import DataRef
 from harness.data.sources import DataFinder, Pins, data_ref
 from harness.errors import UsageError
 from harness.planning.lock_file import Lock, check_locked, read_lock
-from harness.planning.origin import Origin
 from harness.planning.plan import Plan
 from harness.planning.planner import make_plan, resolve_model
-from harness.planning.resolution import TasksResolver
+from harness.planning.resolution import resolve_tasks
 from harness.planning.run_config import RunConfig, data_options
 from harness.running.session import Session, open_session
 from harness.specs.selection import select
@@ -110,7 +110,7 @@ def test_faults_of_a_source_are_reported(
 def test_a_first_checksum_is_locked_and_then_kept(mirror: Web, tmp_path: Path) -> None:
     session, cache = session_of(tmp_path, en_sum=DIGEST), tmp_path / "cache" / "data"
     finder = DataFinder(data_options(["hub"]), session.registry, cache)
-    resolution = TasksResolver(session.catalog, finder).resolve(select(session.catalog, ["mine"]))
+    resolution, _ = resolve_tasks(session.catalog, finder, select(session.catalog, ["mine"]))
     downloads = {entry.language: entry.web for entry in resolution.data if entry.split == "test"}
     assert {code: web and (web.sha256, web.first_use) for code, web in downloads.items()} == {
         "en": (DIGEST, False),

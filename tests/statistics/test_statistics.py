@@ -11,6 +11,8 @@ from hypothesis import given, strategies as st
 from scipy import stats
 
 from harness.statistics import SMALL_SAMPLE, Interval, clustered_mean, paired_difference, wilson
+from harness.statistics.cluster import linked_codes
+from harness.statistics.contrast import common_variance
 
 Floats = npt.NDArray[np.float64]
 
@@ -197,7 +199,7 @@ def _one(n: int) -> npt.NDArray[np.int64]:
 @pytest.mark.parametrize("level", [0.8, 0.95])
 def test_a_paired_difference_of_independent_items_is_the_paired_t_test(level: float) -> None:
     first, second = np.random.default_rng(3).random((2, 40))
-    found = paired_difference(first - second, _one(40), [[]] * 40, level=level)
+    found = paired_difference(first - second, _one(40), np.arange(40), level=level)
     expected = stats.ttest_rel(first, second).confidence_interval(level)
     assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
     assert found.method == "paired t"
@@ -208,7 +210,8 @@ def test_with_one_stratum_it_is_the_estimator_of_a_clustered_mean(pairs: list[tu
     items = np.array([value for value, _ in pairs])
     clusters = [str(cluster) for _, cluster in pairs]
     mean = clustered_mean(items, clusters)
-    found = paired_difference(items, _one(len(items)), [[cluster] for cluster in clusters])
+    codes = np.unique(clusters, return_inverse=True)[1].astype(np.int64)
+    found = paired_difference(items, _one(len(items)), codes)
     if mean.se is None or found.se is None:
         assert len(set(clusters)) < 2 or np.allclose(items, items[0])
     else:
@@ -220,13 +223,14 @@ def test_strata_weigh_the_same_and_linked_items_are_one_draw() -> None:
     differences = random.normal(size=9) / 4
     strata = np.array([0, 0, 0, 1, 1, 1, 1, 1, 1])
     # Items 0 and 3 share an id, 3 and 4 a cluster: 0, 3 and 4 are one draw.
-    keys = [["id0"], [], ["c"], ["id0", "k"], ["k"], [], [], [], ["c"]]
+    ids = np.array([0, 1, 2, 0, 4, 5, 6, 7, 8])
+    clusters = np.array([0, 1, 2, 3, 3, 5, 6, 7, 2])
     draws = [[0, 3, 4], [1], [2, 8], [5], [6], [7]]
     means = [differences[:3].mean(), differences[3:].mean()]
     weights = np.where(strata == 0, 1 / (2 * 3), 1 / (2 * 6))
     residuals = weights * (differences - np.where(strata == 0, *means))
     se = math.sqrt(6 / 5 * sum(float(residuals[draw].sum()) ** 2 for draw in draws))
-    found = paired_difference(differences, strata, keys)
+    found = paired_difference(differences, strata, linked_codes(ids, clusters))
     reach = float(stats.t.ppf(0.975, 5)) * se
     assert found.se == pytest.approx(se)
     assert (found.low, found.high) == pytest.approx((np.mean(means) - reach, np.mean(means) + reach))
@@ -235,6 +239,13 @@ def test_strata_weigh_the_same_and_linked_items_are_one_draw() -> None:
 
 def test_differences_without_variance_have_no_interval() -> None:
     nothing = Interval(method="constant")
-    assert paired_difference(np.zeros(5), _one(5), [[]] * 5) == nothing
-    assert paired_difference(np.arange(3) / 3, _one(3), [["c"]] * 3).method == "one cluster"
-    assert paired_difference(np.zeros(0), _one(0), []).method is None
+    assert paired_difference(np.zeros(5), _one(5), np.arange(5)) == nothing
+    assert paired_difference(np.arange(3) / 3, _one(3), _one(3)).method == "one cluster"
+    assert paired_difference(np.zeros(0), _one(0), _one(0)).method is None
+
+
+def test_the_variance_that_seeds_share_is_that_of_their_mean() -> None:
+    """Items of their own clusters: the part of an item's variance over seeds is that of the mean of the seeds."""
+    contributions = np.random.default_rng(3).normal(size=(4, 30))
+    expected = 30 / 29 * (contributions.var(axis=0, ddof=1) / 4).sum()
+    assert common_variance(contributions, np.arange(30)) == pytest.approx(expected)

@@ -13,7 +13,8 @@ import pytest
 from harness.api import evaluate
 from harness.reporting.blocks.remark import sentences
 from harness.reporting.documents import html_text, latex_text, markdown_text, terminal_text
-from harness.reporting.overview.marks import origin_mark, origin_remarks, published_means
+from harness.reporting.overview.means import origin_mark, published_means
+from harness.reporting.overview.run_remarks import origin_remarks
 from harness.reporting.render.rows import cell_rows
 from harness.storage.results import CellResult, TaskScore, TaskSummary
 from harness.storage.run_folder import Run

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.reporting.overview.suite_overview import suite_overview
+from harness.reporting.overview.paper_tables import suite_overview
 from harness.running.session import open_session
 
 Cli = Callable[..., tuple[int, str, str]]

@@ -14,7 +14,7 @@ import pytest
 from harness.models.adapters import AdapterEntry
 from harness.models.options import parse_options
 from harness.testing.adapter_contract import AdapterContract
-from harness.testing.model_fixture import ModelFixture, TrainingSet
+from harness.testing.contract_setting import ModelFixture, TrainingSet
 
 MakeFolder = Callable[[str], Path]
 

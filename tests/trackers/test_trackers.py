@@ -11,11 +11,14 @@ from typing import Any
 
 import pytest
 
+import harness_trackers
 from harness.api import evaluate
 from harness.errors import MissingExtraError, UnknownNameError
+from harness.registry.declarations import Tracker
 from harness.scores.table import read_scores
 from harness.storage.redaction import add_secret
 from harness.storage.run_folder import Run
+from harness_trackers import harness_register_trackers
 
 Cli = Callable[..., tuple[int, str, str]]
 InstallPlugin = Callable[..., Path]
@@ -243,3 +246,11 @@ def test_scores_are_one_row_per_cell_and_metric(sample_run: Run) -> None:
     assert [tuple(row[name] for name in names) for row in rows] == expected
     assert {row["script"] for row in rows if row["language"] == "sw"} == {"Latn"}
     assert any(row["metric"] is None and row["reason"] for row in rows)
+
+
+@pytest.mark.parametrize("tracker", harness_register_trackers(), ids=lambda tracker: tracker.name)
+def test_a_tracker_opens_the_log_of_its_name(tracker: Tracker) -> None:
+    module, _, name = tracker.target.partition(":")
+    assert module == f"harness_trackers.{tracker.name}_log"
+    file = Path(harness_trackers.__file__).with_name(f"{tracker.name}_log.py")
+    assert f"class {name}:" in file.read_text(encoding="utf-8")

@@ -1,16 +1,24 @@
-"""The aggregation of attention overlap: the hand-made case, and properties."""
+"""Overlap of words between a text and its translation."""
 
 from __future__ import annotations
 
+import itertools
 import random
+from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
 
-from harness.data.translation.aligners import Link
+from harness.data.translation.aligners import Aligner, Alignment, Link, WordPair, check_alignments
+from harness.errors import ContractError, DataError, PluginError, UsageError
 from harness.models import TextInput
+from harness.models.requests import SegmentAttention
+from harness.running.session import open_session
+from harness_translation import harness_register_aligners
+from harness_translation.overlap.aligner_file import open_file
 from harness_translation.overlap.formula import (
     ItemOverlap,
     OverlapRule,
@@ -21,6 +29,7 @@ from harness_translation.overlap.formula import (
 from harness_translation.overlap.item import SourceItem
 from harness_translation.overlap.measure import _minus_human
 from harness_translation.overlap.table import overlap_table
+from harness_translation.overlap.word import split_words, word_scores
 
 # A hand-made case with two items of two sentences each, worked out on paper: premise and hypothesis have English
 # scores, target scores and (English word, target word, probability) links.
@@ -137,3 +146,191 @@ def test_machine_minus_human_is_over_pairs_of_one_item() -> None:
     row = {"task": "xnli", "language": "sw", "seed": 1, "fit": "f", "variant": "te", "translator": "mt"}
     whole = {**row, **found, "minus_human": found}
     assert "- human" in overlap_table([whole])[1][1][0]
+
+
+PAIR = WordPair(source=("a", "cat", "sleeps"), target=("paka", "analala"))
+
+
+def declared(name: str) -> Aligner:
+    return next(aligner for aligner in harness_register_aligners() if aligner.name == name)
+
+
+def write(folder: Path, *lines: str) -> str:
+    path = folder / "links"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return str(path)
+
+
+def test_links_are_read_from_a_file_in_their_order(tmp_path: Path) -> None:
+    aligner = open_file(write(tmp_path, "x ||| y ||| ", "a cat sleeps ||| paka analala ||| 2-1:0.87 1-0"))
+    (found,) = aligner.align([PAIR])
+    assert found.links == (Link(source=2, target=1, probability=0.87), Link(source=1, target=0))
+    check_alignments("file", [PAIR], [found])
+
+
+def test_words_of_a_file_may_hold_spaces_of_other_kinds(tmp_path: Path) -> None:
+    pair = WordPair(source=("10\u202f000", "ans"), target=("一\u3000万\u2028", "年"))
+    aligner = open_file(write(tmp_path, f"{' '.join(pair.source)} ||| {' '.join(pair.target)} ||| 1-1"))
+    (alignment,) = aligner.align([pair])
+    assert alignment.links == (Link(source=1, target=1, probability=1.0),)
+    check_alignments("file", [pair], [alignment])
+
+
+def test_a_file_with_other_words_is_rejected(tmp_path: Path) -> None:
+    aligner = open_file(write(tmp_path, "a cat sle eps ||| paka analala ||| 1-0"))
+    with pytest.raises(DataError, match=r"4 .*'a cat sleeps'.*3"):
+        check_alignments("file", [PAIR], aligner.align([PAIR]))
+
+
+def test_an_unknown_pair_is_named(tmp_path: Path) -> None:
+    aligner = open_file(write(tmp_path, "a cat sleeps ||| paka amelala ||| 1-0"))
+    with pytest.raises(DataError, match="'a cat sleeps' and 'paka analala'"):
+        aligner.align([PAIR])
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("a ||| b", r"links:1: .*\b2\b"),
+        ("a ||| b ||| 0:0", r"links:1: .*'0:0'"),
+        ("a ||| b ||| 0-1", r"links:1: .*'0-1' .*\b1 and 1\b"),
+        ("a ||| b ||| 0-0:1.5", r"links:1: .*'0-0:1.5'"),
+    ],
+)
+def test_malformed_lines_are_rejected(tmp_path: Path, line: str, found: str) -> None:
+    with pytest.raises(DataError, match=found):
+        open_file(write(tmp_path, line))
+
+
+def test_a_pair_with_two_sets_of_links_is_rejected(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"links:2: .*line 1"):
+        open_file(write(tmp_path, "a ||| b ||| 0-0", "a ||| b ||| "))
+
+
+def test_a_missing_file_is_named() -> None:
+    with pytest.raises(UsageError, match="'nowhere'"):
+        declared("file").open("nowhere")
+
+
+def test_a_missing_package_is_reported_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    given = replace(declared("file"), name="x", needs=("simalign",), install="pip install simalign")
+    with pytest.raises(PluginError, match=r"'simalign'.* pip install"):
+        given.open("bert")
+
+
+def test_an_aligner_needs_a_name() -> None:
+    with pytest.raises(UsageError, match=r"--aligner file:FILE"):
+        declared("file").open("")
+
+
+def test_links_that_do_not_fit_are_rejected() -> None:
+    outside = Alignment(links=(Link(source=3, target=0),))
+    with pytest.raises(DataError, match=r"3-0 .*3 and 2"):
+        check_alignments("x", [PAIR], [outside])
+    with pytest.raises(ContractError, match="2"):
+        check_alignments("x", [PAIR], [Alignment(links=(Link(source=0, target=0, probability=2),))])
+    with pytest.raises(ContractError, match=r"0 .*1"):
+        check_alignments("x", [PAIR], [])
+
+
+def test_a_plugin_brings_its_own_aligner(install_plugin: Any) -> None:
+    install_plugin(
+        "with_aligner",
+        """
+from harness import hookimpl
+
+@hookimpl
+def harness_register_aligners():
+    from harness.data.translation.aligners import Aligner
+    return [Aligner(name="diagonal", target="with_aligner:Diagonal", licence="MIT", summary="word n to word n",
+                    reference="BLANK"),
+            Aligner(name="hollow", target="with_aligner:dict", licence="MIT", summary="none", reference="X")]
+
+class Diagonal:
+    def __init__(self, reference):
+        self.reference = reference
+    def align(self, pairs):
+        from harness.data.translation.aligners import Alignment, Link
+        shorter = [min(len(pair.source), len(pair.target)) for pair in pairs]
+        return [Alignment(links=tuple(Link(source=n, target=n) for n in range(size))) for size in shorter]
+    def identity(self):
+        return {"aligner": self.reference}
+    def close(self):
+        pass
+
+def dict(reference):
+    return {}
+""",
+    )
+    aligners = open_session().registry.aligners
+    assert {"diagonal", "own"} <= set(aligners.names)
+    opened = aligners.get("diagonal").open("plain")
+    assert opened.identity() == {"aligner": "plain"}
+    (found,) = opened.align([WordPair(source=("a", "b"), target=("c",))])
+    assert [(link.source, link.target) for link in found.links] == [(0, 0)]
+    with pytest.raises(ContractError, match="align"):
+        aligners.get("hollow").open("x")
+
+
+def segment(*pieces: tuple[int, int, float]) -> SegmentAttention:
+    starts, ends, scores = zip(*pieces, strict=True)
+    return SegmentAttention(starts=starts, ends=ends, scores=scores)
+
+
+def test_words_are_separated_by_spaces() -> None:
+    assert [word.text for word in split_words("  It's  done, now.\n")] == ["It's", "done,", "now."]
+
+
+def test_scripts_without_spaces_are_cut_and_keep_their_punctuation() -> None:
+    assert [word.text for word in split_words("“猫坐”。 OK ไทย")] == ["“猫", "坐”。", "OK", "ไ", "ท", "ย"]
+    with pytest.raises(DataError, match="--words auto"):
+        split_words("猫坐在", "space")
+
+
+@given(st.text(max_size=40))
+def test_words_are_stretches_of_the_text_and_hold_all_but_spaces(text: str) -> None:
+    words = split_words(text)
+    assert all(text[word.start : word.end] == word.text for word in words)
+    covered = [place for word in words for place in range(word.start, word.end)]
+    assert covered == [place for place, character in enumerate(text) if not character.isspace()]
+
+
+def test_pieces_of_a_word_are_summed() -> None:
+    text = "unbelievable story"
+    attention = segment((0, 2, 0.1), (2, 12, 0.2), (13, 18, 0.4))
+    words = split_words(text)
+    assert word_scores(attention, text, words) == pytest.approx((0.3, 0.4))
+    assert word_scores(attention, text, words, "mean") == pytest.approx((0.15, 0.4))
+
+
+def test_a_piece_of_several_words_is_shared_by_characters() -> None:
+    text = "猫坐在"
+    attention = segment((0, 2, 0.6), (2, 3, 0.1))
+    assert word_scores(attention, text, split_words(text)) == pytest.approx((0.3, 0.3, 0.1))
+
+
+def test_the_mark_of_a_words_start_belongs_to_that_word() -> None:
+    text = "a b"
+    attention = segment((0, 1, 0.5), (1, 2, 0.25), (2, 3, 0.125), (3, 3, 0.7))
+    assert word_scores(attention, text, split_words(text)) == pytest.approx((0.5, 0.375))
+
+
+def test_a_piece_outside_of_all_words_is_rejected() -> None:
+    with pytest.raises(DataError, match=r"'a' .*0 words"):
+        word_scores(segment((0, 1, 0.5)), "ab", [])
+
+
+def test_a_word_without_a_piece_has_nothing() -> None:
+    assert word_scores(segment((0, 1, 0.5)), "a b", split_words("a b")) == (0.5, 0.0)
+
+
+@given(st.text(alphabet="ab 猫坐ไท.", min_size=1, max_size=20), st.data())
+def test_no_score_is_lost(text: str, data: st.DataObject) -> None:
+    """Words get the scores of all pieces except those of trailing spaces."""
+    cuts = sorted({0, len(text), *data.draw(st.lists(st.integers(0, len(text)), max_size=6))})
+    pieces = [(first, last, 0.25) for first, last in itertools.pairwise(cuts)]
+    words = split_words(text)
+    total = sum(word_scores(segment(*pieces), text, words))
+    last = words[-1].end if words else 0
+    assert total == pytest.approx(0.25 * sum(first < last for first, _, _ in pieces))

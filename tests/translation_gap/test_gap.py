@@ -1,23 +1,28 @@
-"""Gaps of runs: values by hand, errors against an independent formula, flags, joins and rejected runs."""
+"""The gap between a text and its translation: measures, answers, pretraining."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from statistics import fmean, stdev
+from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
 
-from harness.errors import UsageError
+from harness.errors import DataError, UnknownNameError, UsageError
 from harness.metrics.classification import macro_f1
 from harness.metrics.metric import MetricContext
-from harness.statistics import paired_difference
+from harness.statistics import Interval, paired_difference
 from harness.storage.records import ItemRecord
 from harness.storage.run_folder import Run
+from harness_translation.gap.answer import _answer, _sentence
 from harness_translation.gap.correlation import rank_correlations
-from harness_translation.gap.means import Means
-from harness_translation.gap.measure import ALL, GapOptions, compute_gaps
+from harness_translation.gap.formula import CONTRASTS, FLAGGED
+from harness_translation.gap.means import Estimate, Means
+from harness_translation.gap.measure import ALL, GapOptions, GapValue, SystemGaps, compute_gaps
 from harness_translation.gap.paper import derived_rows
+from harness_translation.gap.pretraining import by_size, pretraining_size, size_ranks
 from harness_translation.gap.score_file import COLUMNS, read_scores
 from harness_translation.gap.sections import gap_rows, system_section
 from harness_translation.gap.system import gap_systems
@@ -317,3 +322,225 @@ def test_macro_f1_is_shown_with_accuracy(made: Run) -> None:
     rows = [row for row in gap_rows([found]) if row["metric"] == "macro_f1"]
     assert {(row["language"], row["quantity"]) for row in rows} >= {("sw", "bt"), ("en", "zs")}
     assert "Macro-F1" in repr(system_section(found, k=2).blocks)
+
+
+def _value(low: float | None, high: float | None, *, flagged: bool, value: float = 0.1667) -> GapValue:
+    interval = Interval(se=0.05, low=low, high=high, method="bootstrap")
+    given: dict[str, Any] = {
+        "quantity": "bt_tt", "translator": "*", "language": "de", "languages": ("de",), "subset": "all", "items": 24,
+    }  # fmt: skip
+    return GapValue(**given, estimate=Estimate(value=value, interval=interval), flagged=flagged)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "flagged", "expected"),
+    [
+        (0.042, 0.333, True, "yes"),
+        (0.042, 0.333, False, "undecided"),
+        (-0.01, 0.333, True, "undecided"),
+        (-0.1, 0.2, False, "no evidence"),
+        (-0.3, -0.1, False, "no"),
+        (None, None, True, "undecided"),
+    ],
+)
+def test_the_answer_needs_the_flag_and_the_interval(
+    low: float | None, high: float | None, flagged: bool, expected: str
+) -> None:
+    assert _answer(_value(low, high, flagged=flagged)) == expected
+
+
+def test_the_sentence_has_the_gap_and_its_interval() -> None:
+    assert _sentence(_value(0.042, 0.333, flagged=True), "de") == "German: yes, +16.7 points (4.2 to 33.3)."
+
+
+def _mixed(make_run: MakeRun, name: str, present: dict[str, dict[str, str]]) -> SystemGaps:
+    """Return the gaps of a run in which each translator has some versions of each language."""
+    right = {"zs": 20, "tt": 25, "te": 45, "bt": 55}
+    source: dict[Version, list[ItemRecord]] = {
+        (code, "zs", ""): records([number < right["zs"] for number in range(60)], cluster=None)
+        for code in present
+    }
+    for code, by_translator in present.items():
+        for translator, variants in by_translator.items():
+            for variant in variants.split():
+                more = right[variant] + (translator == "g") * 2
+                own = records([number < more for number in range(60)], cluster=None)
+                source[code, variant, translator] = own
+    return gaps(make_run(name, source))
+
+
+def _text(found: SystemGaps) -> str:
+    return repr(system_section(found, k=2).blocks)
+
+
+def test_no_verdict_is_by_a_translator_without_the_contrast(make_run: MakeRun) -> None:
+    found = _mixed(make_run, "run", {"hi": {"g": "tt", "r": "tt te bt"}})
+    assert {value.quantity for value in found.values if value.translator == ALL} >= {"tt", "tt_zs"}
+    assert not [
+        value for value in found.values if value.translator == ALL and value.quantity in {"bt", "bt_tt"}
+    ]
+    assert not any(value.flagged for value in found.values)
+    text = _text(found)
+    assert "every one of" not in text
+    assert "by r alone +50.0 points" in text
+    assert "hi (r)" in text
+    complete = _mixed(make_run, "all", {"hi": {"g": "tt te bt", "r": "tt te bt"}})
+    assert complete.flagged["bt_tt"] == ("hi",)
+    assert "every one of g, r" in _text(complete)
+    crossed = _mixed(make_run, "crossed", {"hi": {"g": "tt bt"}, "sw": {"r": "tt bt"}})
+    assert "every one of" not in _text(crossed)
+
+
+_VERSIONS = st.sets(st.sampled_from(["tt", "te", "bt"])).map(lambda names: " ".join(sorted(names)))
+_LANGUAGE = st.dictionaries(st.sampled_from(["g", "r", "a"]), _VERSIONS.filter(bool), min_size=1)
+
+
+@pytest.mark.thorough
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.fixed_dictionaries({"hi": _LANGUAGE, "sw": _LANGUAGE}))
+def test_a_row_of_all_translators_is_over_one_set(
+    tmp_path_factory: pytest.TempPathFactory, make_run: MakeRun, present: dict[str, dict[str, str]]
+) -> None:
+    found = _mixed(make_run, tmp_path_factory.mktemp("run").name, present)
+    for code, by_translator in present.items():
+        row = {
+            value.quantity: value.estimate.value
+            for value in found.values
+            if value.language == code and value.translator in {ALL, ""} and value.subset == "all"
+        }
+        for quantity in set(CONTRASTS) - {"delta"}:
+            less, more = CONTRASTS[quantity]
+            if quantity in row:
+                assert row[quantity] == pytest.approx(row[more] - row[less])
+        for quantity in FLAGGED:
+            needed = set(CONTRASTS[quantity]) - {"zs"}
+            every = all(
+                needed <= set(by_translator.get(name, "").split()) for name in found.system.translators
+            )
+            judged = any(
+                value.flagged
+                for value in found.values
+                if (value.quantity, value.language) == (quantity, code)
+            )
+            assert (quantity in row) == every
+            assert judged <= every
+
+
+def test_gold_must_be_the_source_items(make_run: MakeRun) -> None:
+    cells = versions("sw", 1)
+    cells["sw", "bt", "mt"][3] = pair(3, 1.0, gold="no")
+    with pytest.raises(UsageError, match=r"zs and bt \(mt\).*\b1\b.*'3'"):
+        gaps(make_run("run", cells))
+
+
+def test_other_items_are_rejected_or_skipped(make_run: MakeRun) -> None:
+    cells = versions("sw", 1)
+    cells["sw", "bt", "mt"] = cells["sw", "bt", "mt"][:50]
+    run = make_run("run", cells)
+    with pytest.raises(UsageError, match=r"10 .*zs, 0 .*bt \(mt\), 50 .*--common"):
+        gaps(run)
+    own = drawn(1)
+    found = gaps(run, common=True)
+    assert value(found, "te_zs", "sw").items == 50
+    assert value(found, "te_zs", "sw").estimate.value == pytest.approx(
+        fmean(own["te"][:50]) - fmean(own["zs"][:50])
+    )
+
+
+def test_missing_versions_are_reported_with_the_command_that_makes_them(make_run: MakeRun) -> None:
+    cells = {key: own for key, own in versions("sw", 1).items() if key[1] in {"zs", "tt"}}
+    found = gaps(make_run("run", cells))
+    assert value(found, "tt_zs", "sw").estimate.interval.se is not None
+    assert found.find("delta", "sw", "mt") is None
+    assert any(
+        note.startswith("sw: ")
+        and "te, bt by 'mt'" in note
+        and "harness eval --tasks xnli:sw --model hf:model --variants te,bt --translator mt" in note
+        for note in found.notes
+    )
+    assert any("transfer gap" in note and "xnli:en" in note for note in found.notes)
+
+
+def test_human_text_alone_has_no_gap(make_run: MakeRun) -> None:
+    run = make_run("run", {("sw", "zs", ""): records([True] * 9)})
+    with pytest.raises(UsageError, match=r"--tasks xnli:sw .*--variants zs,tt,te,bt --translator NAME"):
+        gaps(run)
+
+
+def test_doubled_cells_are_rejected(make_run: MakeRun, made: Run) -> None:
+    again = make_run("again", {("sw", "bt", "mt"): records([True] * ITEMS)})
+    with pytest.raises(DataError, match=r"'xnli' in 'sw', bt \(mt\), seed 42.*run' and .*again'"):
+        gaps(made, again)
+    with pytest.raises(UsageError, match=str(made.path)):
+        gaps(made, made)
+
+
+def test_versions_of_different_fits_are_rejected(make_run: MakeRun) -> None:
+    first = make_run("first", {("sw", "zs", ""): records([True] * 9)})
+    second = make_run("second", {("sw", "tt", "mt"): records([True] * 9)}, cell={"fit": "other"})
+    with pytest.raises(DataError, match=r"'fit42', tt \(mt\) .*'other'"):
+        gaps(first, second)
+
+
+def test_incomplete_records_are_rejected(make_run: MakeRun) -> None:
+    cells = versions("sw", 1)
+    with pytest.raises(UsageError, match=r"'f1' .*accuracy"):
+        gaps(make_run("metric", cells), metric="f1")
+    doubled = {**cells, ("sw", "te", "mt"): [*cells["sw", "te", "mt"], pair(0, 1.0)]}
+    with pytest.raises(DataError, match="'0'"):
+        gaps(make_run("doubled", doubled))
+    with pytest.raises(DataError, match="'te'"):
+        gaps(make_run("unnamed", {("sw", "te", ""): records([True] * 9)}))
+
+
+def test_unknown_names_are_rejected(made: Run) -> None:
+    with pytest.raises(UnknownNameError) as error:
+        gap_systems([made], tasks=["xnl"])
+    assert (error.value.name, list(error.value.near)) == ("xnl", ["xnli"])
+    with pytest.raises(UnknownNameError) as error:
+        gap_systems([made], languages=["fr"])
+    assert error.value.name == "fr"
+    (system,) = gap_systems([made], languages=["sw"])
+    assert set(system.cells) == {"en", "sw"}
+
+
+def test_seeds_that_a_version_does_not_have_are_skipped_with_a_note(make_run: MakeRun) -> None:
+    first = make_run("one", versions("sw", 1), seeds=[1])
+    more = make_run("two", {("sw", "zs", ""): records([True] * ITEMS)}, seeds=[2])
+    found = gaps(first, more)
+    assert found.system.seeds == (1,)
+    assert any("seeds" in note and note.endswith(": 2.") for note in found.notes)
+    only = {("sw", "te", "mt"): records([True] * ITEMS)}
+    with pytest.raises(DataError, match="seed"):
+        gaps(more, make_run("three", only, seeds=[3]))
+
+
+XNLI = "ar bg de el es fr hi ru sw th tr ur vi zh".split()
+
+
+def test_languages_are_ordered_by_their_size_in_cc100() -> None:
+    assert " ".join(by_size(XNLI)) == "ru vi th de bg fr es el zh ar tr hi ur sw"
+
+
+def test_a_language_outside_of_cc100_is_behind_all_others_by_its_articles() -> None:
+    assert by_size(["qu", "wo", "om", "ht", "yo", "en"]) == ["en", "om", "ht", "yo", "qu", "wo"]
+    size = pretraining_size("qu")
+    assert size is not None
+    assert (size.value, size.unit) == (0.02, "M articles")
+    assert "Table 7" in size.source
+
+
+def test_a_language_that_no_table_has_is_last() -> None:
+    assert pretraining_size("tlh") is None
+    assert by_size(["tlh", "wo"]) == ["wo", "tlh"]
+
+
+def test_equal_sizes_share_a_rank() -> None:
+    assert size_ranks(["sw", "zh", "el", "ru"]) == [1.0, 2.5, 2.5, 4.0]
+
+
+def test_every_size_names_its_source() -> None:
+    for code in [*XNLI, "qu", "yo"]:
+        size = pretraining_size(code)
+        assert size is not None
+        assert size.source

@@ -14,8 +14,8 @@ from harness.cli.main import run_command
 from harness.errors import AdapterError, UsageError
 from harness.models.requests import Call, GenerateOptions, HasNotices
 from harness_vllm.client import Client, Unreachable
-from harness_vllm.order import LONGEST
 from harness_vllm.ranking import CHECKED
+from harness_vllm.scoring import LONGEST
 
 pytestmark = pytest.mark.thorough
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from harness_vllm.answers import ServedModel
-from harness_vllm.served import served_fingerprint
+from harness_vllm.description import served_fingerprint
 
 Open = Callable[..., Any]
 

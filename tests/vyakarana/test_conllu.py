@@ -1,13 +1,24 @@
+"""Treebanks: read, split, repaired, checked."""
+
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
+from typer.testing import CliRunner
 
-from harness.data.readers.conllu import Token, TreebankError, read_sentences
-from harness.errors import DataError
-from harness_vyakarana.treebank import feats_of, sentence_text
+from harness.data.readers.conllu import Sentence, Token, TreebankError, read_sentences
+from harness.errors import DataError, UsageError
+from harness_vyakarana.agreement import Agreement
+from harness_vyakarana.colorless import Generator, apply_sandhi
+from harness_vyakarana.command import app
+from harness_vyakarana.donors import DEFAULT, MODES, PAPER, DonorPool
+from harness_vyakarana.grammar import Grammar
+from harness_vyakarana.treebank import SPLITS, feats_of, parse_ratios, sentence_text, split_file, units_of
+from harness_vyakarana.treebank_check import check_colorless
 
 REST = "\t_" * 8
 
@@ -178,3 +189,375 @@ def test_what_is_odd_is_no_fault(tmp_path: Path) -> None:
     assert (sentence.heads, sentence.sent_id, sentence.words[0].features) == ((), None, {})
     with pytest.raises(TreebankError, match="sent_id"):
         list(read_sentences(path, named=True))
+
+
+MASC, FEM = "Case=Nom|Gender=Masc|Number=Sing", "Case=Nom|Gender=Fem|Number=Sing"
+HINDI = f"""\
+# sent_id = like
+1 यह यह PRON Number=Sing 4 nsubj
+2 बादल बादल NOUN {MASC} 4 obl
+3 जैसा जैसा ADP _ 2 case
+4 होता होना VERB Gender=Masc|Number=Sing 0 root
+5 है है AUX Number=Sing 4 aux
+
+# sent_id = predicate
+1 पौधा पौधा NOUN {MASC} 2 nsubj
+2 राम राम PROPN _ 0 root
+3 का का ADP _ 2 case
+4 था था AUX Gender=Masc|Number=Sing 2 cop
+
+# sent_id = plural
+1 कुछ कुछ DET _ 2 det
+2 प्रश्न प्रश्न NOUN {MASC} 3 nsubj
+3 कठिन कठिन ADJ _ 0 root
+4 थे था AUX Gender=Masc|Number=Plur 3 cop
+
+# sent_id = unmarked
+1 पक्षी पक्षी NOUN Case=Nom|Gender=Masc|Number=Plur 2 nsubj
+2 देखे देखना VERB Number=Plur 0 root
+3 गए जाना AUX Number=Plur 2 aux:pass
+4 थे था AUX Number=Plur 2 aux
+
+# sent_id = women
+1 लताएं लता NOUN Case=Nom|Gender=Fem|Number=Plur 2 nsubj
+2 सूखीं सूखना VERB Gender=Fem|Number=Plur 0 root
+
+# sent_id = donors
+1 नदी नदी NOUN {FEM} 3 nsubj
+2 थक थक VERB _ 3 compound
+3 गई जाना VERB Gender=Fem|Number=Sing 0 root
+4 धूप धूप NOUN {FEM} 3 obl
+5 में में ADP _ 4 case
+"""
+
+
+@pytest.fixture(scope="module")
+def repair_sentences(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Sentence]:
+    lines = []
+    for line in HINDI.splitlines():
+        if not line or line.startswith("#"):
+            lines.append(line)
+            continue
+        number, form, lemma, upos, feats, head, deprel = line.split()
+        lines.append("\t".join([number, form, lemma, upos, "_", feats, head, deprel, "_", "_"]))
+    path = Path(tmp_path_factory.mktemp("repair")) / "hi.conllu"
+    path.write_text("\n".join(lines) + "\n\n", encoding="utf-8")
+    return {sentence.sent_id or "": sentence for sentence in list(read_sentences(path))}
+
+
+@pytest.mark.parametrize(
+    ("name", "variant", "expected"),
+    [
+        ("like", "opposite", "यह धूप जैसी होती है"),
+        ("predicate", "opposite", "नदी राम की थी"),
+        # Both are singular by their feature: a feminine singular would contradict थे.
+        ("plural", "opposite", "कुछ प्रश्न कठिन थे"),
+        ("plural", "Fem", "कुछ प्रश्न कठिन थे"),
+        # No word of the verb has a Gender, but its forms show one.
+        ("unmarked", "opposite", "लताएं देखी गई थीं"),
+        ("unmarked", "Fem", "लताएं देखी गई थीं"),
+    ],
+)
+def test_words_agree_in_every_variant(
+    repair_sentences: dict[str, Sentence],
+    grammars: dict[str, Grammar],
+    name: str,
+    variant: str,
+    expected: str,
+) -> None:
+    grammar = grammars["hi"]
+    generator = Generator(grammar, DonorPool(grammar, DEFAULT).add(repair_sentences.values()))
+    made = generator.variants(repair_sentences[name])[grammar.variants.index(variant)]
+    assert " ".join(word.form for word in made.words) == expected
+
+
+def test_a_noun_that_its_verb_contradicts_is_no_donor(
+    repair_sentences: dict[str, Sentence], grammars: dict[str, Grammar]
+) -> None:
+    pool = DonorPool(grammars["hi"], DEFAULT)
+    for name, settled in (("plural", False), ("predicate", True)):
+        agreement = Agreement(repair_sentences[name], grammars["hi"], pool.paradigms)
+        noun = next(n for n, word in enumerate(repair_sentences[name].words, start=1) if word.upos == "NOUN")
+        assert agreement.settled(noun) is settled
+        assert (agreement.controller(4) == noun) is settled
+
+
+@pytest.mark.parametrize(
+    ("form", "feats", "settled"),
+    [
+        ("लता", "Gender=Fem|Number=Sing", True),
+        ("लताओं", "Gender=Fem|Number=Plur", True),
+        ("लताएं", "Gender=Fem|Number=Plur", False),  # before an adposition it is लताओं
+        ("पौधे", "Gender=Masc|Number=Sing", True),
+        ("पौधा", "Gender=Masc|Number=Sing", False),  # before an adposition it is पौधे
+    ],
+)
+def test_a_direct_form_before_an_adposition_is_a_fault(
+    grammars: dict[str, Grammar], form: str, feats: str, settled: bool
+) -> None:
+    noun = token(1, form, feats, "NOUN")
+    words = (noun, token(2, "में", "_", "ADP")._replace(deprel="case"))
+    sentence = Sentence(sent_id="a", comments=(), tokens=words, words=words, heads=(0, 1))
+    pool = DonorPool(grammars["hi"], DEFAULT)
+    assert Agreement(sentence, grammars["hi"], pool.paradigms).settled(1) is settled
+
+
+def token(number: int, form: str, feats: str, upos: str = "VERB") -> Token:
+    return Token(
+        id=str(number), form=form, lemma="x", upos=upos, xpos="_", feats=feats,
+        head="_", deprel="_", deps="_", misc="_",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("form", "feats", "following", "expected"),
+    [
+        ("எடுக்க", "VerbForm=Inf", "பட்டால்", "எடுக்கப்"),
+        ("எடுக்கப்", "VerbForm=Inf", "வந்தார்", "எடுக்க"),
+        ("தேடி", "VerbForm=Part", "கொண்ட", "தேடிக்"),
+        ("கேட்டு", "VerbForm=Part", "சென்றார்", "கேட்டுச்"),
+        ("செய்து", "VerbForm=Part", "கொண்ட", "செய்து"),
+        ("என்றார்", "VerbForm=Fin", "தரூர்", "என்றார்"),
+    ],
+)
+def test_verb_forms_repeat_the_next_consonant(
+    grammars: dict[str, Grammar], form: str, feats: str, following: str, expected: str
+) -> None:
+    sandhi = grammars["ta"].sandhi
+    assert sandhi is not None
+    tokens = [token(1, form, feats), token(2, following, "_")]
+    assert apply_sandhi(tokens, sandhi, [True, False])[0].form == expected
+
+
+def test_a_form_that_contradicts_its_case_stays_and_is_no_donor(grammars: dict[str, Grammar]) -> None:
+    grammar = grammars["ta"]
+    feats = "Animacy=Anim|Case=Nom|Gender=Com|Number=Plur|Person=3"
+    nouns = tuple(
+        token(n, form, feats, "NOUN") for n, form in enumerate(("போட்டிகளின்", "மக்கள்", "புலிகள்"), start=1)
+    )
+    sentence = Sentence(sent_id="a", comments=(), tokens=nouns, words=nouns, heads=(0, 1, 1))
+    generator = Generator(grammar, DonorPool(grammar, DEFAULT).add([sentence]))
+    for made in generator.variants(sentence):
+        assert [word.form for word in made.words] == ["போட்டிகளின்", "புலிகள்", "மக்கள்"]
+
+
+WORD = "1\tघर\tघर\tNOUN\t_\t_\t0\troot\t_\t_"
+
+
+def sentence(name: str, *comments: str) -> str:
+    return "\n".join([*comments, f"# sent_id = {name}", WORD]) + "\n\n"
+
+
+def documents(sizes: Sequence[int]) -> str:
+    return "".join(
+        sentence(f"{number}-{place}", *([f"# newdoc id = d{number}"] if place == 0 else []))
+        for number, size in enumerate(sizes)
+        for place in range(size)
+    )
+
+
+def split_written(folder: Path) -> dict[str, list[str]]:
+    return {
+        path.stem: [s.sent_id or "" for s in list(read_sentences(path))]
+        for path in sorted(folder.glob("*.conllu"))
+    }
+
+
+@given(st.lists(st.integers(1, 6), min_size=30, max_size=60), st.integers(0, 1000))
+def test_documents_stay_whole_and_shares_are_kept(
+    tmp_path_factory: pytest.TempPathFactory, sizes: list[int], seed: int
+) -> None:
+    folder = tmp_path_factory.mktemp("split")
+    source = folder / "source.conllu"
+    source.write_text(documents(sizes))
+    parts = split_file(source, folder, (60, 20, 20), seed=seed)
+    source.unlink()
+    found = split_written(folder)
+    where = {name: split for split, names in found.items() for name in names}
+    assert sum(map(len, found.values())) == len(where) == sum(sizes)
+    for number, size in enumerate(sizes):
+        assert len({where[f"{number}-{place}"] for place in range(size)}) == 1
+    for part, share in zip(parts, (0.6, 0.2, 0.2), strict=True):
+        assert abs(part.sentences - share * sum(sizes)) <= max(sizes)
+
+
+def test_sentences_keep_their_bytes_and_their_order(own: Path, tmp_path: Path) -> None:
+    lines = (own / "hi_own-ud-test.conllu").read_bytes().splitlines(keepends=True)
+    source = tmp_path / "source"
+    source.write_bytes(b"".join(line for line in lines if not line.startswith(b"# newdoc")))
+    split_file(source, tmp_path, (50, 25, 25))
+    blocks = source.read_bytes().split(b"\n\n")
+    parts = {name: (tmp_path / f"{name}.conllu").read_bytes().split(b"\n\n") for name in SPLITS}
+    gathered = [block for own_blocks in parts.values() for block in own_blocks if block]
+    assert sorted(gathered) == sorted(block for block in blocks if block)
+    for own_blocks in parts.values():
+        places = [blocks.index(block) for block in own_blocks if block]
+        assert places == sorted(places) and places
+
+
+def test_the_order_of_the_file_does_not_matter_but_the_seed_does(tmp_path: Path) -> None:
+    names = [f"s{number}" for number in range(40)]
+    found = []
+    for order, seed in ((names, 0), (names[::-1], 0), (names, 1)):
+        source = tmp_path / "source"
+        source.write_text("".join(map(sentence, order)))
+        split_file(source, tmp_path, (80, 10, 10), seed=seed)
+        found.append({split: set(own) for split, own in split_written(tmp_path).items()})
+    assert found[0] == found[1] != found[2]
+    assert [len(found[0][name]) for name in SPLITS] == [32, 4, 4]
+
+
+def test_variants_of_a_sentence_stay_together(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    lines = [sentence(f"s{n}-org{v}") for n in range(6) for v in range(1, 5)]
+    lines += [sentence(f"v{n}-{v}", f"# source_sent_id = s{n}") for n in range(6) for v in "ab"]
+    source.write_text("".join(lines))
+    units = units_of(list(read_sentences(source)))
+    assert units == [f"s{n}" for n in range(6) for _ in range(4)] + [f"s{n}" for n in range(6) for _ in "ab"]
+
+
+def test_a_document_without_an_id_is_named_after_its_first_sentence(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.write_text(sentence("a") + sentence("b", "# newdoc") + sentence("c") + sentence("d", "# newdoc"))
+    units = units_of(list(read_sentences(source)))
+    assert units == ["a", "document from b", "document from b", "document from d"]
+
+
+def test_a_split_of_ratio_0_is_not_written(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.write_text(documents([1] * 10))
+    result = CliRunner().invoke(
+        app, ["split", str(source), "--output", str(tmp_path / "new"), "--ratios", "70/0/30"]
+    )
+    assert result.exit_code == 0, result.output
+    assert {name: len(own) for name, own in split_written(tmp_path / "new").items()} == {
+        "train": 7,
+        "test": 3,
+    }
+    assert "70.0%" in result.output
+
+
+@pytest.mark.parametrize("text", ["80/20", "a/b/c", "80/10/-10", "0/0/0", "0.8/0.1/0.1"])
+def test_bad_ratios_are_rejected(text: str) -> None:
+    with pytest.raises(UsageError, match="ratios"):
+        parse_ratios(text)
+
+
+def test_files_that_cannot_be_split_are_rejected(tmp_path: Path) -> None:
+    source = tmp_path / "test.conllu"
+    source.write_text(documents([20]))
+    with pytest.raises(UsageError, match=r"test\.conllu"):
+        split_file(source, tmp_path, (80, 10, 10))
+    with pytest.raises(UsageError, match=r"dev and test .*20 .*\b1\b"):
+        split_file(source, tmp_path / "out", (90, 5, 5))
+    source.write_text(WORD + "\n\n" + sentence("a") + WORD + "\n\n")
+    with pytest.raises(DataError, match=r"\n  line 1: [^\n]*\n  line 6: [^\n]*$"):
+        split_file(source, tmp_path / "out", (80, 10, 10))
+    result = CliRunner().invoke(app, ["split", str(tmp_path), "--output", str(tmp_path / "out")])
+    assert isinstance(result.exception, UsageError)
+
+
+def test_hindi_pud_is_split_by_documents(data_root: Path, tmp_path: Path) -> None:
+    source = data_root / "ud/UD_Hindi-PUD/hi_pud-ud-test.conllu"
+    parts = split_file(source, tmp_path, (80, 10, 10))
+    assert sum(part.units for part in parts) == 397  # counted with grep
+    assert [part.sentences for part in parts] == [800, 101, 99]
+
+
+def generated(sentences: tuple[Sentence, ...], grammar: Grammar, mode: str) -> list[Sentence]:
+    generator = Generator(grammar, DonorPool(grammar, mode).add(sentences))
+    return [variant for s in sentences if len(s.words) > 3 for variant in generator.variants(s)]
+
+
+def with_word(sentence: Sentence, number: int, change: Callable[[Token], Token]) -> Sentence:
+    changed = change(sentence.words[number - 1])
+    tokens = tuple(changed if token.id == str(number) else token for token in sentence.tokens)
+    return replace(sentence, tokens=tokens, words=tuple(token for token in tokens if token.is_word))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_we_generate_passes(
+    hindi: tuple[Sentence, ...], tamil: tuple[Sentence, ...], grammars: dict[str, Grammar], mode: str
+) -> None:
+    for source, language in ((hindi, "hi"), (tamil, "ta")):
+        made = generated(source, grammars[language], mode)
+        result = check_colorless(source, made, grammars[language], mode)
+        assert result.violations == []
+        assert (result.sentences, sum(result.changed.values()) > 20) == (len(made), True)
+
+
+@pytest.mark.parametrize(
+    ("number", "change", "message"),
+    [
+        (4, {"form": "हवा"}, "no NOUN of the split with the key of 'घर' has the form 'हवा'"),
+        (5, {"form": "पर"}, "the function word 'में' became 'पर'"),
+        (3, {"upos": "PROPN"}, "UPOS is not that of the source"),
+        (3, {"head": "4"}, "HEAD is not that of the source"),
+        (7, {"form": "थी"}, "'थी' is Fem but its noun"),
+        (2, {"form": "की"}, "'की' is Fem but its noun"),
+    ],
+)
+def test_violations_are_found(
+    hindi: tuple[Sentence, ...],
+    grammars: dict[str, Grammar],
+    number: int,
+    change: dict[str, str],
+    message: str,
+) -> None:
+    made = generated(hindi, grammars["hi"], DEFAULT)
+    position = next(i for i, s in enumerate(made) if s.sent_id == "hi-02-org1")
+    made[position] = with_word(made[position], number, lambda word: word._replace(**change))
+    violations = check_colorless(hindi, made, grammars["hi"], DEFAULT).violations
+    assert message in " ".join(map(str, violations))
+    assert {violation.sent_id for violation in violations} == {"hi-02-org1"}
+
+
+def test_missing_and_foreign_variants(hindi: tuple[Sentence, ...], grammars: dict[str, Grammar]) -> None:
+    made = generated(hindi, grammars["hi"], DEFAULT)
+    made[0] = replace(made[0], sent_id="stranger")
+    violations = [str(v) for v in check_colorless(hindi, made, grammars["hi"], DEFAULT).violations]
+    assert violations == [
+        "stranger: no sentence of the source has this variant",
+        "hi-01-org1: the variant is missing",
+    ]
+
+
+def test_a_range_changes_only_with_its_words(
+    tamil: tuple[Sentence, ...], grammars: dict[str, Grammar]
+) -> None:
+    made = generated(tamil, grammars["ta"], DEFAULT)
+    position = next(i for i, s in enumerate(made) if s.sent_id == "ta-05-org1")
+    words = tamil[4].words
+    tokens = [made[position].tokens[0]._replace(form="x"), *words]
+    made[position] = replace(made[position], tokens=tuple(tokens), words=words)
+    violations = [str(v) for v in check_colorless(tamil, made, grammars["ta"], DEFAULT).violations]
+    assert violations == ["ta-05-org1:1-2: the range became 'x', but none of its words changed"]
+
+
+def test_the_released_treebank_passes(data_root: Path, grammars: dict[str, Grammar]) -> None:
+    """CG-TTB: train from TTB's test, dev from its dev; 4672 changed words (Vyakarana, released files)."""
+    changed = 0
+    for made, split, sentences in (("train", "test", 480), ("dev", "dev", 320)):
+        source = list(read_sentences(data_root / f"ud/UD_Tamil-TTB/ta_ttb-ud-{split}.conllu"))
+        released = list(read_sentences(data_root / f"vyakarana/tamil/CG-TTB/{made}.conllu"))
+        result = check_colorless(source, released, grammars["ta"], PAPER)
+        assert result.violations == []
+        assert result.sentences == sentences
+        changed += sum(result.changed.values())
+    assert changed == 4672
+
+
+def test_released_donors_of_another_split_do_not_pass(data_root: Path, grammars: dict[str, Grammar]) -> None:
+    folder = data_root / "ud/UD_Tamil-TTB"
+    source = list(read_sentences(folder / "ta_ttb-ud-test.conllu"))
+    released = list(read_sentences(data_root / "vyakarana/tamil/CG-TTB/train.conllu"))
+    other = DonorPool(grammars["ta"], PAPER).add(list(read_sentences(folder / "ta_ttb-ud-dev.conllu")))
+    assert len(check_colorless(source, released, grammars["ta"], PAPER, pool=other).violations) > 1000
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("mode", MODES)
+def test_hindi_pud_passes(data_root: Path, grammars: dict[str, Grammar], mode: str) -> None:
+    source = list(read_sentences(data_root / "ud/UD_Hindi-PUD/hi_pud-ud-test.conllu"))[:300]
+    made = generated(tuple(source), grammars["hi"], mode)
+    assert check_colorless(source, made, grammars["hi"], mode).violations == []

@@ -1,3 +1,5 @@
+"""Labels of words and sentences, and their counts."""
+
 from __future__ import annotations
 
 from collections import Counter
@@ -10,6 +12,10 @@ from hypothesis import given, strategies as st
 from sklearn.metrics import f1_score
 
 from harness.data.readers.conllu import Sentence, TreebankError, read_sentences
+from harness_vyakarana.code_switch import respell, spelling_variants
+from harness_vyakarana.colorless import generate_file
+from harness_vyakarana.donors import MODES
+from harness_vyakarana.grammar import Grammar
 from harness_vyakarana.labels import (
     agreement_items,
     case_labels,
@@ -17,6 +23,7 @@ from harness_vyakarana.labels import (
     pos_labels,
     strict_agreement_items,
 )
+from harness_vyakarana.treebank import Job
 
 
 @st.composite
@@ -113,3 +120,62 @@ def test_degenerate_case_of_the_paper(data_root: Path) -> None:
     gold = [label for s in sentences for label in case_labels(s) if label is not None]
     assert Counter(gold).most_common(1)[0][0] == "Nom"
     assert round(f1_score(gold, ["Nom"] * len(gold), average="weighted"), 4) == 0.5603
+
+
+SIZES = {"train": (480, 7956, 3256), "dev": (320, 5052, 2200), "test": (1596, 25304, 11472)}
+"""Sentences, words and items of case marking by split of CG-TTB."""
+SOURCES = {"train": "test", "dev": "dev", "test": "train"}
+
+
+def size(path: Path) -> tuple[int, int, int]:
+    sentences = list(read_sentences(path))
+    cases = sum(label is not None for sentence in sentences for label in case_labels(sentence))
+    return len(sentences), sum(len(sentence.words) for sentence in sentences), cases
+
+
+@pytest.mark.parametrize("split", ["train", "dev"])
+def test_released_files(data_root: Path, split: str) -> None:
+    assert size(data_root / f"vyakarana/tamil/CG-TTB/{split}.conllu") == SIZES[split]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("split", sorted(SIZES))
+def test_generated_files(
+    data_root: Path, tmp_path: Path, grammars: dict[str, Grammar], split: str, mode: str
+) -> None:
+    source = data_root / f"ud/UD_Tamil-TTB/ta_ttb-ud-{SOURCES[split]}.conllu"
+    target = tmp_path / "made.conllu"
+    report = generate_file(Job(source=source, target=target, language="ta"), grammars["ta"], mode)
+    assert size(target) == SIZES[split]
+    assert report.dropped == (split == "test")
+
+
+@pytest.mark.parametrize(
+    ("word", "others"),
+    [
+        ("nahin", {"naahin", "naheen", "nahi"}),
+        ("phir", {"pir", "fir", "pheer"}),
+        ("zyada", {"zyaada", "jyada", "zada"}),
+        ("vetri", {"wetri", "vetree"}),
+        ("baat", {"bat"}),
+        ("k", set()),
+        (".", set()),
+        ("12", set()),
+    ],
+)
+def test_variants(word: str, others: set[str]) -> None:
+    assert set(spelling_variants(word)) == others
+
+
+def test_all_variants_are_alike_likely() -> None:
+    picked = [respell("nahin", place / 999) for place in range(999)]
+    assert {word: picked.count(word) for word in spelling_variants("nahin")} == dict.fromkeys(
+        spelling_variants("nahin"), 333
+    )
+
+
+@given(st.text(), st.floats(0, 1, exclude_max=True))
+def test_any_word_is_respelt_without_vanishing(word: str, share: float) -> None:
+    other = respell(word, share)
+    assert bool(other) == bool(word)
+    assert (other == word) == (not spelling_variants(word))

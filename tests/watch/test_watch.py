@@ -214,3 +214,14 @@ def test_what_is_no_folder_of_checkpoints(training: Path, save: Save) -> None:
         _watch(training / "other", "--once")
     with pytest.raises(UnknownNameError, match="nothing-like-it"):
         _watch(training / "later", "--tasks", "nothing-like-it")
+
+
+def test_a_checkpoint_is_complete_once_nothing_of_it_grows(tmp_path: Path) -> None:
+    folder, watched = tmp_path / "checkpoint-10", CheckpointFolder(tmp_path)
+    folder.mkdir()
+    (folder / "trainer_state.json").write_text("{}", encoding="utf-8")
+    states = [watched.look()]
+    (folder / "model.safetensors").write_bytes(b"half")
+    states += [watched.look(), watched.look()]
+    assert [len(look.growing) for look in states] == [1, 1, 0]
+    assert [len(look.complete) for look in states] == [0, 0, 1]

@@ -11,11 +11,12 @@ from harness.errors import DataError, UsageError, near_names
 
 COLUMNS = (
     "the columns to keep, separated by commas; 'tags=ner_tags' keeps the column 'ner_tags' as 'tags', 'id=page+number' "
-    "joins two columns with a slash, and 'A=choices.0' is the first value of a list"
+    "joins two columns with a slash, 'A=choices.0' is the first value of a list, and 'E=choices.4?' is null where the "
+    "list is shorter"
 )
 WHERE = (
-    "only records with this value, 'partition=test'; 'label' keeps those that have any value in the column; all "
-    "conditions must hold, one per line"
+    "only records with this value, 'partition=test', or one of several, 'label=A|B'; 'label' keeps those that have any "
+    "value in the column, 'info.language=Polish' looks into it; all conditions must hold, one per line"
 )
 
 
@@ -46,6 +47,8 @@ class Column:
             value = record[name]
             for step in steps:
                 value = _member(value, step, self.source, where)
+                if value is None and step.endswith("?"):
+                    break
             if self.field == "id" and (value is None or not str(value).strip()):
                 raise DataError(f"{where}: expected {name!r} as part of the id, found {value!r}.")
             values.append(value)
@@ -57,8 +60,12 @@ def _member(value: Any, step: str, source: str, where: str) -> Any:
         value = _literal(value, source, where)
     if isinstance(value, Mapping) and step in value:
         return value[step]
-    if isinstance(value, Sequence) and step.isdecimal() and int(step) < len(value):
-        return value[int(step)]
+    number = step.removesuffix("?")
+    if isinstance(value, Sequence) and number.isdecimal():
+        if int(number) < len(value):
+            return value[int(number)]
+        if step.endswith("?"):
+            return None
     raise DataError(f"{where}: expected {source!r}, found no {step!r} in it.")
 
 
@@ -78,17 +85,18 @@ class Condition:
     """Which records are kept: those with all of the values."""
 
     values: Mapping[str, str | None]
-    """Column -> the value as text; None means any value but null."""
+    """Column -> the value as text, or several with bars between them; None means any value but null."""
 
     def holds(self, record: Mapping[str, Any], where: str) -> bool:
         """Return whether a record is kept; raises `DataError` for a column that is missing."""
         return all(self._has(record, column, value, where) for column, value in self.values.items())
 
     def _has(self, record: Mapping[str, Any], column: str, value: str | None, where: str) -> bool:
-        if column not in record:
-            raise MissingColumnError(column, record, where)
-        actual = record[column]
-        return actual is not None if value is None else str(actual).strip() == value
+        actual = Column(field="", source=column).value(record, where)
+        if value is None:
+            return actual is not None
+        text = str(actual).strip()
+        return text == value or text in value.split("|")
 
 
 def wanted_records(options: Mapping[str, str]) -> Condition | None:

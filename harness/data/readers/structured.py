@@ -41,6 +41,10 @@ def read_json(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row
     columns, condition = wanted_columns(options), wanted_records(options)
     for path in paths:
         records = parse_json(whole_text(path), path)
+        if "records" in options:
+            records = Column(field="", source=options["records"]).value(
+                _object(records, f"{path}:1"), f"{path}:1"
+            )
         if not isinstance(records, list):
             raise DataError(f"{path}:1: expected an array of objects, found {_kind(records)}.")
         for number, value in enumerate(records, start=1):
@@ -80,7 +84,8 @@ def source_columns(
     if columns is None:
         return None
     names = [name for column in columns for name, *_ in column.parts(known)]
-    names += [] if condition is None else condition.values
+    conditions = [] if condition is None else condition.values
+    names += [name for source in conditions for name, *_ in Column(field="", source=source).parts(known)]
     for name in names:
         if name not in known:
             raise MissingColumnError(name, known, where)
@@ -169,7 +174,11 @@ JSON = Reader(
     name="json",
     read=read_json,
     summary="A JSON array of objects.",
-    options={"columns": COLUMNS, "where": WHERE},
+    options={
+        "columns": COLUMNS,
+        "where": WHERE,
+        "records": "the key of the array, where the file is an object that has it",
+    },
 )
 PARQUET = Reader(
     name="parquet",

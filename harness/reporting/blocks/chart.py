@@ -88,7 +88,6 @@ class Bar(ChartRow):
 class BarChart:
     """Horizontal bars from 0 with whiskers."""
 
-    kind: ClassVar[str] = "bars"
     title: str
     bars: tuple[Bar, ...]
     unit: str = ""
@@ -166,7 +165,6 @@ class Line:
 class CurveChart:
     """Several curves over one axis, solid, dashed or dotted."""
 
-    kind: ClassVar[str] = "curves"
     title: str
     lines: tuple[Line, ...]
     """Those without points are not drawn."""
@@ -298,7 +296,6 @@ class TaskRow(ChartRow):
 class TaskChart:
     """A mean with its interval, a dot per language, and what it is compared with, for each task."""
 
-    kind: ClassVar[str] = "tasks"
     title: str
     rows: Sequence[TaskRow]
     ticks: ClassVar[Sequence[int]] = (0, 25, 50, 75, 100)
@@ -395,7 +392,6 @@ class ForestRow(ChartRow):
 class ForestChart:
     """Differences around 0, one row each; those that are significant have a colour. Each row has its values as text."""
 
-    kind: ClassVar[str] = "forest"
     title: str
     rows: tuple[ForestRow, ...]
     left: str = "lower"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 from harness.reporting.blocks.chart import Chart, CurveChart, Key
 
@@ -85,7 +85,6 @@ class TableRow:
 class Table:
     """A table whose first column names the rows."""
 
-    kind: ClassVar[str] = "table"
     title: str
     corner: str = ""
     heads: tuple[str, ...] = ()
@@ -124,6 +123,14 @@ class Table:
         """The heads on one line each; a word that is broken with a hyphen is joined."""
         return [head.replace("-\n", "").replace("\n", " ") for head in self.heads]
 
+    def part(self, columns: Sequence[int]) -> Table:
+        """Return some of its columns, by their places after the first."""
+        rows = (
+            replace(row, fields=tuple(row.fields[at] for at in columns if row.fields)) for row in self.rows
+        )
+        words = frozenset(index for index, at in enumerate(columns) if at in self.words)
+        return replace(self, heads=tuple(self.heads[at] for at in columns), rows=tuple(rows), words=words)
+
 
 def make_table(
     title: str,
@@ -151,7 +158,6 @@ def rows_of(rows: Iterable[TableRow | Sequence[str | Field]]) -> tuple[TableRow,
 class Note:
     """One paragraph; an empty one is a blank line of a terminal."""
 
-    kind: ClassVar[str] = "note"
     text: str
     style: Literal["", "note", "soft", "heading", "subheading", "warning", "lead"] = ""
 
@@ -160,7 +166,6 @@ class Note:
 class Notes:
     """A list of sentences; equal ones are shown once."""
 
-    kind: ClassVar[str] = "notes"
     texts: Sequence[str]
     style: Literal["note", "findings"] = "note"
 
@@ -169,7 +174,6 @@ class Notes:
 class Charts:
     """Charts side by side, and the table that formats without pictures show instead."""
 
-    kind: ClassVar[str] = "charts"
     charts: tuple[Chart, ...]
     table: Table | None = None
 
@@ -184,7 +188,6 @@ class Charts:
 class Fold:
     """Blocks that a page shows when its title is opened."""
 
-    kind: ClassVar[str] = "fold"
     title: str
     blocks: Sequence[Block]
     soft: str = ""
@@ -209,7 +212,6 @@ class Tile:
 class Tiles:
     """Tiles side by side, in a page only."""
 
-    kind: ClassVar[str] = "tiles"
     tiles: Sequence[Tile]
 
 
@@ -227,7 +229,6 @@ class Sentence:
 class Sentences:
     """A numbered list of findings, in a page only."""
 
-    kind: ClassVar[str] = "sentences"
     sentences: Sequence[Sentence]
 
 
@@ -235,7 +236,6 @@ class Sentences:
 class TileMap:
     """Tasks against languages, which stand by family, or any rows against columns, as coloured tiles."""
 
-    kind: ClassVar[str] = "tilemap"
     title: str
     families: Sequence[tuple[str, int]]
     """Name, and how many of the languages belong to it."""
@@ -266,7 +266,6 @@ class TileMap:
 class Columns:
     """Two groups of blocks side by side where a page is wide enough."""
 
-    kind: ClassVar[str] = "columns"
     first: Sequence[Block]
     second: Sequence[Block]
 

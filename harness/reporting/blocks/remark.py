@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
+from harness.reporting.legends import words_of
+
 
 class Weight(IntEnum):
     """How a remark changes the way in which the numbers are read, the least first."""
@@ -30,6 +32,13 @@ class Remark:
     brief: str = ""
     """The same in a few words, with a count; empty for provenance."""
     weight: Weight = Weight.PROVENANCE
+
+
+def remark_of(name: str, /, **values: object) -> Remark:
+    """Return the remark of this name in ``templates/remarks.toml``, with values in the place of their names."""
+    entry = words_of("remarks")[name]
+    text, brief = (entry.get(key, "").format_map(values) for key in ("text", "brief"))
+    return Remark(text, brief, Weight[entry.get("weight", "provenance").upper()])
 
 
 def sentences(remarks: Iterable[Remark]) -> tuple[str, ...]:

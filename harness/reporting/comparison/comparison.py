@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from string import ascii_uppercase
 from typing import Any
 
-from harness.analysis.comparison import LEFT_OUT, Comparison, Costs, TaskComparison, compare
+from harness.analysis.comparison import LEFT_OUT, Comparison, TaskComparison, compare
 from harness.analysis.significance import Difference, Scores
 from harness.errors import HarnessError
 from harness.languages.table import known_languages, recorded_name
 from harness.metrics.metric import Metric, metric_name
 from harness.reporting.blocks.chart import DECIDES, ForestChart, ForestRow, strip
-from harness.reporting.blocks.model import BLANK, Block, Charts, Field, Fold, Note, Notes, Table, rows_of
+from harness.reporting.blocks.columns import table_of
+from harness.reporting.blocks.model import (
+    BLANK,
+    Block,
+    Charts,
+    Field,
+    Fold,
+    Note,
+    Notes,
+    Table,
+    rows_of,
+)
 from harness.reporting.blocks.number import (
     SCALES,
     heat_class,
@@ -36,12 +48,30 @@ from harness.table import NamedTable, grouped
 
 AGREEMENT_COLUMNS = 5
 """So many systems fit side by side in 80 columns."""
-COSTS = ("unreadable", "cut", "dropped")
+_Row = Mapping[str, Any]
+_Columns = Mapping[str, Callable[[_Row], str | Field]]
 TESTS = {"difference": "value", "se": "se", "ci_low": "low", "ci_high": "high", "ci_method": "method"} | {
     "clusters": "groups",
     **{name: name for name in ("discordant", "p", "p_holm", "mcnemar", "won", "lost", "even")},
 }
 """Columns of rows, and the fields of `Difference` that they have."""
+SCORE_COLUMNS: _Columns = {
+    "diff.": lambda row: signed(row["difference"]),
+    "95 % interval": lambda row: signed_interval(row["ci_low"], row["ci_high"]),
+}
+COST_COLUMNS: _Columns = {
+    "unreadable": lambda row: str(row["unparsed"]),
+    "cut": lambda row: str(row["truncated"]),
+    "dropped": lambda row: str(row["dropped_shots"]),
+}
+TEST_COLUMNS: _Columns = {
+    "p": lambda row: p_text(row["p"]),
+    "Holm": lambda row: p_text(row["p_holm"]),
+    "McNemar": lambda row: p_text(row["mcnemar"]),
+    "won": lambda row: _count(row["won"]),
+    "lost": lambda row: _count(row["lost"]),
+    "even": lambda row: _count(row["even"]),
+}
 LEVEL = 0.05
 FEW = 16
 """Languages that are shown under a task that is alone."""
@@ -110,144 +140,114 @@ def _task_blocks(task: TaskComparison) -> list[Block]:
     rounds = ("", *range(1, len(task.systems)))
     letters = [f"{letter}{number}" for number in rounds for letter in ascii_uppercase][: len(task.systems)]
     lettered = list(zip(letters, task.systems, strict=True))
-    names = [Field(text=f"{letter}: {name}", short=letter) for letter, name in lettered]
+    names = {name: Field(text=f"{letter}: {name}", short=letter) for letter, name in lettered}
     codes = " ".join(comparison.language for comparison in task.languages)
     right = sum(len(comparison.all_right) for comparison in task.languages)
     none = sum(len(comparison.none_right) for comparison in task.languages)
+    rows = comparison_rows([task])
     return [
         Note(f"{task.title}: {task.items:,} common items in {codes}", "heading"),
         Notes([f"{letter} = {name}" for letter, name in lettered]),
-        *(table for scores in task.scores for table in _score_tables(task, scores, names)),
+        *(table for scores in task.scores for table in _score_tables(task, scores, rows, names)),
         *_agreement_tables(task, letters, names),
-        Fold(title=f"{task.title} by language", blocks=[_language_table(task, names)]),
+        Fold(title=f"{task.title} by language", blocks=[_language_table(task, rows, names)]),
         Note(f"Wholly right by all: {right} items; by none: {none}."),
         Notes(task.notes),
     ]
 
 
-def _score_tables(task: TaskComparison, scores: Scores, names: Sequence[Field]) -> Iterator[Table]:
+def _score_tables(
+    task: TaskComparison, scores: Scores, rows: Sequence[_Row], names: Mapping[str, Field]
+) -> Iterator[Table]:
     """Yield the scores of a metric and, where it can be tested, its tests."""
     languages = counted(len(task.languages), "language")
     title = f"{task.title}: {task.items:,} common items in {languages}, {metric_name(scores.metric)}"
-    yield Table(
-        title=title,
-        untitled=True,
-        heads=(metric_name(scores.metric), "diff.", "95 % interval", *COSTS),
-        rows=rows_of(
-            (name, *_score(scores, index), _interval(scores.differences[index]), *_costs(task.costs[index]))
-            for index, name in enumerate(names)
-        ),
-    )
-    if any(difference is not None and difference.p is not None for difference in scores.differences):
-        yield Table(
-            title=f"{title}, tests",
-            untitled=True,
-            heads=("rank", "p", "Holm", "McNemar", "won", "lost", "even"),
-            rows=rows_of((name, *_tests(scores, index)) for index, name in enumerate(names)),
-        )
+    means = [row for row in rows if row["language"] is None and row["metric"] == scores.metric]
+    value: _Columns = {"": lambda row: names[row["system"]], metric_name(scores.metric): _value}
+    yield table_of(title, means, {**value, **SCORE_COLUMNS, **COST_COLUMNS}, untitled=True)
+    if any(row["p"] is not None for row in means):
+        rank: _Columns = {"": lambda row: names[row["system"]], "rank": lambda row: _rank(row, task, scores)}
+        yield table_of(f"{title}, tests", means, {**rank, **TEST_COLUMNS}, untitled=True)
 
 
-def _score(scores: Scores, index: int) -> tuple[str, str]:
-    difference = scores.differences[index]
-    return percent(scores.values[index]), BLANK if difference is None else signed(difference.value)
+def _value(row: _Row) -> str:
+    return percent(row["value"])
 
 
-def _interval(own: Difference | None) -> str:
-    return BLANK if own is None else signed_interval(own.low, own.high)
+def _count(count: int | None) -> str:
+    return BLANK if count is None else str(count)
 
 
-def _costs(cost: Costs) -> tuple[str, str, str]:
-    return str(cost.unparsed), str(cost.truncated), str(cost.dropped_shots)
-
-
-def _tests(scores: Scores, index: int) -> Iterator[str]:
-    """Yield the rank of a system and whether it is tied with the best one, then its tests against the first one."""
-    low, high = scores.ranks[index] if scores.ranks is not None else (BLANK, BLANK)
-    is_tied = scores.best is not None and scores.best[index]
-    is_open = scores.out_of_reach is not None and scores.out_of_reach[index]
-    yield (f"{low}" if low == high else f"{low}-{high}") + (" " if not is_tied else "?" if is_open else "=")
-    difference = scores.differences[index]
-    yield from (p_text(getattr(difference, name, None)) for name in ("p", "p_holm", "mcnemar"))
-    counts = (getattr(difference, name, None) for name in ("won", "lost", "even"))
-    yield from (BLANK if count is None else str(count) for count in counts)
+def _rank(row: _Row, task: TaskComparison, scores: Scores) -> str:
+    """Return the rank of a system, and whether it is tied with the best one."""
+    low, high = row["rank"] or (BLANK, BLANK)
+    is_open = scores.out_of_reach is not None and scores.out_of_reach[task.systems.index(row["system"])]
+    sign = " " if not row["tied_with_best"] else "?" if is_open else "="
+    return f"{low}{sign}" if low == high else f"{low}-{high}{sign}"
 
 
 def _agreement_tables(
-    task: TaskComparison, letters: Sequence[str], names: Sequence[Field]
+    task: TaskComparison, letters: Sequence[str], names: Mapping[str, Field]
 ) -> Iterator[Table]:
+    same, right = task.agreement.same, task.agreement.right
+    labels = [*names.values()]
+
+    def share(at: int, other: int) -> str:
+        return f"{percent(same[at][other])}/{percent(right[at][other])}"
+
     for start in range(0, len(letters), AGREEMENT_COLUMNS):
-        columns = slice(start, start + AGREEMENT_COLUMNS)
-        shares = zip(names, task.agreement.same, task.agreement.right, strict=True)
-        yield Table(
-            title=f"{task.title}: share of items with the same answer / that both have right, from {letters[start]}",
-            untitled=True,
-            corner="same/right",
-            heads=tuple(letters[columns]),
-            rows=rows_of(
-                (
-                    name,
-                    *(
-                        f"{percent(a)}/{percent(b)}"
-                        for a, b in zip(same[columns], right[columns], strict=True)
-                    ),
-                )
-                for name, same, right in shares
-            ),
+        columns: dict[str, Callable[[int], str | Field]] = {"same/right": lambda at: labels[at]}
+        others = range(len(letters))[start : start + AGREEMENT_COLUMNS]
+        columns |= {letters[other]: partial(share, other=other) for other in others}
+        title = (
+            f"{task.title}: share of items with the same answer / that both have right, from {letters[start]}"
         )
+        yield table_of(title, range(len(labels)), columns, untitled=True)
 
 
-def _language_table(task: TaskComparison, names: Sequence[Field]) -> Table:
-    return Table(
-        title=f"{task.title} by language",
-        untitled=True,
-        heads=("", metric_name(task.scores[0].metric), "diff.", "items", *COSTS, "tokens", "seconds"),
-        words=frozenset({0}),
-        rows=rows_of(
-            (
-                comparison.language,
-                name,
-                *_score(comparison.scores[0], index),
-                str(len(comparison.ids)) if index == 0 else "",
-                *_costs(cost),
-                BLANK if cost.tokens is None else f"{cost.tokens:,}",
-                f"{cost.seconds:,.1f}",
-            )
-            for comparison in task.languages
-            for index, (name, cost) in enumerate(zip(names, comparison.costs, strict=True))
-        ),
-    )
+def _language_table(task: TaskComparison, rows: Sequence[_Row], names: Mapping[str, Field]) -> Table:
+    metric, first = task.scores[0].metric, task.systems[0]
+    columns: _Columns = {
+        "language": lambda row: row["language"],
+        "": lambda row: names[row["system"]],
+        metric_name(metric): _value,
+        "diff.": SCORE_COLUMNS["diff."],
+        "items": lambda row: str(row["n"]) if row["system"] == first else "",
+        **COST_COLUMNS,
+        "tokens": lambda row: BLANK if row["tokens"] is None else f"{row['tokens']:,}",
+        "seconds": lambda row: f"{row['seconds']:,.1f}",
+    }
+    of_languages = [row for row in rows if row["language"] is not None and row["metric"] == metric]
+    table = table_of(f"{task.title} by language", of_languages, columns, words=[""], untitled=True)
+    return replace(table, corner="")
 
 
-def _difference_tables(compared: Comparison, runs: Sequence[Run]) -> list[Table]:
-    """Return for every further system the differences of the first one to it as colours: languages against tasks."""
+def _difference_tables(compared: Comparison, runs: Sequence[Run]) -> Iterator[Table]:
+    """Yield for every further system the differences of the first one to it as colours: languages against tasks."""
     specs = [spec for run in runs for spec in run.manifest.tasks.values()]
-    tables: list[Table] = []
     for name in dict.fromkeys(name for task in compared.tasks for name in task.systems[1:]):
         tasks = [task for task in compared.tasks if name in task.systems[1:]]
-        places = [(task.languages, task.systems.index(name)) for task in tasks]
-        differences = [
-            {comparison.language: comparison.scores[0].differences[place] for comparison in languages}
-            for languages, place in places
-        ]
-        codes = sorted({code for by_code in differences for code in by_code})
+        differences = [_by_language(task, task.systems.index(name)) for task in tasks]
         first = " / ".join(dict.fromkeys(task.systems[0] for task in tasks))
-        tables.append(
-            Table(
-                title=f"{first} minus {name} by language, points",
-                corner="language",
-                heads=tuple(f"{task.title} {metric_name(task.scores[0].metric)}" for task in tasks),
-                rows=rows_of(
-                    (
-                        f"{recorded_name(code, (spec.names for spec in specs))} ({code})",
-                        *(_coloured(by_code.get(code)) for by_code in differences),
-                    )
-                    for code in codes
-                ),
-                style="heat",
-                ramp="difference",
-            )
+        yield Table(
+            title=f"{first} minus {name} by language, points",
+            corner="language",
+            heads=tuple(f"{task.title} {metric_name(task.scores[0].metric)}" for task in tasks),
+            rows=rows_of(
+                (
+                    f"{recorded_name(code, (spec.names for spec in specs))} ({code})",
+                    *(_coloured(by_code.get(code)) for by_code in differences),
+                )
+                for code in sorted({code for by_code in differences for code in by_code})
+            ),
+            style="heat",
+            ramp="difference",
         )
-    return tables
+
+
+def _by_language(task: TaskComparison, index: int) -> dict[str, Difference | None]:
+    """Return the difference of the first system to another one by language, in the task's first metric."""
+    return {comparison.language: comparison.scores[0].differences[index] for comparison in task.languages}
 
 
 def _coloured(own: Difference | None) -> Field:
@@ -257,7 +257,7 @@ def _coloured(own: Difference | None) -> Field:
     reach = 0.0 if own.low is None or own.high is None else max(own.value - own.low, own.high - own.value)
     level = 0.0 if abs(own.value) <= reach else own.value
     shade = heat_class(level, *SCALES["difference"], ramp="difference")
-    return Field(text=signed(own.value), title=_interval(own), shade=shade)
+    return Field(text=signed(own.value), title=signed_interval(own.low, own.high), shade=shade)
 
 
 def comparison_rows(tasks: Sequence[TaskComparison]) -> list[dict[str, Any]]:
@@ -373,8 +373,8 @@ def task_levels(compared: Comparison) -> dict[tuple[str, str], float | None]:
 
 def language_levels(task: TaskComparison, index: int) -> dict[str, float | None]:
     """Return p of a further system by language, after Holm over the languages of the task."""
-    pairs = ((comparison.language, comparison.scores[0].differences[index]) for comparison in task.languages)
-    levels = {code: difference.p for code, difference in pairs if difference is not None}
+    differences = _by_language(task, index)
+    levels = {code: difference.p for code, difference in differences.items() if difference is not None}
     return dict(zip(levels, adjusted([*levels.values()]), strict=True))
 
 
@@ -474,11 +474,10 @@ def language_name(code: str) -> str:
 
 def _language_rows(task: TaskComparison, index: int) -> list[_LevelRow]:
     """Return the rows of the languages with p, after Holm over the languages of the task, the lowest first."""
-    levels = language_levels(task, index)
+    levels, sizes = language_levels(task, index), {own.language: len(own.ids) for own in task.languages}
     rows = [
-        _level_row(language_name(code), difference, len(comparison.ids), levels[code], depth=1)
-        for comparison in task.languages
-        for code, difference in [(comparison.language, comparison.scores[0].differences[index])]
+        _level_row(language_name(code), difference, sizes[code], levels[code], depth=1)
+        for code, difference in _by_language(task, index).items()
         if difference is not None
     ]
     return sorted(rows, key=lambda row: row[0].value or 0.0) if len(rows) > 1 else []
@@ -492,24 +491,16 @@ def _level_row(label: str, own: Difference, items: int, p: float | None, *, dept
 
 def _forest(title: str, rows: Sequence[_LevelRow], names: tuple[str, str]) -> Charts:
     """Return the rows as a chart, and as a table with strips for formats without pictures."""
-    forest_rows = tuple(row for row, _ in rows)
-    table = Table(
-        title=title,
-        heads=("diff.", "95 % interval", "p (Holm)", "items", "lower | higher"),
-        rows=rows_of(
-            (
-                f"{'  ' * row.depth}{row.label}",
-                row.text,
-                row.ends or BLANK,
-                p_text(p),
-                f"{row.n:,}",
-                strip(row, forest_rows),
-            )
-            for row, p in rows
-        ),
-        words=frozenset({4}),
-        label_width=25,
-        notes=(DECIDES,) if any(row.is_disputed for row in forest_rows) else (),
-    )
-    chart = ForestChart(title=title, rows=forest_rows, left=f"{names[1]} better", right=f"{names[0]} better")
+    drawn = tuple(row for row, _ in rows)
+    columns: dict[str, Callable[[_LevelRow], str]] = {
+        "": lambda pair: f"{'  ' * pair[0].depth}{pair[0].label}",
+        "diff.": lambda pair: pair[0].text,
+        "95 % interval": lambda pair: pair[0].ends or BLANK,
+        "p (Holm)": lambda pair: p_text(pair[1]),
+        "items": lambda pair: f"{pair[0].n:,}",
+        "lower | higher": lambda pair: strip(pair[0], drawn),
+    }
+    notes = (DECIDES,) if any(row.is_disputed for row in drawn) else ()
+    table = table_of(title, rows, columns, words=["lower | higher"], label_width=25, notes=notes)
+    chart = ForestChart(title=title, rows=drawn, left=f"{names[1]} better", right=f"{names[0]} better")
     return Charts(charts=(chart,), table=table)

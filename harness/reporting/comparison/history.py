@@ -8,7 +8,7 @@ from harness.analysis.history import Series
 from harness.errors import UsageError
 from harness.metrics.metric import metric_name
 from harness.reporting.blocks.chart import CurveChart, Line
-from harness.reporting.blocks.model import BLANK, Block, Field, Note, Table, rows_of
+from harness.reporting.blocks.model import BLANK, Block, Field, Note, Table, make_table
 from harness.reporting.blocks.number import level_text, percent, signed, uncertainty
 from harness.reporting.legends import legend
 from harness.reporting.render.console import SAMPLE_WARNING
@@ -32,16 +32,9 @@ def _table(series: Series) -> Table:
         )
         for at, step in enumerate(series.steps)
     ]
-    conditions = ", ".join(series.conditions)
-    return Table(
-        title=f"{series.task}, {metric_name(series.metric)} ({conditions})",
-        corner="run",
-        heads=("made", "model", "score", "vs previous", "vs first", ""),
-        rows=rows_of(rows),
-        words=frozenset({0, 1, 5}),
-        notes=tuple(_reading(series)),
-        folding=True,
-    )
+    title = f"{series.task}, {metric_name(series.metric)} ({', '.join(series.conditions)})"
+    heads = ("run", "made", "model", "score", "vs previous", "vs first", "")
+    return make_table(title, heads, rows, words={0, 1, 5}, notes=tuple(_reading(series)), folding=True)
 
 
 def _difference(series: Series, first: int, at: int) -> Field | str:

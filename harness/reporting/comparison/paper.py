@@ -8,15 +8,15 @@ from dataclasses import replace
 from typing import Any
 
 from harness.analysis.comparison import Comparison, TaskComparison
-from harness.analysis.significance import Scores
 from harness.metrics.metric import Metric, metric_name
 from harness.reporting.blocks.chart import DECIDES
-from harness.reporting.blocks.model import Block, Field, Note, Notes, Table, TableRow, rows_of
+from harness.reporting.blocks.model import Block, Field, Note, Notes, Table, TableRow, make_table, rows_of
 from harness.reporting.blocks.number import p_text, percent, signed, signed_interval
 from harness.reporting.blocks.remark import counted
 from harness.reporting.comparison.comparison import (
     FEW,
     LEVEL,
+    comparison_rows,
     language_levels,
     language_name,
     task_levels,
@@ -26,10 +26,9 @@ from harness.reporting.render.console import SAMPLE_WARNING
 from harness.reporting.render.latex import render_latex
 from harness.reporting.render.markdown import render_markdown
 from harness.reporting.render.rows import csv_text
-from harness.table import NamedTable
+from harness.table import NamedTable, grouped
 
-TESTED = {"difference": "value", "ci_low": "low", "ci_high": "high", "p": "p"}
-"""Columns of rows, and the fields of `Difference` that they have."""
+HEADS = ("difference", "95 % interval", "p", "p (Holm)", "items")
 MEAN = "mean"
 MOST_LANGUAGES = 40
 """Rows of languages in the table of a pair, which is to fit a page."""
@@ -56,35 +55,28 @@ def paper_rows(compared: Comparison, metrics: NamedTable[Metric]) -> list[dict[s
 def _task_rows(
     task: TaskComparison, levels: Mapping[tuple[str, str], float | None], metrics: NamedTable[Metric]
 ) -> list[dict[str, Any]]:
-    of_means = [levels.get((task.title, name)) for name in task.systems]
-    alone, metric = len(task.languages) == 1, task.scores[0].metric
-    of_languages = [language_levels(task, index) for index in range(len(task.systems))]
-    groups: list[tuple[str | None, Scores, int, Sequence[float | None]]] = [
-        (
-            code,
-            comparison.scores[0],
-            len(comparison.ids),
-            of_means if alone else [by_code.get(code) for by_code in of_languages],
-        )
-        for comparison in task.languages
-        for code in [comparison.language]
-    ]
-    groups += [] if alone else [(None, task.scores[0], task.items, of_means)]
+    metric, is_alone = task.scores[0].metric, len(task.languages) == 1
+    of_languages = {name: language_levels(task, index) for index, name in enumerate(task.systems)}
+    groups = grouped((row["language"], row) for row in comparison_rows([task]) if row["metric"] == metric)
+    mean = groups.pop(None)
     best = max if metric not in metrics or metrics.get(metric).higher_is_better else min
-    return [
-        {
-            "task": task.task,
-            "view": json.dumps(dict(task.view), sort_keys=True),
-            "metric": metric,
-            **{"language": language, "system": name, "items": items, "value": scores.values[index]},
-            "best": percent(scores.values[index]) == percent(best(scores.values)),
-            **{column: getattr(scores.differences[index], field, None) for column, field in TESTED.items()},
-            "p_holm": (p := None if scores.differences[index] is None else adjusted[index]),
-            "significant": None if p is None else p <= LEVEL,
-        }
-        for language, scores, items, adjusted in groups
-        for index, name in enumerate(task.systems)
-    ]
+    rows = []
+    for code, group in [*groups.items(), *([] if is_alone else [(None, mean)])]:
+        highest = percent(best(row["value"] for row in group))
+        for row in group:
+            of_mean = code is None or is_alone
+            name = row["system"]
+            p = levels.get((task.title, name)) if of_mean else of_languages[name].get(code)
+            rows.append(
+                {
+                    **{column: row[column] for column in ("task", "view", "metric", "language", "system")},
+                    "view": json.dumps(row["view"], sort_keys=True),
+                    **{"items": row["n"], "value": row["value"], "best": percent(row["value"]) == highest},
+                    **{column: row[column] for column in ("difference", "ci_low", "ci_high", "p")},
+                    **{"p_holm": p, "significant": None if p is None else p <= LEVEL},
+                }
+            )
+    return rows
 
 
 def paper_blocks(compared: Comparison, metrics: NamedTable[Metric]) -> list[Block]:
@@ -135,26 +127,16 @@ def _pair(tasks: Sequence[TaskComparison], rows: Mapping[str, Sequence[Mapping[s
     has_languages = sum(len(task.languages) for task in tasks) <= MOST_LANGUAGES
     table_rows: list[TableRow] = []
     for task in tasks:
-        pairs = list(zip(_of(rows[task.title], first), _of(rows[task.title], second), strict=True))
-        label = f"{task.title} {metric_name(task.scores[0].metric)}"
-        task_rows = [replace(_difference(*pairs[-1]), label=label)]
-        if has_languages and len(pairs) > 1:
-            task_rows += [replace(_difference(*pair), depth=1) for pair in pairs[:-1]]
+        *languages, mean = _difference_rows(rows[task.title], first, second)
+        task_rows = [replace(mean, label=f"{task.title} {metric_name(task.scores[0].metric)}")]
+        task_rows += [replace(row, depth=1) for row in languages if has_languages]
         table_rows += [*task_rows[:-1], replace(task_rows[-1], ends=has_languages and task is not tasks[-1])]
     below = "; below, its languages, with p after Holm over these" if has_languages else ""
-    return Table(
-        title=(
-            f"{first} minus {second}, times 100: the mean of every task, with p after Holm "
-            f"over tasks{below}. Bold: the better score. {DECIDES}"
-        ),
-        corner="task",
-        heads=_heads(first, second),
-        rows=tuple(table_rows),
+    title = (
+        f"{first} minus {second}, times 100: the mean of every task, with p after Holm "
+        f"over tasks{below}. Bold: the better score. {DECIDES}"
     )
-
-
-def _heads(first: str, second: str) -> tuple[str, ...]:
-    return first, second, "difference", "95 % interval", "p", "p (Holm)", "items"
+    return make_table(title, ("task", first, second, *HEADS), table_rows)
 
 
 def _differences(task: TaskComparison, rows: Sequence[Mapping[str, Any]]) -> list[Table]:
@@ -162,33 +144,33 @@ def _differences(task: TaskComparison, rows: Sequence[Mapping[str, Any]]) -> lis
     first, *further = task.systems
     metric = metric_name(task.scores[0].metric)
     return [
-        Table(
-            title=f"{task.title}: {first} minus {name}, {metric} times 100. {DECIDES}",
-            corner="language",
-            heads=_heads(first, name),
-            rows=tuple(map(_difference, _of(rows, first), _of(rows, name))),
+        make_table(
+            f"{task.title}: {first} minus {name}, {metric} times 100. {DECIDES}",
+            ("language", first, name, *HEADS),
+            _difference_rows(rows, first, name),
         )
         for name in further
     ]
 
 
-def _of(rows: Sequence[Mapping[str, Any]], system: str) -> list[Mapping[str, Any]]:
-    return [row for row in rows if row["system"] == system]
-
-
-def _difference(first: Mapping[str, Any], own: Mapping[str, Any]) -> TableRow:
-    return TableRow(
-        label=_language(own["language"]),
-        fields=(
-            _score(first),
-            _score(own),
-            signed(own["difference"]),
-            signed_interval(own["ci_low"], own["ci_high"]),
-            p_text(own["p"]),
-            p_text(own["p_holm"]),
-            f"{own['items']:,}",
-        ),
-    )
+def _difference_rows(rows: Sequence[Mapping[str, Any]], first: str, second: str) -> list[TableRow]:
+    """Return the scores of two systems and their difference by language."""
+    firsts, seconds = ([row for row in rows if row["system"] == name] for name in (first, second))
+    return [
+        TableRow(
+            label=_language(row["language"]),
+            fields=(
+                _score(first_row),
+                _score(row),
+                signed(row["difference"]),
+                signed_interval(row["ci_low"], row["ci_high"]),
+                p_text(row["p"]),
+                p_text(row["p_holm"]),
+                f"{row['items']:,}",
+            ),
+        )
+        for first_row, row in zip(firsts, seconds, strict=True)
+    ]
 
 
 def _language(code: str | None) -> str:

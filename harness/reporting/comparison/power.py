@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from harness.analysis.plan_estimates import Detectable
-from harness.reporting.blocks.model import BLANK, Block, Note, Table, TableRow
+from harness.reporting.blocks.model import BLANK, Block, Note, TableRow, make_table
 from harness.reporting.blocks.number import percent
 from harness.reporting.legends import legend
 
@@ -27,15 +27,9 @@ def power_blocks(found: Sequence[Detectable]) -> list[Block]:
         )
         label = f"{detectable.task} ({view})" if view else detectable.task
         rows.append(TableRow(label=label, fields=fields, style="bold" if detectable.language is None else ""))
-    table = Table(
-        title="Smallest detectable differences",
-        untitled=True,
-        corner="task",
-        heads=("language", "items", "clusters", "SD", "difference", *(["needed"] if detect else [])),
-        rows=tuple(rows),
-        words=frozenset({0}),
-        folding=True,
-    )
+    needed = ["needed"] if detect else []
+    heads = ("task", "language", "items", "clusters", "SD", "difference", *needed)
+    table = make_table("Smallest detectable differences", heads, rows, words={0}, untitled=True, folding=True)
     return [table, Note(legend("power") + (" " + legend("needed items") if detect else ""), "note")]
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from harness.errors import DataError
 from harness.languages.table import recorded_name
-from harness.reporting.overview.column import system_names
+from harness.reporting.overview.column import conditions_of, system_names
 from harness.storage.records import ItemTokens, read_tokens
 from harness.storage.results import CellResult
 from harness.storage.run_folder import Run
@@ -29,6 +29,8 @@ ItemCost = Mapping[str, tuple[int, Hashable]]
 """By item id: its sub-words, and what is resampled together with it."""
 LEAST_LANGUAGES = 5
 """Of a correlation."""
+SHARES_OF_RIGHT = ("accuracy", "exact_match", "exact_value", "top1_accuracy")
+"""Metrics that are the share of correct answers among the items."""
 Languages = Mapping[str, Sequence[CellResult]]
 """By language: its cells, which differ in their seeds."""
 
@@ -54,6 +56,10 @@ class Cost:
     reasoned: int | None = 0
     """How many of the generated tokens are of the reasoning before answers; None where a server did not say."""
     seconds: float = 0.0
+    right: float | None = 0.0
+    """Correct answers; None where the metrics are no share of correct answers."""
+    watts: float | None = None
+    """The power that the machine is said to draw."""
     is_timed: bool = True
     """Whether the seconds are those of all items: no answer was known before, or asked once for several items."""
 
@@ -61,7 +67,8 @@ class Cost:
         """Return the sums of both."""
         pairs = {name: (value, getattr(other, name)) for name, value in asdict(self).items()}
         sums: dict[str, Any] = {name: None if None in pair else sum(pair) for name, pair in pairs.items()}
-        return Cost(**{**sums, "is_timed": self.is_timed and other.is_timed})
+        both = {"is_timed": self.is_timed and other.is_timed, "watts": self.watts or other.watts}
+        return Cost(**{**sums, **both})
 
     @property
     def fertility(self) -> float | None:
@@ -98,12 +105,37 @@ class Cost:
         """Sub-words of the items' texts a second of the cell; None where not all items are timed."""
         return self.tokens / self.seconds if self.seconds and self.is_timed else None
 
+    @property
+    def tokens_per_correct_answer(self) -> float | None:
+        """Tokens read (of prompts, else of the texts alone) and written, per correct answer."""
+        read = self.tokens if self.prompts is None else self.prompts
+        return (read + self.generated) / self.right if self.right else None
 
-def cost_of(run: Run, cell: CellResult) -> Cost | None:
-    """Return the cost of a finished cell; None where nothing was counted, as by older versions and by baselines."""
+    @property
+    def seconds_per_correct_answer(self) -> float | None:
+        """Seconds of the cell per correct answer; None where not all items are timed."""
+        return self.seconds / self.right if self.right and self.seconds and self.is_timed else None
+
+    @property
+    def watt_hours_per_correct_answer(self) -> float | None:
+        """Energy per correct answer at the given power, in watt-hours; None without one, or without seconds."""
+        seconds = self.seconds_per_correct_answer
+        return None if seconds is None or self.watts is None else seconds * self.watts / 3600
+
+
+def cost_of(run: Run, cell: CellResult, watts: float | None = None) -> Cost | None:
+    """Return the cost of a finished cell; None where nothing was counted, as by older versions and by baselines.
+
+    Args:
+        run: The run of the cell.
+        cell: A finished cell.
+        watts: The power that its machine draws, if the energy is asked for.
+    """
     ledger = cell.ledger or {}
     if "tokens" not in ledger:
         return None
+    shares = (cell.metrics[name].value for name in SHARES_OF_RIGHT if name in cell.metrics)
+    share = next(shares, None)
     counted = ("items", "words", "unspaced", "characters", "bytes", "tokens", "unknown")
     try:
         content = json.loads((run.path / "cells" / f"{cell.digest}.json").read_text(encoding="utf-8"))
@@ -118,6 +150,8 @@ def cost_of(run: Run, cell: CellResult) -> Cost | None:
         generated=cell.tokens,
         reasoned=cell.reasoning_tokens,
         seconds=cell.seconds,
+        right=None if share is None else share * cell.n,
+        watts=watts,
         is_timed=is_timed,
     )
 
@@ -248,11 +282,14 @@ class EquityReport:
         return bool(self.tables)
 
 
-def equity_report(runs: Sequence[Run]) -> EquityReport:
-    """Return the report of runs; systems that count no sub-words, and runs of older versions, have a note instead."""
+def equity_report(runs: Sequence[Run], *, watts: float | None = None) -> EquityReport:
+    """Return the report of runs; systems that count no sub-words, and runs of older versions, have a note instead.
+
+    With the power that the machines draw, in watts, costs have an energy.
+    """
     overall, tables, notes = [], [], []
     for run, system in zip(runs, system_names(runs), strict=True):
-        reader = _Reader(run, system)
+        reader = _Reader(run, system, watts)
         by_task = list(reader.tables())
         if by_task:
             tables += by_task
@@ -265,18 +302,18 @@ def equity_report(runs: Sequence[Run]) -> EquityReport:
 class _Reader:
     """Reads the cells of one run; the sub-words of items are read once per cell."""
 
-    def __init__(self, run: Run, system: str) -> None:
+    def __init__(self, run: Run, system: str, watts: float | None) -> None:
         self._run = run
         self._system = system
         self._items: dict[str, ItemCost] = {}
         self._costs = {
             cell.digest: cost
             for cell in run.cells
-            if cell.status == "ok" and (cost := cost_of(run, cell)) is not None
+            if cell.status == "ok" and (cost := cost_of(run, cell, watts)) is not None
         }
         self._groups: dict[tuple[str, str, str, str], dict[str, list[CellResult]]] = {}
         for cell in run.cells:
-            if cell.status == "ok" and cell.digest in self._costs:
+            if cell.digest in self._costs:
                 view = json.dumps(cell.view, sort_keys=True)
                 key = (cell.task, str(cell.protocol), str(cell.method), view)
                 self._groups.setdefault(key, {}).setdefault(cell.language, []).append(cell)
@@ -285,25 +322,21 @@ class _Reader:
         """Yield one table for every task, protocol, method and view."""
         for (task, protocol, method, view), languages in self._groups.items():
             metric = self._run.manifest.tasks[task].headline[0]
-            rows = [
-                self._row(
-                    task,
-                    code,
-                    cost=self._cost(cells),
-                    premium=self._premium(task, cells, languages),
-                    score=_mean([cell.metrics[metric].value for cell in cells if metric in cell.metrics]),
-                    answers=_answers(cells, "answers"),
-                    reasoning=_answers(cells, "reasoning"),
-                    seeds=len({cell.seed for cell in cells}),
+            rows = []
+            for code, cells in languages.items():
+                scores = [cell.metrics[metric].value for cell in cells if metric in cell.metrics]
+                texts = {name: _answers(cells, name) for name in ("answers", "reasoning")}
+                seeds, premium = len({cell.seed for cell in cells}), self._premium(task, cells, languages)
+                score, cost = fmean(scores) if scores else None, self._cost(cells)
+                rows.append(
+                    self._row(task, code, cost=cost, premium=premium, score=score, seeds=seeds, **texts)
                 )
-                for code, cells in languages.items()
-            ]
             yield EquityTable(
                 system=self._system,
                 task=task,
                 protocol=protocol,
                 method=method,
-                view=" ".join(f"{name}={value}" for name, value in json.loads(view).items()),
+                view=conditions_of(json.loads(view)),
                 rows=_ordered(rows),
                 correlation=correlation_of(rows, metric),
             )
@@ -383,10 +416,6 @@ class _Reader:
 
 def _ordered(rows: Sequence[EquityRow]) -> tuple[EquityRow, ...]:
     return tuple(sorted(rows, key=attrgetter("script", "code")))
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    return fmean(values) if values else None
 
 
 def _answers(cells: Sequence[CellResult], part: str) -> Mapping[str, Any] | None:

@@ -38,6 +38,7 @@ ANSWER_HEADS = (
 )
 PROMPT_HEADS = ("prompts", "tok/prompt", "to English", "generated", "tok/answer")
 REASONING_HEADS = (*PROMPT_HEADS, "reasoning", "tok/reasoning")
+SERVING_HEADS = ("correct", "tok/correct", "to English", "s/correct", "Wh/correct")
 SIDE_HEADS = ("fertility", "premium", "cut %")
 SIDE_LEGEND = legend_paragraphs("costs side by side")
 
@@ -80,6 +81,7 @@ def _system_blocks(table: EquityTable) -> list[Block]:
         for caption, heads, rows in (
             ("by script", tuple(COLUMNS), list(_cost_rows(table))),
             ("tokens of prompts and answers", _prompt_heads(table), prompt_rows(table)),
+            ("cost of a correct answer", SERVING_HEADS, serving_rows(table)),
             ("language of the answers", ANSWER_HEADS, answer_rows(table)),
             ("language of the reasoning", texts, answer_rows(table, "reasoning")),
         )
@@ -150,10 +152,8 @@ def side_notes(tables: Sequence[EquityTable]) -> list[str]:
     """Return which languages have other texts in one table than in another, so that not only tokenizers differ."""
     texts = {(row.code, row.cost.bytes // row.seeds) for table in tables for row in table.rows}
     codes = sorted(code for code, _ in texts)
-    different = dict.fromkeys(code for code in codes if codes.count(code) > 1)
-    return (
-        [f"not the same texts in all systems, compare with care: {' '.join(different)}"] if different else []
-    )
+    different = " ".join(dict.fromkeys(code for code in codes if codes.count(code) > 1))
+    return [f"not the same texts in all systems, compare with care: {different}"] if different else []
 
 
 def _side_fields(row: EquityRow | None) -> tuple[str, ...]:
@@ -201,47 +201,55 @@ def prompt_rows(table: EquityTable) -> list[TableRow]:
     for row in table.rows:
         cost, shared = row.cost, row.premium.items
         is_whole = row.premium.tokens is not None and items[row.code] == items[REFERENCE] == shared
+        relative = f"{lengths[row.code] / lengths[REFERENCE]:.2f}" if is_whole else BLANK
         answers = None if cost.reasoned is None else cost.generated - cost.reasoned
-        fields = (
-            _count(cost.prompts),
-            _per_item(cost.prompts, cost),
-            f"{lengths[row.code] / lengths[REFERENCE]:.2f}" if is_whole else BLANK,
-            _count(cost.generated),
-            _per_item(answers, cost),
-            _count(cost.reasoned),
-            _per_item(cost.reasoned, cost),
-        )
+        prompts, (generated, _) = _amounts(cost.prompts, cost), _amounts(cost.generated, cost)
+        fields = (*prompts, relative, generated, _amounts(answers, cost)[1], *_amounts(cost.reasoned, cost))
         rows.append(_language_row(row, fields[: len(_prompt_heads(table))]))
     return rows
 
 
-def _count(tokens: int | None) -> str:
-    return f"{tokens:,}" if tokens else BLANK
+def serving_rows(table: EquityTable) -> list[TableRow]:
+    """Return the lines on what a correct answer costs; none over all tasks, or without a metric that counts them."""
+    if not table.task or any(row.cost.right is None for row in table.rows):
+        return []
+    english = next((row.cost.tokens_per_correct_answer for row in table.rows if row.code == REFERENCE), None)
+    return [
+        _language_row(
+            row,
+            (
+                f"{row.cost.right:,.0f}",
+                _two_digits(row.cost.tokens_per_correct_answer),
+                _two_digits(
+                    tokens / english if (tokens := row.cost.tokens_per_correct_answer) and english else None
+                ),
+                _two_digits(row.cost.seconds_per_correct_answer),
+                _two_digits(row.cost.watt_hours_per_correct_answer),
+            ),
+        )
+        for row in table.rows
+    ]
 
 
-def _per_item(tokens: int | None, cost: Cost) -> str:
-    return f"{tokens / cost.items:,.1f}" if tokens else BLANK
+def _amounts(tokens: int | None, cost: Cost) -> tuple[str, str]:
+    """Return a number of tokens, and the tokens of an item."""
+    return (f"{tokens:,}", f"{tokens / cost.items:,.1f}") if tokens else (BLANK, BLANK)
 
 
 def _premium_text(premium: Premium) -> str:
     """Return ``1.85 ±0.02``; ``-`` where there is no premium."""
-    if premium.tokens is None:
-        return BLANK
-    if premium.high is None:
-        return f"{premium.tokens:.2f}"
+    if premium.tokens is None or premium.high is None:
+        return _two_digits(premium.tokens)
     return f"{premium.tokens:.2f} ±{premium.high - premium.tokens:.2f}"
 
 
 def table_notes(table: EquityTable) -> list[str]:
     """Return why languages have no premium, which ones the detector does not know, and how scores depend on cost."""
     without = (row for row in table.rows if row.premium.tokens is None)
-    reasons = grouped((row.premium.reason, row.code) for row in without)
-    notes = [
-        f"no premium: {reason}"
-        if len(codes) == len(table.rows)
-        else f"no premium for {' '.join(codes)}: {reason}"
-        for reason, codes in reasons.items()
-    ]
+    notes = []
+    for reason, codes in grouped((row.premium.reason, row.code) for row in without).items():
+        languages = "" if len(codes) == len(table.rows) else f" for {' '.join(codes)}"
+        notes.append(f"no premium{languages}: {reason}")
     if (rank := table.correlation) is not None:
         over = f"over {rank.languages} languages: {rank.value:+.2f}"
         notes.append(f"Spearman's correlation of {rank.metric} and {rank.of} {over}")
@@ -302,9 +310,9 @@ def _target(row: EquityRow) -> str:
     return str((row.answers or {}).get("target") or row.code)
 
 
-def equity_rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
+def equity_rows(runs: Sequence[Run], *, watts: float | None = None) -> list[dict[str, Any]]:
     """Return one row for every language of every table, the tables over all tasks first (their task is empty)."""
-    report = equity_report(runs)
+    report = equity_report(runs, watts=watts)
     return [_plain_row(table, row) for table in (*report.overall, *report.tables) for row in table.rows]
 
 
@@ -328,6 +336,10 @@ def _plain_row(table: EquityTable, row: EquityRow) -> dict[str, Any]:
         "reasoning_tokens": cost.reasoned,
         **_columns(cost, "fertility", "tokens_per_character", "bytes_per_token", "unknown_share"),
         **_columns(cost, "truncated_share", "tokens_per_second"),
+        "correct_answers": cost.right,
+        **_columns(
+            cost, "tokens_per_correct_answer", "seconds_per_correct_answer", "watt_hours_per_correct_answer"
+        ),
         "premium": row.premium.tokens,
         **{f"premium_{name}": value for name, value in premium.items()},
         "score": row.score,
@@ -344,25 +356,24 @@ def _columns(record: object, *names: str) -> dict[str, Any]:
     return {name: getattr(record, name) for name in names}
 
 
-_FORMATS: Mapping[str, Render] = {
-    "console": lambda runs: print_blocks(equity_blocks(equity_report(runs))),
-    "csv": lambda runs: csv_text(equity_rows(runs)),
-    "json": lambda runs: json.dumps(equity_rows(runs), ensure_ascii=False, indent=1) + "\n",
-    "markdown": lambda runs: render_markdown(equity_blocks(equity_report(runs))).lstrip(),
-}
-
-
-def equity_format(name: str, whole: Render) -> Render:
+def equity_format(name: str, whole: Render, *, watts: float | None = None) -> Render:
     """Return the function that writes the equity report as `name`; raises `UsageError` for formats without it.
 
     Args:
         name: The format.
         whole: What writes the whole report in it.
+        watts: The power that the machines of the runs draw, if the energy is asked for.
     """
-    if name == "html":
-        return whole
-    if name not in _FORMATS:
+    formats: Mapping[str, Render] = {
+        "console": lambda runs: print_blocks(equity_blocks(equity_report(runs, watts=watts))),
+        "csv": lambda runs: csv_text(equity_rows(runs, watts=watts)),
+        "json": lambda runs: json.dumps(equity_rows(runs, watts=watts), ensure_ascii=False, indent=1) + "\n",
+        "markdown": lambda runs: render_markdown(equity_blocks(equity_report(runs, watts=watts))).lstrip(),
+        "html": whole,
+    }
+    if name not in formats:
+        expected = ", ".join(known for known in formats if known != "html")
         raise UsageError(
-            f"--equity cannot be written as {name!r}; expected {', '.join(_FORMATS)} or html, which has all sections."
+            f"--equity cannot be written as {name!r}; expected {expected} or html, which has all sections."
         )
-    return _FORMATS[name]
+    return formats[name]

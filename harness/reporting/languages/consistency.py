@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from harness.analysis.consistency import MEASURES, Consistency, Measure, consistencies, wide_tasks
 from harness.errors import HarnessError
-from harness.reporting.blocks.model import BLANK, Block, Field, Fold, Table, rows_of
+from harness.reporting.blocks.model import BLANK, Block, Field, Fold, Table, make_table
 from harness.reporting.blocks.number import Score, percent, score_field
-from harness.reporting.formats import SectionReport
 from harness.reporting.legends import legend
+from harness.reporting.sections import SectionReport
 from harness.storage.run_folder import Run
 
 HEADS: Final = {
@@ -67,7 +67,7 @@ def consistency_rows(run: Run) -> list[dict[str, Any]]:
 
 def _summary(found: Sequence[Consistency]) -> Table:
     names = [name for name in MEASURES if any(name in consistency.means for consistency in found)]
-    rows = []
+    rows: list[tuple[str | Field, ...]] = []
     for consistency in found:
         items = max(measure.n for measure in consistency.means.values())
         fields = (_field(consistency.means.get(name)) for name in names)
@@ -77,18 +77,9 @@ def _summary(found: Sequence[Consistency]) -> Table:
         for consistency in found
         if consistency.rank_chance is not None
     ]
-    return Table(
-        title=TITLE,
-        corner="task",
-        heads=("languages", "items", *(HEADS[name] for name in names)),
-        rows=rows_of(rows),
-        notes=(
-            legend("consistency"),
-            *(legend(name) for name in names if name in {"kappa", "rank"}),
-            *dict.fromkeys(chances),
-        ),
-        divided=True,
-    )
+    legends = [legend(name) for name in ("consistency", *names) if name in {"consistency", "kappa", "rank"}]
+    heads = ("task", "languages", "items", *(HEADS[name] for name in names))
+    return make_table(TITLE, heads, rows, notes=(*legends, *dict.fromkeys(chances)), divided=True)
 
 
 def _name(one: Consistency, found: Sequence[Consistency]) -> str:
@@ -117,16 +108,9 @@ def _matrix(one: Consistency, name: str) -> Table:
     values = {pair.languages: pair.measures.get(name) for pair in one.pairs}
     codes = one.languages
     # Both halves would say the same.
-    rows = [
+    rows: list[tuple[str | Field, ...]] = [
         (code, *(_field(values.get((other, code))) for other in codes[:row]), *[""] * (len(codes) - row))
         for row, code in enumerate(codes)
     ]
-    return Table(
-        title=f"{one.task}: {HEADS[name]}, by pairs of languages",
-        corner="language",
-        heads=one.languages,
-        rows=rows_of(rows),
-        ramp="share",
-        terse=True,
-        divided=True,
-    )
+    title = f"{one.task}: {HEADS[name]}, by pairs of languages"
+    return make_table(title, ("language", *codes), rows, ramp="share", terse=True, divided=True)

@@ -16,12 +16,13 @@ from harness.errors import DataError, HarnessError, MissingExtraError
 from harness.languages.segmentation import words
 from harness.languages.table import Language, known_languages
 from harness.reporting.blocks.chart import ForestChart, ForestRow
-from harness.reporting.blocks.model import BLANK, Charts, Field, Notes, Table, rows_of
+from harness.reporting.blocks.columns import table_of
+from harness.reporting.blocks.model import BLANK, Charts, Field, Notes, Table
 from harness.reporting.blocks.number import p_text, percent, signed
 from harness.reporting.cost.cost import equity_report
-from harness.reporting.formats import SectionReport
 from harness.reporting.legends import legend
 from harness.reporting.overview.column import system_names
+from harness.reporting.sections import SectionReport
 from harness.storage.records import read_batches
 from harness.storage.results import CellResult
 from harness.storage.run_folder import Run
@@ -73,14 +74,13 @@ def explained(runs: Sequence[Run]) -> tuple[list[ExplainedScores], list[str]]:
     notes: list[str] = []
     for index, (run, name) in enumerate(zip(runs, system_names(runs), strict=True)):
         if run.results.run.data != "sample":
-            models = list(_models(name, _scores(run), run, notes))
-            regressions += models if index == 0 else models[:1]
+            models = _models(name, _scores(run), run, notes)
+            regressions += models if index == 0 else islice(models, 1)
     protocols = {row.protocol for row in runs[0].results.tasks}
     for document in runs[0].manifest.published if regressions else ():
         if document["protocol"] in protocols and not document.get("views"):
-            regressions += list(_models(f"published {document['label']}", _printed(document), None, notes))[
-                :1
-            ]
+            label = f"published {document['label']}"
+            regressions += islice(_models(label, _printed(document), None, notes), 1)
     return regressions, list(dict.fromkeys(notes))
 
 
@@ -97,14 +97,14 @@ def _models(
     if unknown:
         notes.append(f"{system}: not in the language table, skipped: {' '.join(unknown)}")
     families = {language.code: language.family for language in languages}
+    properties = language_properties(languages, run, notes)
     by_task = {
         task: {code: by_code[code] for code in by_code if code in families}
         for task, by_code in scores.items()
     }
-    properties = language_properties(languages, run, notes)
-    joint = {MODEL: by_task} if len(by_task) > 1 else {}
-    single = {task: {task: by_code} for task, by_code in by_task.items()}
-    for task, task_scores in {**joint, **single}.items():
+    models = {MODEL: by_task} if len(by_task) > 1 else {}
+    models |= {task: {task: by_code} for task, by_code in by_task.items()}
+    for task, task_scores in models.items():
         model = explain(task_scores, properties, families)
         if model is not None:
             yield ExplainedScores(system=system, task=task, found=model)
@@ -115,9 +115,8 @@ def _scores(run: Run) -> dict[str, dict[str, float]]:
     by_task: dict[str, dict[str, float]] = {}
     for row in run.results.tasks:
         if row.metric == run.manifest.tasks[row.task].headline[0]:
-            by_task.setdefault(
-                row.task, {code: row.by_language[code] for code in row.by_language if code != ENGLISH}
-            )
+            scores = {code: value for code, value in row.by_language.items() if code != ENGLISH}
+            by_task.setdefault(row.task, scores)
     return by_task
 
 
@@ -146,20 +145,14 @@ def language_properties(
         pairs = ((language.code, value(language)) for language in languages)
         return {code: number for code, number in pairs if number is not None}
 
-    properties: dict[str, dict[str, float]] = {}
-    if all(language.wikipedia_articles for language in languages):
-        properties["Wikipedia articles"] = values(lambda own: math.log2(float(own.wikipedia_articles or 1)))
-    else:
-        properties["resource class"] = values(
-            lambda own: float(own.resource_class) if own.resource_class else None
-        )
+    properties = resources(languages)
     try:
         far = syntax_distances([language.iso639_3 for language in languages if language.iso639_3], "eng")
         properties["syntax unlike English"] = values(lambda own: far.get(own.iso639_3))
     except (MissingExtraError, DataError) as error:
         notes.append(f"syntax unlike English: {error.message}")
     if run is not None:
-        properties["tokens"] = _tokens(run)
+        properties["tokens"] = token_costs(run)
     properties["Latin script"] = values(lambda own: float(own.script == "Latn"))
     if run is not None:
         try:
@@ -173,7 +166,19 @@ def language_properties(
     return {name: by_code for name, by_code in properties.items() if by_code}
 
 
-def _tokens(run: Run) -> dict[str, float]:
+def resources(languages: Sequence[Language]) -> dict[str, dict[str, float]]:
+    """Return the resources of languages by name and code: log2 of their Wikipedia articles, or their resource class."""
+    if all(language.wikipedia_articles for language in languages):
+        articles = {
+            language.code: math.log2(float(language.wikipedia_articles or 1)) for language in languages
+        }
+        return {"Wikipedia articles": articles}
+    classes = ((language.code, language.resource_class) for language in languages)
+    return {"resource class": {code: float(value) for code, value in classes if value}}
+
+
+def token_costs(run: Run) -> dict[str, float]:
+    """Return log2 of the tokens of the languages relative to English, or per word where more languages have that."""
     report = equity_report([run])
     rows = report.overall[0].rows if report else ()
     premiums = {row.code: row.premium.tokens for row in rows if row.premium.tokens}
@@ -219,24 +224,23 @@ def _strings(value: Any) -> Iterator[str]:
 
 
 def _table(regression: ExplainedScores) -> Table:
-    count = len(regression.found.languages)
-    return Table(
-        title=f"{regression.system}, {regression.task}: what goes with the scores of {count} languages",
-        corner="property",
-        heads=("effect", "p", "detectable", "r", "rho"),
-        rows=rows_of((effect.name, *_fields(effect)) for effect in regression.found.effects),
-        notes=tuple(_reading(regression.found)),
-        folding=True,
-    )
+    columns: dict[str, Callable[[Effect], str | Field]] = {
+        "property": lambda effect: effect.name,
+        "effect": _effect_field,
+        "p": lambda effect: p_text(effect.p),
+        "detectable": lambda effect: percent(effect.detectable),
+        "r": lambda effect: f"{effect.pearson:+.2f}",
+        "rho": lambda effect: f"{effect.spearman:+.2f}",
+    }
+    count, notes = len(regression.found.languages), tuple(_reading(regression.found))
+    title = f"{regression.system}, {regression.task}: what goes with the scores of {count} languages"
+    return table_of(title, regression.found.effects, columns, notes=notes, folding=True)
 
 
-def _fields(effect: Effect) -> Iterator[str | Field]:
+def _effect_field(effect: Effect) -> str | Field:
     if effect.value is None or effect.low is None or effect.high is None:
-        yield BLANK
-    else:
-        yield Field(text=signed(effect.value), small=f"±{(effect.high - effect.low) * 50:.1f}")
-    yield from (p_text(effect.p), percent(effect.detectable))
-    yield from (f"{effect.pearson:+.2f}", f"{effect.spearman:+.2f}")
+        return BLANK
+    return Field(text=signed(effect.value), small=f"±{(effect.high - effect.low) * 50:.1f}")
 
 
 def _reading(explanation: Explanation) -> Iterator[str]:
@@ -256,9 +260,8 @@ def effect_chart(regression: ExplainedScores) -> ForestChart:
     """Return the partial effects of a model, in points per standard deviation."""
     rows = []
     for effect in regression.found.effects:
-        value, low, high = (
-            None if end is None else end * 100 for end in (effect.value, effect.low, effect.high)
-        )
+        numbers = (effect.value, effect.low, effect.high)
+        value, low, high = (None if number is None else number * 100 for number in numbers)
         if value is not None:
             rows.append(ForestRow(label=effect.name, value=value, low=low, high=high))
     title = f"{regression.system}, {regression.task}: effect of one standard deviation"

@@ -12,7 +12,7 @@ from harness.analysis.buckets import LEAST_ITEMS
 from harness.analysis.diagnosis import SIGNIFICANCE
 from harness.languages.table import known_languages
 from harness.metrics.metric import metric_name
-from harness.reporting.blocks.model import BLANK, Block, Field, Fold, Note, Notes, Table, anchor, rows_of
+from harness.reporting.blocks.model import BLANK, Block, Field, Fold, Note, Notes, anchor, make_table
 from harness.reporting.blocks.number import (
     interval_text,
     level_text,
@@ -25,18 +25,18 @@ from harness.reporting.blocks.number import (
 from harness.reporting.blocks.remark import counted
 from harness.reporting.legends import legend
 from harness.reporting.overview.column import Column
-from harness.reporting.overview.marks import is_added
-from harness.reporting.overview.mean_row import (
+from harness.reporting.overview.means import (
     Contrast,
     Estimate,
     from_others,
     from_source,
+    is_added,
     mean_of_others,
     row_of,
     score_of,
 )
 from harness.reporting.overview.summary import Material, script_of
-from harness.reporting.weakness.diagnosis import Row, Weakness, by_attribute, shortfall_text, things_of
+from harness.reporting.weakness.diagnosis import DiagnosedBucket, Row, Weakness
 from harness.reporting.weakness.items import WorstItem, item_index
 from harness.statistics import benjamini_hochberg
 from harness.storage.run_folder import Run
@@ -60,12 +60,8 @@ def language_blocks(
     Nothing where no language has a cell. The others follow in one fold, without buckets.
     """
     languages = {code: (name, family) for code, name, family in material.languages}
-    ordered = [
-        *(code for code in sentences if code in languages),
-        *(each for each in languages if each not in sentences),
-    ]
     folds = {}
-    for code in ordered:
+    for code in dict.fromkeys(code for code in (*sentences, *languages) if code in languages):
         name, family = languages[code]
         texts = sentences.get(code, ())
         inside = [
@@ -123,9 +119,7 @@ def _scores(material: Material, code: str, name: str) -> list[Block]:
 
 
 def _table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str | Field]]) -> list[Block]:
-    corner, *further = heads
-    table = Table(title=title, corner=corner, heads=tuple(further), rows=rows_of(rows))
-    return [table] if rows else []
+    return [make_table(title, heads, rows)] if rows else []
 
 
 def _score_row(runs: Sequence[Run], column: Column, code: str) -> tuple[str | Field, ...] | None:
@@ -162,32 +156,35 @@ def _difference(own: Estimate, other: Estimate | None, found: Contrast | None) -
 
 def _buckets(weakness: Weakness, code: str, name: str, sentences: Sequence[str]) -> list[Block]:
     """Return the tested buckets of the first run below the rest of one language that are in no sentence."""
-    rows = [
-        row for run in weakness.runs[:1] for row in run if row["kind"] == "single" and row["language"] == code
-    ]
     shortfalls = [
-        (row["difference"], task, phrase, row)
-        for (task, *_), buckets in by_attribute(rows).items()
-        for row in buckets
-        if row["q"] is not None and row["difference"] < 0
-        for phrase in [weakness.phrase(row, buckets)]
-        if not any(text.startswith(f"{task}, {name}: {phrase}: ") for text in sentences)
+        bucket
+        for bucket in weakness.buckets(_single_rows(weakness, code))
+        if bucket.row["q"] is not None and bucket.difference < 0
+        if not any(text.startswith(f"{bucket.task}, {name}: {bucket.phrase}: ") for text in sentences)
     ]
-    table_rows = [
+    rows = [
         (
-            f"{task}: {phrase}",
-            percent(row["value"]),
-            Field(
-                text=signed(difference), small=f"({signed_interval(*(row['difference_ci'] or (None, None)))})"
-            ),
-            p_text(row["q"]),
-            f"{row['n']:,}",
+            f"{bucket.task}: {bucket.phrase}",
+            percent(bucket.row["value"]),
+            Field(text=signed(bucket.difference), small=f"({_ends(bucket)})"),
+            p_text(bucket.row["q"]),
+            f"{bucket.row['n']:,}",
         )
-        for difference, task, phrase, row in sorted(shortfalls, key=lambda one: one[:3])[:BUCKETS]
+        for bucket in sorted(shortfalls, key=lambda own: (own.difference, own.task, own.phrase))[:BUCKETS]
     ]
     more = f", the lowest {BUCKETS} of {len(shortfalls):,}" if len(shortfalls) > BUCKETS else ""
     heads = ("bucket", "score", "minus the rest", "q", "n")
-    return _table(f"Further buckets below the rest of {name}{more}", heads, table_rows)
+    return _table(f"Further buckets below the rest of {name}{more}", heads, rows)
+
+
+def _ends(bucket: DiagnosedBucket) -> str:
+    return BLANK if bucket.interval is None else signed_interval(*bucket.interval)
+
+
+def _single_rows(weakness: Weakness, code: str) -> list[Row]:
+    """Return the buckets of the first run in one language."""
+    rows = weakness.runs[0] if weakness.runs else ()
+    return [row for row in rows if row["kind"] == "single" and row["language"] == code]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,43 +246,34 @@ def _behind_others(material: Material) -> Iterator[Finding]:
 def _bucket_findings(weakness: Weakness, names: Mapping[str, str]) -> Iterator[Finding]:
     rows = [row for row in (weakness.runs[0] if weakness.runs else ()) if row["kind"] == "single"]
     systems = {row["task"]: row["system"] for row in reversed(rows)}
-    for language in dict.fromkeys(row["language"] for row in rows if row["language"] is not None):
-        language_rows = [
-            row for row in rows if row["language"] == language and row["system"] == systems[row["task"]]
-        ]
-        for (task, *_), buckets in by_attribute(language_rows).items():
-            for row in buckets:
-                if row["significant"] and row["difference"] < 0 and row["difference_ci"][1] < 0:
-                    label = f"{task}, {names.get(language, language)}: {weakness.phrase(row, buckets)}"
-                    text = shortfall_text(label, row)
-                    yield Finding(language=language, text=text, difference=row["difference"])
+    firsts = (row for row in rows if row["language"] is not None and row["system"] == systems[row["task"]])
+    for language, language_rows in grouped((row["language"], row) for row in firsts).items():
+        for bucket in weakness.buckets(language_rows):
+            if bucket.row["significant"] and bucket.difference < 0 and bucket.row["difference_ci"][1] < 0:
+                text = bucket.shortfall(f"{bucket.task}, {names.get(language, language)}: {bucket.phrase}")
+                yield Finding(language=language, text=text, difference=bucket.difference)
 
 
 def _pair_findings(weakness: Weakness) -> list[Finding]:
     """Return in which buckets of one language two runs differ, the largest difference first."""
     rows = [row for row in weakness.pairs if row["kind"] == "pairwise" and row["language"] is not None]
     pair_findings = [
-        Finding(
-            language=language,
-            text=f"{task}: {_pair_text(weakness, row, buckets)}",
-            difference=row["difference"],
-        )
-        for language in dict.fromkeys(row["language"] for row in rows)
-        for (task, *_), buckets in by_attribute([row for row in rows if row["language"] == language]).items()
-        for row in buckets
-        if row["significant"] and row["ci"]
+        Finding(language=language, text=_pair_text(bucket), difference=bucket.difference)
+        for language, language_rows in grouped((row["language"], row) for row in rows).items()
+        for bucket in weakness.buckets(language_rows)
+        if bucket.row["significant"] and bucket.interval
     ]
     return sorted(pair_findings, key=lambda finding: -abs(finding.difference))
 
 
-def _pair_text(weakness: Weakness, row: Row, buckets: Sequence[Row]) -> str:
+def _pair_text(bucket: DiagnosedBucket) -> str:
     """Return a difference of two runs in one bucket as a sentence."""
-    first, second = row["systems"]
-    low, high = row["ci"]
-    direction, ends = ("above", (low, high)) if row["difference"] > 0 else ("below", (-high, -low))
+    first, second = bucket.row["systems"]
+    low, high = bucket.row["ci"]
+    direction, ends = ("above", (low, high)) if bucket.difference > 0 else ("below", (-high, -low))
     return (
-        f"{weakness.phrase(row, buckets)}: {first} is {_points(row['difference'])} {direction} {second} "
-        f"({interval_text(ends)}, {level_text('q', row['q'])}, {things_of(row)})."
+        f"{bucket.task}: {bucket.phrase}: {first} is {_points(bucket.difference)} {direction} {second} "
+        f"({interval_text(ends)}, {level_text('q', bucket.row['q'])}, {bucket.size})."
     )
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 
 from harness.analysis.language_pair import LanguagePair, SplitItem
-from harness.reporting.blocks.model import BLANK, Block, Field, Note, Notes, Table, as_field, rows_of
+from harness.reporting.blocks.columns import table_of
+from harness.reporting.blocks.model import BLANK, Block, Field, Note, Notes, Table, as_field, make_table
 from harness.reporting.blocks.number import p_text, signed, signed_interval
 from harness.reporting.legends import legend
 from harness.reporting.weakness.items import Parts, WorstItem, answer_parts, field_rows, gold_parts
@@ -28,19 +29,18 @@ def language_pair_blocks(
 
 def _counts(pairs: Sequence[LanguagePair]) -> Table:
     against = pairs[0].against
-    heads = ("both", f"{against}\nonly", "itself\nonly", "neither", "difference", "95 % interval", "p")
-    rows = [
-        (
-            pair.language,
-            *(f"{count:,}" for count in (pair.both, pair.lost, pair.gained, pair.neither)),
-            signed(pair.difference),
-            BLANK if pair.ci is None else f"[{signed_interval(*pair.ci)}]",
-            p_text(pair.p),
-        )
-        for pair in sorted(pairs, key=lambda pair: (pair.difference, pair.language))
-    ]
-    title = f"Items that are right in a language and in {against}"
-    return Table(title=title, corner="right in", heads=heads, rows=rows_of(rows))
+    columns: dict[str, Callable[[LanguagePair], str]] = {
+        "right in": lambda pair: pair.language,
+        "both": lambda pair: f"{pair.both:,}",
+        f"{against}\nonly": lambda pair: f"{pair.lost:,}",
+        "itself\nonly": lambda pair: f"{pair.gained:,}",
+        "neither": lambda pair: f"{pair.neither:,}",
+        "difference": lambda pair: signed(pair.difference),
+        "95 % interval": lambda pair: BLANK if pair.ci is None else f"[{signed_interval(*pair.ci)}]",
+        "p": lambda pair: p_text(pair.p),
+    }
+    ordered = sorted(pairs, key=lambda pair: (pair.difference, pair.language))
+    return table_of(f"Items that are right in a language and in {against}", ordered, columns)
 
 
 def _items(pair: LanguagePair, examples: int) -> Iterator[Block]:
@@ -74,7 +74,7 @@ def _item(pair: LanguagePair, item: SplitItem) -> Table:
     rows += [("gold", golds[0])] if is_same else zip((f"{name} gold" for name in names), golds, strict=True)
     rows += zip((f"{name} answer" for name in names), answers, strict=True)
     title = f"Right in {pair.against}, wrong in {pair.language}: item {item.language.id[:200]}"
-    return Table(title=title, heads=("",), rows=rows_of(rows), words=frozenset({0}), folding=True)
+    return make_table(title, ("", ""), rows, words={0}, folding=True)
 
 
 def _plain(field: Field) -> str:

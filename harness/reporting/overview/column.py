@@ -10,23 +10,17 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
 from harness.metrics.metric import metric_name
+from harness.reporting.legends import words_of
 from harness.storage.model_name import folder_names
 
 if TYPE_CHECKING:
-    from harness.storage.results import CellResult, FitResult, Manifest, RunResults
+    from harness.storage.results import CellResult, FitResult, Manifest, RunResults, TaskScore
     from harness.storage.run_folder import Run
 
 K = TypeVar("K", bound=Hashable)
 P = ParamSpec("P")
 T = TypeVar("T")
-PROTOCOLS: Mapping[str, tuple[str, str]] = {
-    "zero_shot_transfer": ("", "fine-tuned"),
-    "in_language": ("in-lang.", "fine-tuned in each language"),
-    "translate_train": ("tr-train", "fine-tuned on translations"),
-    "translate_train_all": ("tr-train+", "fine-tuned on translations into all languages"),
-    "frozen": ("frozen", "not fine-tuned"),
-    "prompted": ("prompted", "prompted, not fine-tuned"),
-}
+PROTOCOLS: Mapping[str, Sequence[str]] = words_of("words")["protocols"]
 """By protocol: its name in heads of columns, and the training of a model before its test."""
 OWN_HEAD = "fine-tuned by you"
 """A model that came with a head for the task."""
@@ -102,6 +96,12 @@ class Column:
     def plain_title(self) -> str:
         """Its head on one line."""
         return self.title.replace("\n", " ")
+
+
+def column_of(row: CellResult | TaskScore, metric: str = "") -> Column:
+    """Return the column of a cell or mean in one metric."""
+    protocol, method, view = str(row.protocol), str(row.method), conditions_of(row.view)
+    return Column(task=row.task, protocol=protocol, method=method, view=view, metric=metric)
 
 
 def conditions_of(view: Mapping[str, str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
@@ -13,10 +13,18 @@ from harness.reporting.blocks.model import Tile
 from harness.reporting.blocks.number import Score, percent, signed, uncertainty
 from harness.reporting.blocks.remark import counted
 from harness.reporting.overview.column import Column, cells_of, group_pairs
-from harness.reporting.overview.marks import is_unreadable
-from harness.reporting.overview.mean_row import Contrast, cells_of_mean, from_others, mean_of_others, score_of
+from harness.reporting.overview.means import (
+    PUBLISHED,
+    Contrast,
+    cells_of_mean,
+    from_others,
+    is_unreadable,
+    mean_of_others,
+    place_of,
+    published_rows,
+    score_of,
+)
 from harness.reporting.overview.missing import is_missing
-from harness.reporting.overview.published import place_of, published_rows
 from harness.reporting.overview.run_remarks import SIGNIFICANT, sampled_items
 from harness.reporting.overview.summary import Material, Summary
 from harness.statistics import NORMAL, benjamini_hochberg
@@ -38,12 +46,8 @@ class Completeness:
     """How much of what was planned has a score; what a task never had, such as a language, is not planned."""
 
     scored: int
-    failed: int
-    skipped: int
-    unlabelled: int
-    """Cells with answers, but without labels to score them."""
-    stopped: int
-    """Cells that the run did not come to."""
+    missing: Mapping[str, int]
+    """Number of cells that failed, were skipped, have answers without labels, and that the run did not come to."""
     tasks: tuple[int, int]
     """Tasks with a score, of all that were asked for."""
     languages: tuple[int, int]
@@ -52,7 +56,7 @@ class Completeness:
     @property
     def cells(self) -> int:
         """All cells that were asked for."""
-        return self.scored + self.failed + self.skipped + self.unlabelled + self.stopped
+        return self.scored + sum(self.missing.values())
 
     @property
     def phrases(self) -> str:
@@ -75,7 +79,6 @@ class LanguageGlance:
     family: str
     score: Score
     """Without a value where it has none; the mark says why."""
-    is_in_mean: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +96,8 @@ class TaskGlance:
     chance: float | None
     languages: tuple[LanguageGlance, ...]
     """In the order of the summary: by family, then code."""
+    averaged: tuple[str, ...]
+    """Codes of the languages in the mean."""
     baselines: tuple[tuple[str, float], ...]
     """Name and mean of every further run."""
     published: tuple[tuple[str, float], ...]
@@ -120,11 +125,6 @@ class TaskGlance:
     def chance_text(self) -> str:
         """``chance 33.3``; empty where it is not known."""
         return "" if self.chance is None else f"chance {percent(self.chance)}"
-
-    @property
-    def averaged(self) -> list[str]:
-        """The languages in the mean."""
-        return [language.code for language in self.languages if language.is_in_mean]
 
     @property
     def scored(self) -> list[LanguageGlance]:
@@ -247,10 +247,12 @@ def completeness(run: Run) -> Completeness:
     statuses, stopped = Counter(cell.status for cell in cells), sum(cell.is_stopped for cell in run.cells)
     return Completeness(
         scored=len(scored),
-        failed=statuses["failed"],
-        skipped=statuses["skipped"] - stopped,
-        unlabelled=statuses["ok"] - len(scored),
-        stopped=stopped,
+        missing={
+            "failed": statuses["failed"],
+            "skipped": statuses["skipped"] - stopped,
+            "without labels": statuses["ok"] - len(scored),
+            "not reached": stopped,
+        },
         tasks=(len({cell.task for cell in scored}), len({cell.task for cell in cells})),
         languages=(len({cell.language for cell in scored}), len({cell.language for cell in cells})),
     )
@@ -260,35 +262,32 @@ def _task(run: Run, summary: Summary, indices: Sequence[int]) -> TaskGlance:
     """Return the row of a task, of whose metrics the columns have these indices."""
     first, columns = indices[0], [summary.columns[index] for index in indices]
     column, spec = columns[0], run.manifest.tasks[columns[0].task]
-    (_, fields), *baselines = [
-        (label, [means[index] for index in indices]) for label, means in summary.systems
-    ]
-    means, row = [mean.marked(mean.score) for mean in fields], fields[0].row
+    (_, fields), *baselines = summary.systems
+    means, row = [fields[index].marked(fields[index].score) for index in indices], fields[first].row
     cells = [cell for cell in cells_of(run, column) if cell.status == "ok"]
     codes = {cell.language for cell in run.cells if cell.task == column.task}
     averaged = set() if row is None else set(cells_of_mean(run, row))
+    languages = [language for language in summary.languages if language[0] in codes]
     published = published_rows(run.manifest.published, [place_of(column, row, spec)])
     return TaskGlance(
         column=column,
         mean=means[0],
         further=tuple(zip((further.metric for further in columns[1:]), means[1:], strict=True)),
-        transfer_gap=fields[0].transfer_gap,
+        transfer_gap=fields[first].transfer_gap,
         source=spec.source,
         chance=summary.chances[first],
         languages=tuple(
-            LanguageGlance(
-                code=code, name=name, family=family, score=scores[first], is_in_mean=code in averaged
-            )
-            for code, name, family, scores in summary.languages
-            if code in codes
+            LanguageGlance(code=code, name=name, family=family, score=scores[first])
+            for code, name, family, scores in languages
         ),
+        averaged=tuple(code for code, *_ in languages if code in averaged),
         baselines=tuple(
-            (label.removeprefix("mean "), mean.row.value)
-            for label, [mean, *_] in baselines
-            if mean.row is not None
+            (label.removeprefix("mean "), mean.value)
+            for label, further in baselines
+            if (mean := further[first].row) is not None
         ),
         published=tuple(
-            (label.removeprefix("published "), score.value)
+            (label.removeprefix(PUBLISHED), score.value)
             for label, [score] in published
             if score.value is not None
         ),
@@ -336,19 +335,12 @@ def _pair(material: Material, first: Glance) -> list[Tile]:
     They are over the tasks that both have under one protocol and with the same cells; nothing where there are none.
     """
     pairs = [[_of_run(material, run, task) for run in material.runs] for task in first.averaged]
-    columns = zip(
-        *([row for row in pair if row is not None] for pair in pairs if None not in pair), strict=True
-    )
-    by_run = [
-        (f"{material.name(run)}: ", run, tasks) for run, tasks in zip(material.runs, columns, strict=False)
-    ]
-    means = [
-        _mean_tile(
-            tasks, mean_over_tasks([task.mean for task in tasks]), f"Mean of {len(tasks)} tasks", name=name
-        )
-        for name, _, tasks in by_run
-    ]
-    gaps = [_gap_tile(run, tasks, name) for name, run, tasks in by_run]
+    rows = [[row for row in pair if row is not None] for pair in pairs if None not in pair]
+    means, gaps = [], []
+    for run, tasks in zip(material.runs, zip(*rows, strict=True), strict=False):
+        name, mean = f"{material.name(run)}: ", mean_over_tasks([task.mean for task in tasks])
+        means.append(_mean_tile(tasks, mean, f"Mean of {len(tasks)} tasks", name=name))
+        gaps.append(_gap_tile(run, tasks, name))
     return [tile for tile in (*means, *gaps) if tile is not None]
 
 
@@ -370,23 +362,22 @@ def _suite(material: Material) -> Tile | None:
     """Return the score of the first suite that has one, with those of the baselines."""
     rows = [(run, row) for run in material.every for row in run.results.suites if row.paper.value is not None]
     score = next((row for run, row in rows if run is material.runs[0]), None)
-    if score is None or score.paper.value is None:
+    if score is None:
         return None
+    key = (score.suite, score.protocol, score.view)
     baselines = [
         f"{run.manifest.model_name} baseline {percent(row.paper.value)}"
         for run, row in rows
-        if run not in material.runs
-        and (row.suite, row.protocol, row.view) == (score.suite, score.protocol, score.view)
+        if run not in material.runs and (row.suite, row.protocol, row.view) == key
     ]
-    notes = [
-        "mean of the categories",
-        *([] if score.complete else ["fewer languages"]),
-        *baselines[:BASELINES],
-    ]
-    small = uncertainty(score.paper.value, score.paper.ci)
-    return Tile(
-        title=f"Score on {score.suite}", value=percent(score.paper.value), small=small, note="; ".join(notes)
-    )
+    fewer = [] if score.complete else ["fewer languages"]
+    note = "; ".join(["mean of the categories", *fewer, *baselines[:BASELINES]])
+    return _score_tile(f"Score on {score.suite}", Score(score.paper.value, score.paper.ci), note)
+
+
+def _score_tile(title: str, score: Score, note: str) -> Tile:
+    small = "" if score.value is None else uncertainty(score.value, score.interval)
+    return Tile(title=title, value=percent(score.value), small=small, note=note)
 
 
 def _mean_tile(
@@ -398,8 +389,7 @@ def _mean_tile(
     if len(tasks) == 1:
         [task] = tasks
         title, note = task.label, "; ".join(filter(None, [task.spread, task.chance_text, note]))
-    small = uncertainty(mean.value, mean.interval)
-    return Tile(title=f"{name}{title}", value=percent(mean.value), small=small, note=note)
+    return _score_tile(f"{name}{title}", mean, note)
 
 
 def _baselines(material: Material, tasks: Sequence[TaskGlance]) -> str:
@@ -445,16 +435,14 @@ def lags(material: Material, first: Glance) -> list[Lag]:
 
     Languages have the tasks that most of the comparison needs: three, or as many as any language has.
     """
-    run = material.runs[0]
-    candidates = []
+    run, candidates = material.runs[0], []
     for code, name, _ in material.languages:
-        pairs = []
-        for task in first.averaged:
-            score = score_of(run, task.column, code)
-            mean = mean_of_others(run, task.column, code, task.averaged)
-            if score is not None and mean is not None:
-                contrast = from_others(run, task.column, code, task.averaged)
-                pairs.append((score.value - mean.value, contrast))
+        pairs = [
+            (score.value - mean.value, from_others(run, task.column, code, task.averaged))
+            for task in first.averaged
+            if (score := score_of(run, task.column, code)) is not None
+            and (mean := mean_of_others(run, task.column, code, task.averaged)) is not None
+        ]
         if pairs:
             candidates.append(_lag(code, name, pairs))
     least = min(FEWEST_TASKS, max((lag.tasks for lag, _ in candidates), default=0))

@@ -21,7 +21,7 @@ from harness.reporting.overview.column import (
     short_protocol,
 )
 from harness.reporting.overview.glance import WEAKEST, Glance, LanguageGlance, TaskGlance, glance
-from harness.reporting.overview.marks import UNREADABLE
+from harness.reporting.overview.means import PUBLISHED, UNREADABLE
 from harness.reporting.overview.missing import missing
 from harness.reporting.overview.summary import Summary
 from harness.reporting.overview.summary_blocks import matrix_table
@@ -38,7 +38,6 @@ SECTION_LINES = 24
 """Of what sections of plugins show in the summary."""
 TABLE_LINES = 4
 """Of a table besides its rows and notes."""
-PUBLISHED = "published "
 INTERVALS = "±, (a–b): 95 % interval."
 GAP = "gap: source minus others."
 HEAD = "languages"
@@ -71,7 +70,7 @@ def glance_blocks(runs: Sequence[Run], summary: Summary, *, width: int, alone: b
             *((*_matrices(summary, headline), *_sections(summary)) if alone else ()),
             *_remarks(summary),
             *_failed(summary),
-            *_skipped(summary),
+            *_skipped(runs[0]),
             *_published(headline, summary, width),
         ],
         [
@@ -120,16 +119,17 @@ def _failed(summary: Summary) -> Iterator[Block]:
     groups = [group for group in summary.skipped if group.status == "failed"]
     if groups:
         yield Note(f"FAILED: {counted(sum(group.cells for group in groups), 'cell')}", "warning")
-        texts = [f"{group.task} {' '.join(group.languages)}: {group.reason}" for group in groups[:FAILURES]]
+        texts = [f"{group.task} {group.line}" for group in groups[:FAILURES]]
         more = counted(sum(group.cells for group in groups[FAILURES:]), "cell")
         yield Notes(
             [*texts, *([f"and {more} more: harness report RUN --notes"] if groups[FAILURES:] else [])]
         )
 
 
-def _skipped(summary: Summary) -> Iterator[Block]:
-    lines = [group.line for group in missing(summary.skipped_cells)]
-    title = f"Skipped: {counted(len(summary.skipped_cells), 'cell')}"
+def _skipped(run: Run) -> Iterator[Block]:
+    cells = [cell for cell in run.cells if cell.status == "skipped" and not cell.is_stopped]
+    lines = [group.line for group in missing((cell.task, cell.language, cell.reason) for cell in cells)]
+    title = f"Skipped: {counted(len(cells), 'cell')}"
     if len(lines) == 1:
         yield Note(f"{title}, {lines[0]}")
     elif lines:
@@ -374,19 +374,17 @@ def _published(headline: Glance, summary: Summary, width: int) -> Iterator[Block
         for name, column in columns.items():
             column.append(_mean([systems[name][index] for index in indices]))
     names = [name for name, column in columns.items() if any(score.value is not None for score in column)]
+    whole = make_table(
+        "",
+        ("", *names),
+        ([label, *(score_field(columns[name][at]) for name in names)] for at, label in enumerate(labels)),
+        untitled=True,
+        tight=True,
+        terse=True,
+    )
     for count in range(len(names), 0, -1):
         corner = "published" if names[count - 1] in published else "published, baselines"
-        table = make_table(
-            "",
-            (corner, *names[:count]),
-            (
-                [label, *(score_field(columns[name][index]) for name in names[:count])]
-                for index, label in enumerate(labels)
-            ),
-            untitled=True,
-            tight=True,
-            terse=True,
-        )
+        table = replace(whole.part(range(count)), corner=corner)
         if needed_width(table) <= width or count == 1:
             yield table
             return
@@ -405,7 +403,7 @@ def _mean(scores: Sequence[Score]) -> Score:
 def _warnings(run: Run, summary: Summary, headline: Glance) -> Iterator[Block]:
     if summary.sample:
         yield Note(SAMPLE_WARNING, "warning")
-    if stopped := headline.completeness.stopped:
+    if stopped := headline.completeness.missing["not reached"]:
         text = f"STOPPED: {counted(stopped, 'cell')} not run. Continue: harness eval --resume {run.path}"
         yield Note(text, "warning")
 

@@ -11,12 +11,15 @@ from typing import Any
 from harness.metrics.metric import metric_name
 from harness.reporting.blocks.number import Score, mean_score, uncertainty
 from harness.reporting.overview.column import conditions_of, group_pairs, list_names
-from harness.reporting.overview.marks import ADDED, UNREADABLE, WITH_UNREADABLE, is_unreadable
-from harness.reporting.overview.mean_row import OTHER_CELLS
-from harness.reporting.overview.published import (
+from harness.reporting.overview.means import (
+    ADDED,
     NOT_COMPARABLE,
+    OTHER_CELLS,
+    UNREADABLE,
+    WITH_UNREADABLE,
     Place,
     is_shown_in_suite,
+    is_unreadable,
     published_groups,
     published_label,
     published_rows,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from harness.reporting.overview.column import conditions_of, group_pairs, list_n
 
 if TYPE_CHECKING:
     from harness.storage.results import CellResult
+    from harness.storage.run_folder import Run
 
 Skipped = tuple[str, str, str]
 """Task, language and reason of what was skipped."""
@@ -104,6 +105,97 @@ def by_reason(skipped: Iterable[Skipped]) -> Iterator[tuple[str, tuple[str, ...]
 def _remedy(reason: str) -> str:
     matches = ((pattern.search(reason), words) for pattern, words in REMEDIES)
     return next((match.expand(words) for match, words in matches if match), "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkippedGroup:
+    """Skipped or failed cells of one task with one reason."""
+
+    task: str
+    protocol: str | None
+    status: str
+    languages: tuple[str, ...]
+    reason: str
+    """One sentence for all of its languages."""
+    cells: int
+    """More than languages where a task has axes, variants or several seeds."""
+
+    @property
+    def line(self) -> str:
+        """The languages of its task with the reason."""
+        return f"{' '.join(self.languages)}: {self.reason}"
+
+
+def skipped_groups(run: Run) -> tuple[SkippedGroup, ...]:
+    """Return the cells of a run that were skipped or failed."""
+    groups = group_pairs(
+        ((cell.task, cell.protocol, cell.status, _reason_shape(cell)), cell)
+        for cell in run.cells
+        if cell.status != "ok"
+    )
+    return tuple(
+        SkippedGroup(
+            task=task,
+            protocol=protocol,
+            status=status,
+            languages=tuple(dict.fromkeys(cell.language for cell in members)),
+            reason=grouped_reason(cell.reason for cell in members),
+            cells=len(members),
+        )
+        for (task, protocol, status, _), members in groups.items()
+    )
+
+
+def _reason_shape(cell: CellResult) -> str:
+    return cell.reason if cell.status == "failed" else reason_without_language(cell.reason, cell.language)
+
+
+def _by_status(groups: Iterable[SkippedGroup]) -> Iterator[tuple[str, list[SkippedGroup]]]:
+    """Yield the failed cells and the skipped ones with their title."""
+    by_status = group_pairs((group.status, group) for group in groups)
+    for status in ("failed", "skipped"):
+        if members := by_status.get(status):
+            yield f"{status.title()}: {counted(sum(group.cells for group in members), 'cell')}", members
+
+
+def skipped_blocks(groups: Iterable[SkippedGroup]) -> list[Block]:
+    """Return the skipped and failed cells, with the reasons."""
+    blocks: list[Block] = []
+    for title, members in _by_status(groups):
+        protocols = (f" ({group.protocol})" if group.protocol else "" for group in members)
+        pairs = zip(members, protocols, strict=True)
+        lines = [f"{group.task}{protocol} {group.line}" for group, protocol in pairs]
+        blocks += [Note(title, "subheading"), Notes(lines)]
+    return blocks
+
+
+def missing_blocks(runs: Mapping[str, Run]) -> list[Block]:
+    """Return the cells of named runs without a score, with the reasons; nothing where there are none."""
+    blocks: list[Block] = []
+    for name, run in runs.items():
+        tables = [*_skipped_tables(run), *_unlabelled(run)]
+        blocks += [Note(name, "heading")] if tables and len(runs) > 1 else []
+        blocks += tables
+    return blocks
+
+
+def _skipped_tables(run: Run) -> Iterator[Table]:
+    for title, members in _by_status(skipped_groups(run)):
+        rows = [
+            (group.task, group.protocol or BLANK, " ".join(group.languages), group.reason)
+            for group in members
+        ]
+        yield make_table(title, ("task", "protocol", "languages", "reason"), rows, words={0, 1, 2})
+
+
+def _unlabelled(run: Run) -> Iterator[Table]:
+    """Yield the cells that were answered and could not be scored."""
+    cells = [cell for cell in run.cells if cell.status == "ok" and not cell.is_scored]
+    title = f"Answered, but the test file has no labels: {counted(len(cells), 'cell')}"
+    codes = group_pairs((cell.task, cell.language) for cell in cells)
+    rows = [(task, " ".join(dict.fromkeys(languages))) for task, languages in codes.items()]
+    if cells:
+        yield make_table(title, ("task", "languages"), rows, words={0})
 
 
 # The preview of a plan ---------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ from harness.reporting.blocks.number import Score, interval_text, percent, score
 from harness.reporting.blocks.remark import counted
 from harness.reporting.overview.column import cells_of
 from harness.reporting.overview.glance import Glance, TaskGlance, glance, tiles
-from harness.reporting.overview.marks import UNREADABLE
+from harness.reporting.overview.means import UNREADABLE
 from harness.reporting.overview.provenance import lead
 from harness.reporting.overview.summary import Material, read_material
 from harness.reporting.overview.summary_blocks import error_table, matrix_table, score_shades, system_table

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from statistics import fmean
 from typing import Any
 
+from harness.data.origin import Origin
 from harness.errors import UsageError
 from harness.metrics.metric import Metric, metric_name
-from harness.reporting.blocks.model import Block, Field, Note, Notes, Table, TableRow, make_table
+from harness.reporting.blocks.model import BLANK, Block, Field, Note, Notes, Table, TableRow, make_table
 from harness.reporting.blocks.number import Score, percent, score_field
 from harness.reporting.blocks.remark import counted
 from harness.reporting.overview.column import Column, conditions_of, list_names, system_names
 from harness.reporting.overview.matrix import Matrix, matrices, published_overall, suite_row
-from harness.reporting.overview.mean_row import OTHER_CELLS, row_of
-from harness.reporting.overview.published import (
+from harness.reporting.overview.means import (
     NOT_COMPARABLE,
+    OTHER_CELLS,
     Place,
     by_language,
     published_rows,
     published_score,
     published_systems,
+    row_of,
     shown_documents,
 )
 from harness.reporting.overview.run_remarks import published_remarks
@@ -33,10 +34,12 @@ from harness.reporting.render.console import SAMPLE_WARNING
 from harness.reporting.render.latex import render_latex
 from harness.reporting.render.markdown import render_markdown
 from harness.reporting.render.rows import csv_text
+from harness.reporting.sections import Render, written_formats
+from harness.specs.catalog import Catalog
+from harness.specs.schema import TaskSpec
 from harness.storage.run_folder import Run
 from harness.table import NamedTable
 
-Render = Callable[[Sequence[Run]], str]
 AVERAGE = "Avg"
 ABOUT_TASKS = ("comparable", "items", "families", "layers")
 """Keys of documents that are about single tasks."""
@@ -99,25 +102,18 @@ def matrix_rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
     return rows
 
 
-_FORMATS: Mapping[str, Render] = {
-    "csv": lambda runs: csv_text(matrix_rows(runs)),
-    "json": lambda runs: json.dumps(matrix_rows(runs), ensure_ascii=False, indent=1) + "\n",
-    "latex": lambda runs: render_latex(matrix_report(runs)),
-    "markdown": lambda runs: render_markdown(matrix_report(runs)).lstrip(),
-}
-
-
 def matrix_format(name: str, whole: Render) -> Render:
     """Return the function that writes the matrices alone as `name`; `whole` where that is a format of figures.
 
     Raises `UsageError` for ``html``, which has no such page.
     """
+    formats = written_formats(matrix_report, matrix_rows)
     if name == "html":
         raise UsageError(
             "--matrices cannot be written as 'html', whose page has all matrices: omit --matrices.",
-            hint=f"Other formats: {', '.join(_FORMATS)}, svg, pdf, png.",
+            hint=f"Other formats: {', '.join(formats)}, svg, pdf, png.",
         )
-    return _FORMATS.get(name, whole)
+    return formats.get(name, whole)
 
 
 # Runs next to published systems: the languages are those of the runs, so that all means are over the same ones ---
@@ -307,3 +303,54 @@ def published_cells(tables: Sequence[PublishedTable]) -> list[dict[str, Any]]:
         for place, head, score in zip(table.places, table.heads, scores, strict=True)
         if score.value is not None
     ]
+
+
+# The tasks of a suite: sizes, test languages, metric, domain (XTREME-R, Table 2) --------------------------------
+
+
+def suite_overview(catalog: Catalog, name: str) -> list[dict[str, str]]:
+    """Return a row per task of a suite; ``-`` where the specs do not say.
+
+    Training and development sets are those in the language that models are trained on; stages are joined with ``+``.
+    Test sizes are the smallest and largest of the suite's languages in the first known release. Raises
+    `UnknownNameError` for an unknown suite.
+    """
+    suite = catalog.suite(name)
+    category = {task: group.replace("_", " ") for group, tasks in suite.categories.items() for task in tasks}
+    rows = []
+    for task in suite.tasks:
+        entry = catalog.task(task)
+        spec = entry.spec
+        codes = suite.languages.get(task) or [code for code in spec.languages if code not in entry.added]
+        stages = [] if spec.transfer is None else spec.transfer.stages
+        sizes = [Origin.named(stage, catalog).spec.sizes for stage in stages]
+        row = {
+            "category": category.get(task),
+            "task": task,
+            "train": "+".join(f"{size['train']:,}" for size in sizes if "train" in size),
+            "dev": "+".join(f"{size['validation']:,}" for size in sizes[-1:] if "validation" in size),
+            "test": _test_size(spec, codes),
+            "test sets": "translations" if spec.parallel else "independent",
+            "languages": str(len(codes)),
+            "metric": " / ".join(map(metric_name, spec.headline)),
+            "domain": spec.domain,
+        }
+        rows.append({head: text or BLANK for head, text in row.items()})
+    return rows
+
+
+def _test_size(spec: TaskSpec, codes: Sequence[str]) -> str:
+    releases = list(spec.releases.values())[:1]
+    counts = [count for release in releases for code in codes if (count := release.count(code))]
+    ends = sorted({min(counts), max(counts)}) if counts else []
+    return "–".join(f"{count:,}" for count in ends)
+
+
+def suite_overview_text(name: str, rows: Sequence[Mapping[str, str]], format_name: str) -> str:
+    """Return the rows of a suite as ``csv``, ``latex`` or ``markdown``."""
+    if format_name == "csv":
+        return csv_text(rows)
+    table = make_table(
+        f"The tasks of {name}", list(rows[0]), (tuple(row.values()) for row in rows), words={0, 4, 6, 7}
+    )
+    return render_latex([table]) if format_name == "latex" else render_markdown([table])

@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from importlib import resources
 from typing import Any
 
 from harness.languages.table import recorded_name
@@ -27,9 +25,10 @@ from harness.reporting.blocks.model import (
 )
 from harness.reporting.blocks.number import percent
 from harness.reporting.blocks.remark import counted
+from harness.reporting.legends import words_of
 from harness.reporting.overview.column import PROTOCOLS, group_pairs, list_names, short_protocol, stages_of
 from harness.reporting.overview.glance import Glance, TaskGlance, completeness
-from harness.reporting.overview.marks import doubt_remarks, unreadable_line
+from harness.reporting.overview.run_remarks import doubt_remarks, unreadable_line
 from harness.reporting.overview.summary import Material
 from harness.storage.results import CellResult
 from harness.storage.run_folder import Run
@@ -43,12 +42,9 @@ MOST_NAMES = 8
 """Languages that are named; of more, the number and the families are given."""
 LONGEST = 400
 """Characters of a setting that are shown."""
-_WORDS = tomllib.loads(
-    resources.files("harness.reporting").joinpath("templates/words.toml").read_text(encoding="utf-8")
-)
-DEEDS: Mapping[str, str] = _WORDS["deeds"]
+DEEDS: Mapping[str, str] = words_of("words")["deeds"]
 """Activity of a model in a kind of task."""
-TERMS: Sequence[tuple[str, str, str]] = [(term, *entry) for term, entry in _WORDS["terms"].items()]
+TERMS: Sequence[tuple[str, str, str]] = [(term, *entry) for term, entry in words_of("words")["terms"].items()]
 """Term, the pattern that says whether a page uses it, and what it means."""
 SETTINGS: Mapping[str, Callable[[Any], str]] = {
     "shots": lambda count: counted(count, "shot"),
@@ -125,14 +121,13 @@ def _banners(run: Run) -> Iterator[Banner]:
         if suites:
             yield Banner(title="Part of a suite.", text=suites)
         return
-    counts = {"failed": state.failed, "skipped": state.skipped, "without labels": state.unlabelled}
-    counts["not reached"] = state.stopped
-    phrases = [f"{counted(count, 'cell')} {status}" for status, count in counts.items() if count]
+    phrases = [f"{counted(count, 'cell')} {status}" for status, count in state.missing.items() if count]
+    is_stopped = bool(state.missing["not reached"])
     yield Banner(
-        title=f"{'Stopped' if state.stopped else 'Partial'} run.",
+        title=f"{'Stopped' if is_stopped else 'Partial'} run.",
         text=f"{', '.join([state.phrases, *phrases])}. {suites}".rstrip(),
         href=f"#{MISSING}",
-        command=f"harness eval --resume {shlex.quote(str(run.path))}" if state.stopped else "",
+        command=f"harness eval --resume {shlex.quote(str(run.path))}" if is_stopped else "",
     )
 
 
@@ -240,14 +235,14 @@ def _texts(blocks: Iterable[Block]) -> Iterator[str]:
 # Commands, configuration, versions, data, fits, model, requests and hardware ----------------------------------
 
 
-def provenance_blocks(names: Sequence[str], runs: Sequence[Run]) -> list[Block]:
-    """Return the provenance of each run; blocks that a further run shares with the first are named only."""
+def provenance_blocks(runs: Mapping[str, Run]) -> list[Block]:
+    """Return the provenance of named runs; blocks that a further run shares with the first are named only."""
     first: list[Block] = []
     folds: list[Block] = []
-    for name, run in zip(names, runs, strict=True):
+    for name, run in runs.items():
         blocks = _run(run)
         shared = ", ".join(block.title for block in blocks if isinstance(block, Fold) and block in first)
-        same = _note(f"The same as for {names[0]}: {shared}." if shared else "")
+        same = _note(f"The same as for {next(iter(runs))}: {shared}." if shared else "")
         differing = [block for block in blocks if block not in first]
         folds.append(Fold(title=name, blocks=[*differing, *same], is_open=not folds))
         first = first or blocks

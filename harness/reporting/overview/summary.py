@@ -11,26 +11,32 @@ from typing import Any
 
 from harness.languages.table import known_languages, recorded_name
 from harness.metrics.metric import Metric
-from harness.planning.plan import grouped_reason, reason_without_language
 from harness.registry.declarations import ReportSection
 from harness.reporting.blocks.number import Score
 from harness.reporting.blocks.remark import Remark, sentences
-from harness.reporting.formats import SectionReport
-from harness.reporting.overview.column import Column, cells_of, conditions_of, group_pairs, system_names
-from harness.reporting.overview.marks import (
+from harness.reporting.overview.column import Column, cells_of, column_of, group_pairs, system_names
+from harness.reporting.overview.matrix import Matrix, Row, is_crossed, matrices, suite_tables
+from harness.reporting.overview.means import (
     UNREADABLE,
+    MeanRow,
+    Place,
+    is_shown,
     is_unreadable,
     marked_mean,
+    mean_labels,
+    mean_remarks,
+    mean_row,
     origin_mark,
+    place_of,
     published_means,
+    published_rows,
+    row_of,
+    shown_documents,
 )
-from harness.reporting.overview.matrix import Matrix, Row, is_crossed, matrices, suite_tables
-from harness.reporting.overview.mean_row import MeanRow, mean_labels, mean_remarks, mean_row, row_of
-from harness.reporting.overview.missing import is_missing
-from harness.reporting.overview.published import Place, is_shown, place_of, published_rows, shown_documents
+from harness.reporting.overview.missing import SkippedGroup, is_missing, skipped_groups
 from harness.reporting.overview.run_remarks import published_remarks, run_remarks
-from harness.reporting.sections import installed_registry, read_sections
-from harness.storage.results import CellResult, TaskSummary, Value
+from harness.reporting.sections import SectionReport, installed_registry, read_sections
+from harness.storage.results import CellResult, TaskSummary
 from harness.storage.run_folder import Run
 from harness.table import NamedTable
 
@@ -44,20 +50,6 @@ class LanguageGroup:
     rows: tuple[tuple[str, str, tuple[Score, ...]], ...]
     means: tuple[Score, ...] = ()
     """The mean in every column where several of the languages have a score."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SkippedGroup:
-    """Skipped or failed cells of one task with one reason."""
-
-    task: str
-    protocol: str | None
-    status: str
-    languages: tuple[str, ...]
-    reason: str
-    """One sentence for all of its languages."""
-    cells: int
-    """More than languages where a task has axes, variants or several seeds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,8 +75,6 @@ class Summary:
     suites: tuple[Matrix, ...]
     matrices: tuple[Matrix, ...]
     skipped: tuple[SkippedGroup, ...]
-    skipped_cells: tuple[tuple[str, str, str], ...]
-    """Task, language and reason of what was skipped before the run began."""
     remarks: tuple[Remark, ...]
     extra: Mapping[ReportSection, SectionReport]
     """Reports of plugins' sections on all given runs."""
@@ -114,23 +104,18 @@ class Summary:
         return [report for report in self.extra.values() if not report.page_only]
 
 
-def summarise(
-    runs: Sequence[Run],
-    published: Sequence[Mapping[str, Any]] | None = None,
-    *,
-    sections: Sequence[ReportSection] = (),
-) -> Summary:
+def summarise(runs: Sequence[Run], *, sections: Sequence[ReportSection] = ()) -> Summary:
     """Return the summary of the first run, with the means of the further ones (baselines) under it.
 
     Args:
         runs: The main run first.
-        published: The documents of published systems; None takes those of the run.
         sections: The sections of plugins to include.
     """
     run, columns = runs[0], columns_of(runs[0])
     manifest, protocols = run.manifest, {column.protocol for column in columns}
-    documents = manifest.published if published is None else published
-    published = [document for document in documents if is_shown(document, protocols)]
+    published: list[Mapping[str, Any]] = [
+        document for document in manifest.published if is_shown(document, protocols)
+    ]
     places = [place_of(column, row_of(run, column), manifest.tasks[column.task]) for column in columns]
     suite_names = {suite.suite for suite in manifest.suites}
     noted = [document for document in published if document.get("suite") in suite_names]
@@ -156,8 +141,7 @@ def summarise(
         counts=_counts(run, columns),
         suites=suite_tables(runs, published),
         matrices=tuple(matrix for matrix in run_matrices if matrix.rows),
-        skipped=_skipped(run),
-        skipped_cells=_skipped_cells(run),
+        skipped=skipped_groups(run),
         remarks=(
             *label_remarks,
             *mean_remarks(systems),
@@ -173,29 +157,16 @@ def summarise(
     )
 
 
-def _skipped_cells(run: Run) -> tuple[tuple[str, str, str], ...]:
-    """Return task, language and reason of the cells that a plan skipped."""
-    cells = (cell for cell in run.cells if cell.status == "skipped" and not cell.is_stopped)
-    return tuple((cell.task, cell.language, cell.reason) for cell in cells)
-
-
 def columns_of(run: Run) -> tuple[Column, ...]:
     """Return the columns of a run's table, in the order of its cells."""
     specs = run.manifest.tasks
-    cells = [
-        cell
+    columns = (
+        column_of(cell, metric)
         for cell in run.cells
         if (cell.status != "skipped" or cell.has("method")) and not is_crossed(specs[cell.task])
-    ]
-    pairs = (
-        (cell, metric) for cell in cells for metric in specs[cell.task].shown or specs[cell.task].headline
+        for metric in specs[cell.task].shown or specs[cell.task].headline
     )
-    return tuple(dict.fromkeys(_column(*pair) for pair in pairs))
-
-
-def _column(cell: CellResult, metric: str) -> Column:
-    protocol, method, view = str(cell.protocol), str(cell.method), conditions_of(cell.view)
-    return Column(task=cell.task, protocol=protocol, method=method, view=view, metric=metric)
+    return tuple(dict.fromkeys(columns))
 
 
 def chance_of(spec: TaskSummary, metric: str) -> float | None:
@@ -216,32 +187,33 @@ def _data_of(run: Run) -> str:
 
 def _scores(run: Run, columns: Sequence[Column]) -> dict[str, tuple[Score, ...]]:
     """Return the scores in every column by language, the languages by their codes."""
-    scores: dict[str, list[Score]] = {}
-    for index, column in enumerate(columns):
-        row = row_of(run, column)
-        for code, cells in group_pairs((cell.language, cell) for cell in cells_of(run, column)).items():
-            mark = origin_mark(cells[0], run.manifest.tasks[column.task])
-            over_seeds = None if row is None else row.over_seeds.get(code)
-            scores.setdefault(code, [Score()] * len(columns))[index] = _score(
-                cells, column.metric, mark, over_seeds
-            )
-    return {code: tuple(scores[code]) for code in sorted(scores)}
+    scores = [
+        {
+            code: _score(run, column, cells)
+            for code, cells in group_pairs((cell.language, cell) for cell in cells_of(run, column)).items()
+        }
+        for column in columns
+    ]
+    codes = sorted({code for by_language in scores for code in by_language})
+    return {code: tuple(by_language.get(code, Score()) for by_language in scores) for code in codes}
 
 
-def _score(cells: Sequence[CellResult], metric: str, mark: str, over_seeds: Value | None = None) -> Score:
+def _score(run: Run, column: Column, cells: Sequence[CellResult]) -> Score:
     """Return the score of one language: the mean over its seeds, with the mark of where its items come from."""
     if any(cell.status == "failed" for cell in cells):
         return Score(mark="!")
     if any(is_unreadable(cell) for cell in cells):
         return Score(mark=UNREADABLE)
-    entries = [cell.metrics[metric] for cell in cells if metric in cell.metrics]
+    entries = [cell.metrics[column.metric] for cell in cells if column.metric in cell.metrics]
     if not entries:
         return Score()
+    row, spec = row_of(run, column), run.manifest.tasks[column.task]
+    over_seeds = None if row is None else row.over_seeds.get(cells[0].language)
     only = entries[0] if len(entries) == 1 else over_seeds
     return Score(
         value=fmean(entry.value for entry in entries),
         interval=None if only is None else only.ci,
-        mark=f"{'*' if cells[0].stands_in else ''}{mark}",
+        mark=f"{'*' if cells[0].stands_in else ''}{origin_mark(cells[0], spec)}",
     )
 
 
@@ -284,24 +256,26 @@ def _script_mean(run: Run, mean: MeanRow, script: str) -> Score:
 
 def _language(run: Run, code: str) -> tuple[str, str]:
     """Return the name and family of a language."""
-    table, recorded = known_languages(), _recorded(run, code)
-    if code in table:
-        return table.get(code).name, table.get(code).family
+    if code in known_languages():
+        language = known_languages().get(code)
+        return language.name, language.family
     names = (task.names for task in run.manifest.tasks.values())
-    return (recorded_name(code, names), recorded[0]) if recorded else (code, "other")
+    return (
+        (recorded_name(code, names), recorded[0]) if (recorded := _recorded(run, code)) else (code, "other")
+    )
 
 
 def script_of(run: Run, code: str) -> str:
     """Return the ISO 15924 code of a script: that of the run's tasks, or else that of the language table."""
-    table, recorded = known_languages(), _recorded(run, code)
-    return recorded[1] if recorded else table.get(code).script if code in table else "?"
+    if recorded := _recorded(run, code):
+        return recorded[1]
+    return known_languages().get(code).script if code in known_languages() else "?"
 
 
 def _recorded(run: Run, code: str) -> tuple[str, str] | None:
     """Return the family and script of a language as the run's tasks have them."""
-    return next(
-        (spec.languages[code] for spec in run.manifest.tasks.values() if code in spec.languages), None
-    )
+    specs = run.manifest.tasks.values()
+    return next((spec.languages[code] for spec in specs if code in spec.languages), None)
 
 
 # Rows under the languages ------------------------------------------------------------------------------------
@@ -320,49 +294,25 @@ def _facts(means: Sequence[MeanRow], chances: Sequence[float | None]) -> Iterato
     if any(chance is not None for chance in chances):
         yield "chance", tuple(Score(chance) for chance in chances)
     yield "transfer gap", tuple(mean.marked(mean.gap) for mean in means)
-    human = [None if mean.row is None else mean.row.human_gap for mean in means]
-    if any(gap is not None for gap in human):
-        yield (
-            "gap to human",
-            tuple(mean.marked(Score(gap)) for mean, gap in zip(means, human, strict=True)),
-        )
+    human = [Score(None if mean.row is None else mean.row.human_gap) for mean in means]
+    if any(gap.value is not None for gap in human):
+        yield "gap to human", tuple(mean.marked(gap) for mean, gap in zip(means, human, strict=True))
 
 
 def _counts(run: Run, columns: Sequence[Column]) -> tuple[tuple[str, tuple[str, ...]], ...]:
     planned = group_pairs(
         (cell.task, cell.language) for cell in run.cells if cell.is_scored or is_missing(cell)
     )
-    counts = []
-    for column in columns:
-        cells = [cell for cell in cells_of(run, column) if cell.status == "ok"]
-        languages = f"{len({cell.language for cell in cells})}/{len(set(planned.get(column.task, ())))}"
-        counts.append(
-            (languages, f"{sum(cell.n for cell in cells):,}", f"{sum(cell.seconds for cell in cells):,.0f}")
-        )
-    names = ("languages", "items", "seconds")
-    return tuple((name, tuple(texts[index] for texts in counts)) for index, name in enumerate(names))
-
-
-def _skipped(run: Run) -> tuple[SkippedGroup, ...]:
-    cells = [cell for cell in run.cells if cell.status != "ok"]
-    groups = group_pairs(
-        ((cell.task, cell.protocol, cell.status, _reason_shape(cell)), cell) for cell in cells
+    cells = [[cell for cell in cells_of(run, column) if cell.status == "ok"] for column in columns]
+    languages = (
+        f"{len({cell.language for cell in scored})}/{len(set(planned.get(column.task, ())))}"
+        for column, scored in zip(columns, cells, strict=True)
     )
-    return tuple(
-        SkippedGroup(
-            task=task,
-            protocol=protocol,
-            status=status,
-            languages=tuple(dict.fromkeys(cell.language for cell in members)),
-            reason=grouped_reason(cell.reason for cell in members),
-            cells=len(members),
-        )
-        for (task, protocol, status, _), members in groups.items()
+    return (
+        ("languages", tuple(languages)),
+        ("items", tuple(f"{sum(cell.n for cell in scored):,}" for scored in cells)),
+        ("seconds", tuple(f"{sum(cell.seconds for cell in scored):,.0f}" for scored in cells)),
     )
-
-
-def _reason_shape(cell: CellResult) -> str:
-    return cell.reason if cell.status == "failed" else reason_without_language(cell.reason, cell.language)
 
 
 # The runs of a report ----------------------------------------------------------------------------------------
@@ -423,17 +373,17 @@ def read_material(
     times = Counter(run.path.resolve() for run in runs)
     by_path = {run.path.resolve(): run for run in reversed(runs)}
     every = {path: by_path[path] for path in times}
-    requested = [run for path, run in every.items() if times[path] > 1 or not _is_baseline(path, every)]
-    first = next(iter(every.values()))
+    requested = [
+        run
+        for path, run in every.items()
+        if times[path] > 1 or path.parent.name != "baselines" or path.parent.parent not in every
+    ]
+    first, *_ = runs_of_report = tuple(every.values())
     return Material(
         runs=tuple(requested),
-        every=tuple(every.values()),
-        names=dict(zip((run.path for run in every.values()), system_names([*every.values()]), strict=True)),
-        summary=summarise([*every.values()], sections=sections),
+        every=runs_of_report,
+        names=dict(zip((run.path for run in runs_of_report), system_names(runs_of_report), strict=True)),
+        summary=summarise(runs_of_report, sections=sections),
         columns=tuple(dict.fromkeys(column for run in (first, *requested) for column in columns_of(run))),
         metric_table=metrics,
     )
-
-
-def _is_baseline(path: Path, paths: Mapping[Path, Run]) -> bool:
-    return path.parent.name == "baselines" and path.parent.parent in paths

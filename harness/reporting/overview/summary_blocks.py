@@ -26,20 +26,19 @@ from harness.reporting.blocks.number import (
     HALF_LEGEND,
     INTERVAL_LEGEND,
     SCALES,
-    Score,
     heat_class,
     levels,
     percent,
     score_field,
 )
-from harness.reporting.blocks.remark import counted, sentences
-from harness.reporting.overview.column import cells_of, group_pairs
-from harness.reporting.overview.marks import ADDED, PROVENANCE_MARKS, UNREADABLE, WITH_UNREADABLE
+from harness.reporting.blocks.remark import sentences
+from harness.reporting.legends import legend, legend_paragraphs, words_of
+from harness.reporting.overview.column import cells_of
 from harness.reporting.overview.matrix import Matrix
-from harness.reporting.overview.mean_row import OTHER_CELLS, OTHER_PROTOCOL, MeanRow, mean_remarks
-from harness.reporting.overview.published import published_rows
+from harness.reporting.overview.means import PUBLISHED, UNREADABLE, MeanRow, mean_remarks, published_rows
+from harness.reporting.overview.missing import skipped_blocks
 from harness.reporting.overview.run_remarks import sampled_items
-from harness.reporting.overview.summary import Material, SkippedGroup, Summary, chance_of, summarise
+from harness.reporting.overview.summary import Material, Summary, chance_of, summarise
 from harness.reporting.render.console import SAMPLE_WARNING, shown_parts
 from harness.reporting.render.latex import render_latex
 from harness.storage.run_folder import Run
@@ -47,32 +46,12 @@ from harness.table import NamedTable
 
 Grouping = Literal["family", "script"]
 """Property that groups the rows of languages."""
-MARKS = {
-    "*": "scored on another split than test",
-    "!": "the cell failed",
-    **{mark: made for made, mark in PROVENANCE_MARKS.items()},
-    ADDED: "added to the task by others",
-    OTHER_CELLS: "over other cells or fewer languages, not comparable",
-    OTHER_PROTOCOL: "under another protocol or prompt",
-    WITH_UNREADABLE: "with unreadable cells",
-    "°": "not comparable, as its source says",
-}
-"""The whole sentences are among the notes."""
 LABEL_WIDTH = 22
 WIDEST_PUBLISHED = 36
 """Of published systems, whose names differ at the end: `XLM-R Large ORIG, NLLB`."""
 WIDEST_LABEL = 30
 """In the small tables, whose rows may be paths of models."""
-LEGEND = (
-    "Colours go from chance (0 where it is not known) to 100 in every column. From the best language down, those that "
-    "do not differ measurably from the first of their colour have the same one; the number says how much. -: no score, "
-    "“How it was made” lists the reasons."
-)
-BEST = "Bold: the best mean of the runs and their baselines that is over the same cells."
-PUBLISHED = (
-    "A published mean is the one that was printed, over the whole test sets; next to a mean over fewer languages it is "
-    "over the same ones, or has ~. ° is not comparable: the notes of “How it was made” have the reason."
-)
+BEST, PRINTED = legend_paragraphs("means of systems")
 
 
 def summary_blocks(summary: Summary) -> list[Block]:
@@ -81,7 +60,7 @@ def summary_blocks(summary: Summary) -> list[Block]:
         *_warning(summary),
         *([language_table(summary)] if summary.columns else []),
         *map(matrix_table, (*summary.matrices, *summary.suites)),
-        *(block for report in summary.shown_extra for block in (*report.blocks, Notes(report.notes))),
+        *(block for report in summary.shown_extra for block in report.all_blocks),
         Note(f"Scores x100. {INTERVAL_LEGEND}. Mean: unweighted over languages."),
         Notes(summary.notes),
         *skipped_blocks(summary.skipped),
@@ -91,11 +70,11 @@ def summary_blocks(summary: Summary) -> list[Block]:
 def detail_blocks(summary: Summary, *, width: int, by: Grouping = "family") -> list[Block]:
     """Return the tables by language for a terminal: large matrices have one line, and no score is shown twice."""
     indices = [index for index, column in enumerate(summary.columns) if column.key not in summary.covered]
-    table = _language_table(summary, indices, by=by)
+    table = language_table(summary, by=by, whole=False).part(indices)
     # A section that covers a task shows its axis too.
     covered = {task for task, _, _ in summary.covered}
     intervals = _interval_legend(table, width) if indices else ""
-    legend = f"Scores x100.{intervals}{f' In the row of a {by}: the mean.' if indices else ''}"
+    text = f"Scores x100.{intervals}{f' In the row of a {by}: the mean.' if indices else ''}"
     return [
         Note(summary.title, "heading"),
         *([table] if indices else []),
@@ -108,7 +87,7 @@ def detail_blocks(summary: Summary, *, width: int, by: Grouping = "family") -> l
         ),
         *map(matrix_table, summary.suites),
         *(block for report in summary.shown_extra for block in report.brief_blocks),
-        Note(f"{legend} Mean: unweighted over languages. Transfer gap: source minus the others."),
+        Note(f"{text} Mean: unweighted over languages. Transfer gap: source minus the others."),
         *([Note(marks.strip())] if (marks := mark_legend(summary)) else []),
         Note(""),
     ]
@@ -119,7 +98,7 @@ def mark_legend(summary: Summary) -> str:
     rows = [scores for *_, scores in summary.languages] + [scores for _, scores in summary.means]
     rows += [scores for suite in summary.suites for _, scores in suite.rows]
     marks = {mark for scores in rows for score in scores if score.mark != UNREADABLE for mark in score.mark}
-    texts = [f"{mark} {meaning}" for mark, meaning in MARKS.items() if mark in marks]
+    texts = [f"{mark} {meaning}" for mark, meaning in words_of("words")["marks"].items() if mark in marks]
     return f" Marks: {', '.join(texts)}." if texts else ""
 
 
@@ -132,8 +111,7 @@ def note_blocks(summary: Summary) -> list[Block]:
 def part_blocks(summary: Summary, section: ReportSection) -> list[Block]:
     """Return one section of a plugin with all its tables."""
     report = summary.extra.get(section)
-    blocks = [] if report is None else [*report.blocks, Notes(report.notes)]
-    return [*_warning(summary), *(blocks or [Note(section.empty)])]
+    return [*_warning(summary), *([Note(section.empty)] if report is None else report.all_blocks)]
 
 
 def _warning(summary: Summary) -> list[Block]:
@@ -151,20 +129,13 @@ def _interval_legend(table: Table, width: int) -> str:
     return f" {INTERVAL_LEGEND if any('–' in small for small in smalls) else HALF_LEGEND}."
 
 
-def language_table(summary: Summary) -> Table:
-    """Return the table by language of all columns, with all means under it."""
-    return _language_table(summary, range(len(summary.columns)), whole=True)
-
-
-def _language_table(
-    summary: Summary, shown: Sequence[int], *, by: Grouping = "family", whole: bool = False
-) -> Table:
-    """Return the table by language of some columns; with `whole` the means of all scripts are under it."""
-    published = [name for name, _ in summary.means if name.startswith("published ")]
+def language_table(summary: Summary, *, by: Grouping = "family", whole: bool = True) -> Table:
+    """Return the table by language with the means under it; with `whole` also those of all scripts."""
+    published = [name for name, _ in summary.means if name.startswith(PUBLISHED)]
     return make_table(
         summary.title,
-        ("language", *(summary.columns[index].title for index in shown)),
-        (*_language_rows(summary, shown, by), *_mean_rows(summary, shown, whole=whole)),
+        ("language", *(column.title for column in summary.columns)),
+        (*_language_rows(summary, by), *_mean_rows(summary, whole=whole)),
         label_width=max(LABEL_WIDTH, *(min(len(name), WIDEST_PUBLISHED) for name in published), 0),
         untitled=True,
         divided=True,
@@ -175,7 +146,7 @@ def score_blocks(material: Material) -> list[Block]:
     """Return languages against tasks of every given run, by family, with the means of scripts, for a page."""
     if not material.languages:
         return []
-    blocks: list[Block] = [Note(LEGEND + mark_legend(material.summary), "note")]
+    blocks: list[Block] = [Note(legend("scores") + mark_legend(material.summary), "note")]
     for number, run in enumerate(material.runs):
         table = _score_table(material, run, summarise([run]) if number else material.summary)
         blocks.append(Fold(title=f"Scores of {material.name(run)}", blocks=[table]) if number else table)
@@ -184,12 +155,11 @@ def score_blocks(material: Material) -> list[Block]:
 
 def _score_table(material: Material, run: Run, summary: Summary) -> Table:
     """Return the scores of a run as colours: a row per language under its family, the means at the end."""
-    pages, shown = {code for code, _, _ in material.languages}, range(len(summary.columns))
-    rows = _language_rows(summary, shown, run=run, pages=pages)
+    rows = _language_rows(summary, run=run, pages={code for code, _, _ in material.languages})
     return make_table(
         f"Scores of {material.name(run)}, times 100; {INTERVAL_LEGEND}",
         ("language", *(column.title for column in summary.columns)),
-        (*rows, *_mean_rows(summary, shown, whole=True, in_page=True)),
+        (*rows, *_mean_rows(summary, whole=True, in_page=True)),
         style="heat scores",
         ramp="score",
         ramp_low="chance, or 0 where it is not known",
@@ -197,23 +167,19 @@ def _score_table(material: Material, run: Run, summary: Summary) -> Table:
 
 
 def _language_rows(
-    summary: Summary,
-    shown: Sequence[int],
-    by: Grouping = "family",
-    *,
-    run: Run | None = None,
-    pages: Collection[str] = (),
+    summary: Summary, by: Grouping = "family", *, run: Run | None = None, pages: Collection[str] = ()
 ) -> Iterator[TableRow]:
     """Yield the languages under their group; with `run`, for a page that has its seeds and links to `pages`."""
     shades = score_shades(summary)
     for section in summary.sections if by == "family" else summary.by_script:
-        yield TableRow(
-            label=section.family, fields=_fields(section.means, shown), style="head", optional=True
-        )
+        means = tuple(map(score_field, section.means))
+        yield TableRow(label=section.family, fields=means, style="head", optional=True)
         for code, name, scores in section.rows:
             href = f"#{anchor('language', code)}" if code in pages else ""
             label = Field(text=f"{name} ({code})", short=f"{code:<3} {name}", href=href)
-            fields = [replace(score_field(scores[index]), shade=shades[code, index]) for index in shown]
+            fields = [
+                replace(score_field(score), shade=shades[code, index]) for index, score in enumerate(scores)
+            ]
             if run is not None:
                 fields = [_with_seeds(field, summary, run, code, index) for index, field in enumerate(fields)]
             depth, ends = int(run is None), code == section.rows[-1][0]
@@ -230,26 +196,20 @@ def _with_seeds(field: Field, summary: Summary, run: Run, code: str, index: int)
     return replace(field, small=f"(seeds {seeds})") if len(metrics) > 1 else field
 
 
-def _mean_rows(
-    summary: Summary, shown: Sequence[int], *, whole: bool, in_page: bool = False
-) -> Iterator[TableRow]:
+def _mean_rows(summary: Summary, *, whole: bool, in_page: bool = False) -> Iterator[TableRow]:
     if whole and summary.scripts:
         yield TableRow(label="By script", style="head")
         for script, scores in summary.scripts:
-            ends = script == summary.scripts[-1][0]
-            yield TableRow(label=script, fields=_fields(scores, shown), depth=1, optional=True, ends=ends)
+            fields, ends = tuple(map(score_field, scores)), script == summary.scripts[-1][0]
+            yield TableRow(label=script, fields=fields, depth=1, optional=True, ends=ends)
     if in_page and summary.means:
         yield TableRow(label="All languages", style="head")
     for title, scores in summary.means:
         style: Literal["", "bold"] = "bold" if in_page or title == "mean" else ""
-        optional = title.startswith("published ")
-        yield TableRow(label=title, fields=_fields(scores, shown), style=style, optional=optional)
+        fields, optional = tuple(map(score_field, scores)), title.startswith(PUBLISHED)
+        yield TableRow(label=title, fields=fields, style=style, optional=optional)
     for title, texts in summary.counts:
-        yield TableRow(label=title, fields=tuple(texts[index] for index in shown), style="dim")
-
-
-def _fields(scores: Sequence[Score], shown: Sequence[int]) -> tuple[Field, ...]:
-    return tuple(score_field(scores[index]) for index in shown)
+        yield TableRow(label=title, fields=texts, style="dim")
 
 
 def score_shades(summary: Summary) -> dict[tuple[str, int], str]:
@@ -289,60 +249,6 @@ def shaded_rows(matrix: Matrix) -> tuple[TableRow, ...]:
     )
 
 
-# What has no score -------------------------------------------------------------------------------------------
-
-
-def _by_status(groups: Sequence[SkippedGroup]) -> Iterator[tuple[str, list[SkippedGroup]]]:
-    """Yield the failed cells and the skipped ones with their title."""
-    by_status = group_pairs((group.status, group) for group in groups)
-    for status in ("failed", "skipped"):
-        if members := by_status.get(status):
-            yield f"{status.title()}: {counted(sum(group.cells for group in members), 'cell')}", members
-
-
-def skipped_blocks(groups: Sequence[SkippedGroup]) -> list[Block]:
-    """Return the skipped and failed cells, with the reasons."""
-    return [
-        block
-        for title, members in _by_status(groups)
-        for block in (Note(title, "subheading"), Notes([_reason(group) for group in members]))
-    ]
-
-
-def _reason(group: SkippedGroup) -> str:
-    title = group.task + (f" ({group.protocol})" if group.protocol else "")
-    return f"{title} {' '.join(group.languages)}: {group.reason}"
-
-
-def missing_blocks(material: Material) -> list[Block]:
-    """Return the cells without a score, by run, with the reasons; nothing where there are none."""
-    blocks: list[Block] = []
-    for number, run in enumerate(material.runs):
-        groups = (summarise([run]) if number else material.summary).skipped
-        run_blocks = [*_skipped(groups), *_unlabelled(run)]
-        heading = [Note(material.name(run), "heading")] if len(material.runs) > 1 else []
-        blocks += [*heading, *run_blocks] if run_blocks else []
-    return blocks
-
-
-def _skipped(groups: Sequence[SkippedGroup]) -> Iterator[Table]:
-    for title, members in _by_status(groups):
-        rows = [
-            (group.task, group.protocol or "-", " ".join(group.languages), group.reason) for group in members
-        ]
-        yield make_table(title, ("task", "protocol", "languages", "reason"), rows, words={0, 1, 2})
-
-
-def _unlabelled(run: Run) -> Iterator[Table]:
-    """Yield the cells that were answered and could not be scored."""
-    cells = [cell for cell in run.cells if cell.status == "ok" and not cell.is_scored]
-    title = f"Answered, but the test file has no labels: {counted(len(cells), 'cell')}"
-    codes = group_pairs((cell.task, cell.language) for cell in cells)
-    rows = [(task, " ".join(dict.fromkeys(languages))) for task, languages in codes.items()]
-    if cells:
-        yield make_table(title, ("task", "languages"), rows, words={0})
-
-
 # Systems against tasks: the means of runs, baselines and published systems ------------------------------------
 
 
@@ -362,7 +268,7 @@ def system_table(material: Material) -> Table | None:
     ]
     rows = (TableRow(label=label, fields=tuple(map(_mean_field, means, best))) for label, means in labelled)
     notes = [BEST] if any(value is not None for value in best) else []
-    notes += [PUBLISHED] if published else []
+    notes += [PRINTED] if published else []
     return make_table(
         f"Means over languages, times 100; {INTERVAL_LEGEND}",
         ("system", *(column.title for column in material.columns)),
@@ -424,7 +330,7 @@ def systems_latex(material: Material, table: Table) -> str:
     phrases = [
         table.title,
         *([BEST] if BEST in table.notes else []),
-        *(note.partition(": ")[0] for note in table.notes if note not in {BEST, PUBLISHED}),  # marks
+        *(note.partition(": ")[0] for note in table.notes if note not in {BEST, PRINTED}),  # marks
         *([SAMPLE_WARNING] if any(run.results.run.data == "sample" for run in material.every) else []),
         *(sample[0].upper() + sample[1:] for sample in samples),
     ]

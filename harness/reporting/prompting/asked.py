@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain, combinations, groupby
+from itertools import combinations
 from statistics import fmean
 from typing import Any
 
 from harness.analysis.comparison import compare_group
 from harness.analysis.systems import System, SystemGroup, group_systems
-from harness.metrics.metric import metric_name
+from harness.metrics.metric import Metric, metric_name
 from harness.registry.discovery import discover
 from harness.registry.registry import Registry
-from harness.reporting.blocks.model import BLANK, Block, Table, rows_of
+from harness.reporting.blocks.columns import table_of
+from harness.reporting.blocks.model import BLANK, Block, Table, make_table
 from harness.reporting.blocks.number import p_text, percent, signed, signed_interval, uncertainty
-from harness.reporting.formats import SectionReport
 from harness.reporting.legends import legend
 from harness.reporting.overview.column import conditions_of
-from harness.reporting.overview.marks import unread_count
+from harness.reporting.overview.means import unread_count
+from harness.reporting.sections import SectionReport
 from harness.statistics import adjusted
 from harness.storage.results import CellResult
 from harness.storage.run_folder import Run
-from harness.table import grouped
+from harness.table import NamedTable, grouped
 
 DEFAULT = "default"
 
@@ -35,9 +36,8 @@ def read_asked(runs: Sequence[Run]) -> SectionReport | None:
     """Return the main run's unreadable answers, repeats and prompts; None where it has none of these."""
     run = runs[0]
     unread = list(_unread_cells(run))
-    repeated = [
-        cell for cell in run.cells if cell.is_scored and any("pass@" in name for name in cell.metrics)
-    ]
+    scored = [cell for cell in run.cells if cell.is_scored]
+    repeated = [cell for cell in scored if any("pass@" in name for name in cell.metrics)]
     prompts = list(prompt_scores(run))
     if not unread and not repeated and not prompts:
         return None
@@ -48,30 +48,25 @@ def read_asked(runs: Sequence[Run]) -> SectionReport | None:
         *_prompt_tables(prompts),
         *_pair_tables(pairs),
     ]
-    notes = [
-        *([legend("repeats")] if repeated else []),
-        *([legend("prompts"), legend("pairs of prompts")] if prompts else []),
-    ]
-    rows = [
-        *({**_cell_row("unread", cell), "items": cell.n, "unread": unread_count(cell)} for cell in unread),
-        *(
-            _cell_row("repeats", cell) | {name: score.value for name, score in cell.metrics.items()}
-            for cell in repeated
-        ),
-        *map(_flat, prompts),
-        *pairs,
-    ]
-    return SectionReport(blocks=blocks, notes=notes, rows=lambda: rows)
+    legends = ["repeats"] if repeated else []
+    legends += ["prompts", "pairs of prompts"] if prompts else []
+    rows = [_cell_row("unread", cell, {"items": cell.n, "unread": unread_count(cell)}) for cell in unread]
+    for cell in repeated:
+        rows.append(_cell_row("repeats", cell, {name: own.value for name, own in cell.metrics.items()}))
+    rows += [*map(_flat, prompts), *pairs]
+    return SectionReport(blocks=blocks, notes=[*map(legend, legends)], rows=lambda: rows)
 
 
 def _flat(row: Row) -> Row:
-    """Return a row with the entries of its mappings in their place."""
-    pairs = (value.items() if isinstance(value, dict) else [(name, value)] for name, value in row.items())
-    return dict(chain.from_iterable(pairs))
+    """Return a row with its scores in their place."""
+    head = {name: row[name] for name in ("about", "task", "view", "language", "metric")}
+    scores: Row = row["scores"]
+    return head | scores | {name: row[name] for name in ("best", "mean", "spread")}
 
 
-def _cell_row(about: str, cell: CellResult) -> Row:
-    return {"about": about, "task": cell.task, "view": dict(cell.view), "language": cell.language}
+def _cell_row(about: str, cell: CellResult, numbers: Row) -> Row:
+    head = {"about": about, "task": cell.task, "view": dict(cell.view), "language": cell.language}
+    return head | numbers
 
 
 # Answers that could not be read ------------------------------------------------------------------------
@@ -88,23 +83,20 @@ def _unread_tables(cells: Sequence[CellResult]) -> Iterator[Table]:
     """Yield a table with a row for each language and a column for each task and view."""
     if not cells:
         return
-    titles = list(dict.fromkeys(map(_title, cells)))
-    rows = []
-    for code in dict.fromkeys(cell.language for cell in cells):
-        fields = [code]
-        for title in titles:
-            group = [cell for cell in cells if cell.language == code and _title(cell) == title]
-            unread, items = sum(map(unread_count, group)), sum(cell.n for cell in group)
-            fields.append(f"{percent(unread / items)} ({unread:,} of {items:,})" if group else BLANK)
-        rows.append(fields)
-    yield Table(
-        title="Unreadable answers, %",
-        corner="language",
-        heads=tuple(title.replace(" ", "\n") for title in titles),
-        rows=rows_of(rows),
-        notes=(legend("unreadable answers"),),
-        divided=True,
-    )
+    groups = grouped(((cell.language, _title(cell)), cell) for cell in cells)
+    titles = list(dict.fromkeys(title for _, title in groups))
+    rows = [
+        (code, *(_unread_text(groups.get((code, title), ())) for title in titles))
+        for code in dict.fromkeys(code for code, _ in groups)
+    ]
+    heads = ("language", *(title.replace(" ", "\n") for title in titles))
+    notes = (legend("unreadable answers"),)
+    yield make_table("Unreadable answers, %", heads, rows, notes=notes, divided=True)
+
+
+def _unread_text(cells: Sequence[CellResult]) -> str:
+    unread, items = sum(map(unread_count, cells)), sum(cell.n for cell in cells)
+    return f"{percent(unread / items)} ({unread:,} of {items:,})" if cells else BLANK
 
 
 def _title(cell: CellResult) -> str:
@@ -116,20 +108,11 @@ def _title(cell: CellResult) -> str:
 
 def _repeat_tables(run: Run, cells: Sequence[CellResult]) -> Iterator[Table]:
     for title, group in grouped((_title(cell), cell) for cell in cells).items():
-        names = [
-            name
-            for name in group[0].metrics
-            if name.partition("@")[0] in {"pass", "majority"} and "@" in name
-        ]
+        names = [name for name in group[0].metrics if name.startswith(("pass@", "majority@"))]
         metric = run.manifest.tasks[group[0].task].headline[0]
-        yield Table(
-            title=f"{title}: several answers per item",
-            corner="language",
-            heads=(f"mean {metric_name(metric)}", *names),
-            rows=rows_of(
-                (cell.language, *(_score(cell, name) for name in (metric, *names))) for cell in group
-            ),
-        )
+        rows = [(cell.language, *(_score(cell, name) for name in (metric, *names))) for cell in group]
+        heads = ("language", f"mean {metric_name(metric)}", *names)
+        yield make_table(f"{title}: several answers per item", heads, rows)
 
 
 def _score(cell: CellResult, name: str) -> str:
@@ -160,8 +143,12 @@ def prompt_scores(run: Run) -> Iterator[Row]:
         if len(by_preset) > 1:
             scores = {preset: fmean(values) for preset, values in by_preset.items()}
             yield {
-                **{"about": "prompts", "task": task, "view": conditions_of(json.loads(rest)[-1])},
-                **{"language": language, "metric": run.manifest.tasks[task].headline[0], "scores": scores},
+                "about": "prompts",
+                "task": task,
+                "view": conditions_of(json.loads(rest)[-1]),
+                "language": language,
+                "metric": run.manifest.tasks[task].headline[0],
+                "scores": scores,
                 "best": max(scores, key=scores.__getitem__),
                 "mean": fmean(scores.values()),
                 "spread": max(scores.values()) - min(scores.values()),
@@ -177,25 +164,30 @@ def prompt_pairs(run: Run) -> list[Row]:
     metrics = Registry(discover()).metrics
     rows: list[Row] = []
     for group in group_systems([run], least=1):
-        pairs: list[Row] = []
-        for systems in _alike(group):
-            for first, second in combinations(systems, 2):
-                compared = compare_group(replace(group, systems=(second, first)), metrics)
-                difference = compared.scores[0].differences[1] if compared and compared.items else None
-                if compared is not None and difference is not None:
-                    names = [_preset(next(iter(system.cells.values()))) for system in (first, second)]
-                    pairs.append(
-                        {
-                            **{"about": "pairs", "task": group.title, "metric": compared.scores[0].metric},
-                            **dict(zip(("first", "second"), names, strict=True)),
-                            "difference": difference.value,
-                            **{name: getattr(difference, name) for name in ("low", "high", "p")},
-                        }
-                    )
+        candidates = (pair for systems in _alike(group) for pair in combinations(systems, 2))
+        pairs = [pair for systems in candidates if (pair := _pair(group, systems, metrics)) is not None]
         for pair, p in zip(pairs, adjusted([pair["p"] for pair in pairs]), strict=True):
             pair["p"] = p
         rows += pairs
     return rows
+
+
+def _pair(group: SystemGroup, systems: tuple[System, System], metrics: NamedTable[Metric]) -> Row | None:
+    """Return the difference of two prompts, the second minus the first; None without common items."""
+    first, second = systems
+    compared = compare_group(replace(group, systems=(second, first)), metrics)
+    difference = compared.scores[0].differences[1] if compared and compared.items else None
+    if compared is None or difference is None:
+        return None
+    return {
+        "about": "pairs",
+        "task": group.title,
+        "metric": compared.scores[0].metric,
+        "first": _preset(next(iter(first.cells.values()))),
+        "second": _preset(next(iter(second.cells.values()))),
+        "difference": difference.value,
+        **{name: getattr(difference, name) for name in ("low", "high", "p")},
+    }
 
 
 def _alike(group: SystemGroup) -> list[list[System]]:
@@ -219,34 +211,27 @@ def _prompt_tables(rows: Sequence[Row]) -> Iterator[Table]:
     by_title = grouped((f"{row['task']} {row['view']}".rstrip(), row) for row in rows)
     for title, languages in by_title.items():
         presets = list(dict.fromkeys(name for row in languages for name in row["scores"]))
-        yield Table(
-            title=f"{title}: {metric_name(languages[0]['metric'])} by prompt",
-            corner="language",
-            heads=(*presets, "best", "mean", "spread"),
-            rows=rows_of(
-                (
-                    row["language"],
-                    *(percent(row["scores"].get(name)) for name in presets),
-                    row["best"],
-                    percent(row["mean"]),
-                    percent(row["spread"]),
-                )
-                for row in languages
-            ),
-            words=frozenset({len(presets)}),
-        )
+        table_rows = [
+            (
+                row["language"],
+                *(percent(row["scores"].get(name)) for name in presets),
+                row["best"],
+                percent(row["mean"]),
+                percent(row["spread"]),
+            )
+            for row in languages
+        ]
+        heads = ("language", *presets, "best", "mean", "spread")
+        metric = metric_name(languages[0]["metric"])
+        yield make_table(f"{title}: {metric} by prompt", heads, table_rows, words={len(presets)})
 
 
 def _pair_tables(pairs: Sequence[Row]) -> Iterator[Table]:
-    for task, group in groupby(pairs, key=lambda pair: str(pair["task"])):
-        rows = rows_of(
-            (
-                f"{pair['second']} - {pair['first']}",
-                signed(pair["difference"]),
-                signed_interval(pair["low"], pair["high"]),
-                p_text(pair["p"]),
-            )
-            for pair in group
-        )
-        heads = ("difference", "95 % interval", "p")
-        yield Table(title=f"{task}: prompts compared", corner="prompts", heads=heads, rows=rows)
+    columns: dict[str, Callable[[Row], str]] = {
+        "prompts": lambda pair: f"{pair['second']} - {pair['first']}",
+        "difference": lambda pair: signed(pair["difference"]),
+        "95 % interval": lambda pair: signed_interval(pair["low"], pair["high"]),
+        "p": lambda pair: p_text(pair["p"]),
+    }
+    for task, group in grouped((pair["task"], pair) for pair in pairs).items():
+        yield table_of(f"{task}: prompts compared", group, columns)

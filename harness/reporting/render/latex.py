@@ -84,16 +84,11 @@ def _pieces(table: Table) -> Iterator[Table]:
     # Heads over several columns fit the whole table alone.
     groups = table.groups if len(column_groups) == 1 else ()
     for columns in column_groups:
-        rows = [
-            replace(row, fields=tuple(row.fields[at] for at in columns if row.fields)) for row in table.rows
-        ]
-        words = frozenset(index for index, at in enumerate(columns) if at in table.words)
-        heads = tuple(table.heads[at] for at in columns)
-        count = -(-len(rows) // MOST_ROWS) or 1
-        size = -(-len(rows) // count) or 1
-        for start in range(0, max(len(rows), 1), size):
-            chunk = tuple(rows[start : start + size])
-            yield replace(table, heads=heads, groups=groups, words=words, rows=chunk)
+        part = replace(table.part(columns), groups=groups)
+        count = -(-len(part.rows) // MOST_ROWS) or 1
+        size = -(-len(part.rows) // count) or 1
+        for start in range(0, max(len(part.rows), 1), size):
+            yield replace(part, rows=part.rows[start : start + size])
 
 
 def _column_groups(table: Table) -> list[list[int]]:

@@ -66,6 +66,7 @@ def _environment(package: str) -> Environment:
         "as_field": as_field,
         "beginning": _beginning,
         "data_link": _data_link,
+        "kind": lambda block: type(block).__name__.lower(),
         "language_tag": lambda code: code if code and _LANGUAGE.fullmatch(code) else None,
         "lines": lambda text: Markup("<br>").join(visible(line) for line in text.split("\n")),
         "marks": _marks,

@@ -6,9 +6,10 @@ The rows are those of each run alone, and of each further one against the first.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from harness.analysis.buckets import LEAST_ITEMS
@@ -17,7 +18,19 @@ from harness.errors import HarnessError
 from harness.metrics.metric import metric_name
 from harness.registry.registry import Registry
 from harness.reporting.blocks.chart import CurveChart, ForestChart, ForestRow, Line
-from harness.reporting.blocks.model import BLANK, Block, Charts, Field, Fold, Note, Notes, Table, rows_of
+from harness.reporting.blocks.columns import table_of
+from harness.reporting.blocks.model import (
+    BLANK,
+    Block,
+    Charts,
+    Field,
+    Fold,
+    Note,
+    Notes,
+    Table,
+    make_table,
+    rows_of,
+)
 from harness.reporting.blocks.number import (
     SCALES,
     heat_class,
@@ -27,6 +40,7 @@ from harness.reporting.blocks.number import (
     percent,
     signed,
 )
+from harness.reporting.blocks.remark import counted
 from harness.reporting.legends import legend
 from harness.reporting.overview.column import conditions_of
 from harness.reporting.render.console import SAMPLE_WARNING
@@ -71,50 +85,63 @@ class Weakness:
     inputs: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Task -> the names of its texts, for tasks with pairs of texts."""
 
-    def title(self, attribute: str) -> str:
-        """Return the description of an attribute; its name where no description exists."""
-        return self.titles.get(attribute) or attribute
+    def buckets(self, rows: Sequence[Row]) -> list[DiagnosedBucket]:
+        """Return the rows of buckets in words."""
+        return [bucket for group in self.bucket_groups(rows) for bucket in group]
 
-    def phrase(self, row: Row, buckets: Sequence[Row]) -> str:
+    def bucket_groups(self, rows: Sequence[Row]) -> Iterator[list[DiagnosedBucket]]:
+        """Yield the rows of buckets in words, by language, task, system or systems, and attribute."""
+        groups = grouped(
+            ((row["language"], task_title(row), " / ".join(systems_of(row)), row["attribute"]), row)
+            for row in rows
+        )
+        systems = grouped(dict.fromkeys((task, system) for _, task, system, _ in groups))
+        for (_, task, system, _), buckets in groups.items():
+            name = f"{task} {_condition(system)}" if len(systems[task]) > 1 else task
+            phrases = [self._phrase(row, at, len(buckets)) for at, row in enumerate(buckets)]
+            yield [
+                DiagnosedBucket(task=task, phrase=phrase, label=f"{name}: {phrase}", row=row)
+                for phrase, row in zip(phrases, buckets, strict=True)
+            ]
+
+    def _phrase(self, row: Row, index: int, count: int) -> str:
         """Return the content of a bucket in words: ``longest premises (13, 40]``, ``tag of the span: PROPN``.
 
         Args:
             row: The bucket.
-            buckets: All buckets of its attribute, in their order.
+            index: Its place among the buckets of its attribute.
+            count: How many these are.
         """
-        attribute, index = row["attribute"], next(at for at, bucket in enumerate(buckets) if bucket is row)
-        edges = edges_text(row)
-        ends = self.ends.get(attribute)
-        if ends is not None and index in {0, len(buckets) - 1}:
+        edges, ends = edges_text(row), self.ends.get(row["attribute"])
+        title = self.titles.get(row["attribute"]) or row["attribute"]
+        if ends is not None and index in {0, count - 1}:
             words = ends[0] if index == 0 else ends[1]
-            return f"{_named_inputs(words, self.inputs.get(row['task'], ()))} {edges}".rstrip()
+            for ordinal, name in zip(("first", "second"), self.inputs.get(row["task"], ()), strict=False):
+                words = words.replace(f"{ordinal} text", name)
+            return f"{words} {edges}".rstrip()
         if edges:
-            return f"{self.title(attribute)} in {edges}"
+            return f"{title} in {edges}"
         if ends is not None:
-            return f"{self.title(attribute)}, part {index + 1} of {len(buckets)} from the lowest"
-        return f"{self.title(attribute)}: {row['bucket']}"
+            return f"{title}, part {index + 1} of {count} from the lowest"
+        return f"{title}: {row['bucket']}"
 
 
-def _named_inputs(words: str, names: Sequence[str]) -> str:
-    """Return the words with a task's own names of its two texts."""
-    for ordinal, name in zip(("first", "second"), names, strict=False):
-        words = words.replace(f"{ordinal} text", name)
-    return words
+def systems_of(row: Row) -> Sequence[str]:
+    """Return the names of the system, or of both systems, that a row is about."""
+    names: Sequence[str] = row["systems"] if "systems" in row else [row["system"]]
+    return names
 
 
 def find_weakness(runs: Sequence[Run], registry: Registry) -> Weakness:
     """Return the diagnosis of runs; what cannot be diagnosed has a sentence in its notes."""
     notes: list[str] = []
 
-    def rows(*own: Run) -> list[dict[str, Any]]:
-        return _rows(own, registry, notes)
-
     table = registry.features
     features = [table.get(name) for name in table.names if name not in table.conflicts]
     specs = {task: spec for run in reversed(runs) for task, spec in run.manifest.specs.items()}
     return Weakness(
-        runs=tuple(tuple(rows(run)) for run in runs),
-        pairs=tuple(row for run in runs[1:] for row in rows(runs[0], run)),
+        runs=tuple(tuple(_rows([run], registry, notes)) for run in runs),
+        pairs=tuple(row for run in runs[1:] for row in _rows([runs[0], run], registry, notes)),
         titles={feature.name: feature.title for feature in features},
         notes=tuple(dict.fromkeys(notes)),
         ends={feature.name: feature.ends for feature in features if feature.ends is not None},
@@ -137,22 +164,47 @@ def _rows(runs: Sequence[Run], registry: Registry, notes: list[str], task: str =
     return diagnosis.rows()
 
 
-def by_attribute(rows: Sequence[Row]) -> dict[tuple[str, str, str], list[Row]]:
-    """Return rows of buckets by task with its view, system or systems, and attribute; in their order."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiagnosedBucket:
+    """A bucket of an attribute in words."""
 
-    def key(row: Row) -> tuple[str, str, str]:
-        view = ", ".join(f"{name}={value}" for name, value in row["view"].items())
-        system = row["system"] if "system" in row else " / ".join(row["systems"])
-        return f"{row['task']} ({view})" if view else row["task"], system, row["attribute"]
+    task: str
+    """The task with its view."""
+    phrase: str
+    """Its content: ``longest premises (13, 40]``."""
+    label: str
+    """Task and content, with the conditions of the system where the task has several systems."""
+    row: Row
 
-    return grouped((key(row), row) for row in rows)
+    @property
+    def difference(self) -> float:
+        """The bucket minus the rest of its items, or the first system minus the second one, as a fraction."""
+        return float(self.row["difference"])
+
+    @property
+    def interval(self) -> Sequence[float] | None:
+        """The ends of the 95 % interval of the difference."""
+        ends: Sequence[float] | None = self.row["ci" if "systems" in self.row else "difference_ci"]
+        return ends
+
+    @property
+    def size(self) -> str:
+        """The number of its items or spans: ``1 item``, ``214 spans``."""
+        return counted(self.row["n"], "span" if self.row.get("level") == "span" else "item")
+
+    def shortfall(self, label: str) -> str:
+        """Return a bucket that is below the rest as a sentence."""
+        low, high = self.row["difference_ci"]
+        return (
+            f"{label}: {abs(self.difference) * 100:.1f} points below the rest ({interval_text((-high, -low))}, "
+            f"{level_text('q', self.row['q'])}, {self.size})."
+        )
 
 
-def interval_of(row: Row) -> str:
-    """Return the edges of a bucket with both ends, ``(2, 5]``, or its name."""
-    if row["low"] is None or row["high"] is None:
-        return str(row["bucket"])
-    return edges_text(row)
+def task_title(row: Row) -> str:
+    """Return the task of a row with its view: ``xnli (variant=translated)``."""
+    view = ", ".join(f"{name}={value}" for name, value in row["view"].items())
+    return f"{row['task']} ({view})" if view else row["task"]
 
 
 def edges_text(row: Row) -> str:
@@ -163,21 +215,6 @@ def edges_text(row: Row) -> str:
     if low == high:
         return f"{low:.3g}"
     return f"{'[' if row.get('low_closed') else '('}{low:.3g}, {high:.3g}]"
-
-
-def shortfall_text(label: str, row: Row) -> str:
-    """Return a bucket that is below the rest as a sentence."""
-    low, high = row["difference_ci"]
-    return (
-        f"{label}: {abs(row['difference']) * 100:.1f} points below the rest ({interval_text((-high, -low))}, "
-        f"{level_text('q', row['q'])}, {things_of(row)})."
-    )
-
-
-def things_of(row: Row) -> str:
-    """Return the number of items or spans in a bucket: ``1 item``, ``214 spans``."""
-    noun = "span" if row.get("level") == "span" else "item"
-    return f"{row['n']:,} {noun}{'' if row['n'] == 1 else 's'}"
 
 
 def diagnosis_blocks(diagnosis: Diagnosis, *, each_language: bool = False) -> list[Block]:
@@ -200,18 +237,15 @@ def diagnosis_blocks(diagnosis: Diagnosis, *, each_language: bool = False) -> li
 
 def of_task(row: Row) -> tuple[str, ...]:
     """Return the key that rows of one task share: its name, view, protocol, method and systems."""
-    names = row.get("systems") or [row["system"]]
-    return (row["task"], str(row["view"]), row["protocol"], row["method"], *names)
+    return (row["task"], str(row["view"]), row["protocol"], row["method"], *systems_of(row))
 
 
 def _task(rows: Sequence[Row], *, single: bool, each_language: bool) -> Iterator[Block]:
     first = rows[0]
-    view = ", ".join(f"{name}={value}" for name, value in first["view"].items())
-    task = f"{first['task']} ({view})" if view else first["task"]
     languages = list(dict.fromkeys(row["language"] for row in rows))
     scopes = [None] if None in languages and not each_language else languages
-    yield Note(f"{task} ({first['protocol']}, {first['method']})", "heading")
-    yield Notes([first["system"]] if single else first["systems"])
+    yield Note(f"{task_title(first)} ({first['protocol']}, {first['method']})", "heading")
+    yield Notes(systems_of(first))
     for language in scopes:
         language_rows = [row for row in rows if row["language"] == language]
         codes = " ".join(code for code in languages if code is not None)
@@ -223,8 +257,8 @@ def _task(rows: Sequence[Row], *, single: bool, each_language: bool) -> Iterator
     yield Note("")
 
 
-def _by_attribute(rows: Sequence[Row]) -> Iterator[tuple[str, list[Row]]]:
-    return ((name, list(group)) for name, group in groupby(rows, key=lambda row: str(row["attribute"])))
+def _by_attribute(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    return grouped((row["attribute"], row) for row in rows)
 
 
 def bucket_ends(rows: Sequence[Row], name: str) -> list[Row]:
@@ -236,42 +270,46 @@ def bucket_ends(rows: Sequence[Row], name: str) -> list[Row]:
 
 
 def _single_table(rows: Sequence[Row], title: str) -> Table:
-    lines: list[tuple[str | Field, ...]] = [
-        (
-            name if word == "worst" else "",
-            Field(text=word, style="bad" if word == "worst" else "good"),
-            _bucket(row),
-            percent(row["value"]),
-            _bracketed(row["ci"]),
-            str(row["n"]),
-        )
-        for name, buckets in _by_attribute(rows)
-        for word, row in zip(("worst", "best"), bucket_ends(buckets, "value"), strict=False)
+    columns: Mapping[str, Callable[[tuple[Row, str, str]], str | Field]] = {
+        "attribute": lambda end: end[1],
+        "": lambda end: Field(text=end[2], style="bad" if end[1] else "good"),
+        "bucket": lambda end: _bucket(end[0]),
+        metric_name(rows[0]["metric"]): lambda end: percent(end[0]["value"]),
+        "95 % interval": lambda end: _bracketed(end[0]["ci"]),
+        "n": lambda end: str(end[0]["n"]),
+    }
+    ends = [
+        (row, "" if at else name, word)
+        for name, buckets in _by_attribute(rows).items()
+        for at, (word, row) in enumerate(zip(("worst", "best"), bucket_ends(buckets, "value"), strict=False))
     ]
-    return Table(
-        title=title, untitled=True, corner="attribute", folding=True, words=frozenset({0, 1}),
-        heads=("", "bucket", metric_name(rows[0]["metric"]), "95 % interval", "n"), rows=rows_of(lines),
-    )  # fmt: skip
+    return table_of(title, ends, columns, words=["", "bucket"], untitled=True, folding=True)
 
 
 def _pair_table(rows: Sequence[Row], title: str) -> Table:
-    lines: list[tuple[str | Field, ...]] = []
-    for name, buckets in _by_attribute(rows):
-        for index, row in enumerate(bucket_ends(buckets, "difference")):
-            star = "*" if row["significant"] else ""
-            difference = Field(
-                text=f"{100 * row['difference']:+.1f}{star}",
-                style="" if not star else "bad" if row["difference"] < 0 else "good",
-            )
-            values = map(percent, row["values"])
-            lines.append(
-                (name if not index else "", _bucket(row), *values, difference, _bracketed(row["ci"]),
-                 BLANK if row["q"] is None else f"{row['q']:.3f}", str(row["n"]))
-            )  # fmt: skip
-    return Table(
-        title=title, untitled=True, corner="attribute", folding=True, words=frozenset({0}),
-        heads=("bucket", "first", "second", "diff.", "95 % interval", "q", "n"), rows=rows_of(lines),
-    )  # fmt: skip
+    columns: Mapping[str, Callable[[tuple[Row, str]], str | Field]] = {
+        "attribute": lambda end: end[1],
+        "bucket": lambda end: _bucket(end[0]),
+        "first": lambda end: percent(end[0]["values"][0]),
+        "second": lambda end: percent(end[0]["values"][1]),
+        "diff.": lambda end: _starred(end[0]),
+        "95 % interval": lambda end: _bracketed(end[0]["ci"]),
+        "q": lambda end: BLANK if end[0]["q"] is None else f"{end[0]['q']:.3f}",
+        "n": lambda end: str(end[0]["n"]),
+    }
+    ends = [
+        (row, "" if at else name)
+        for name, buckets in _by_attribute(rows).items()
+        for at, row in enumerate(bucket_ends(buckets, "difference"))
+    ]
+    return table_of(title, ends, columns, words=["bucket"], untitled=True, folding=True)
+
+
+def _starred(row: Row) -> Field:
+    text = f"{100 * row['difference']:+.1f}"
+    if not row["significant"]:
+        return Field(text=text)
+    return Field(text=f"{text}*", style="bad" if row["difference"] < 0 else "good")
 
 
 def _bucket(row: Row) -> str:
@@ -284,23 +322,19 @@ def _bracketed(bounds: Sequence[float] | None) -> str:
 
 
 def _data_tables(rows: Sequence[Row]) -> Iterator[Block]:
-    for task, group in groupby(rows, key=lambda row: str(row["task"])):
+    for task, task_rows in grouped((row["task"], row) for row in rows).items():
         lines = []
-        for name, attribute_rows in _by_attribute(sorted(group, key=lambda row: str(row["attribute"]))):
+        for name, attribute_rows in _by_attribute(sorted(task_rows, key=itemgetter("attribute"))).items():
             for index, row in enumerate(attribute_rows):
                 numbers, frequent = [BLANK] * 4, ""
                 if row["quartiles"] is not None:
                     numbers = [f"{value:.3g}" for value in (row["mean"], *row["quartiles"])]
                 else:
-                    frequent = ", ".join(
-                        f"{str(value)[:12]} {count}" for value, count in row["histogram"][:2]
-                    )
+                    pairs = (f"{str(value)[:12]} {count}" for value, count in row["histogram"][:2])
+                    frequent = ", ".join(pairs)
                 lines.append(("" if index else name, row["language"], str(row["n"]), *numbers, frequent))
-        heads = ("", "n", "mean", "25 %", "50 %", "75 %", "most frequent")
-        yield Table(
-            title=task, corner="attribute", heads=heads, words=frozenset({0}), folding=True,
-            rows=rows_of(lines),
-        )  # fmt: skip
+        heads = ("attribute", "", "n", "mean", "25 %", "50 %", "75 %", "most frequent")
+        yield make_table(task, heads, lines, words={0}, folding=True)
 
 
 def page_blocks(names: Sequence[str], weakness: Weakness) -> list[Block]:
@@ -328,8 +362,8 @@ def _first_seed(rows: Sequence[Row]) -> list[Row]:
     selected = []
     for row in rows:
         key = (row["task"], str(row["view"]), row["protocol"], row["method"])
-        system = row["system"] if "system" in row else tuple(row["systems"])
-        if first.setdefault(key, system) == system:
+        systems = tuple(systems_of(row))
+        if first.setdefault(key, systems) == systems:
             selected.append(row)
     return selected
 
@@ -343,42 +377,20 @@ def _whole(rows: Sequence[Row], kind: str) -> list[Row]:
     ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Tested:
-    """A difference that was tested: a bucket against the rest, or two runs in a bucket."""
-
-    label: str
-    row: Row
-    interval: Sequence[float]
-
-    @property
-    def points(self) -> tuple[float, float, float]:
-        """The difference and the ends of its interval, in points."""
-        low, high = self.interval
-        return 100 * self.row["difference"], 100 * low, 100 * high
-
-
-def _tested(rows: Sequence[Row], weakness: Weakness, interval: str) -> list[_Tested]:
+def _tested(rows: Sequence[Row], weakness: Weakness) -> list[DiagnosedBucket]:
     """Return the tested differences, the lowest first.
 
     Of an attribute with two values only the worse one is compared with its rest: the other is the same difference.
     """
-    differences = []
-    systems: dict[str, set[str]] = {}
-    for task, system, _ in by_attribute(rows):
-        systems.setdefault(task, set()).add(system)
-    for (task, system, attribute), buckets in by_attribute(rows).items():
-        if attribute in OF_LANGUAGES:
-            continue
-        testable = [row for row in buckets if row["q"] is not None and row[interval] is not None]
-        if interval == "difference_ci" and len(buckets) == 2:
-            testable = sorted(testable, key=_difference)[:1]
-        name = f"{task} {_condition(system)}" if len(systems[task]) > 1 else task
-        differences += [
-            _Tested(label=f"{name}: {weakness.phrase(row, buckets)}", row=row, interval=row[interval])
-            for row in testable
+    tested: list[DiagnosedBucket] = []
+    for buckets in weakness.bucket_groups(rows):
+        testable = [
+            bucket for bucket in buckets if bucket.row["q"] is not None and bucket.interval is not None
         ]
-    return sorted(differences, key=lambda one: _difference(one.row))
+        if len(buckets) == 2 and buckets[0].row["kind"] == "single":
+            testable = sorted(testable, key=attrgetter("difference"))[:1]
+        tested += testable if buckets[0].row["attribute"] not in OF_LANGUAGES else []
+    return sorted(tested, key=attrgetter("difference"))
 
 
 def _condition(system: str) -> str:
@@ -387,84 +399,75 @@ def _condition(system: str) -> str:
     return f"({conditions}" if opened else system
 
 
-def _difference(row: Row) -> float:
-    return float(row["difference"])
-
-
 def _run_fold(name: str, rows: Sequence[Row], weakness: Weakness, *, is_first: bool) -> list[Block]:
     """Return the blocks on the buckets of one run; labels and confidence of the first run only."""
     bucket_rows = _whole(rows, "single")
-    tested = _tested(bucket_rows, weakness, "difference_ci")
-    significant = [contrast for contrast in tested if contrast.row["significant"]]
+    tested = _tested(bucket_rows, weakness)
+    significant = [bucket for bucket in tested if bucket.row["significant"]]
     inside: list[Block] = []
     if bucket_rows:
-        drawn = _furthest(significant)
-        inside = [
-            Notes(_sentences(significant), "findings")
-            if any(contrast.row["difference"] < 0 for contrast in significant)
-            else Note("No bucket is significantly below the rest."),
-            *_forest(
-                drawn, len(significant), f"{name}: buckets against the rest, points", ("weaker", "stronger")
-            ),
-            *_rest_of(tested, drawn),
-        ]
+        drawn, chart = _forest(
+            significant, f"{name}: buckets against the rest, points", ("weaker", "stronger")
+        )
+        texts = _sentences([bucket for bucket in significant if bucket.difference < 0])
+        none = Note("No bucket is significantly below the rest.")
+        inside = [Notes(texts, "findings") if texts else none, *chart, *_rest_of(tested, drawn)]
         if untested := sum(row["q"] is None for row in bucket_rows if row["attribute"] not in OF_LANGUAGES):
             inside.append(Note(f"{untested:,} buckets have too few items to be tested.", "soft"))
     if labels := list(_labels(rows) if is_first else ()):
         inside.append(Fold(title="Which labels are confused, and how sure answers are", blocks=labels))
-    counts = f"{len(significant):,} of {len(tested):,} tested differences are significant"
-    soft = counts if bucket_rows else ""
+    soft = _counts(significant, tested) if bucket_rows else ""
     return [Fold(title=name, soft=soft, blocks=inside, is_open=is_first, heading=True)] if inside else []
 
 
-def _sentences(significant: Sequence[_Tested]) -> list[str]:
+def _counts(significant: Sequence[DiagnosedBucket], tested: Sequence[DiagnosedBucket]) -> str:
+    return f"{len(significant):,} of {len(tested):,} tested differences are significant"
+
+
+def _sentences(shortfalls: Sequence[DiagnosedBucket]) -> list[str]:
     """Return the largest shortfalls in words, a few of each task at most."""
-    by_task: dict[str, list[str]] = {}
-    for contrast in significant:
-        sentences = by_task.setdefault(contrast.row["task"], [])
-        if contrast.row["difference"] < 0 and len(sentences) < OF_A_TASK:
-            sentences.append(shortfall_text(contrast.label, contrast.row))
-    return [text for texts in by_task.values() for text in texts]
+    by_task = grouped((bucket.row["task"], bucket.shortfall(bucket.label)) for bucket in shortfalls)
+    return [text for texts in by_task.values() for text in texts[:OF_A_TASK]]
 
 
-def _furthest(kept: Sequence[_Tested]) -> list[_Tested]:
-    """Return the differences that a chart shows, the lowest first: those that are furthest from 0."""
-    furthest = sorted(kept, key=lambda one: -abs(_difference(one.row)))[:DRAWN]
-    return sorted(furthest, key=lambda one: _difference(one.row))
-
-
-def _forest(drawn: Sequence[_Tested], count: int, title: str, sides: tuple[str, str]) -> list[Block]:
-    """Return significant differences as a chart that says how many of them it shows."""
-    rows = []
-    for contrast in drawn:
-        value, low, high = contrast.points
-        rows.append(ForestRow(label=contrast.label, value=value, low=low, high=high, n=contrast.row["n"]))
-    more = f" (the {len(drawn)} largest of {count:,})" if count > len(drawn) else ""
+def _forest(
+    significant: Sequence[DiagnosedBucket], title: str, sides: tuple[str, str]
+) -> tuple[list[DiagnosedBucket], list[Block]]:
+    """Return the differences furthest from 0, the lowest first, and their chart."""
+    furthest = sorted(significant, key=lambda bucket: -abs(bucket.difference))[:DRAWN]
+    drawn, rows = sorted(furthest, key=attrgetter("difference")), []
+    for bucket in drawn:
+        low, high = (100 * end for end in bucket.interval or ())
+        value, count = 100 * bucket.difference, bucket.row["n"]
+        rows.append(ForestRow(label=bucket.label, value=value, low=low, high=high, n=count))
+    more = f" (the {len(drawn)} largest of {len(significant):,})" if len(significant) > len(drawn) else ""
     chart = ForestChart(title=f"{title}{more}", rows=tuple(rows), left=sides[0], right=sides[1])
-    return [Charts(charts=(chart,))] if rows else []
+    return drawn, [Charts(charts=(chart,))] if rows else []
 
 
-def _rest_of(tested: Sequence[_Tested], drawn: Sequence[_Tested], command: str = OF_RUN) -> list[Block]:
+def _rest_of(
+    tested: Sequence[DiagnosedBucket], drawn: Sequence[DiagnosedBucket], command: str = OF_RUN
+) -> list[Block]:
     """Return the largest of the differences that the chart does not show, the significant ones first."""
-    undrawn = [contrast for contrast in tested if contrast not in drawn]
+    undrawn = [bucket for bucket in tested if bucket not in drawn]
     if not undrawn:
         return []
-    significant = sum(contrast.row["significant"] for contrast in undrawn)
+    significant = sum(bucket.row["significant"] for bucket in undrawn)
     title = f"{len(undrawn) - significant:,} tested differences are not significant"
     if significant:
         title = f"{significant:,} smaller significant differences, and {len(undrawn) - significant:,} that are not"
-    undrawn.sort(key=lambda one: (not one.row["significant"], -abs(_difference(one.row))))
-    rows = [
-        (contrast.label, signed(contrast.row["difference"]), interval_text(contrast.interval),
-         p_text(contrast.row["q"]), f"{contrast.row['n']:,}")
-        for contrast in undrawn[:FURTHER]
-    ]  # fmt: skip
-    heads = ("difference", "95 % interval", "q", "n")
-    table = Table(
-        title=title, untitled=True, corner="bucket", heads=heads, rows=rows_of(rows),
-        notes=_more(undrawn, FURTHER, command),
-    )  # fmt: skip
-    return [Fold(title=title, blocks=[table])]
+    undrawn.sort(key=lambda bucket: (not bucket.row["significant"], -abs(bucket.difference)))
+    columns: dict[str, Callable[[DiagnosedBucket], str]] = {
+        "bucket": lambda bucket: bucket.label,
+        "difference": lambda bucket: signed(bucket.difference),
+        "95 % interval": lambda bucket: interval_text(bucket.interval),
+        "q": lambda bucket: p_text(bucket.row["q"]),
+        "n": lambda bucket: f"{bucket.row['n']:,}",
+    }
+    notes = _more(undrawn, FURTHER, command)
+    return [
+        Fold(title=title, blocks=[table_of(title, undrawn[:FURTHER], columns, untitled=True, notes=notes)])
+    ]
 
 
 def _more(found: Sequence[object], shown: int, command: str = OF_RUN) -> tuple[str, ...]:
@@ -475,23 +478,21 @@ def _more(found: Sequence[object], shown: int, command: str = OF_RUN) -> tuple[s
 
 def _pairs_fold(rows: Sequence[Row], weakness: Weakness) -> list[Block]:
     """Return in which buckets two runs differ, the largest differences first."""
-    tested = _tested(rows, weakness, "ci")
-    significant = [contrast for contrast in tested if contrast.row["significant"]]
+    tested = _tested(rows, weakness)
+    significant = [bucket for bucket in tested if bucket.row["significant"]]
     if not tested:
         return []
-    charted: list[_Tested] = []
+    charted: list[DiagnosedBucket] = []
     inside: list[Block] = [] if significant else [Note("The runs do not differ significantly in any bucket.")]
-    for first, second in dict.fromkeys(tuple(contrast.row["systems"]) for contrast in significant):
-        pair_contrasts = [
-            contrast for contrast in significant if tuple(contrast.row["systems"]) == (first, second)
-        ]
+    pairs = grouped((tuple(bucket.row["systems"]), bucket) for bucket in significant)
+    for (first, second), buckets in pairs.items():
         sides = (f"{second} better", f"{first} better")
-        drawn = _furthest(pair_contrasts)
+        drawn, chart = _forest(buckets, f"{first} minus {second} by bucket, points", sides)
         charted += drawn
-        inside += _forest(drawn, len(pair_contrasts), f"{first} minus {second} by bucket, points", sides)
-    counts = f"{len(significant):,} of {len(tested):,} tested differences are significant"
+        inside += chart
     blocks = [*inside, *_rest_of(tested, charted, OF_PAIR)]
-    return [Fold(title="Pairs of runs in buckets", soft=counts, blocks=blocks, heading=True)]
+    soft = _counts(significant, tested)
+    return [Fold(title="Pairs of runs in buckets", soft=soft, blocks=blocks, heading=True)]
 
 
 def _labels(rows: Sequence[Row]) -> Iterator[Block]:
@@ -527,19 +528,16 @@ def _confusion(rows: Sequence[Row], task: str) -> Table:
 
 
 def _confused(counts: Mapping[tuple[str, str | None], int], totals: Mapping[str, int], task: str) -> Table:
-    wrong = [
-        (count, gold, predicted) for (gold, predicted), count in counts.items() if count and predicted != gold
-    ]
-    wrong.sort(key=lambda one: (-one[0], one[1], _label(one[2])))
+    wrong = [(gold, predicted, count) for (gold, predicted), count in counts.items() if count]
+    wrong = [pair for pair in wrong if pair[0] != pair[1]]
+    wrong.sort(key=lambda pair: (-pair[2], pair[0], _label(pair[1])))
     rows = [
         (gold, _label(predicted), f"{count:,} of {totals[gold]:,}", percent(count / totals[gold]))
-        for count, gold, predicted in wrong[:CONFUSED]
+        for gold, predicted, count in wrong[:CONFUSED]
     ]
-    return Table(
-        title=f"{task}: the labels that are confused most often", corner="gold", rows=rows_of(rows),
-        heads=("given", "items (or tokens)", "percent of the label"), words=frozenset({0}),
-        notes=_more(wrong, CONFUSED),
-    )  # fmt: skip
+    heads = ("gold", "given", "items (or tokens)", "percent of the label")
+    title = f"{task}: the labels that are confused most often"
+    return make_table(title, heads, rows, words={0}, notes=_more(wrong, CONFUSED))
 
 
 def _label(label: str | None) -> str:
@@ -551,15 +549,19 @@ def _share(share: float | None) -> Field:
 
 
 def _calibration(rows: Sequence[Row], task: str) -> list[Block]:
-    bins: dict[int, list[float]] = {}
-    for row in rows:
-        if row["n"]:
-            sums = bins.setdefault(row["bin"], [0.0, 0.0, 0.0])
-            for index, amount in enumerate((row["confidence"], row["accuracy"], 1.0)):
-                sums[index] += row["n"] * amount
-    points = tuple((100 * sure / n, 100 * right / n) for _, (sure, right, n) in sorted(bins.items()))
-    total = sum(n for *_, n in bins.values())
-    error = sum(abs(sure - right) for sure, right, _ in bins.values()) / total if total else None
+    bins = grouped((row["bin"], row) for row in rows if row["n"])
+
+    def total(rows: Sequence[Row], name: str) -> float:
+        return sum((row["n"] * row[name] for row in rows), 0.0)
+
+    sums = [
+        (total(own, "confidence"), total(own, "accuracy"), sum(row["n"] for row in own))
+        for _, own in sorted(bins.items())
+    ]
+    points = tuple((100 * sure / n, 100 * right / n) for sure, right, n in sums)
+    count = sum(n for *_, n in sums)
+    error = sum(abs(sure - right) for sure, right, _ in sums) / count if count else None
+    text = f"Expected calibration error {percent(error)} points"
     chart = CurveChart(
         title=f"{task}: confidence against accuracy, all languages",
         lines=(
@@ -569,10 +571,9 @@ def _calibration(rows: Sequence[Row], task: str) -> list[Block]:
         x_label="confidence, percent",
         y_label="accuracy, percent",
         x_digits=1,
-        summary=f"Expected calibration error {percent(error)} points over {total:,.0f} items",
+        summary=f"{text} over {count:,} items",
     )
     errors = {str(row["language"]): row["ece"] for row in rows if row["ece"] is not None}
     worst = sorted(errors, key=lambda code: (-errors[code], code))
     largest = ", ".join(f"{code} {percent(errors[code])}" for code in worst[:UNSURE])
-    note = Note(f"Expected calibration error {percent(error)} points; largest in {largest}.", "note")
-    return [Charts(charts=(chart,)), *([note] if worst else [])]
+    return [Charts(charts=(chart,)), *([Note(f"{text}; largest in {largest}.", "note")] if worst else [])]

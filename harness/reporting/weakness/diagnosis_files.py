@@ -13,14 +13,21 @@ from typing import Any
 from harness.analysis.diagnosis import Diagnosis
 from harness.errors import UsageError
 from harness.reporting.blocks.chart import Bar, BarChart
-from harness.reporting.blocks.model import BLANK, Block, Field, Note, Notes, Table, rows_of
+from harness.reporting.blocks.model import BLANK, Block, Note, Notes, Table, make_table
 from harness.reporting.blocks.number import percent, signed
 from harness.reporting.render.console import SAMPLE_WARNING
 from harness.reporting.render.latex import render_latex
 from harness.reporting.render.markdown import render_markdown
 from harness.reporting.render.page import Figure, text_width
 from harness.reporting.render.rows import csv_text
-from harness.reporting.weakness.diagnosis import Row, bucket_ends, diagnosis_blocks, edges_text, of_task
+from harness.reporting.weakness.diagnosis import (
+    Row,
+    bucket_ends,
+    diagnosis_blocks,
+    edges_text,
+    of_task,
+    systems_of,
+)
 from harness.table import grouped
 
 STAR = "*: q <= 0.05 after Benjamini and Hochberg over all buckets, with 30 items or more."
@@ -57,8 +64,7 @@ def _groups(diagnosis: Diagnosis) -> Iterator[tuple[str, list[Row]]]:
         rows: list[Row] = [row for row in group if row["language"] is not None]
         if rows:
             view = "".join(f", {name}={value}" for name, value in rows[0]["view"].items())
-            systems = rows[0].get("systems") or [rows[0]["system"]]
-            yield f"{rows[0]['task']}{view}: {' and '.join(systems)}", rows
+            yield f"{rows[0]['task']}{view}: {' and '.join(systems_of(rows[0]))}", rows
 
 
 def _by(rows: Sequence[Row], name: str) -> dict[str, list[Row]]:
@@ -68,14 +74,13 @@ def _by(rows: Sequence[Row], name: str) -> dict[str, list[Row]]:
 def _grid(title: str, rows: Sequence[Row], *, single: bool) -> Table:
     attributes = list(_by(rows, "attribute"))
     caption = "worst and best bucket" if single else "first minus second, lowest and highest bucket"
-    lines: list[tuple[str | Field, ...]] = []
-    for language, of_language in _by(rows, "language").items():
-        by_attribute = _by(of_language, "attribute")
-        lines.append((language, *(_ends(by_attribute.get(name, ()), single=single) for name in attributes)))
-    return Table(
-        title=f"{title}, {caption}", corner="language", heads=tuple(attributes), rows=rows_of(lines),
-        words=frozenset(range(len(attributes))),
-    )  # fmt: skip
+    groups = grouped(((row["language"], row["attribute"]), row) for row in rows)
+    lines = [
+        (language, *(_ends(groups.get((language, name), ()), single=single) for name in attributes))
+        for language in _by(rows, "language")
+    ]
+    heads = ("language", *attributes)
+    return make_table(f"{title}, {caption}", heads, lines, words=range(len(attributes)))
 
 
 def _ends(rows: Sequence[Row], *, single: bool) -> str:
@@ -96,14 +101,12 @@ def _edges(title: str, rows: Sequence[Row]) -> Iterator[Table]:
             lines.setdefault((row["language"], row["attribute"]), {})[row["bucket"]] = edges
     buckets = list(dict.fromkeys(name for edges in lines.values() for name in edges))
     if lines:
-        yield Table(
-            title=f"{title}, edges of the buckets", corner="language", heads=("attribute", *buckets),
-            words=frozenset({0}),
-            rows=rows_of(
-                (language, attribute, *(edges.get(name, BLANK) for name in buckets))
-                for (language, attribute), edges in lines.items()
-            ),
-        )  # fmt: skip
+        table_rows = [
+            (language, attribute, *(edges.get(name, BLANK) for name in buckets))
+            for (language, attribute), edges in lines.items()
+        ]
+        heads = ("language", "attribute", *buckets)
+        yield make_table(f"{title}, edges of the buckets", heads, table_rows, words={0})
 
 
 def diagnosis_figure(diagnosis: Diagnosis) -> Figure:
@@ -123,9 +126,7 @@ def diagnosis_figure(diagnosis: Diagnosis) -> Figure:
         rows.append(heading)
         for language, buckets in _by(group, "language").items():
             attributes = _by(buckets, "attribute").items()
-            rows.append(
-                [_bars(f"{language}: {name}", attribute_rows, single) for name, attribute_rows in attributes]
-            )
+            rows.append([_bars(f"{language}: {name}", own, single) for name, own in attributes])
     title = "Scores by bucket" if single else "Differences by bucket, first minus second"
     return Figure(title=title, rows=rows, sample=diagnosis.sample)
 

@@ -12,7 +12,7 @@ from harness.errors import HarnessError, UnknownNameError
 from harness.languages.table import recorded_name
 from harness.prompts.preview import Rendering
 from harness.reporting.blocks.number import percent
-from harness.reporting.overview.marks import UNREADABLE
+from harness.reporting.overview.means import UNREADABLE
 from harness.reporting.overview.run_remarks import COUNTS
 from harness.reporting.weakness.items import named_fields
 from harness.running.item_prompt import RecordedPrompts
@@ -127,10 +127,8 @@ def _written(record: ItemRecord) -> list[str]:
     output = record.prediction
     if not isinstance(output, dict):
         return []
-    answers = output.get(REPEATS) or [output]
-    return [
-        str(answer["raw"]) for answer in answers if isinstance(answer, dict) and answer.get("raw") is not None
-    ]
+    answers = [answer for answer in output.get(REPEATS) or [output] if isinstance(answer, dict)]
+    return [str(answer["raw"]) for answer in answers if answer.get("raw") is not None]
 
 
 def _ids(groups: Sequence[SystemGroup]) -> Iterator[str]:

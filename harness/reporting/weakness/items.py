@@ -6,10 +6,10 @@ Texts replace ids, and of tags only what differs. An item is found by how wrong 
 from __future__ import annotations
 
 import heapq
+import itertools
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,7 @@ from harness.reporting.blocks.model import (
 from harness.reporting.blocks.number import percent
 from harness.reporting.blocks.remark import counted
 from harness.reporting.legends import legend
-from harness.reporting.overview.marks import UNREADABLE
+from harness.reporting.overview.means import UNREADABLE
 from harness.reporting.overview.summary import Material
 from harness.storage.records import ItemRecord
 from harness.table import grouped
@@ -75,7 +75,7 @@ class WorstItem:
     answers: tuple[tuple[str, ItemRecord | None], ...]
     """By system; None where it does not have the item."""
     texts: Mapping[str, str] = field(default_factory=dict)
-    """By id: the texts of candidates that the answers name, as far as the records hold them."""
+    """By id: the texts of candidates that the answers name."""
 
     @property
     def anchor(self) -> str:
@@ -101,7 +101,7 @@ def worst_items(material: Material) -> tuple[dict[str, list[WorstItem]], list[st
                 cells.append(list(_of_language(group, code, material)))
             except HarnessError as error:
                 faults.append(str(error))
-    rounds = [item for turn in zip_longest(*cells) for item in turn if item is not None]
+    rounds = [item for turn in itertools.zip_longest(*cells) for item in turn if item is not None]
     selected = {id(item) for item in rounds[:MOST]}
     chosen = (item for cell in cells for item in cell if id(item) in selected)
     return grouped((item.language, item) for item in chosen), faults
@@ -113,16 +113,13 @@ def _of_language(group: SystemGroup, code: str, material: Material) -> Iterator[
     kind, headline = first.spec.kind, first.spec.headline
     chosen = worst(first.run.records(first.cells[code]), kind, headline, ITEMS)
     identifiers = {record.id for record in chosen}
-    others = systems[1:] if identifiers else []
-    further = [(_name(own, group, material), _records(own, code, identifiers)) for own in others]
-    answers = {
-        record.id: (
-            (_name(first, group, material), record),
-            *((name, _same(record, records.get(record.id))) for name, records in further),
-        )
-        for record in chosen
-    }
-    texts = _texts(first, code, kind, [answer for by_system in answers.values() for _, answer in by_system])
+    names = [_name(system, group, material) for system in systems]
+    further = [_records(system, code, identifiers) for system in systems[1:] if identifiers]
+    answers: dict[str, tuple[tuple[str, ItemRecord | None], ...]] = {}
+    for record in chosen:
+        others = (_same(record, records.get(record.id)) for records in further)
+        answers[record.id] = tuple(zip(names, (record, *others), strict=True))
+    texts = _texts(answer for by_system in answers.values() for _, answer in by_system)
     for record in chosen:
         by_system = answers[record.id]
         yield WorstItem(
@@ -130,24 +127,11 @@ def _of_language(group: SystemGroup, code: str, material: Material) -> Iterator[
         )
 
 
-def _texts(system: System, code: str, kind: str, answers: Sequence[ItemRecord | None]) -> dict[str, str]:
-    """Return the texts of the candidates that answers name: those that the answers hold, or else other records.
-
-    Records of older versions hold no texts of candidates; a translation that is itself an item is in its record.
-    """
-    predictions = [answer.prediction for answer in answers if answer is not None]
-    structured = [prediction for prediction in predictions if isinstance(prediction, Mapping)]
-    texts = {
-        name: str(text) for prediction in structured for name, text in (prediction.get("texts") or {}).items()
-    }
-    missing = {
-        str(prediction["candidate"]) for prediction in structured if prediction.get("candidate") is not None
-    } - set(texts)
-    if kind == "bitext_retrieval" and missing:
-        for record in system.run.records(system.cells[code]):
-            if record.id in missing and isinstance(record.fields.get("target"), str):
-                texts[record.id] = record.fields["target"]
-    return texts
+def _texts(answers: Iterable[ItemRecord | None]) -> dict[str, str]:
+    """Return the texts of the candidates that answers name and hold."""
+    predictions = (answer.prediction for answer in answers if answer is not None)
+    held = (prediction.get("texts") or {} for prediction in predictions if isinstance(prediction, Mapping))
+    return {name: str(text) for texts in held for name, text in texts.items()}
 
 
 def _name(system: System, group: SystemGroup, material: Material) -> str:
@@ -179,13 +163,8 @@ def item_table(item: WorstItem) -> Table:
         else:
             content = Field(parts=answer_parts(answer, item.kind, item.language, item.texts))
         rows.append(TableRow(label=name, fields=(content,)))
-    return Table(
-        title=f"{item.title}, {item.language}, item {item.record.id[:200]}",
-        rows=tuple(rows),
-        words=frozenset({0}),
-        style="item",
-        anchor=item.anchor,
-    )
+    title = f"{item.title}, {item.language}, item {item.record.id[:200]}"
+    return Table(title=title, rows=tuple(rows), words=frozenset({0}), style="item", anchor=item.anchor)
 
 
 def field_rows(item: WorstItem) -> Iterator[TableRow]:
@@ -255,10 +234,8 @@ def _excerpt(context: str, item: WorstItem) -> Parts:
         return item_text(context, item.language)
     excerpt = " … ".join(context[low:high] for low, high in spans)
     edges = ("… " if spans[0][0] else "", " …" if spans[-1][1] < len(context) else "")
-    return (
-        *item_text(f"{edges[0]}{excerpt}{edges[1]}", item.language),
-        f" (from {len(context):,} characters)",
-    )
+    text = item_text(f"{edges[0]}{excerpt}{edges[1]}", item.language)
+    return (*text, f" (from {len(context):,} characters)")
 
 
 def _whole_words(text: str, low: int, high: int) -> tuple[int, int]:
@@ -286,9 +263,8 @@ def item_blocks(
     folds: list[Block] = []
     for title, task_items in tasks.items():
         inside: list[Block] = []
-        for code in dict.fromkeys(item.language for item in task_items):
-            inside.append(Note(f"{names[code]} ({code})", "subheading"))
-            inside += [item_table(item) for item in task_items if item.language == code]
+        for code, code_items in grouped((item.language, item) for item in task_items).items():
+            inside += [Note(f"{names[code]} ({code})", "subheading"), *map(item_table, code_items)]
         count = counted(len(task_items), "item")
         folds.append(Fold(title=title, soft=count, blocks=inside, heading=True, is_open=not folds))
     blocks = [Note(legend("worst items", items=ITEMS, most=MOST), "note"), *folds] if folds else []
@@ -300,15 +276,10 @@ def item_index(items: Sequence[WorstItem]) -> list[Block]:
     first: dict[str, WorstItem] = {}
     for item in items:
         first.setdefault(item.title, item)
-    links = [
-        Sentence(
-            before=f"Worst item of {item.title}: ",
-            link=item.record.id[:60],
-            after=f", {_fault_text(item)}.",
-            href=f"#{item.anchor}",
-        )
-        for item in first.values()
-    ]
+    links = []
+    for title, item in first.items():
+        before, after = f"Worst item of {title}: ", f", {_fault_text(item)}."
+        links.append(Sentence(before=before, link=item.record.id[:60], after=after, href=f"#{item.anchor}"))
     return [Sentences(links)] if links else []
 
 
@@ -375,11 +346,8 @@ def answer_parts(record: ItemRecord, kind: str, language: str, texts: Texts) -> 
         segments += ["no candidate"] if chosen is None else _candidate(str(chosen), texts)
     elif isinstance(prediction, Mapping):
         answer = next((prediction[name] for name in ("label", "text", "spans") if name in prediction), None)
-        segments += (
-            ["no answer"]
-            if answer in (None, "")
-            else _with_choice(answer, record, language) or _plain(answer, language)
-        )
+        text = _with_choice(answer, record, language) or _plain(answer, language)
+        segments += ["no answer"] if answer in (None, "") else text
         sure = confidence_of(prediction)
         segments += [] if sure is None else [f"; confidence {percent(sure)} %"]
         if prediction.get("raw") is not None:
@@ -406,10 +374,8 @@ def _with_choice(label: Any, record: ItemRecord, language: str) -> Parts:
 
 def _plain(value: Any, language: str) -> Parts:
     if isinstance(value, list) and value and all(isinstance(text, str) for text in value):
-        segments = [
-            segment for text in value[:MOST_ANSWERS] for segment in ("; ", *item_text(text, language))
-        ]
-        return tuple(segments[1:])
+        texts = (("; ", *item_text(text, language)) for text in value[:MOST_ANSWERS])
+        return tuple(itertools.chain.from_iterable(texts))[1:]
     return item_text(value, language) if isinstance(value, str) else item_text(json_text(value), None)
 
 
@@ -455,21 +421,14 @@ def wrong_tags(answer: ItemRecord, tokens: Sequence[str], language: str) -> Part
 def _span_differences(answer: ItemRecord, given: Sequence[Sequence[Any]]) -> Iterator[str | ItemText]:
     """Yield the marked stretches that only gold has, and those that only the model has."""
     text = str(answer.fields.get("text") or "")
-    gold, predicted = (
-        {(start, end, tag) for start, end, tag in spans} for spans in (answer.reference, given)
-    )
+    gold, predicted = ({tuple(span) for span in spans} for spans in (answer.reference, given))
     if gold == predicted:
         yield "all spans right"
-    for words, only in (
-        ("missed: ", sorted(gold - predicted)),
-        ("wrongly marked: ", sorted(predicted - gold)),
-    ):
-        if only:
+    for words, spans in (("missed: ", gold - predicted), ("wrongly marked: ", predicted - gold)):
+        if only := sorted(spans):
             listing = ", ".join(f"{text[start:end]} {tag}" for start, end, tag in only[:MOST_TAGS])
             more = f" and {len(only) - MOST_TAGS:,} more" if len(only) > MOST_TAGS else ""
-            yield f"{words}"
-            yield ItemText(f"{listing}{more}")
-            yield ". "
+            yield from (words, ItemText(f"{listing}{more}"), ". ")
 
 
 def worst(records: Iterable[ItemRecord], kind: str, headline: Sequence[str], most: int) -> list[ItemRecord]:

@@ -17,15 +17,14 @@ from harness.models import (
     ModelDescription,
     Prompt,
 )
-from harness_hf.architecture import Family
 from harness_hf.causal.generation import Writings, encode_prompts, write_texts
 from harness_hf.causal.likelihood import Continuations, score_continuations
 from harness_hf.causal.session import CausalSession
-from harness_hf.description import find_architecture, writes_no_text
+from harness_hf.description import Family, find_architecture, writes_no_text
 from harness_hf.fit_record import read_record
 from harness_hf.inference.answer_stream import Procedure
 from harness_hf.inference.session import CHUNK
-from harness_hf.inference.writing import TextWriter
+from harness_hf.inference.text_vectors import TextWriter
 from harness_hf.model_folder import read_config, resolve_folder
 from harness_hf.options import CausalOptions
 
@@ -51,7 +50,7 @@ def open_causal(description: ModelDescription, options: AdapterOptions) -> Adapt
 
 def _heads() -> Heads:
     """Return the module that fits decoders and opens fitted ones; a prompted run never imports it."""
-    from harness_hf.heads.decoder import DECODER_HEADS
+    from harness_hf.causal.heads import DECODER_HEADS
 
     return DECODER_HEADS
 
@@ -104,7 +103,7 @@ class Causal(TextWriter):
         self, train: Sequence[Any], validation: Sequence[Any], spec: HeadSpec, options: FitOptions
     ) -> Adapter:
         """Fine-tune a copy of this model with the head of `spec`; see `harness_hf.encoder.heads.Heads.fit`."""
-        from harness_hf.heads.decoder import DecoderSession
+        from harness_hf.causal.heads import DecoderSession
 
         return _heads().fit(DecoderSession.of(self._session), train, validation, spec, options)
 

@@ -25,13 +25,18 @@ from harness.models import (
     before_stop,
     split_reasoning,
 )
-from harness_hf.causal.cache_rows import choose_rows, grow_in_place, join_rows, keep_rows
 from harness_hf.causal.likelihood import Continuations, score_continuations
-from harness_hf.causal.prefix import continue_inputs, share_prefixes
-from harness_hf.causal.session import CausalSession
-from harness_hf.causal.tokens import PromptTokens
+from harness_hf.causal.prefix import (
+    choose_rows,
+    continue_inputs,
+    grow_in_place,
+    join_rows,
+    keep_rows,
+    share_prefixes,
+)
+from harness_hf.causal.session import CausalSession, PromptTokens
 from harness_hf.inference.batching import BatchPlan
-from harness_hf.inference.writing import check_writing, choose_likeliest
+from harness_hf.inference.text_vectors import check_writing, choose_likeliest
 
 OPENING = 16
 """Tokens at the end of a prompt among which the mark before the reasoning is looked for."""

@@ -10,10 +10,15 @@ import numpy as np
 import torch
 
 from harness.models import Call, LikelihoodAnswer, Prompt
-from harness_hf.causal.cache_rows import choose_rows
-from harness_hf.causal.prefix import CACHE_FACTOR, PrefixGroup, continue_inputs, pack_groups, share_prefixes
-from harness_hf.causal.session import CausalSession
-from harness_hf.causal.tokens import ScoredTokens
+from harness_hf.causal.prefix import (
+    CACHE_FACTOR,
+    PrefixGroup,
+    choose_rows,
+    continue_inputs,
+    pack_groups,
+    share_prefixes,
+)
+from harness_hf.causal.session import CausalSession, ScoredTokens
 from harness_hf.inference.batching import BatchPlan
 
 LEAST_SAVED = 64

@@ -4,33 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from harness.models import Adapter, DevScore, EmbedOptions, FitOptions, Head, HeadSpec
+from harness.models import Adapter, EmbedOptions, FitOptions, Head, HeadSpec
 from harness_hf.fit_record import FitRecord
-from harness_hf.heads.opening import load_network
+from harness_hf.heads import load_network
+from harness_hf.inference.pieces import SpecialTokens, read_templates
 from harness_hf.inference.session import ModelSession
-from harness_hf.inference.template import SpecialTokens, read_templates
 from harness_hf.inference.text_vectors import TextVectors
 from harness_hf.loading import load_tokenizer, placing, require_fitting_vocabulary
 from harness_hf.options import EncoderOptions
 
-
-class HeadFitter(Protocol):
-    """Fits an encoder with any head, and opens what it saved; `harness_hf.encoder.heads` has the implementation."""
-
-    def fit(
-        self,
-        session: EncoderSession,
-        train: Sequence[Any],
-        validation: Sequence[Any],
-        spec: HeadSpec,
-        options: FitOptions,
-    ) -> Adapter:
-        """Fine-tune a copy of the session's network with the head of `spec`."""
-
-    def load(self, directory: Path, spec: HeadSpec, options: EncoderOptions) -> Adapter:
-        """Return the adapter of a finished fit."""
+if TYPE_CHECKING:
+    from harness_hf.encoder.heads import Heads
 
 
 class Encoder(TextVectors):
@@ -39,24 +25,11 @@ class Encoder(TextVectors):
     _session: EncoderSession
     fits_together = True
 
-    def __init__(self, session: EncoderSession, record: FitRecord | None, fitter: HeadFitter) -> None:
+    def __init__(self, session: EncoderSession, record: FitRecord | None, fitter: Heads) -> None:
         self._session = session
         self._fitter = fitter
         self._record = record
         self.reads_left_to_right = session.reads_left_to_right
-
-    def dev_score(self) -> DevScore | None:
-        """Return the dev score of the fitted model; None where none was measured."""
-        return None if self._record is None else self._record.dev_score()
-
-    def training_loss(self) -> Mapping[str, float] | None:
-        """Return the losses at both ends of its training; None where it was not fitted."""
-        return None if self._record is None else self._record.training_loss()
-
-    def notices(self) -> Sequence[str]:
-        """Return sentences for the user about how the model was trained and asked."""
-        trained = self._record.notices() if self._record is not None else ()
-        return [*trained, *super().notices()]
 
     @property
     def _limit(self) -> int:
@@ -87,7 +60,6 @@ class EncoderSession(ModelSession):
     options: EncoderOptions
     adapter = "hf-encoder"
     answer_options = ("pooling", "mixed_precision", "train_batch_tokens", "train_parts")
-    reads_left_to_right = False
 
     def __init__(
         self, *, ref: str, folder: Path, options: EncoderOptions, head: Head | None, network: Any = None

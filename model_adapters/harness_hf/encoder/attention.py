@@ -23,11 +23,13 @@ from harness import CapabilityError
 from harness.models import AttentionOptions, SegmentAttention, TextAttention, TextInput
 from harness_hf.encoder.adapter import EncoderSession
 from harness_hf.inference.batching import Encoded
-from harness_hf.inference.offsets import piece_offsets
+from harness_hf.inference.pieces import piece_offsets
 from harness_hf.inference.session import CHUNK, Inputs
 
 FIRST_ROW = "harness_first_row"
 """The name under which transformers knows our attention function."""
+_AttentionSource = tuple[type[torch.nn.Module], int]
+"""Where the layers of a network return their weights: a class of modules, and the place in what these return."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,10 +164,11 @@ def _joined_rows(
         for layer in weights:
             running.add(layer)
         return running.scores().cpu().numpy()
-    modules = [module for module in backbone.modules() if isinstance(module, source.module)]
+    kind, index = source
+    modules = [module for module in backbone.modules() if isinstance(module, kind)]
 
     def take(module: Any, arguments: Any, output: Any) -> None:
-        running.add(output[source.index])
+        running.add(output[index])
 
     fused = (
         options.row == "first"
@@ -182,15 +185,6 @@ def _joined_rows(
     return running.scores().cpu().numpy()
 
 
-@dataclass(frozen=True, slots=True)
-class _AttentionSource:
-    """Where the layers of a network return their weights."""
-
-    module: type[torch.nn.Module]
-    index: int
-    """Place of the weights in what these modules return."""
-
-
 def _attention_source(session: EncoderSession) -> _AttentionSource | None:
     """Return where a network declares that its layers return attention weights; None where it does not."""
     backbone = session.backbone
@@ -198,7 +192,7 @@ def _attention_source(session: EncoderSession) -> _AttentionSource | None:
     layer = recorded if isinstance(recorded, type) else getattr(recorded, "target_class", None)
     if layer is None or sum(isinstance(module, layer) for module in backbone.modules()) != session.depth:
         return None
-    return _AttentionSource(layer, getattr(recorded, "index", 1))
+    return layer, getattr(recorded, "index", 1)
 
 
 def _no_attention_error(session: EncoderSession) -> CapabilityError:

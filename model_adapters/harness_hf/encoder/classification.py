@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
 import torch
 
 from harness import CapabilityError, DataError, TrainingError
@@ -91,10 +90,6 @@ def prepare_classification(
         train=_features(session, train, spec, max_length),
         validation=_features(session, validation, spec, max_length),
         collate=collate_with(session.pad, ["labels"]),
-        label_names=("labels",),
-        decide=lambda logits, _: logits.argmax(dim=-1),
-        score=lambda predicted, gold: float(np.mean(np.asarray(predicted) == np.asarray(gold))),
-        metric="accuracy",
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -14,14 +14,16 @@ from safetensors.torch import load_file, save_file
 from harness import AdapterError, DataError, TrainingError
 from harness.data import RetrievalPair
 from harness.models import EmbedOptions, FloatArray, Side, TrainingSettings
-from harness_hf.encoder.adapter import Encoder, EncoderSession, HeadFitter
+from harness_hf.encoder.adapter import Encoder, EncoderSession
 from harness_hf.fit_record import SCALE_NAME, FitRecord
-from harness_hf.heads.network import save_backbone
-from harness_hf.heads.opening import open_bare
+from harness_hf.heads import open_bare, save_backbone
 from harness_hf.inference.session import Inputs
 from harness_hf.inference.text_vectors import EmbedPlan
 from harness_hf.inference.word_vectors import pool, resolve_layer
 from harness_hf.training.batches import Feature, HeadTraining
+
+if TYPE_CHECKING:
+    from harness_hf.encoder.heads import Heads
 
 INITIAL_SCALE = 100.0
 SCORE_CHUNK = 1024
@@ -36,7 +38,7 @@ class DualEncoder(Encoder):
     of the fit. The `EmbedOptions` of a call have precedence.
     """
 
-    def __init__(self, session: EncoderSession, record: FitRecord | None, fitter: HeadFitter) -> None:
+    def __init__(self, session: EncoderSession, record: FitRecord | None, fitter: Heads) -> None:
         super().__init__(session, record, fitter)
         if record is None:
             raise AdapterError(
@@ -163,7 +165,6 @@ def prepare_dual_encoder(
         train=_features(session, train, settings),
         validation=_features(session, validation, settings),
         collate=collate,
-        label_names=("labels",),
         decide=lambda vectors, _: vectors,
         score=lambda vectors, passages: top1_accuracy(np.asarray(vectors), np.asarray(passages)),
         metric="top1_accuracy",

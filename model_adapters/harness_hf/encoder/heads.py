@@ -20,8 +20,7 @@ from harness.models import (
     Side,
     TrainingSettings,
 )
-from harness_hf.architecture import Family
-from harness_hf.description import find_architecture
+from harness_hf.description import Family, find_architecture
 from harness_hf.encoder.adapter import Encoder, EncoderSession
 from harness_hf.encoder.classification import Classifier, prepare_classification
 from harness_hf.encoder.dual_encoder import DualEncoder, load_dual_encoder, prepare_dual_encoder
@@ -30,12 +29,10 @@ from harness_hf.encoder.multiple_choice import ChoiceScorer, prepare_multiple_ch
 from harness_hf.encoder.span_extraction import SpanExtractor, SpanLimits, prepare_span_extraction
 from harness_hf.encoder.tagging import Tagger, prepare_tagging
 from harness_hf.fit_record import HEAD_NAME, FitRecord, read_record, require_record
-from harness_hf.heads.network import name_labels
-from harness_hf.heads.opening import base_weights, dual_pooling, load_trainable
-from harness_hf.low_rank import require_packages
-from harness_hf.model_folder import SENTENCE_FILES, read_config, resolve_folder, sentence_module_files
+from harness_hf.heads import dual_pooling, load_trainable, name_labels
+from harness_hf.model_folder import read_config, resolve_folder
 from harness_hf.options import EncoderOptions
-from harness_hf.quantization import require_trainable
+from harness_hf.sentence_files import SENTENCE_FILES, sentence_module_files
 from harness_hf.training.batches import HeadTraining
 
 ADAPTERS: Mapping[Head, type[Encoder]] = {
@@ -70,7 +67,7 @@ def _adapter_class(session: EncoderSession, description: ModelDescription) -> ty
 
 
 class Heads:
-    """Fits any head and opens fitted ones: the `HeadFitter` of every model whose sessions are of one class."""
+    """Fits any head and opens fitted ones: for models whose sessions are of one class."""
 
     def __init__(self, open_session: type[EncoderSession], adapters: Mapping[Head, type[Encoder]]) -> None:
         self._open_session = open_session
@@ -96,34 +93,31 @@ class Heads:
         holds a fit; `DataError` for an example that does not fit the head; `CapabilityError` for a head that the
         model cannot have; `AdapterError` where the settings need a package that is not installed.
         """
-        from harness_hf.training.saving import fit_and_save, require_examples
+        from harness_hf.training.loop import fit_and_save
 
         if spec.head not in self._adapters:
             raise CapabilityError(
                 f"The model {session.ref!r} cannot be fitted with a {spec.head.value} head; it can with "
                 f"{', '.join(self._adapters)}."
             )
-        require_packages(options.settings)
-        require_examples(train, spec, options, session.ref)
-        require_trainable(session.ref, session.network.config, options.settings)
         settings = replace(options.settings, max_length=min(options.settings.max_length, session.limit))
         pooling = dual_pooling(session, settings) if spec.head is Head.DUAL_ENCODER else None
         if pooling is not None:
             settings = replace(settings, pooling=pooling)
         fit_and_save(
             session,
-            _prepare(session, train, validation, spec, settings),
-            lambda: _load(session, spec, settings),
+            train,
+            validation,
             spec,
             options,
+            prepare=lambda: _prepare(session, train, validation, spec, settings),
+            load=lambda: _load(session, spec, settings),
             limits={
                 "max_length": settings.max_length,
                 "pooling": pooling,
                 "query_prefix": _prefix(session, spec, "query"),
                 "passage_prefix": _prefix(session, spec, "passage"),
-                "base_weights": base_weights(session.folder, settings),
             },
-            examples=(len(train), len(validation)),
             copy_files=lambda: _copy_sentence_files(session.folder, options.directory),
         )
         return self.load(options.directory, spec, session.options)

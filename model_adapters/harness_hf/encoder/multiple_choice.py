@@ -92,10 +92,6 @@ def prepare_multiple_choice(
         train=_features(session, train, max_length),
         validation=_features(session, validation, max_length),
         collate=collate,
-        label_names=("labels",),
-        decide=lambda logits, _: logits.argmax(dim=-1),
-        score=lambda predicted, gold: float(np.mean(np.asarray(predicted) == np.asarray(gold))),
-        metric="accuracy",
     )
 
 

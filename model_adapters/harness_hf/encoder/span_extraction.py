@@ -16,7 +16,7 @@ from harness.models import Call, FloatArray, SpanAnswer, SpanQuestion, TrainingS
 from harness_hf.encoder.adapter import Encoder, EncoderSession
 from harness_hf.inference.answer_stream import Parts, Procedure
 from harness_hf.inference.batching import Encoded
-from harness_hf.inference.offsets import piece_offsets
+from harness_hf.inference.pieces import piece_offsets, plain_pieces
 from harness_hf.inference.session import Inputs
 from harness_hf.training.batches import Feature, HeadTraining, collate_with
 
@@ -273,12 +273,7 @@ def split_contexts(
     """
     if not items:
         return []
-    questions = session.tokenizer(
-        [item.question for item in items],
-        add_special_tokens=False,
-        return_attention_mask=False,
-        verbose=False,
-    )["input_ids"]
+    questions = plain_pieces(session.tokenizer, [item.question for item in items])
     contexts = session.tokenizer(
         [item.context for item in items],
         add_special_tokens=False,

@@ -101,8 +101,6 @@ def prepare_tagging(
         train=_features(session, train, index, max_length),
         validation=_features(session, validation, index, max_length),
         collate=collate,
-        label_names=("labels",),
-        decide=lambda logits, _: logits.argmax(dim=-1),
         score=lambda predicted, gold: token_f1(np.asarray(predicted), np.asarray(gold), outside),
         metric="token_f1" if outside >= 0 else "token_accuracy",
     )

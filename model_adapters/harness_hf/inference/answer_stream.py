@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, closing
+from contextlib import closing
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from harness import CapabilityError
-from harness.models import Ability, Answered, Call, FloatArray
-from harness_hf.inference.batching import TokenBudget
+from harness.models import Ability, Answered, Call, DevScore, FloatArray
+from harness_hf.fit_record import FitRecord
+
+if TYPE_CHECKING:
+    from harness_hf.inference.session import ModelSession
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,44 +28,24 @@ class Procedure:
     """Runs what `prepare` returned: yields (numbers within the block, their answers) after every batch."""
 
 
-class StreamingSession(Protocol):
-    """Interface of an opened model that a stream uses."""
-
-    ref: str
-    budget: TokenBudget
-    tokenizing: AbstractContextManager[Any]
-    """Held during every use of the tokenizer: calls change fast tokenizers, which reject two calls at once."""
-    block_characters: int
-
-    def identity(self) -> Mapping[str, str]:
-        """Return the identity of the model."""
-
-    def notices(self) -> list[str]:
-        """Return sentences on code that runs and on system texts that were moved."""
-
-    def close(self) -> None:
-        """Free the network."""
-
-
 class AnswerStream:
     """Base of adapters: their methods use `stream`, and they add their abilities to `procedure`."""
 
-    _session: Any
+    _session: ModelSession
+    _record: FitRecord | None = None
+    """How the model was fitted; None where it was not."""
 
     def identity(self) -> Mapping[str, str]:
         """Return the identity of the answers: weights digest, precision, versions, options."""
-        session: StreamingSession = self._session
-        return session.identity()
+        return self._session.identity()
 
     def close(self) -> None:
         """Free the network; a second call does nothing."""
-        session: StreamingSession = self._session
-        session.close()
+        self._session.close()
 
     def block_characters(self, ability: Ability) -> int | None:
         """Return how many characters of text make a block; it depends on options and device only."""
-        session: StreamingSession = self._session
-        return session.block_characters
+        return self._session.block_characters
 
     def stream(self, call: Call, blocks: Sequence[Sequence[Any]]) -> Iterator[Answered]:
         """Return the answers of all requests of all blocks, every one once, as batches are done.
@@ -71,20 +54,27 @@ class AnswerStream:
         """
         return self._stream(self.procedure(call), call, [block for block in blocks if len(block)])
 
+    def dev_score(self) -> DevScore | None:
+        """Return the dev score of the fitted model; None where none was measured."""
+        return None if self._record is None else self._record.dev_score()
+
+    def training_loss(self) -> Mapping[str, float] | None:
+        """Return the losses at both ends of its training; None where it was not fitted."""
+        return None if self._record is None else self._record.training_loss()
+
     def notices(self) -> Sequence[str]:
-        """Return sentences on code of the model's own, moved system texts, and work whose batches became smaller."""
-        session: StreamingSession = self._session
-        return [*session.notices(), *session.budget.notices()]
+        """Return sentences for the user about how the model was trained and asked, and the memory that it found."""
+        trained = () if self._record is None else self._record.notices()
+        return [*trained, *self._session.notices(), *self._session.budget.notices()]
 
     def procedure(self, call: Call) -> Procedure:
         """Return how the call's requests are answered; raises `CapabilityError` for another ability."""
-        session: StreamingSession = self._session
-        raise CapabilityError(f"The model {session.ref!r} has no ability {call.ability!r}.")
+        raise CapabilityError(f"The model {self._session.ref!r} has no ability {call.ability!r}.")
 
     def _stream(
         self, procedure: Procedure, call: Call, blocks: Sequence[Sequence[Any]]
     ) -> Iterator[Answered]:
-        session: StreamingSession = self._session
+        session = self._session
 
         def prepare(block: Sequence[Any]) -> Any:
             with session.tokenizing:

@@ -16,14 +16,20 @@ from tokenizers.normalizers import Lowercase
 
 from harness import AdapterError, CapabilityError
 from harness.models import Prompt, SystemTurns, Turn
-from harness_hf.identity import folder_identity, library_versions
-from harness_hf.inference.batching import BatchPlan, Encoded, TokenBudget, by_length, pad_batch
-from harness_hf.inference.memory import free_memory, tokens_within
-from harness_hf.inference.sentence_modules import VectorModule, open_dense, unit_rows
-from harness_hf.inference.template import SpecialTokens
+from harness_hf.fit_record import folder_identity, library_versions
+from harness_hf.inference.batching import (
+    BatchPlan,
+    Encoded,
+    TokenBudget,
+    by_length,
+    free_memory,
+    pad_batch,
+    tokens_within,
+)
+from harness_hf.inference.pieces import SpecialTokens
 from harness_hf.loading import choose_precision, first_line, piece_limit, place
-from harness_hf.model_folder import DenseModule, SentenceFiles, read_sentence_files
 from harness_hf.options import ModelOptions
+from harness_hf.sentence_files import SentenceFiles, read_sentence_files
 
 CHUNK = 16_384
 """Texts that are tokenised and sorted by length together; bounds the memory that pieces take."""
@@ -59,6 +65,7 @@ class ModelSession:
     """Characters of a block of requests for every piece of a batch: a few batches, so that lengths can be sorted."""
     block_device: ClassVar[str | None] = None
     """The device whose usual batches a block counts; by default that of the model."""
+    reads_left_to_right: ClassVar[bool] = False
     single: SpecialTokens
 
     def __init__(
@@ -195,10 +202,6 @@ class ModelSession:
     def whole_text(self) -> SpecialTokens:
         """The special pieces around a text that becomes a vector."""
         return self.single
-
-    def open_module(self, module: DenseModule | None) -> VectorModule:
-        """Return the function of a module after pooling; raises `AdapterError` for weights that do not fit."""
-        return unit_rows if module is None else open_dense(self.folder, module, self.device)
 
     def cased(self, text: str) -> str:
         """Return the text in lower case where the model folder asks for that."""

@@ -1,22 +1,67 @@
-"""Vectors of texts and of words from a network's hidden states."""
+"""Vectors of texts from a network's hidden states, and the methods of adapters whose models write."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
 
-from harness import AdapterError, UsageError, near_names
-from harness.models import Call, EmbedOptions, FloatArray, Side
-from harness_hf.inference.answer_stream import Procedure
+from harness import AdapterError, CapabilityError, UsageError, near_names
+from harness.models import (
+    Call,
+    EmbedOptions,
+    FloatArray,
+    Generated,
+    GenerateOptions,
+    LikelihoodAnswer,
+    LikelihoodRequest,
+    Prompt,
+    Side,
+)
+from harness_hf.inference.answer_stream import Parts, Procedure
 from harness_hf.inference.batching import Encoded
-from harness_hf.inference.sentence_modules import unit_rows
+from harness_hf.inference.pieces import SubwordCounting, subword_ids
 from harness_hf.inference.session import CHUNK, Inputs, ModelSession
-from harness_hf.inference.template import SubwordCounting, subword_ids
-from harness_hf.inference.word_vectors import EncoderReading, WordVectors, pool, read_layer, resolve_layer
-from harness_hf.model_folder import DenseModule, Pooling
+from harness_hf.inference.word_vectors import WordVectors, pool, read_layer, resolve_layer
+from harness_hf.sentence_files import DenseModule, Pooling
+
+VectorModule = Callable[[torch.Tensor], torch.Tensor]
+
+
+def unit_rows(vectors: torch.Tensor) -> torch.Tensor:
+    """Return the vectors divided by their lengths."""
+    return torch.nn.functional.normalize(vectors, dim=-1)
+
+
+def open_dense(folder: Path, module: DenseModule, device: torch.device) -> VectorModule:
+    """Return a linear layer and its activation, in float32; raises `AdapterError` for weights that do not fit."""
+    file = folder / module.folder / "model.safetensors"
+    if not file.is_file():
+        raise AdapterError(
+            f"The model folder {str(folder)!r} has no '{module.folder}/{file.name}'; weights are read from "
+            "safetensors files only.",
+            hint="Load it with sentence-transformers and call save_pretrained, or pass -o pooling=mean.",
+        )
+    try:
+        weights = load_file(file)
+    except (SafetensorError, OSError) as error:
+        raise AdapterError(f"The file {str(file)!r} is not a safetensors file.") from error
+    weight, bias = weights.get("linear.weight"), weights.get("linear.bias")
+    if weight is None or weight.shape[0] != module.width or set(weights) - {"linear.weight", "linear.bias"}:
+        raise AdapterError(
+            f"The file {str(file)!r} does not hold one linear layer of {module.width} outputs, "
+            "as its config.json says."
+        )
+    placed = weight.to(device, torch.float32)
+    added = None if bias is None else bias.to(device, torch.float32)
+    activation = getattr(torch.nn, module.activation)()
+    return lambda vectors: activation(torch.nn.functional.linear(vectors.to(device), placed, added))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,25 +92,6 @@ class TextVectors(SubwordCounting, WordVectors):
 
     _session: ModelSession
 
-    def _encoder_reading(self) -> EncoderReading:
-        session = self._session
-
-        def read(
-            encoded: Sequence[Encoded], layers: Sequence[int]
-        ) -> Iterator[tuple[list[int], list[torch.Tensor]]]:
-            def forward(inputs: Inputs) -> list[torch.Tensor]:
-                states = session.backbone(**inputs, output_hidden_states=True).hidden_states
-                return [states[layer] for layer in layers]
-
-            return session.run(encoded, forward, ability="hidden_states")
-
-        return EncoderReading(
-            template=session.single,
-            limit=session.length_limit(),
-            width=session.width,
-            read=read,
-        )
-
     def embed(self, texts: Sequence[str], *, side: Side, options: EmbedOptions | None = None) -> FloatArray:
         """Return float32 vectors of shape (texts, dimension) with unit rows."""
         call = Call(ability="embed", arguments={"side": side, "options": options})
@@ -83,7 +109,7 @@ class TextVectors(SubwordCounting, WordVectors):
                 f"Pooling 'pooler' reads the last layer, {session.depth}; layer {plan.layer} was asked for."
             )
         skipped = 0 if plan.pools_prefix else self._prefix_size(plan.prefix)
-        modules = [session.open_module(module) for module in plan.modules]
+        modules = [_open_module(session, module) for module in plan.modules]
 
         def forward(inputs: Inputs) -> FloatArray:
             vectors = self._pooled(inputs, plan, skipped)
@@ -188,6 +214,10 @@ class TextVectors(SubwordCounting, WordVectors):
         return files.prompts[prompt]
 
 
+def _open_module(session: ModelSession, module: DenseModule | None) -> VectorModule:
+    return unit_rows if module is None else open_dense(session.folder, module, session.device)
+
+
 def row_procedure(
     session: ModelSession,
     call: Call,
@@ -203,3 +233,69 @@ def row_procedure(
             yield rows, list(values)
 
     return Procedure(prepare=prepare, answer=answer)
+
+
+class TextWriter(TextVectors):
+    """Base of adapters that score continuations and write texts."""
+
+    def loglikelihood(self, requests: Sequence[LikelihoodRequest]) -> list[LikelihoodAnswer]:
+        """Return per-token log-probabilities of every continuation."""
+        return self._answers(Call(ability="loglikelihood"), requests, CHUNK)
+
+    def generate(self, prompts: Sequence[Prompt], options: Sequence[GenerateOptions]) -> list[Generated]:
+        """Return one text per prompt: greedy, or sampled by the request's own seed.
+
+        A text ends at the end token, at a stop string or at ``max_tokens``. Beams, penalties and lengths of the
+        checkpoint's generation config are not used. Of `choices` the likeliest is returned, the first at ties.
+        Raises `CapabilityError` for another constraint, and for a conversation where there is no chat template.
+        """
+        if len(prompts) != len(options):
+            raise UsageError(
+                f"There are {len(prompts)} prompts and {len(options)} options; one each is expected."
+            )
+        return self._answers(Call(ability="generate"), list(zip(prompts, options, strict=True)), CHUNK)
+
+
+def check_writing(options: GenerateOptions, session: ModelSession) -> None:
+    """Raise `CapabilityError` for a constraint that no adapter here can keep, `UsageError` for senseless options."""
+    for name, constraint in (("regular expression", options.regex), ("JSON schema", options.json_schema)):
+        if constraint is not None:
+            raise CapabilityError(
+                f"The adapter {session.adapter!r} cannot constrain the text of {session.ref!r} by a {name}.",
+                hint="The adapter 'vllm' can: serve the model and give it as 'vllm:...'.",
+            )
+    if options.choices is not None and not options.choices:
+        raise UsageError("The list of choices is empty; expected at least one.")
+    if options.max_tokens < 1:
+        raise UsageError(f"max_tokens must be at least 1, got {options.max_tokens}.")
+    if not (math.isfinite(options.temperature) and options.temperature >= 0):
+        raise UsageError(f"temperature must be at least 0 (greedy), got {options.temperature}.")
+    if not 0 < options.top_p <= 1:
+        raise UsageError(f"top_p must be greater than 0 and at most 1, got {options.top_p}.")
+    if "" in options.stop:
+        raise UsageError("A stop string is empty; expected at least one character.")
+
+
+def choose_likeliest(
+    owners: Sequence[int],
+    prompts: int,
+    scored: Iterable[tuple[Sequence[int], Sequence[float]]],
+    answer: Callable[[int], Generated],
+) -> Iterator[tuple[list[int], list[Generated]]]:
+    """Yield (numbers of prompts, the likeliest of their choices, the first at ties) as choices are scored.
+
+    Args:
+        owners: The number of the prompt that each choice is one of.
+        prompts: The number of all prompts.
+        scored: Numbers of choices with their log-probabilities.
+        answer: From the number of a choice to what is returned for it.
+    """
+    pending = Parts(owners, prompts)
+    choices_of: dict[int, list[int]] = {}
+    for number, owner in enumerate(owners):
+        choices_of.setdefault(owner, []).append(number)
+    totals: dict[int, float] = {}
+    for numbers, values in scored:
+        totals.update(zip(numbers, values, strict=True))
+        complete = pending.finish(numbers)
+        yield complete, [answer(max(choices_of[owner], key=totals.__getitem__)) for owner in complete]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
@@ -13,8 +13,9 @@ from harness import CapabilityError, UsageError
 from harness.models import FloatArray, WordCoverage
 from harness_hf.inference.answer_stream import AnswerStream, Parts
 from harness_hf.inference.batching import Encoded
-from harness_hf.inference.template import SpecialTokens
-from harness_hf.model_folder import Pooling
+from harness_hf.inference.pieces import SpecialTokens
+from harness_hf.inference.session import Inputs
+from harness_hf.sentence_files import Pooling
 
 SENTENCE_CHUNK = 1024
 """Sentences whose words are split and sorted together; bounds the hidden states that wait for re-joining."""
@@ -23,28 +24,12 @@ PROBE = ("a", "b")
 """Two words of letters that every vocabulary has."""
 
 Words = Sequence[str | None]
-Read = Callable[[Sequence[Encoded], Sequence[int]], Iterator[tuple[Sequence[int], Sequence[torch.Tensor]]]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EncoderReading:
-    """How sentences are given to a network, and its states are read."""
-
-    template: SpecialTokens
-    limit: int
-    """Pieces of a window at the most, special pieces included."""
-    width: int
-    read: Read
-    """Pieces of windows and numbers of layers -> (numbers of windows, a tensor (windows, pieces, width) per layer)."""
 
 
 class WordVectors(AnswerStream):
     """Base of adapters with `hidden_states`, `word_coverage` and `untrained`."""
 
     reads_left_to_right = False
-
-    def _encoder_reading(self) -> EncoderReading:
-        raise NotImplementedError
 
     def layer_count(self) -> int:
         """Return how many layers there are, the embedding layer included."""
@@ -73,7 +58,7 @@ class WordVectors(AnswerStream):
         for start in range(0, len(sentences), SENTENCE_CHUNK):
             chunk = sentences[start : start + SENTENCE_CHUNK]
             windows: list[list[WordWindow]] = [[] for _ in chunk]
-            for window in self._windows(chunk, self._encoder_reading(), sentence_vector=False):
+            for window in self._windows(chunk, sentence_vector=False):
                 windows[window.sentence].append(window)
             coverages += [
                 _coverage(words, sentence_windows)
@@ -91,15 +76,14 @@ class WordVectors(AnswerStream):
         twin._session = self._session.untrained(seed)
         return twin
 
-    def _windows(
-        self, sentences: Sequence[Words], reading: EncoderReading, *, sentence_vector: bool
-    ) -> list[WordWindow]:
-        with self._session.tokenizing:
+    def _windows(self, sentences: Sequence[Words], *, sentence_vector: bool) -> list[WordWindow]:
+        session = self._session
+        with session.tokenizing:
             windows = split_sentences(
                 sentences,
-                tokenizer=self._session.tokenizer,
-                template=reading.template,
-                limit=reading.limit,
+                tokenizer=session.tokenizer,
+                template=session.single,
+                limit=session.length_limit(),
                 unknown_for_empty=False,
                 keep_empty=sentence_vector,
             )
@@ -109,19 +93,25 @@ class WordVectors(AnswerStream):
     def _states_of_chunk(
         self, sentences: Sequence[Words], layers: list[int], offset: int, sentence_vector: bool
     ) -> Iterator[tuple[int, FloatArray]]:
-        reading = self._encoder_reading()
-        windows = self._windows(sentences, reading, sentence_vector=sentence_vector)
+        session = self._session
+        windows = self._windows(sentences, sentence_vector=sentence_vector)
         extra = int(sentence_vector)
         waiting: dict[int, FloatArray] = {}
         pending = Parts([window.sentence for window in windows], len(sentences))
 
         def empty(number: int) -> FloatArray:
-            return np.zeros((len(layers), extra + len(sentences[number]), reading.width), np.float32)
+            return np.zeros((len(layers), extra + len(sentences[number]), session.width), np.float32)
+
+        def forward(inputs: Inputs) -> list[torch.Tensor]:
+            states = session.backbone(**inputs, output_hidden_states=True).hidden_states
+            return [states[layer] for layer in layers]
 
         for number in pending.idle():
             yield offset + number, empty(number)
-        sentence_positions = self._sentence_places(windows, reading.template) if sentence_vector else {}
-        for rows, tensors in reading.read([window.encoded for window in windows], layers):
+        sentence_positions = self._sentence_places(windows, session.single) if sentence_vector else {}
+        for rows, tensors in session.run(
+            [window.encoded for window in windows], forward, ability="hidden_states"
+        ):
             # One copy per layer and batch: from an accelerator, copies of single words would cost far more.
             states = [tensor.float().cpu().numpy() for tensor in tensors]
             for row, index in enumerate(rows):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,6 @@ from harness.models import (
     Adapter,
     AdapterOptions,
     Call,
-    DevScore,
     EmbedOptions,
     FitOptions,
     HeadSpec,
@@ -22,18 +21,15 @@ from harness.models import (
     Prompt,
     Side,
 )
-from harness_hf.architecture import Family
-from harness_hf.description import find_architecture
+from harness_hf.description import Family, find_architecture
 from harness_hf.fit_record import read_record
 from harness_hf.inference.answer_stream import Procedure
-from harness_hf.inference.text_vectors import EmbedPlan
-from harness_hf.inference.word_vectors import EncoderReading
-from harness_hf.inference.writing import TextWriter
+from harness_hf.inference.text_vectors import EmbedPlan, TextWriter
+from harness_hf.inference.word_vectors import Words, WordWindow
 from harness_hf.model_folder import read_config, resolve_folder
 from harness_hf.options import Seq2SeqOptions
 from harness_hf.seq2seq.fitting import fit_pairs, open_fit
-from harness_hf.seq2seq.generation import encode_prompts, write_texts
-from harness_hf.seq2seq.scoring import TargetRequest, score_targets
+from harness_hf.seq2seq.generation import TargetRequest, encode_prompts, score_targets, write_texts
 from harness_hf.seq2seq.session import Seq2SeqSession, Source
 
 
@@ -54,19 +50,7 @@ class Seq2Seq(TextWriter):
 
     def __init__(self, session: Seq2SeqSession) -> None:
         self._session = session
-
-    def dev_score(self) -> DevScore | None:
-        """Return the dev score of the fitted model; None where none was measured."""
-        return None if self._session.record is None else self._session.record.dev_score()
-
-    def training_loss(self) -> Mapping[str, float] | None:
-        """Return the losses at both ends of its training; None where it was not fitted."""
-        return None if self._session.record is None else self._session.record.training_loss()
-
-    def notices(self) -> Sequence[str]:
-        """Return sentences for the user about how the model was trained and asked."""
-        record = self._session.record
-        return [*(record.notices() if record is not None else ()), *super().notices()]
+        self._record = session.record
 
     def loglikelihood(self, requests: Sequence[LikelihoodRequest]) -> list[LikelihoodAnswer]:
         """Return per-token log-probabilities of every continuation as the decoder's output.
@@ -131,14 +115,14 @@ class Seq2Seq(TextWriter):
         """Return the fitted model that `fit` saved into `directory`; raises `AdapterError` for any other."""
         return Seq2Seq(open_fit(directory, spec, self._session.options))
 
-    def _encoder_reading(self) -> EncoderReading:
+    def _windows(self, sentences: Sequence[Words], *, sentence_vector: bool) -> list[WordWindow]:
         session = self._session
         if not session.tokenizer.is_fast:
             raise CapabilityError(
                 f"The model {session.ref!r} has no fast tokenizer, which the hidden states of words need.",
                 hint="Choose a model whose folder has a tokenizer.json.",
             )
-        return super()._encoder_reading()
+        return super()._windows(sentences, sentence_vector=sentence_vector)
 
     def _scored_end(self) -> tuple[int, ...]:
         session = self._session

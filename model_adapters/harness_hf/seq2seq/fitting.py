@@ -13,11 +13,9 @@ from harness import CapabilityError, DataError
 from harness.data import TextPair
 from harness.models import FitOptions, Head, HeadSpec, TrainingSettings
 from harness_hf.fit_record import require_record
-from harness_hf.heads.opening import base_weights, load_trainable
+from harness_hf.heads import load_trainable
 from harness_hf.inference.batching import Encoded, pad_batch
-from harness_hf.low_rank import require_packages
 from harness_hf.options import Seq2SeqOptions
-from harness_hf.quantization import require_trainable
 from harness_hf.seq2seq.session import Seq2SeqSession
 from harness_hf.training.batches import Feature, HeadTraining
 
@@ -44,27 +42,22 @@ def fit_pairs(
     Raises `TrainingError` without training examples, when the loss is not finite, or when the folder already
     holds a fit; `DataError` for a pair without a target token; `CapabilityError` for another head.
     """
-    from harness_hf.training.saving import fit_and_save, require_examples
+    from harness_hf.training.loop import fit_and_save
 
     if spec.head is not Head.TEXT_TO_TEXT:
         raise CapabilityError(
             f"A sequence-to-sequence model cannot be fitted with a {spec.head.value} head; "
             f"it can with {Head.TEXT_TO_TEXT.value}."
         )
-    require_packages(options.settings)
-    require_examples(train, spec, options, session.ref)
-    require_trainable(session.ref, session.network.config, options.settings)
     fit_and_save(
         session,
-        prepare_pairs(session, train, validation, options.settings),
-        lambda: load_trainable(session, spec, options.settings, keep_head=True),
+        train,
+        validation,
         spec,
         options,
-        limits={
-            "max_length": session.within_positions(options.settings.max_length),
-            "base_weights": base_weights(session.folder, options.settings),
-        },
-        examples=(len(train), len(validation)),
+        prepare=lambda: prepare_pairs(session, train, validation, options.settings),
+        load=lambda: load_trainable(session, spec, options.settings, keep_head=True),
+        limits={"max_length": session.within_positions(options.settings.max_length)},
         # The folder of a low-rank adapter gets no configuration otherwise; here it is the one that it has already.
         copy_files=lambda: session.network.config.save_pretrained(options.directory),
     )
@@ -108,7 +101,6 @@ def prepare_pairs(
         train=_features(session, train, settings),
         validation=_features(session, validation, settings),
         collate=collate,
-        label_names=("labels",),
         decide=_is_greedy,
         score=lambda right, _: float(np.mean(right)),
         metric="exact_match",

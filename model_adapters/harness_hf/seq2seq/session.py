@@ -13,13 +13,13 @@ import transformers
 from harness import AdapterError, UsageError
 from harness.models import Head, Prompt
 from harness_hf.fit_record import FitRecord
-from harness_hf.heads.opening import load_network
+from harness_hf.heads import load_network
 from harness_hf.inference.batching import Encoded, pad_batch
+from harness_hf.inference.pieces import plain_pieces, read_affixes
 from harness_hf.inference.session import ModelSession
-from harness_hf.inference.template import read_affixes
 from harness_hf.loading import placing, read_tokenizer, require_fitting_vocabulary
-from harness_hf.model_folder import SentenceFiles
 from harness_hf.options import Seq2SeqOptions
+from harness_hf.sentence_files import SentenceFiles
 from harness_hf.seq2seq.direction import Direction, find_direction
 
 USUAL_LIMIT = 1024
@@ -56,7 +56,6 @@ class Seq2SeqSession(ModelSession):
         "train_parts",
     )
     block_factor = 32
-    reads_left_to_right = False
 
     def __init__(
         self, *, ref: str, folder: Path, options: Seq2SeqOptions, record: FitRecord | None = None
@@ -117,11 +116,11 @@ class Seq2SeqSession(ModelSession):
 
     def source_tokens(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the tokens of encoder inputs, special tokens included, uncut."""
-        return [list(self.single.wrap(ids).input_ids) for ids in self._tokens("text", texts)]
+        return [list(self.single.wrap(ids).input_ids) for ids in plain_pieces(self.tokenizer, texts)]
 
     def target_tokens(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the tokens of decoder outputs without special tokens."""
-        return self._tokens("text_target", texts)
+        return plain_pieces(self.tokenizer, texts, "text_target")
 
     def direction(self, languages: tuple[str, str] | None) -> Direction:
         """Return how texts of one language are translated into another one; None is the tokenizer's own pair.
@@ -149,7 +148,7 @@ class Seq2SeqSession(ModelSession):
                 truncated=len(ids) > room,
                 prefix=direction.prefix,
             )
-            for ids in self._tokens("text", [f"{direction.token}{text}" for text in texts])
+            for ids in plain_pieces(self.tokenizer, [f"{direction.token}{text}" for text in texts])
         ]
 
     def prompt_sources(
@@ -171,7 +170,7 @@ class Seq2SeqSession(ModelSession):
     def chat_tokens(self, conversation: Prompt) -> list[int]:
         """Return the tokens of a conversation, written by the chat template."""
         # The template writes the special tokens itself.
-        return self._tokens("text", [self.render(conversation)])[0]
+        return plain_pieces(self.tokenizer, [self.render(conversation)])[0]
 
     def encode(self, texts: Sequence[str], pairs: Sequence[str] | None, max_length: int) -> list[Encoded]:
         """Return the tokens of encoder inputs, cut as `sources` are."""
@@ -182,15 +181,6 @@ class Seq2SeqSession(ModelSession):
         """Return ids and mask of shape (rows, longest), padded on the right, on the device."""
         padded = pad_batch(batch, self.pad_id, ("input_ids", "attention_mask"))
         return {name: tensor.to(self.device) for name, tensor in padded.items()}
-
-    def _tokens(self, side: str, texts: Sequence[str]) -> list[list[int]]:
-        if not texts:
-            return []
-        encoded = self.tokenizer(
-            **{side: list(texts)}, add_special_tokens=False, return_attention_mask=False, verbose=False
-        )
-        rows: list[list[int]] = encoded["input_ids"]
-        return rows
 
     def _cut(self, ids: list[int], room: int) -> list[int]:
         if len(ids) <= room:

@@ -8,12 +8,12 @@ from harness import AdapterError, UsageError
 from harness.data import Translation, TranslatorContext, TranslatorInfo
 from harness.languages import Language
 from harness.models import GenerateOptions, parse_options
-from harness_hf.identity import folder_identity, library_versions
+from harness_hf.fit_record import folder_identity, library_versions
 from harness_hf.loading import read_tokenizer
 from harness_hf.model_folder import read_config, resolve_folder
 from harness_hf.options import Seq2SeqOptions
 from harness_hf.seq2seq.adapter import Seq2Seq
-from harness_hf.seq2seq.language_codes import SCHEMES, find_scheme
+from harness_hf.seq2seq.direction import SCHEMES, find_scheme
 from harness_hf.seq2seq.session import Seq2SeqSession
 
 MOST_TOKENS = 512

@@ -122,12 +122,14 @@ class HeadTraining:
     train: Sequence[Feature]
     validation: Sequence[Feature]
     collate: Callable[[list[Any]], dict[str, Any]]
-    label_names: tuple[str, ...]
-    decide: Callable[[Any, Any], Any]
+    label_names: tuple[str, ...] = ("labels",)
+    decide: Callable[[Any, Any], Any] = lambda logits, _: logits.argmax(dim=-1)
     """(logits, targets) of a batch -> what `score` needs of them, so that logits are not kept."""
-    score: Callable[[Any, Any], float]
+    score: Callable[[Any, Any], float] = lambda decided, gold: float(
+        np.mean(np.asarray(decided) == np.asarray(gold))
+    )
     """(what `decide` kept, targets) of the whole dev set -> a number in [0, 1]."""
-    metric: str
+    metric: str = "accuracy"
     """Name of that number."""
     contrast: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] | None = None
     """(vectors, scale) of a whole step -> its loss, where a loss compares examples; the network then returns them as

@@ -5,10 +5,13 @@ Checkpoints hold names and tensors, not `accelerator.save_state`, which pickles 
 
 from __future__ import annotations
 
+import math
 import os
+import sys
+import traceback
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -20,19 +23,139 @@ from accelerate.utils import (
     DistributedType,
     FullyShardedDataParallelPlugin,
     GradientAccumulationPlugin,
+    gather,
     parse_flag_from_env,
     send_to_device,
 )
 from accelerate.utils.memory import clear_device_cache
+from torch import distributed
 from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import CheckpointWrapper
 from torch.distributed.fsdp import FSDPModule
 from torch.distributed.tensor import DTensor, Replicate, distribute_tensor
-from transformers.optimization import Adafactor
+from transformers.optimization import Adafactor, get_scheduler
+from transformers.trainer_pt_utils import get_parameter_names
 
 from harness import TrainingError, UsageError
 from harness.models import TrainingSettings
-from harness_hf.training.optimization import learning_rate, make_optimizer
-from harness_hf.training.processes import TrainingProcesses
+
+UNDECAYED = (r"bias", r"layernorm", r"rmsnorm", r"(?:^|\.)norm(?:$|\.)", r"_norm(?:$|\.)")
+"""Names of weights that do not decay, as in transformers' Trainer."""
+
+
+def make_optimizer(network: torch.nn.Module, settings: TrainingSettings) -> torch.optim.Optimizer:
+    """Return the optimiser of all weights that require a gradient; raises `TrainingError` where none does.
+
+    AdamW is torch's, fused, with betas 0.9 and 0.999. Adafactor runs at the learning rate of the settings, neither
+    relative to the step nor to the weights' size. Biases and normalisations do not decay. All as in
+    transformers' Trainer.
+    """
+    name_parameters: Any = get_parameter_names  # untyped
+    names = set(name_parameters(network, [torch.nn.LayerNorm], list(UNDECAYED)))
+    trained = [(name, weight) for name, weight in network.named_parameters() if weight.requires_grad]
+    groups: list[dict[str, Any]] = [
+        {
+            "params": [weight for name, weight in trained if name in names],
+            "weight_decay": settings.weight_decay,
+        },
+        {"params": [weight for name, weight in trained if name not in names], "weight_decay": 0.0},
+    ]
+    groups = [group for group in groups if group["params"]]
+    if not groups:
+        raise TrainingError("There is nothing to train: all weights are frozen.")
+    if settings.optimizer == "adafactor":
+        make: Any = Adafactor  # untyped
+        adafactor: torch.optim.Optimizer = make(
+            groups, lr=settings.learning_rate, scale_parameter=False, relative_step=False
+        )
+        return adafactor
+    return torch.optim.AdamW(groups, lr=settings.learning_rate, eps=settings.adam_epsilon, fused=True)
+
+
+def learning_rate(
+    settings: TrainingSettings, total: int, optimizer: torch.optim.Optimizer
+) -> Callable[[int], float]:
+    """Return the learning rate by step, counted from 0: up during the warm-up, then down to 0 or constant.
+
+    These are `get_linear_schedule_with_warmup` and `get_constant_schedule_with_warmup` of transformers.
+    """
+    warmup = max(settings.warmup_steps, math.ceil(settings.warmup_share * total))
+    name = "constant_with_warmup" if settings.lr_schedule == "constant" else "linear"
+    make: Any = get_scheduler  # untyped
+    [share, *_] = make(name, optimizer, num_warmup_steps=warmup, num_training_steps=total).lr_lambdas
+    return lambda step: settings.learning_rate * float(share(step))
+
+
+ENDED = 1
+"""Exit status of a process that failed where it cannot report it."""
+
+
+def training_device(device: torch.device) -> torch.device:
+    """Return the one device that this process trains on; `choose_device` has given each of several its own GPU."""
+    return torch.device("cuda", 0) if device == torch.device("cuda") else device
+
+
+class TrainingProcesses:
+    """The processes that torchrun or accelerate started, or this one alone."""
+
+    def __init__(self, device: torch.device) -> None:
+        several = distributed.is_available() and distributed.is_initialized()
+        self.rank = distributed.get_rank() if several else 0
+        self.count = distributed.get_world_size() if several else 1
+        self.device = device
+
+    @property
+    def is_main(self) -> bool:
+        """Whether this process writes files."""
+        return self.rank == 0
+
+    def exchange(self, values: Sequence[float]) -> list[list[float]]:
+        """Return the values of every process, by rank; all give equally many."""
+        if self.count == 1:
+            return [list(values)]
+        rows: list[list[float]] = gather(
+            torch.tensor([values], dtype=torch.float64, device=self.device)
+        ).tolist()
+        return rows
+
+    def anywhere(self, flag: bool) -> bool:
+        """Return whether `flag` is true in any process."""
+        return any(row[0] for row in self.exchange([float(flag)]))
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Hold a piece of work that waits for no other process: all leave it together, or fail together.
+
+        Raises the error of this process, and `TrainingError` where only another one failed.
+        """
+        error: Exception | None = None
+        try:
+            yield
+        except Exception as caught:
+            error = caught
+        failed = [rank for rank, row in enumerate(self.exchange([float(error is not None)])) if row[0]]
+        if error is not None:
+            raise error
+        if failed:
+            raise TrainingError(
+                f"Training stopped because process {failed[0]} failed; its own message says why."
+            )
+
+    @contextmanager
+    def inseparable(self, explain: Callable[[Exception], str | None] = lambda error: None) -> Iterator[None]:
+        """Hold a piece of work in which processes wait for each other.
+
+        Where one of several fails, the others wait for it in a collective call and cannot be reached: it prints what
+        `explain` returns, or its traceback, and ends, and its launcher ends the others.
+        """
+        try:
+            yield
+        except Exception as error:
+            if self.count == 1:
+                raise
+            sys.stderr.write((explain(error) or traceback.format_exc()) + "\n")
+            sys.stderr.flush()
+            os._exit(ENDED)
+
 
 UNSUPPORTED = {
     "ACCELERATE_USE_DEEPSPEED": "DeepSpeed",

@@ -1,4 +1,4 @@
-"""Train a network: the loop over optimiser steps, resumed from the last checkpoint."""
+"""Train a network, resumed from the last checkpoint, and save it as a finished folder."""
 
 from __future__ import annotations
 
@@ -7,26 +7,33 @@ import hashlib
 import json
 import math
 import os
+import shutil
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import torch
 from accelerate.utils import set_seed
 
 from harness import TrainingError, UsageError
 from harness.models import FitOptions, HeadSpec
+from harness_hf.fit_record import FitRecord, read_record, write_record
+from harness_hf.heads import base_weights
 from harness_hf.inference.batching import is_shortage
 from harness_hf.loading import choose_precision, first_line, quiet_transformers
+from harness_hf.low_rank import require_packages
 from harness_hf.options import EncoderOptions
+from harness_hf.quantization import require_trainable
 from harness_hf.training.batches import HeadTraining, StepBatches, default_parts, micro_batch_size
 from harness_hf.training.checkpoint import CheckpointFolder, TrainingState
-from harness_hf.training.dev_score import DevSet
-from harness_hf.training.engine import Engine, NotFiniteError, local
-from harness_hf.training.processes import TrainingProcesses
-from harness_hf.training.step import ContrastiveStep, SummedStep
+from harness_hf.training.engine import Engine, NotFiniteError, TrainingProcesses, local, training_device
+from harness_hf.training.step import ContrastiveStep, DevSet, SummedStep
+
+if TYPE_CHECKING:
+    from harness_hf.inference.session import ModelSession
 
 CHECKPOINTS = "checkpoints"
 LOSS_WINDOW = 50
@@ -399,3 +406,115 @@ def training_digest(
         "validation": [len(example) for example in data.validation],
     }
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+
+
+RECORDED_STATE = {"best_score", "micro_batch", "ran_out_at", "fp32_from", "first_loss", "last_loss"}
+"""What a record takes from the state at the end of training."""
+
+
+def fit_and_save(
+    session: ModelSession,
+    train: Sequence[Any],
+    validation: Sequence[Any],
+    spec: HeadSpec,
+    options: FitOptions,
+    *,
+    prepare: Callable[[], HeadTraining],
+    load: Callable[[], Any],
+    limits: Mapping[str, Any],
+    copy_files: Callable[[], None],
+) -> None:
+    """Train what `load` returns, and save it with its tokenizer, `copy_files`, and last its record.
+
+    Where the folder already holds this result, nothing is done. All processes call it; the main one writes.
+    `prepare` returns the training inputs, `limits` are the fields of the record about texts. Raises `TrainingError`
+    where the folder holds another fit, and where there is no example to train on.
+    """
+    require_packages(options.settings)
+    require_examples(train, spec, options, session.ref)
+    require_trainable(session.ref, session.network.config, options.settings)
+    data = prepare()
+    encoder_options = session.options
+    assert isinstance(encoder_options, EncoderOptions)
+    base = dict(session.identity())
+    digest = training_digest(spec, data, options, encoder_options, base)
+    processes = TrainingProcesses(training_device(session.device))
+    finished = _finished_record(options.directory, digest)
+    require_examples(data.train, spec, options, session.ref)
+    outcome = finished or train_network(
+        lambda: _freeze_embeddings(load()) if options.settings.freeze_embeddings else load(),
+        data,
+        options,
+        encoder_options=encoder_options,
+        processes=processes,
+        title=_title(spec, options, session.ref),
+        digest=digest,
+    )
+    with processes.together():
+        if processes.is_main:
+            if isinstance(outcome, Outcome):
+                record = FitRecord(
+                    head=spec.head,
+                    labels=spec.labels,
+                    inputs=spec.inputs,
+                    settings=options.settings,
+                    base_weights=base_weights(session.folder, options.settings),
+                    **limits,
+                    seed=options.seed,
+                    train_examples=len(train),
+                    validation_examples=len(validation),
+                    metric=data.metric,
+                    base=base,
+                    digest=digest,
+                    steps=outcome.state.step,
+                    resumed_at=tuple(outcome.state.resumed_at),
+                    **outcome.state.model_dump(include=RECORDED_STATE),
+                )
+                _save(outcome, session, options, record, copy_files)
+            shutil.rmtree(options.directory / CHECKPOINTS, ignore_errors=True)
+
+
+def _finished_record(folder: Path, digest: str) -> FitRecord | None:
+    """Return the record of this very fit in a folder; raises `TrainingError` where the folder holds another one."""
+    record = read_record(folder)
+    if record is not None and record.digest != digest:
+        raise TrainingError(f"The folder {str(folder)!r} already holds a fitted model.")
+    return record
+
+
+def require_examples(train: Sequence[Any], spec: HeadSpec, options: FitOptions, ref: str) -> None:
+    """Raise `TrainingError` where there is nothing to train on."""
+    if not train:
+        raise TrainingError(
+            f"There are no training examples for {_title(spec, options, ref)}.",
+            hint="Check --train-limit and the data.",
+        )
+
+
+def _title(spec: HeadSpec, options: FitOptions, ref: str) -> str:
+    return options.describe or f"{spec.head.value} on {ref}"
+
+
+def _freeze_embeddings(network: Any) -> Any:
+    """Exclude the embedding layer of a network from training, and return the network."""
+    backbone = network.base_model
+    layer = getattr(backbone, "embeddings", None) or backbone.get_input_embeddings()
+    for parameter in layer.parameters():
+        parameter.requires_grad = False
+    return network
+
+
+def _save(
+    outcome: Outcome,
+    session: ModelSession,
+    options: FitOptions,
+    record: FitRecord,
+    copy_files: Callable[[], None],
+) -> None:
+    options.directory.mkdir(parents=True, exist_ok=True)
+    weights = {} if outcome.weights is None else {"state_dict": outcome.weights}
+    with quiet_transformers():
+        outcome.network.save_pretrained(options.directory, **weights)
+        session.tokenizer.save_pretrained(options.directory)
+    copy_files()
+    write_record(options.directory, record)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -13,7 +13,6 @@ from harness import SpecError, UsageError
 from harness.cli import write_file
 from harness.specs import read_yaml
 from harness_board.published import read_metadata
-from harness_board.repository.adding import COMPARED
 from harness_board.repository.entry import (
     ROUNDED,
     LanguageMean,
@@ -24,7 +23,7 @@ from harness_board.repository.entry import (
     canonical,
     local_path,
 )
-from harness_board.repository.reading import entry_files, metadata_files, parse_entry
+from harness_board.repository.runs import COMPARED, entry_files, metadata_files, parse_entry
 
 MOST_BYTES = 2_000_000
 """Of a file: 205 languages with five seeds are a third of it."""
@@ -76,10 +75,6 @@ class RepositoryReport:
         found = [Fault(file=file, line=line, message=message) for line, message in faults]
         self.faults += sorted(found, key=lambda fault: fault.line or 0)
 
-    def rows(self) -> list[dict[str, Any]]:
-        """Return the faults as plain objects."""
-        return [asdict(fault) for fault in self.faults]
-
 
 def check_repository(repository: Path, *, fix: bool = False) -> RepositoryReport:
     """Return the faults of all files; raises `UsageError` where the folder is no results repository.
@@ -93,17 +88,14 @@ def check_repository(repository: Path, *, fix: bool = False) -> RepositoryReport
         report.files += 1
         report.add(name, _of_file(path, name, report))
         if (first := names.setdefault(name.casefold(), name)) != name:
-            report.add(
-                name,
-                [(None, f"differs from {first!r} in the case of letters alone, which some systems ignore")],
-            )
+            text = f"differs from {first!r} in the case of letters alone, which some systems ignore"
+            report.add(name, [(None, text)])
     for path in metadata_files(repository):
         report.add(path.relative_to(repository).as_posix(), _of_metadata(path, report))
     for (task, version), languages in sorted(report.items.items()):
         if several := sorted(code for code, digests in languages.items() if len(digests) > 1):
-            report.notes.append(
-                f"{task}, version {version}, is scored on items from different files: {' '.join(several)}"
-            )
+            about = f"{task}, version {version}, is scored on items from different files"
+            report.notes.append(f"{about}: {' '.join(several)}")
     return report
 
 
@@ -121,8 +113,7 @@ def _of_file(path: Path, name: str, report: RepositoryReport) -> Iterator[FoundF
         if expected_text != text:
             read_yaml(text, name)  # which takes no key twice
     except SpecError as error:
-        for problem in error.problems:
-            yield problem.line, f"{problem.key}: {problem.message}" if problem.key else problem.message
+        yield from _problems(error)
         return
     except (ValueError, RecursionError) as error:
         yield None, f"cannot be read: {error}"
@@ -130,22 +121,27 @@ def _of_file(path: Path, name: str, report: RepositoryReport) -> Iterator[FoundF
     if expected_text != text and report.fix:
         write_file(path, expected_text)
     elif expected_text != text:
-        yield (
-            1,
-            "its keys are not sorted, or its scores not one per line; harness results check --fix rewrites it",
-        )
+        order = "its keys are not sorted, or its scores not one per line"
+        yield 1, f"{order}; harness results check --fix rewrites it"
         return
-    if (found := local_path(text)) is not None:
-        yield text[: text.index(found)].count("\n") + 1, f"publishes the local path {found!r}"
+    yield from _published_paths(text)
     if name != str(entry.path):
-        yield (
-            1,
-            f"its content belongs into {str(entry.path)!r}: model {entry.model!r}, task {entry.task.name!r}",
-        )
+        about = f"model {entry.model!r}, task {entry.task.name!r}"
+        yield 1, f"its content belongs into {str(entry.path)!r}: {about}"
     document = None
     for place, message in _of_entry(entry, report, name):
         document = document or read_yaml(text, name)
         yield document.line_of(place), message
+
+
+def _problems(error: SpecError) -> Iterator[FoundFault]:
+    for problem in error.problems:
+        yield problem.line, f"{problem.key}: {problem.message}" if problem.key else problem.message
+
+
+def _published_paths(text: str) -> Iterator[FoundFault]:
+    if (path := local_path(text)) is not None:
+        yield text[: text.index(path)].count("\n") + 1, f"publishes the local path {path!r}"
 
 
 def _of_entry(entry: RepositoryEntry, report: RepositoryReport, name: str) -> Iterator[tuple[Place, str]]:
@@ -165,10 +161,8 @@ def _of_entry(entry: RepositoryEntry, report: RepositoryReport, name: str) -> It
             report.scores += 1
             digests.setdefault(score.language, set()).add(score.items.digest)
             if (before := seen.setdefault((run.harness, score.key), place)) != place:
-                yield (
-                    place,
-                    f"is the score {before[-1]} of run {before[1]} again: same language, condition and seed",
-                )
+                again = f"is the score {before[-1]} of run {before[1]} again"
+                yield place, f"{again}: same language, condition and seed"
             for message in _of_score(score, run, task):
                 yield place, message
         for index, mean in enumerate(run.means):
@@ -214,13 +208,11 @@ def _of_metadata(path: Path, report: RepositoryReport) -> Iterator[FoundFault]:
         stated = read_metadata(path)
         text = path.read_text(encoding="utf-8")
     except SpecError as error:
-        for problem in error.problems:
-            yield problem.line, f"{problem.key}: {problem.message}" if problem.key else problem.message
+        yield from _problems(error)
         return
     except UsageError as error:
         yield None, error.message
         return
-    if (found := local_path(text)) is not None:
-        yield text[: text.index(found)].count("\n") + 1, f"publishes the local path {found!r}"
+    yield from _published_paths(text)
     if not set(stated.names) & report.models:
         yield None, f"is about {stated.name!r}, and no file of results is"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -40,7 +41,7 @@ def add(
     from harness import Run, UsageError
     from harness.cli import echo
     from harness.storage import run_folders
-    from harness_board.repository.adding import Allowed, RejectedRunError, additions
+    from harness_board.repository.runs import Allowed, RejectedRunError, additions
 
     if not repository.is_dir():
         raise UsageError(
@@ -78,7 +79,7 @@ def check(
 
     report = check_repository(repository, fix=fix)
     if json_file is not None:
-        write_rows(json_file, report.rows())
+        write_rows(json_file, list(map(asdict, report.faults)))
     for fault in report.faults:
         echo(str(fault))
     for note in report.notes:

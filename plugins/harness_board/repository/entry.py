@@ -11,7 +11,7 @@ from collections.abc import Hashable, Mapping
 from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal, Self
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
@@ -134,9 +134,8 @@ class ModelScore(Conditioned):
             marked = "" if self.n > self.size else ", and is not marked as partial"
             raise ValueError(f"it has {self.n:,} items of a test set of {self.size:,}{marked}")
         if self.split != "test" and not self.stands_in:
-            raise ValueError(
-                f"it is on the split {self.split!r}; expected 'test', or a dev file that replaces it"
-            )
+            expected = "expected 'test', or a dev file that replaces it"
+            raise ValueError(f"it is on the split {self.split!r}; {expected}")
         if self.items.origin == "sample":
             raise ValueError("it is on the sample data, whose scores say nothing about a model")
         if self.items.origin != "local" and self.items.revision is None and not self.unpinned:
@@ -205,9 +204,8 @@ class RepositoryEntry(SpecModel):
     @property
     def path(self) -> PurePosixPath:
         """Where the file belongs in its repository."""
-        return PurePosixPath(
-            FOLDER, file_name(self.model), f"{file_name(self.task.name)}-v{self.task.version}.json"
-        )
+        name = f"{file_name(self.task.name)}-v{self.task.version}.json"
+        return PurePosixPath(FOLDER, file_name(self.model), name)
 
     def text(self) -> str:
         """Return the file: the same bytes for the same scores, and one line per score."""
@@ -243,7 +241,7 @@ def canonical(content: Any, place: str = "", indent: str = "") -> str:
 
 
 def file_name(name: str) -> str:
-    """Return any name as one part of a path that every file system takes; `name_of_file` is its inverse.
+    """Return any name as one part of a path that every file system takes; `urllib.parse.unquote` is its inverse.
 
     Letters, digits, ``_``, ``.``, ``-`` and ``~`` stay, all else is ``%XX``: ``org/name`` is ``org%2Fname``. A name is
     never hidden, a device of Windows, or a way to another folder. Raises `ValueError` where it is empty or too long.
@@ -258,11 +256,6 @@ def file_name(name: str) -> str:
     return safe
 
 
-def name_of_file(name: str) -> str:
-    """Return the name that `file_name` made safe."""
-    return unquote(name)
-
-
 def local_path(text: str) -> str | None:
     """Return a path of somebody's machine in a text, None where none is."""
     lines = (line for line in text.splitlines() if "/" in line or "\\" in line)
@@ -271,7 +264,5 @@ def local_path(text: str) -> str | None:
 
 def schema() -> Mapping[str, Any]:
     """Return the JSON schema of a file, for editors."""
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **RepositoryEntry.model_json_schema(by_alias=True),
-    }
+    content = RepositoryEntry.model_json_schema(by_alias=True)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **content}

@@ -130,7 +130,7 @@ def _write_page(path: Path, report: Report) -> None:
     Raises `UsageError` if a file cannot be written.
     """
     from harness.cli import write_file
-    from harness.reporting import Charts, Figure, render_html
+    from harness.reporting import BarChart, Charts, CurveChart, Figure, render_html
 
     write_file(path, render_html(report))
     charts = [
@@ -139,8 +139,8 @@ def _write_page(path: Path, report: Report) -> None:
         for block in section.blocks
         if isinstance(block, Charts)
     ]
-    for kind, stem in (("bars", path.stem), ("curves", f"{path.stem}-curves")):
-        for number, chart in enumerate((chart for chart in charts if chart.kind == kind), start=1):
+    for kind, stem in ((BarChart, path.stem), (CurveChart, f"{path.stem}-curves")):
+        for number, chart in enumerate((chart for chart in charts if isinstance(chart, kind)), start=1):
             name = stem if number == 1 else f"{stem}-{number}"
             Figure(title=chart.title, rows=[[chart]]).save(path.with_name(f"{name}.svg"))
 

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from harness import HarnessError, MissingDataError, Progress, UsageError, near_names, open_session
+from harness.checks import check_task
 from harness.data import (
     DataFinder,
     FoundData,
     GuardReport,
     LostAnswers,
+    Origin,
     Row,
     TextChange,
     find_split,
@@ -22,17 +24,14 @@ from harness.data import (
 from harness.planning import (
     MACHINE_VARIANTS,
     EvaluatedSplit,
-    Origin,
     RunConfig,
     TrainVariants,
     VariantPlanner,
-    check_task,
     data_options,
     evaluated_on,
-    source_language,
 )
 from harness.running import Session
-from harness.specs import SelectedTask, TaskEntry, TaskSpec, TrainingSpec, select
+from harness.specs import SelectedTask, TaskEntry, TaskSpec, TrainingSpec, select, source_language
 from harness.storage import cache_folder
 
 SHOWN = 1

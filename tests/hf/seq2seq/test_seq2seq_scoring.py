@@ -10,7 +10,7 @@ import torch
 
 from harness.errors import AdapterError, UsageError
 from harness.models.requests import Call, LikelihoodRequest
-from harness_hf.seq2seq import scoring as seq2seq_scoring
+from harness_hf.seq2seq import generation as seq2seq_scoring
 
 Open = Callable[..., Any]
 PAIRS = [

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from harness.reporting.languages.language import findings, shortfalls
-from harness.reporting.overview.mean_row import Estimate, contrast, score_of
+from harness.reporting.overview.means import Estimate, contrast, score_of
 from harness.reporting.overview.summary import read_material
 from harness.reporting.render.page import html_blocks
 from harness.reporting.weakness.diagnosis import Weakness, page_blocks

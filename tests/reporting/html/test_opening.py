@@ -11,10 +11,9 @@ from scipy.stats import binom, t
 from harness.reporting.blocks.number import heat_class
 from harness.reporting.blocks.remark import Weight, leading
 from harness.reporting.overview.glance import Glance, above_chance, chance_p, glance, lags, tiles
-from harness.reporting.overview.marks import doubt_remarks
 from harness.reporting.overview.overview import stands_out, task_chart, tile_map
 from harness.reporting.overview.provenance import banners, chips
-from harness.reporting.overview.run_remarks import run_remarks
+from harness.reporting.overview.run_remarks import doubt_remarks, run_remarks
 from harness.reporting.overview.summary import Material, read_material
 from harness.storage.results import MetricValue, SuiteSummary
 from harness.storage.run_folder import Run, with_baselines

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from harness.reporting.overview.mean_row import Estimate
+from harness.reporting.overview.means import Estimate
 from harness.storage.run_folder import Run
 from harness_probing.reporting.paper_table import paper_table, short_titles
 from harness_probing.reporting.probe import Probe, read_probes

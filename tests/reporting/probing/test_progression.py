@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from harness.reporting.overview.mean_row import Estimate
+from harness.reporting.overview.means import Estimate
 from harness.storage.run_folder import Run
 from harness_probing.reporting.probe import Probe, read_probes
 from harness_probing.reporting.progression import (

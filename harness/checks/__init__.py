@@ -1,0 +1,7 @@
+"""Checks of documents, words, prompts, ids and rows, before anything is planned."""
+
+from __future__ import annotations
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

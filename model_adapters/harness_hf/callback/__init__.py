@@ -1,1 +1,0 @@
-"""What is called from a training loop of transformers."""

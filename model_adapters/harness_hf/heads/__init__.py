@@ -1,3 +1,0 @@
-"""Linear heads on the hidden states of any backbone, for architectures and decoders without a class of their own."""
-
-from __future__ import annotations
